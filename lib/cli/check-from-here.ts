@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../base/pause.js'
 import { messageOf } from '../base/system-error.js'
 import { probeHttp } from '../probe/http.js'
 import type { Api } from './client/api.js'
@@ -43,7 +43,7 @@ export async function checkFromHere(
         await api.confirm(deployId)
         return
       }
-      await sleep(intervalMs, undefined, { signal })
+      await pause(intervalMs, signal)
     }
   } catch (error) {
     if (!signal.aborted) note(`Cannot confirm the deployment: ${messageOf(error)}`)

@@ -420,6 +420,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/cluster-forget.js')
   },
   {
+    name: 'cluster rekey',
+    group: 'server',
+    summary: 'replace the key of the cluster, after a hub was lost',
+    load: () => import('./commands/cluster-rekey.js')
+  },
+  {
     name: 'keys rotate',
     group: 'server',
     summary: 'replace the key that signs the audit log',
@@ -488,6 +494,12 @@ export const commands: readonly CommandRow[] = [
     group: 'configuration',
     summary: 'show the effective configuration and its sources',
     load: () => import('./commands/config.js')
+  },
+  {
+    name: 'config:get',
+    group: 'configuration',
+    summary: 'print one value of the effective configuration',
+    load: () => import('./commands/config-get.js')
   },
   {
     name: 'config:set',

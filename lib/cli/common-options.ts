@@ -6,11 +6,15 @@ import { durationOf } from './terminal/units.js'
 /** Options that several commands share. */
 export const sharedOptions = {
   server: { type: 'text', value: 'url', help: 'address of the server; may include a path' },
-  adminToken: { type: 'text', value: 'token', help: 'the admin token; "-" reads it from standard input' },
+  adminToken: {
+    type: 'text',
+    value: 'token',
+    help: 'the admin token or a named one; "-" reads it from standard input'
+  },
   token: {
     type: 'text',
     value: 'token',
-    help: 'the admin token or the deploy token; "-" reads it from standard input'
+    help: 'a token of the server or the deploy token; "-" reads it from standard input'
   },
   project: { type: 'text', value: 'id', complete: 'projects', help: 'use the stored deploy token of this project' },
   env: {
@@ -66,16 +70,18 @@ export const packOptions = {
     repeatable: true,
     help: 'more files to leave out; separate several with commas'
   },
-  'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' }
+  'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' },
+  'list-ignored': { type: 'switch', help: 'print the files and directories that the ignore rules leave out' }
 } as const
 
 /** Closing paragraph of the help of commands for one project: the sources of the address and the token. */
 export const projectDetails =
-  'This command needs the admin token (--token, SVC_TOKEN, also in .env.local, or "svc login") or the deploy\n' +
-  'token of the project (--token, SVC_DEPLOY_TOKEN, "svc login" or "svc init"). The address of the server comes\n' +
-  'from --server, SVC_SERVER_URL, svc.config.json or the global configuration.'
+  'This command needs the admin token or a named one (--token, SVC_TOKEN, also in .env.local, or "svc login"), or\n' +
+  'the deploy token of the project (--token, SVC_DEPLOY_TOKEN, "svc login" or "svc init"). The address of the\n' +
+  'server comes from --server, SVC_SERVER_URL, svc.config.json or the global configuration.'
 
 /** Closing paragraph of the help of commands for the server: the sources of the address and the token. */
 export const adminDetails =
-  'The admin token comes from --token, SVC_TOKEN (also in .env.local) or the global configuration. The address of\n' +
-  'the server comes from --server, SVC_SERVER_URL, svc.config.json or the global configuration.'
+  'The token is the admin token, or a named one that may do this. It comes from --token, SVC_TOKEN (also in\n' +
+  '.env.local) or the global configuration. The address of the server comes from --server, SVC_SERVER_URL,\n' +
+  'svc.config.json or the global configuration.'

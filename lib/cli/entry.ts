@@ -87,12 +87,18 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
     const input = { options: options as never, operands: operands as never }
     return await command.run(input, { host, env: host.env, cwd: host.cwd(), output, command, commands })
   } catch (error) {
-    if (error instanceof Error && error.name === 'Interrupted') return exitCodes.interrupted
+    if (isInterrupted(error)) return exitCodes.interrupted
     const { exitCode, sentence } = await explain(error)
     output.error(sentence)
     if (exitCode === exitCodes.usage) output.note(`Run "svc ${row.name} --help" for the options and examples.`)
     return exitCode
   }
+}
+
+/** Whether Ctrl-C or a kill ended the command. An AbortError of Node names the reason as its cause. */
+function isInterrupted(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return error.name === 'Interrupted' || (error.name === 'AbortError' && isInterrupted(error.cause))
 }
 
 /** Returns null if the module of the command itself does not exist. Throws every other error again. */

@@ -1,7 +1,8 @@
 /* What rollbacks and undos have in common: a dry run, and the run that is watched until its end. */
 import type { Provenance } from '../model/provenance.js'
 import type { RollbackPlan } from '../model/rollback-plan.js'
-import { mayHaveArrived, type Api, type Run } from './client/api.js'
+import { mayHaveArrived, type Api } from './client/api.js'
+import type { Run } from './client/runs.js'
 import { exitCodes, type Context } from './command.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { withInterrupts } from './interrupts.js'

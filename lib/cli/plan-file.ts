@@ -1,5 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { Refusal } from '../base/refusal.js'
+import { readText } from '../base/text.js'
 import { reasonOf } from '../base/system-error.js'
 import type { PlanAnswer } from '../model/plan.js'
 import { usage } from './args.js'
@@ -28,7 +29,8 @@ export async function savePlan(path: string, answer: PlanAnswer): Promise<void> 
 
 /** Reads a plan that `svc plan --save` wrote. Refuses any other file (`usage`). */
 export async function loadPlan(path: string): Promise<SavedPlan> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+  const text = await readText(path).catch((error: unknown) => {
+    if (error instanceof Refusal) throw error
     throw usage('--plan', `Cannot read "${path}": ${reasonOf(error)}`)
   })
   const { planId, projectId, treeSha256 } = parse(text)

@@ -22,7 +22,7 @@ interface Asked {
   token: string | undefined
 }
 
-/** Opens the API of the server with the admin token. Returns it with the id of the project. */
+/** Opens the API of the server with a token of the server. Returns it with the id of the project. */
 export async function openVariables(
   context: Context,
   { project, env, server, token }: Asked

@@ -51,7 +51,7 @@ export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPoli
     return givenRolloutPolicy(Object.fromEntries(keys), 'rollout')
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const [key = ''] = /[A-Za-z]+$/.exec(error.field ?? '') ?? []
+    const [key = ''] = /(?<![A-Za-z])[A-Za-z]+$/.exec(error.field ?? '') ?? []
     const flag = flagOf(key)
     const fault = error.message.replace(/^.*?(?: is not valid: | is )/, '')
     throw usage(flag, `${flag} is not valid: ${fault}`)

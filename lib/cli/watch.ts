@@ -1,13 +1,15 @@
 import { oneLine } from '../base/one-line.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { UploadPermit } from '../model/upload-permit.js'
-import type { Api, Run, RunEvent } from './client/api.js'
+import type { Api } from './client/api.js'
+import type { Run, RunEvent } from './client/runs.js'
 import { isBroken, mayRepeat } from './client/streams.js'
 import type { Waiting } from './check-from-here.js'
 import type { Context } from './command.js'
 import { detachedLine, nextLine } from './fleet/rollout-watch.js'
 import { commandLine, followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
+import { isScreen } from './terminal/screen.js'
 import { pageOf, type Known, type RunResult } from './run-result.js'
 import { appendSummary } from './terminal/step-summary.js'
 import { humanDuration } from './terminal/units.js'
@@ -16,6 +18,9 @@ import { humanDuration } from './terminal/units.js'
 export type Watched =
   | { outcome: 'ended'; status: FinalStatus; duration: string; deployId: string | null; page: string | null }
   | { outcome: 'detached'; deployId: string | null }
+
+/** Time without a line of the deployment after which a line says so, in ms. */
+const silentEveryMs = 30_000
 
 /** Options of `watchRun`. */
 export interface WatchOptions {
@@ -37,7 +42,26 @@ export interface WatchOptions {
  * stream. That stream replays the output, so lines that were already printed are skipped. If another hub of a cluster
  * continues the deployment, it writes an output of its own: nothing of that is skipped.
  */
-export async function watchRun(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
+export async function watchRun(run: Run, context: Context, options: WatchOptions): Promise<Watched> {
+  const { output, host } = context
+  let lineAtMs = Date.now()
+  // A CI system ends a job that prints nothing for some minutes, as a script that compiles may.
+  const silence = setInterval(() => {
+    if (isScreen(host.stderr, host.env) || Date.now() - lineAtMs < silentEveryMs) return
+    output.note(`Still running: no output for ${humanDuration(Date.now() - lineAtMs)}`)
+  }, silentEveryMs)
+  const print = (line: string): void => {
+    lineAtMs = Date.now()
+    options.print(line)
+  }
+  try {
+    return await watch(run, context, { ...options, print })
+  } finally {
+    clearInterval(silence)
+  }
+}
+
+async function watch(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
   const { api, projectId, print, signal } = options
   let deployId = run.deployId
   let printed = 0

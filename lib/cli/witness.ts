@@ -149,7 +149,7 @@ async function readText(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null
     throw error
   }
 }

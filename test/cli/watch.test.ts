@@ -1,5 +1,6 @@
 import t from 'tap'
-import type { Api, Run, RunEvent } from '../../lib/cli/client/api.js'
+import type { Api } from '../../lib/cli/client/api.js'
+import type { Run, RunEvent } from '../../lib/cli/client/runs.js'
 import type { Context } from '../../lib/cli/command.js'
 import { nothingKnown } from '../../lib/cli/run-result.js'
 import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'

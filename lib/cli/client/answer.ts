@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import { Refusal, type RefusalKind } from '../../base/refusal.js'
 
 /** The answer to a request, its body unread. */
@@ -12,6 +12,8 @@ const kinds: Record<number, RefusalKind> = {
   403: 'forbidden',
   404: 'not_found',
   405: 'method',
+  407: 'unauthorized',
+  408: 'timed_out',
   409: 'conflict',
   412: 'precondition',
   413: 'too_large',
@@ -35,13 +37,17 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
   const text = await readText(answer, maxRefusalBytes).catch(() => '')
   // Part of the request may be unsent and is not wanted, so the connection cannot be used again.
   answer.socket?.destroy()
-  const value = parseJson(text) as { error?: unknown; code?: unknown } | null | undefined
+  const value = parseJson(text) as
+    | { error?: unknown; code?: unknown; success?: unknown; message?: unknown }
+    | null
+    | undefined
+  // Other servers of the same interface answer {success: false, message}.
+  const said = value?.success === false && value.error === undefined ? value.message : value?.error
   const kind = kinds[status] ?? 'unavailable'
-  if (value != null && typeof value.error === 'string') {
+  if (value != null && typeof said === 'string') {
     const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
     const code = typeof value.code === 'string' ? value.code : `http_${status}`
-    const sentence =
-      status === 401 && tokenFrom !== null ? `${value.error} (the token came from ${tokenFrom})` : value.error
+    const sentence = status === 401 && tokenFrom !== null ? `${said} (the token came from ${tokenFrom})` : said
     return new Refusal(kind, code, sentence, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
   }
   const location = answer.headers.location
@@ -60,36 +66,37 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
       `${address} expects TLS on that port. Use "${secure}" as the server's address`
     )
   }
-  if (status === 401) {
-    const advice = 'Turn off the login of the proxy for paths below /api: svc checks its own tokens there'
-    return new Refusal(
-      kind,
-      'proxy_login',
-      `A proxy in front of ${address} requires its own user name and password (401). ${advice}`
-    )
-  }
-  if (status === 413) {
-    const advice = 'Raise its limit (nginx: client_max_body_size 0)'
-    return new Refusal(
-      kind,
-      'too_large',
-      `A proxy in front of ${address} refuses uploads of this size (413). ${advice}`
-    )
-  }
-  if (status === 407)
-    return new Refusal(
-      'unauthorized',
-      'proxy_auth',
-      'The proxy requires authentication (407). Add a user name and a password to its address'
-    )
-  if (status >= 502 && status <= 504) {
-    return new Refusal(
-      kind,
-      `http_${status}`,
-      `A proxy in front of ${address} answered ${status}: it cannot reach svc. Check that the svc server is running, and the port in the proxy's configuration`
-    )
-  }
-  return notSvc(answer, address)
+  const cure = curesOfProxies[status] ?? (status > 404 ? [`http_${status}`, 'See its log for the reason'] : undefined)
+  if (cure === undefined || status === 405) return notSvc(answer, address)
+  const [code, advice] = cure
+  const seconds = Number(answer.headers['retry-after']) || undefined
+  const what = `A proxy in front of ${address} answered ${status} (${STATUS_CODES[status] ?? 'an unknown status'})`
+  return new Refusal(kind, code, `${what}. ${advice}`, seconds === undefined ? {} : { retryAfterSeconds: seconds })
+}
+
+const unreachable = 'It cannot reach svc. Check that the svc server is running, and the port in its configuration'
+
+/** What a proxy means with a status, and what to do: the code of the refusal, and a sentence. */
+const curesOfProxies: Record<number, [code: string, advice: string]> = {
+  401: [
+    'proxy_login',
+    'It requires its own user name and password. Turn off its login for paths below /api: svc checks its own tokens there'
+  ],
+  403: ['http_403', 'It refuses the request before svc sees it. Allow this address and this path in its rules'],
+  407: ['proxy_auth', 'It requires authentication. Add a user name and a password to its address'],
+  408: ['http_408', 'It waited too long for the request. Raise its limit (nginx: client_body_timeout)'],
+  413: ['too_large', 'It refuses uploads of this size. Raise its limit (nginx: client_max_body_size 0)'],
+  429: ['http_429', 'It limits the rate of requests. Wait, or raise its limit for this address'],
+  500: ['http_500', 'It has an error of its own. See its log'],
+  502: ['http_502', unreachable],
+  503: ['http_503', unreachable],
+  504: ['http_504', 'svc did not answer it in time. Raise its limit (nginx: proxy_read_timeout)']
+}
+
+/** Whether an error says that the server does not have the route: it is older, or another server of the interface. */
+export function isUnknownRoute(error: unknown): boolean {
+  if (!(error instanceof Refusal)) return false
+  return ['not_found', 'http_404', 'http_405', 'method_not_allowed', 'not_svc'].includes(error.code)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/refusal.js'
 import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
 import type { AccessReport } from '../../model/access-report.js'
-import type { Deployment, DeploymentRow, FinalStatus, ListedDeployment } from '../../model/deployment.js'
+import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
@@ -12,11 +12,12 @@ import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { VerifyEvent } from '../../model/verify.js'
 import type { GivenVariable, Variable } from '../../model/variable.js'
-import type { ServerEvent } from '../../shared/event-stream.js'
-import type { Answer } from './answer.js'
+import { isUnknownRoute } from './answer.js'
 import type { Client } from './client.js'
 import { createFleetApi } from './fleet-api.js'
-import { followEvents, isBroken, parseObject, readNdjson, streamBroken, type FollowOptions } from './streams.js'
+import { completeDeployment } from './records.js'
+import { followRun, runOf, type Run, type RunEvent } from './runs.js'
+import { isBroken, readNdjson, type FollowOptions } from './streams.js'
 import { formBody } from './upload.js'
 
 /** Maximum number of deployments that the server lists at once. */
@@ -28,22 +29,6 @@ const compareLimitMs = 5 * 60_000
 const answerLimitMs = 5 * 60_000
 /** The search for files to repair reads all of them. */
 const repairLimitMs = 60 * 60_000
-
-/** An event of a watched deployment: its lines, then one final status. */
-export type RunEvent =
-  /** The deployment waits to be confirmed, until that time. */
-  | { event: 'confirm'; deployId: string; until: string }
-  | { event: 'log'; text: string; at: string | null }
-  | { event: 'status'; status: FinalStatus; duration: string; deployId: string | null }
-
-/** A deployment in progress. */
-export interface Run {
-  /** Null if an older server did not send the id at once. */
-  deployId: string | null
-  /** Address of its page in the panel; null if the server does not know it. */
-  page: string | null
-  events: AsyncIterable<RunEvent>
-}
 
 /** The archive and the fields of a new deployment. */
 export interface UploadRequest {
@@ -110,6 +95,8 @@ export interface DeploymentQuery {
   /** First digits of a commit id. */
   commit?: string | undefined
   limit?: number
+  /** The next request is an upload, which uses a connection of its own. */
+  beforeUpload?: boolean
 }
 
 /** The API of a server as functions (§4). */
@@ -158,6 +145,8 @@ export interface Api {
   changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
   /** Lists deployments, newest first. */
   deployments(query: DeploymentQuery): Promise<Deployment[]>
+  /** Returns the id of the newest deployment of a project, before an upload; null: there is none. */
+  newestDeployment(projectId: string, options: { signal: AbortSignal }): Promise<string | null>
   /**
    * Returns the newest deployment of each project, by project id, without output. Older servers return only recent
    * ones.
@@ -207,6 +196,9 @@ export interface RollbackOptions extends UndoOptions {
   mode?: RollbackPlan['mode'] | undefined
 }
 
+/** The upload follows after packing. A kept connection may have been closed silently by then. */
+const ownConnection = { connection: 'close' }
+
 /** Builds the API on a client. */
 export function createApi(client: Client): Api {
   const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
@@ -227,8 +219,7 @@ export function createApi(client: Client): Api {
         client.json<UploadPermit>({
           path: '/api/deploy/check',
           query: { projectId, scripts: scripts.join(',') || undefined },
-          // The upload follows after packing. A kept connection may have been closed silently by then.
-          headers: { connection: 'close' },
+          headers: ownConnection,
           signal
         }),
         ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
@@ -260,13 +251,25 @@ export function createApi(client: Client): Api {
     variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
     changeVariables: async (id, json) =>
       (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
-    deployments: ({ limit, signal, ...query }) =>
-      client.json({ path: '/api/logs', query: { ...query, limit: limit?.toString() }, signal }),
+    async deployments({ limit, signal, beforeUpload = false, ...query }) {
+      const headers = beforeUpload ? ownConnection : {}
+      const call = { path: '/api/logs', query: { ...query, limit: limit?.toString() }, headers, signal }
+      const { projectId = null, status = null } = query
+      // Other servers of the same interface list the deployments of all projects, whatever is asked for.
+      const isAsked = (row: Deployment): boolean =>
+        (projectId === null || row.projectId === projectId) && (status === null || row.status === status)
+      return (await client.json<Deployment[]>(call)).filter(isAsked).slice(0, limit).map(completeDeployment)
+    },
+    async newestDeployment(projectId, { signal }) {
+      const query = { projectId, output: 'none', limit: '1' }
+      const rows = await client.json<Deployment[]>({ path: '/api/logs', query, headers: ownConnection, signal })
+      return rows.find(row => row.projectId === projectId)?.id ?? null
+    },
     async newestDeployments() {
       const found = new Map<string, ListedDeployment>()
       for (let before: string | undefined; ; ) {
         const query = { newest: '1', output: 'none', limit: String(listLimit), before }
-        const page = await client.json<ListedDeployment[]>({ path: '/api/logs', query })
+        const page = (await client.json<ListedDeployment[]>({ path: '/api/logs', query })).map(completeDeployment)
         const added = page.filter(row => !found.has(row.projectId))
         for (const row of added) if (!found.has(row.projectId)) found.set(row.projectId, row)
         // An older server ignores "newest" and lists every deployment.
@@ -275,20 +278,24 @@ export function createApi(client: Client): Api {
         before = page.at(-1)?.id
       }
     },
-    deployment: (id, { output = 'whole' } = {}) => client.json({ path: logPath(id), query: { output } }),
+    deployment: async (id, { output = 'whole' } = {}) =>
+      completeDeployment(await client.json<Deployment>({ path: logPath(id), query: { output } })),
     output: (id, { timestamps }) =>
       client.open({
         path: `${logPath(id)}/output`,
         query: { timestamps: timestamps ? '1' : undefined },
         accept: 'text/plain'
       }),
-    follow: (id, options = {}) => follow(client, `${logPath(id)}/stream`, options),
+    follow: (id, options = {}) => followRun(client, id, options),
     async upload({ projectId, archive, fields, onProgress, signal }) {
       const form = Object.fromEntries(
         Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
       )
       const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
-      return runOf(await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal }))
+      return runOf(
+        client,
+        await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal })
+      )
     },
     async drift(projectId, { full, signal }) {
       const query = { full: full ? '1' : undefined }
@@ -315,7 +322,7 @@ export function createApi(client: Client): Api {
       const json = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
       const call = { method: 'POST', path: `${projectPath(projectId)}/repair`, json, signal } as const
       // The server reads the files before it answers.
-      return runOf(await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
+      return runOf(client, await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
@@ -332,7 +339,7 @@ export function createApi(client: Client): Api {
 type RunOptions = RollbackOptions & { message?: string | undefined }
 
 async function startRun(client: Client, path: string, { signal, ...json }: RunOptions): Promise<Run> {
-  return runOf(await client.open({ method: 'POST', path, accept: ndjson, json, signal }))
+  return runOf(client, await client.open({ method: 'POST', path, accept: ndjson, orJson: true, json, signal }))
 }
 
 /** Asks what a rollback would do. An older server does not know the field, and begins: check that first. */
@@ -341,90 +348,18 @@ async function planRun(client: Client, path: string, { signal, ...asked }: RunOp
   return client.json<RollbackPlan>({ method: 'POST', path, json, answerLimitMs: compareLimitMs, signal })
 }
 
-/** Returns the answer of a route that older servers lack: null for a 404 and for an answer of another shape. */
+/**
+ * Returns the answer of a route that other servers of the same interface lack. They answer 404 or 405, or what svc would
+ * not: another shape, or the page of their panel. Then it returns null.
+ */
 async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T) => boolean): Promise<T | null> {
   try {
-    const answer = await asked
-    return isKnown(answer) ? answer : null
+    const answer: T | null = await asked
+    return typeof answer === 'object' && answer !== null && isKnown(answer) ? answer : null
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'not_found') return null
+    if (isUnknownRoute(error)) return null
     throw error
   }
-}
-
-/** Returns whether a deployment has finished. */
-export function isFinal(status: DeploymentRow['status']): status is FinalStatus {
-  return status === 'success' || status === 'failed'
-}
-
-function runOf(answer: Answer): Run {
-  const { 'x-svc-deploy-id': deployId, 'x-svc-deploy-url': page } = answer.headers
-  return { deployId: textOrNull(deployId), page: isPage(page) ? page : null, events: readRun(answer) }
-}
-
-/**
- * Returns whether a text is a printable address: it is shown on the terminal, so it must not contain control
- * characters.
- */
-function isPage(page: unknown): page is string {
-  return typeof page === 'string' && /^https?:\/\/[\x21-\x7e]+$/.test(page)
-}
-
-/** Reads the events of a run and ends after the status. A stream without a status is a lost connection. */
-async function* readRun(answer: Answer): AsyncGenerator<RunEvent> {
-  for await (const value of readNdjson(answer)) {
-    if (value['event'] === 'log') yield { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
-    else if (value['event'] === 'confirm') yield confirmOf(value)
-    else if (value['event'] === 'status') {
-      yield statusOf(value)
-      return
-    }
-  }
-  throw streamBroken()
-}
-
-/** Follows a deployment and ends after the final status. */
-async function* follow(client: Client, path: string, options: FollowOptions): AsyncGenerator<RunEvent> {
-  const { signal } = options
-  const open = (lastId: string): Promise<Answer> => {
-    const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
-    return client.open({ path, headers, accept: 'text/event-stream', signal })
-  }
-  for await (const event of followEvents(open, runEventOf, options)) {
-    yield event
-    if (event.event === 'status') return
-  }
-}
-
-function runEventOf({ event, data }: ServerEvent): RunEvent | null {
-  if (event === 'log') return lineOf(data)
-  if (event === 'confirm') return confirmOf(parseObject(data))
-  if (event !== 'status') return null
-  const status = statusOf(parseObject(data))
-  return isFinal(status.status) ? status : null
-}
-
-function lineOf(data: string): RunEvent {
-  const value = parseObject(data)
-  return { event: 'log', text: String(value['data']), at: textOrNull(value['at']) }
-}
-
-function confirmOf({ deployId, until }: Record<string, unknown>): RunEvent {
-  return { event: 'confirm', deployId: String(deployId), until: String(until) }
-}
-
-function statusOf(value: Record<string, unknown>): Extract<RunEvent, { event: 'status' }> {
-  const { status, duration, deployId } = value
-  return {
-    event: 'status',
-    status: status as FinalStatus,
-    duration: textOrNull(duration) ?? '',
-    deployId: textOrNull(deployId)
-  }
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
 }
 
 /** Returns whether a request without an answer may have reached the server and taken effect. */

@@ -10,11 +10,12 @@
  * before a byte is sent. After a second without an answer the body is sent anyway, because some proxies do not support
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { tokenTextFault } from '../../shared/token-text.js'
 import type * as http from 'node:http'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { notSvc, parseJson, readText, refusalOf, type Answer } from './answer.js'
+import { isElecting } from './streams.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { maySend, type BearerToken } from '../../config/token-origin.js'
 import { usage } from '../args.js'
@@ -53,6 +54,8 @@ export interface Call {
   headers?: Record<string, string>
   /** Type that the answer must have. Default: JSON. */
   accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip' | 'application/octet-stream'
+  /** Whether the answer may be JSON instead. */
+  orJson?: boolean
   /** A status other than success whose answer is returned instead of thrown. */
   alsoStatus?: number
   json?: unknown
@@ -117,10 +120,9 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
       try {
         return await openOnce(call)
       } catch (error) {
-        const isLeaderless = error instanceof Refusal && ['no_leader', 'not_leader'].includes(error.code)
-        if (!isLeaderless || call.body !== undefined || left === 0) throw error
+        if (!isElecting(error) || call.body !== undefined || left === 0) throw error
         const waitMs = Math.min(error.retryAfterSeconds ?? 1, maxRepeatSeconds) * 1000
-        await sleep(waitMs, undefined, call.signal === undefined ? {} : { signal: call.signal })
+        await pause(waitMs, call.signal)
       }
     }
   }
@@ -132,7 +134,8 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
     const status = answer.statusCode as number
     if ((status < 200 || status >= 300) && status !== call.alsoStatus)
       throw await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
-    if (!(answer.headers['content-type'] ?? '').startsWith(call.accept ?? json)) throw notSvc(answer, address)
+    const type = answer.headers['content-type'] ?? ''
+    if (!type.startsWith(call.accept ?? json) && !(call.orJson && type.startsWith(json))) throw notSvc(answer, address)
     return answer
   }
 

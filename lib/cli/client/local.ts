@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs'
 import type { Home } from '../../config/home.js'
 import { Refusal } from '../../base/refusal.js'
+import type { ClusterStatus } from '../../model/cluster.js'
 import { refuseLooseHome } from '../../config/trusted-home.js'
 import { findOwner } from '../../store/owner.js'
 import { createClient, type Client } from './client.js'
@@ -65,6 +66,25 @@ export async function runningOwner(home: Home): Promise<string | null> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
   }
+}
+
+/** Returns a client for the running hub of a data directory. Refuses `no_cluster`. */
+export async function runningHub(home: Home, env: Context['env']): Promise<Client> {
+  const running = await runningOwner(home)
+  if (running !== null) return localClient(running, env)
+  throw noHub(home)
+}
+
+/** Returns the state of the cluster from a hub. Refuses `no_cluster`. */
+export async function clusterOf(client: Client, home: Home): Promise<ClusterStatus> {
+  const { cluster } = await client.json<{ cluster: ClusterStatus | null }>({ method: 'GET', path: '/api/cluster' })
+  if (cluster === null) throw noHub(home)
+  return cluster
+}
+
+function noHub({ directory }: Home): Refusal {
+  const sentence = `No hub of a cluster runs in "${directory}". Use SVC_HOME to choose the data directory`
+  return new Refusal('not_found', 'no_cluster', sentence)
 }
 
 /** Returns a client for the socket of the owner. It needs no token, because only this user can open the socket. */

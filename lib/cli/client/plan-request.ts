@@ -5,6 +5,7 @@ import { treeMediaType, writeTree } from '../../archive/tree-wire.js'
 import type { SourceTree } from '../../archive/tree.js'
 import { Refusal } from '../../base/refusal.js'
 import { planKinds, type PlanAnswer, type PlanPaths } from '../../model/plan.js'
+import { isUnknownRoute } from './answer.js'
 import type { Call, Client } from './client.js'
 import { readNdjson, streamBroken } from './streams.js'
 
@@ -32,7 +33,7 @@ export async function requestPlan(client: Client, query: PlanQuery): Promise<Pla
     if (!query.all) return await client.json<PlanAnswer>(call)
     return await readStream(await client.open({ ...call, accept: 'application/x-ndjson' }))
   } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== 'not_found') throw error
+    if (!isUnknownRoute(error)) throw error
     const sentence = 'This server is too old for plans and --dry-run. Nothing was uploaded. Update the server'
     throw new Refusal('unsupported', 'server_too_old', sentence, { cause: error })
   }

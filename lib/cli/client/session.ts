@@ -14,7 +14,7 @@ import { createApi, type Api } from './api.js'
 import { createClient } from './client.js'
 import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
-import { canAsk, choose, confirm, readSecret } from '../terminal/prompt.js'
+import { canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'
 
 /** The configuration of a command, merged and by layer. */
 export interface Configuration {
@@ -43,13 +43,14 @@ export async function loadConfiguration(context: Context, request: Configuration
     cwd,
     environment: env,
     home: locateHome(env, cwd),
-    flags: token === undefined ? request.flags : { ...request.flags, token: await readSecret(host, '--token', token) },
+    flags:
+      token === undefined ? request.flags : { ...request.flags, token: await readTokenOption(host, '--token', token) },
     env: request.env ?? null,
     project: request.project,
     projectHint: projectHint(context.command),
     ...(canAsk(host) && { choose: choices => chooseEnvironment(context, choices) })
   })
-  for (const warning of layers.project?.warnings ?? []) output.warn(warning)
+  for (const warning of [...(layers.project?.warnings ?? []), ...layers.dotenv.warnings]) output.warn(warning)
   return { layers, config: effectiveConfig(layers) }
 }
 
@@ -70,7 +71,7 @@ export interface AdminOptions {
   token: string | undefined
 }
 
-/** Loads the configuration and opens the API with the admin token, for commands with `adminOptions`. */
+/** Loads the configuration and opens the API with a token of the server, for commands with `adminOptions`. */
 export async function openAdmin(
   context: Context,
   { env, server, token }: AdminOptions,
@@ -80,7 +81,7 @@ export async function openAdmin(
   return { api: await openAdminApi(context, config), config }
 }
 
-/** Opens the API with the admin token (§4.13: `--token`, `SVC_TOKEN`, the global token). */
+/** Opens the API with the token of an admin or a named one (§4.13: `--token`, `SVC_TOKEN`, the global token). */
 export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.adminToken ??
@@ -92,7 +93,7 @@ export async function openAdminApi(context: Context, config: EffectiveConfig): P
 }
 
 /**
- * Opens the API for a command that works on one project: with the admin token, or with the deploy token of the project
+ * Opens the API for a command that works on one project: with a token of the server, or with the deploy token of the project
  * if there is no admin token for this server.
  */
 export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Api> {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { createEventReader, type ServerEvent } from '../../shared/event-stream.js'
 import { createLineReader } from '../../shared/lines.js'
@@ -56,9 +56,25 @@ export async function* followEvents<T>(
     } catch (error) {
       if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
       onBroken?.()
-      await delay(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), undefined, signal === undefined ? {} : { signal })
+      await pauseBefore(brokenInRow, signal)
     }
   }
+}
+
+/** Repeats a read while the connection breaks, as often as `followEvents` reconnects. */
+export async function repeated<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let brokenInRow = 0; ; brokenInRow++) {
+    try {
+      return await read()
+    } catch (error) {
+      if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
+      await pauseBefore(brokenInRow, signal)
+    }
+  }
+}
+
+function pauseBefore(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+  return pause(Math.min(longestPauseMs, 250 * 2 ** attempt), signal)
 }
 
 /** Returns the refusal for a stream that ended too early. */
@@ -69,16 +85,27 @@ export function streamBroken(): Refusal {
 /** Returns whether a retry may help: the network failed, or the server is restarting. */
 export function isBroken(error: unknown): boolean {
   if (error instanceof Refusal)
-    return ['stream_broken', 'unreachable', 'http_502', 'http_503', 'http_504', 'bad_stream'].includes(error.code)
+    return ['stream_broken', 'unreachable', 'bad_stream'].includes(error.code) || isPassing(error)
   return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'].includes(
     String((error as NodeJS.ErrnoException)?.code)
   )
 }
 
+/** Whether a proxy answered what passes: it waited too long, limits the rate, or cannot reach svc. */
+export function isPassing({ code }: Refusal): boolean {
+  return /^http_(408|429|50[234]|52\d)$/.test(code)
+}
+
+/** Whether a cluster has no leader for some seconds: a hub whose problem lasts names no time to wait. */
+export function isElecting(error: unknown): error is Refusal {
+  if (!(error instanceof Refusal) || error.retryAfterSeconds === undefined) return false
+  return error.code === 'no_leader' || error.code === 'not_leader'
+}
+
 /** Returns whether a read may be repeated: the connection is broken, or a cluster has no leader for some seconds. */
 export function mayRepeat(error: unknown): boolean {
-  const isLeaderless = error instanceof Refusal && ['no_leader', 'not_leader', 'leader_lost'].includes(error.code)
-  return isLeaderless || isBroken(error)
+  const isLost = error instanceof Refusal && error.code === 'leader_lost'
+  return isLost || isElecting(error) || isBroken(error)
 }
 
 interface TextReader {

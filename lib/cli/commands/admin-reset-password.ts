@@ -6,7 +6,7 @@ import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { withLocalApi } from '../client/local.js'
-import { askSecret, mustAsk, readSecret } from '../terminal/prompt.js'
+import { askSecret, mustAsk, readTokenOption } from '../terminal/prompt.js'
 
 /** Alternative to `--password`, whose value other users of the machine can see in the list of processes. */
 const variable = 'SVC_NEW_ADMIN_TOKEN'
@@ -52,7 +52,7 @@ export const command = defineCommand({
 
 async function chosenToken(password: string | undefined, { host, env }: Context): Promise<string> {
   const given = password ?? env[variable]
-  if (given !== undefined) return readSecret(host, '--password', given)
+  if (given !== undefined) return readTokenOption(host, '--password', given)
   mustAsk(host, 'The new token is missing', 'use --random or --password')
   const token = await askSecret(host, 'New admin token')
   if ((await askSecret(host, 'Repeat the token')) === token) return token

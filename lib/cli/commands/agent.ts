@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { reasonOf } from '../../base/system-error.js'
 import { parseServerUrl } from '../../config/client-config.js'
@@ -8,7 +7,9 @@ import { usage } from '../args.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
-import { readSecret } from '../terminal/prompt.js'
+import { readTokenOption } from '../terminal/prompt.js'
+import { readText } from '../../base/text.js'
+import { Refusal } from '../../base/refusal.js'
 
 /** The command `svc agent`. */
 export const command = defineCommand({
@@ -28,6 +29,10 @@ export const command = defineCommand({
     name: { type: 'text', value: 'name', help: 'name of the node, if the token names none (default: the host name)' },
     label: { type: 'text', value: 'key=value', repeatable: true, help: 'label of the node, for the first start' },
     ca: { type: 'text', value: 'file', help: 'certificates to trust for the hub, in PEM, instead of the usual ones' },
+    'allow-http': {
+      type: 'switch',
+      help: 'allow http addresses of hubs that are not on this machine: releases and variables can be read on the way. It is stored'
+    },
     relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
     terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
     'allow-system-paths': {
@@ -66,7 +71,7 @@ export const command = defineCommand({
     const labels = labelsOf(options.label)
     const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
     const given = options.enroll ?? (env['SVC_ENROLL_TOKEN'] || undefined)
-    const enroll = given === undefined ? undefined : await readSecret(host, '--enroll', given)
+    const enroll = given === undefined ? undefined : await readTokenOption(host, '--enroll', given)
     const isJson = options['log-format'] === 'json'
     if (isJson) output.logAsJson()
     const readiness = await openReadiness(options['ready-file'], context)
@@ -79,6 +84,7 @@ export const command = defineCommand({
       name: options.name,
       labels,
       ca,
+      allowHttp: options['allow-http'],
       relay: options.relay,
       terminal: options.terminal,
       allowSystemPaths: options['allow-system-paths'],
@@ -113,7 +119,8 @@ function labelsOf(words: readonly string[]): Record<string, string> {
 }
 
 async function readCa(path: string, { cwd }: Context): Promise<string> {
-  const text = await readFile(resolve(cwd, path), 'utf8').catch((error: unknown) => {
+  const text = await readText(resolve(cwd, path)).catch((error: unknown) => {
+    if (error instanceof Refusal) throw error
     throw usage('--ca', `Cannot read "${path}": ${reasonOf(error)}`)
   })
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text

@@ -1,9 +1,10 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { keptFailures } from '../../audit/ranges.js'
 import { createExportVerifier } from '../../audit/verifier.js'
 import type { Verdict } from '../../audit/verifier.js'
 import { formatBytes } from '../../shared/size.js'
-import { auditSentence } from '../audit-sentence.js'
+import { auditSentence, missingSentences } from '../audit-sentence.js'
 import type { Client } from '../client/client.js'
 import { openAdmin } from '../client/session.js'
 import { explain } from '../client/zip-download.js'
@@ -39,16 +40,18 @@ export const command = defineCommand({
     const path = resolve(context.cwd, options.out ?? `svc-audit-${at}.jsonl`)
     const { api } = await openAdmin(context, options)
     const query = { from: from?.toString(), to: to?.toString() }
-    const bar = context.output.progress('Exporting')
+    const { output } = context
+    const bar = output.progress('Exporting')
     try {
       const { bytes, verdict } = await withInterrupts(context.host, signal =>
         download(api.client, { query, path, signal, onBytes: count => bar.update(count, count) })
       )
       const isGood = verdict.faults.length === 0
       bar.end(`Exported ${auditSentence(verdict)} (${formatBytes(bytes)})`)
-      for (const fault of verdict.faults) context.output.error(fault)
-      if (json) context.output.json({ path, ok: isGood, ...verdict })
-      else context.output.print(path)
+      for (const line of missingSentences(verdict).removed) output.note(line)
+      for (const fault of verdict.faults) output.error(fault)
+      if (json) output.json({ path, ok: isGood, ...verdict })
+      else output.print(path)
       return isGood ? exitCodes.success : exitCodes.failed
     } catch (error) {
       bar.clear()
@@ -70,7 +73,7 @@ async function download(
   { query, path, signal, onBytes }: Download
 ): Promise<{ bytes: number; verdict: Verdict }> {
   const waiting = `${path}.part`
-  const verifier = createExportVerifier()
+  const verifier = createExportVerifier({ keepsFailures: keptFailures })
   let bytes = 0
   const call = { path: '/api/audit/export', query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
   const answer = await client.open(call)

@@ -4,11 +4,14 @@ import { readCheckpoint } from '../../audit/checkpoint-text.js'
 import type { Checkpoint } from '../../audit/checkpoint-text.js'
 import { readNote, readVerifierKey } from '../../audit/signed-note.js'
 import type { Verifier } from '../../audit/signed-note.js'
+import { unsignedVersion } from '../../audit/export-format.js'
+import { keptFailures } from '../../audit/ranges.js'
 import { createExportVerifier } from '../../audit/verifier.js'
 import type { Verdict, VerifierOptions } from '../../audit/verifier.js'
+import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
-import { auditSentence } from '../audit-sentence.js'
+import { auditSentence, missingSentences } from '../audit-sentence.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
@@ -25,6 +28,14 @@ export const command = defineCommand({
       help: 'file with checkpoints from elsewhere; the export must begin with their entries'
     },
     key: { type: 'text', value: 'file', help: 'file with the key of the server: a copy of keys/server.pub' },
+    'allow-trimmed': {
+      type: 'switch',
+      help: 'accept that old entries were removed, as the log says; their age cannot be verified'
+    },
+    'allow-unsigned': {
+      type: 'switch',
+      help: 'accept that an export of an older svc lacks entries; nothing signs which the server left out'
+    },
     json: sharedOptions.json
   },
   details:
@@ -32,7 +43,8 @@ export const command = defineCommand({
     'key of the server must have signed it. An anchor is a checkpoint that was kept elsewhere: by a command in\n' +
     '~/.svc/witness, in a notification, or in the file of the setting checkpoint_file. Without --key and --anchor, the\n' +
     'export is only compared with itself, and the owner of the server can sign a new one.\n\n' +
-    'The exit code is 1 if something is wrong.',
+    'Removed entries are printed. Nothing proves how old they were: who has the key of the server could have removed\n' +
+    'them. Therefore the exit code is 1 without --allow-trimmed. It is 1, too, if anything is wrong.',
   examples: [
     ['audit verify audit.jsonl --key server.pub', 'verify an export and who signed it'],
     ['audit verify audit.jsonl --anchor ~/.svc/witness/1c2d3e4f.note', 'also verify that the past was not rewritten']
@@ -41,11 +53,20 @@ export const command = defineCommand({
     const key = options.key === undefined ? null : await readKey(resolve(cwd, options.key))
     const found = await Promise.all(options.anchor.map(path => readAnchors(resolve(cwd, path), key)))
     const anchors = found.flat()
-    const verdict = await verify(resolve(cwd, operands.file), { key, anchors })
-    const isGood = verdict.faults.length === 0
-    if (options.json) output.json({ ok: isGood, ...verdict })
-    else if (isGood) output.print(goodSentence(verdict))
-    else for (const fault of verdict.faults) output.error(fault)
+    const allowsUnsigned = options['allow-unsigned']
+    const given = { key, anchors, keepsFailures: keptFailures, allowsUnsigned }
+    const verdict = await verify(resolve(cwd, operands.file), given)
+    const faults = [...verdict.faults, ...faultsOfTrims(verdict, options['allow-trimmed'])]
+    const isGood = faults.length === 0
+    const missing = missingSentences(verdict)
+    if (options.json) output.json({ ok: isGood, ...verdict, faults })
+    else {
+      if (isGood) output.print(goodSentence(verdict))
+      for (const line of [...missing.removed, ...missing.omitted]) output.print(line)
+      for (const fault of faults) output.error(fault)
+    }
+    if (verdict.version === unsignedVersion)
+      output.note('An older svc wrote this export: its signature does not cover which entries were left out.')
     if (isGood && key === null)
       output.note(
         'The key was not compared: give --key with a copy of keys/server.pub that did not come with the export.'
@@ -59,6 +80,18 @@ function goodSentence(verdict: Verdict): string {
   const prefixes = verdict.anchors.map(size => `; the anchor of ${size} entries is a prefix`).join('')
   const keyId = readVerifierKey(verdict.key ?? '')?.keyId ?? ''
   return `${auditSentence(verdict)}: the root matches the checkpoint of ${verdict.size} entries, signed with the key ${keyId}${prefixes}`
+}
+
+/** Returns why removed entries are not accepted. */
+function faultsOfTrims({ removed, removedRanges }: Verdict, isAllowed: boolean): string[] {
+  if (removed === 0) return []
+  if (!isAllowed)
+    return [
+      `${countOf(removed, 'entry was', 'entries were')} removed before, and nothing proves how old they were: give --allow-trimmed if you expect that, or compare with an earlier export`
+    ]
+  const unnamed = removedRanges.find(({ by }) => by === null)
+  if (unnamed === undefined) return []
+  return [`Entry ${unnamed.from} was removed, and no exported entry says so: verify an export up to the newest entry`]
 }
 
 async function verify(path: string, options: VerifierOptions): Promise<Verdict> {

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { defineCommand, exitCodes } from '../command.js'
 import { withInterrupts } from '../interrupts.js'
 import { splitList } from '../terminal/lists.js'
-import { packProject } from '../pack/packing.js'
+import { listIgnored, packProject } from '../pack/packing.js'
 import { loadConfiguration } from '../client/session.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 
@@ -31,6 +31,7 @@ export const command = defineCommand({
       env: options.env,
       project: 'needed'
     })
+    await listIgnored(context, config, options)
     const path = resolve(context.cwd, options.file)
     const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>
       packProject(context, config, { path, signal })

@@ -38,8 +38,8 @@ export const command = defineCommand({
     const begun = await beginCluster({
       home,
       file,
-      async optionsOf(key) {
-        const options = await clusterOptionsOf(file, { home, env, key })
+      async optionsOf(keys) {
+        const options = await clusterOptionsOf(file, { home, env, keys })
         await checkMembers(options, output.warn)
         return options
       },

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { readClusterKey } from '../../config/cluster-file.js'
+import { readClusterKeys } from '../../config/cluster-file.js'
 import { locateHome } from '../../config/home.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
@@ -28,9 +28,9 @@ export const command = defineCommand({
   async run({ options: { json, cluster, 'key-file': keyFile, ...words } }, { env, cwd, output }) {
     if (keyFile === undefined) throw usage('--key-file', '--key-file is missing: copy cluster.key from another hub')
     const home = locateHome(env, cwd)
-    const key = await readClusterKey(resolve(cwd, keyFile))
+    const keys = await readClusterKeys(resolve(cwd, keyFile))
     const file = clusterFileOf(words, { known: null, cwd, cluster })
-    const options = await clusterOptionsOf(file, { home, env, key })
+    const options = await clusterOptionsOf(file, { home, env, keys })
     await checkMembers(options, output.warn)
     const { joinCluster } = await import('../../server/cluster/join.js')
     const joined = await joinCluster({ home, file, options, warn: output.warn, info: output.note })

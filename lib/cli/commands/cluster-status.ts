@@ -1,7 +1,6 @@
-import { Refusal } from '../../base/refusal.js'
 import { locateHome } from '../../config/home.js'
 import type { ClusterStatus } from '../../model/cluster.js'
-import { localClient, runningOwner } from '../client/local.js'
+import { clusterOf, runningHub } from '../client/local.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { renderTable, type Column } from '../terminal/table.js'
@@ -16,14 +15,7 @@ export const command = defineCommand({
   examples: [['cluster status', 'show the hubs of the cluster']],
   async run({ options: { json } }, { env, cwd, output }) {
     const home = locateHome(env, cwd)
-    const running = await runningOwner(home)
-    const client = running === null ? null : localClient(running, env)
-    const answer = await client?.json<{ cluster: ClusterStatus | null }>({ method: 'GET', path: '/api/cluster' })
-    if (answer === undefined || answer.cluster === null) {
-      const sentence = `No hub of a cluster runs in "${home.directory}". Use SVC_HOME to choose the data directory`
-      throw new Refusal('not_found', 'no_cluster', sentence)
-    }
-    const { cluster } = answer
+    const cluster = await clusterOf(await runningHub(home, env), home)
     if (json) output.json(cluster)
     else for (const line of linesOf(cluster)) output.print(line)
     return cluster.role === 'alone' ? exitCodes.failed : exitCodes.success

@@ -16,6 +16,7 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { splitList } from '../terminal/lists.js'
 import { readSecret } from '../terminal/prompt.js'
+import { tokenOf } from '../../base/text.js'
 
 type Reader = (key: string, text: string) => unknown
 
@@ -84,7 +85,8 @@ export const command = defineCommand({
     const { key } = operands
     const row = Object.hasOwn(keys, key) ? keys[key] : undefined
     if (row === undefined) throw unknownKey(key)
-    const text = await readSecret(context.host, key, operands.value)
+    const given = await readSecret(context.host, key, operands.value)
+    const text = key === 'token' ? tokenOf(given, key) : given.trim()
     if (text === '') throw usage(key, `${key} cannot be empty`)
     const value = row.read(key, text)
     if (options.server !== undefined && key !== 'token')

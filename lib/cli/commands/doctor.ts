@@ -1,3 +1,4 @@
+import { parseUrl } from '../../base/parse-url.js'
 import { countOf } from '../../base/count.js'
 import { Refusal } from '../../base/refusal.js'
 import { maySend } from '../../config/token-origin.js'
@@ -97,7 +98,7 @@ async function gateHosts({ env, server, token }: RemoteOptions, context: Context
 
 /** Returns the address of a site. Refuses any other text with the kind `usage`. */
 function siteOf(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null
+  const url = parseUrl(text)
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return url.href
   throw usage('--site', '--site must be an address without a user name, such as http://127.0.0.1/')
 }

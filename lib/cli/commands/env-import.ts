@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { countOf } from '../../base/count.js'
 import { parseDotenv } from '../../config/dotenv.js'
@@ -6,6 +5,7 @@ import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
 import { readSecret } from '../terminal/prompt.js'
+import { readText } from '../../base/text.js'
 
 /** The command `svc env import`. */
 export const command = defineCommand({
@@ -25,7 +25,7 @@ export const command = defineCommand({
   async run({ options, operands }, context) {
     const { file } = operands
     const dotenv =
-      file === '-' ? await readSecret(context.host, 'file', '-') : await readFile(resolve(context.cwd, file), 'utf8')
+      file === '-' ? await readSecret(context.host, 'file', '-') : await readText(resolve(context.cwd, file))
     const names = Object.keys(parseDotenv(dotenv))
     if (names.length === 0)
       throw usage(

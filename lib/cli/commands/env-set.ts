@@ -13,7 +13,7 @@ export const command = defineCommand({
   options: {
     ...variableOptions,
     secret: { type: 'switch', help: 'store a secret; the default unless the command contains the value' },
-    plain: { type: 'switch', help: 'store a value that everyone with the admin token can read' },
+    plain: { type: 'switch', help: 'store a value that every admin can read' },
     json: { type: 'switch', help: 'print all variables as JSON, with null for the value of a secret' }
   },
   details:

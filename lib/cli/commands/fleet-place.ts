@@ -4,7 +4,7 @@ import { createFleetApi } from '../client/fleet-api.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { labelOption, parsedLabel } from '../fleet/fleet-place.js'
+import { labelOption, parsedLabel, placedLine } from '../fleet/fleet-place.js'
 import { placementColumns } from '../fleet/node-view.js'
 import { findProject } from '../project-options.js'
 import { splitList } from '../terminal/lists.js'
@@ -27,7 +27,7 @@ export const command = defineCommand({
   },
   details:
     'A placed project is not deployed on the server itself: a push goes to its nodes, in waves. A node that is added\n' +
-    `gets the release that is desired now. Without --on and --label, the nodes of the project are listed.\n\n${adminDetails}`,
+    `gets the release that is desired now, which is printed. Without --on and --label, the nodes of the project are listed.\n\n${adminDetails}`,
   examples: [
     ['fleet place shop --on web-1,web-2', 'place a project on two nodes'],
     ['fleet place shop --label zone=eu --path /srv/shop', 'place it on all nodes of a zone'],
@@ -52,7 +52,10 @@ export const command = defineCommand({
     if (json) output.json(placements)
     else if (placements.length === 0) output.note(`"${name}" is not placed on nodes: this server deploys it itself.`)
     else {
-      if (add.length > 0) output.note(`"${name}" is placed on ${countOf(placements.length, 'node')}.`)
+      if (add.length > 0) {
+        output.note(`"${name}" is placed on ${countOf(placements.length, 'node')}.`)
+        output.note(placedLine((await fleet.rollouts({ projectId: id, limit: 1 }))[0]))
+      }
       output.table(placements, placementColumns(output.paint, Date.now()))
     }
     return exitCodes.success

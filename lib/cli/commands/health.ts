@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { locateHome } from '../../config/home.js'
 import type { HealthReport } from '../../model/health.js'
@@ -53,7 +53,7 @@ export const command = defineCommand({
       }
       // Waiting does not cure a wrong address.
       if (found instanceof Refusal && (isLast || found.kind === 'usage')) throw found
-      await sleep(pollMs)
+      await pause(pollMs)
     }
   }
 })
@@ -65,7 +65,9 @@ function isAlive({ status }: HealthReport): boolean {
 function lineOf({ status, version, uptime, cluster }: HealthReport): string {
   const line = `${status}, version ${version}, up for ${uptime} s`
   if (cluster === undefined) return line
-  return `${line}, ${cluster.role}${cluster.role === 'leader' ? '' : `, reads are at most ${cluster.staleSeconds} s old`}`
+  const { role, staleSeconds, reason } = cluster
+  const why = reason === undefined ? '' : ` (${reason}: "svc cluster status" says more)`
+  return `${line}, ${role}${role === 'leader' ? '' : `, reads are at most ${staleSeconds} s old`}${why}`
 }
 
 async function ask(url: string | undefined, context: Context): Promise<HealthReport> {

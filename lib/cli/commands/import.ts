@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { countOf } from '../../base/count.js'
 import { oneLine } from '../../base/one-line.js'
 import { Refusal } from '../../base/refusal.js'
 import { formatBytes } from '../../shared/size.js'
@@ -143,7 +144,7 @@ async function keepTokens(home: Home, { strategy, projects }: ImportResult, all:
 /** Prints everything in the package that could do harm, so that the user can inspect each path, script and setting. */
 function reportBrought(
   { output: { print } }: Context,
-  { settings, projects, logSources, notificationTargets }: ImportBrings
+  { settings, projects, deploymentScripts = [], logSources, notificationTargets }: ImportBrings
 ): void {
   if (settings.length > 0) print('\nSettings:')
   for (const { key, value } of settings) print(`  ${key} = ${value === null ? '(a secret)' : oneLine(value)}`)
@@ -166,6 +167,14 @@ function reportBrought(
       `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`,
       project.postDeployScript
     )
+    for (const { key, value } of project.others ?? [])
+      if (/[\r\n]/.test(value) || key.endsWith('.command')) printScript(print, key, value)
+      else print(`  ${oneLine(key)} = ${oneLine(value)}`)
+  }
+  for (const { projectId, step, script, deployments } of deploymentScripts) {
+    print('')
+    const title = `${step} script that a rollback of ${projectId} may run (${countOf(deployments, 'deployment')})`
+    printScript(print, title, script)
   }
   if (logSources.length > 0) print('\nLog files:')
   for (const { projectId, filePath } of logSources) print(`  ${oneLine(filePath)} (${projectId})`)

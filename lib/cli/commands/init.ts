@@ -19,7 +19,8 @@ import { askServer } from '../client/ask-server.js'
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { isIgnoredByGit } from '../pack/git.js'
-import { ask, askSecret, canAsk, choose, mustAsk, readSecret } from '../terminal/prompt.js'
+import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
+import { tokenOf } from '../../base/text.js'
 import { sharedOptions } from '../common-options.js'
 import { suggestOutputDirectory } from '../pack/output-directory.js'
 import { loadConfiguration } from '../client/session.js'
@@ -128,7 +129,7 @@ async function gatherProject(
   context: Context
 ): Promise<{ projectId: string; token: string | undefined }> {
   const { host, env } = context
-  const own = given.token === undefined ? undefined : await readSecret(host, '--token', given.token)
+  const own = given.token === undefined ? undefined : await readTokenOption(host, '--token', given.token)
   if (!canAsk(host)) return { projectId: given.project as string, token: own }
   const known = own ?? (env['SVC_DEPLOY_TOKEN'] || (await storedAdminToken(server, context)))
   const { token, visible } = known === undefined ? await askToken(server, context) : await look(known, server, context)
@@ -152,8 +153,8 @@ interface Looked {
 async function askToken(server: string | undefined, context: Context): Promise<Looked> {
   for (;;) {
     const token = await askSecret(context.host, 'Admin token or deploy token (press Enter to skip)')
-    if (token === '') return { token: undefined, visible: null, isWrong: false }
-    const looked = await look(token, server, context)
+    if (token.trim() === '') return { token: undefined, visible: null, isWrong: false }
+    const looked = await look(tokenOf(token, 'the answer'), server, context)
     if (!looked.isWrong) return looked
   }
 }

@@ -16,7 +16,7 @@ export const command = defineCommand({
   details:
     'A locked project refuses pushes and rollbacks. A queued deployment fails when its turn comes; a running one\n' +
     'continues. A lock always expires. "svc push --wait" waits for its end.\n\n' +
-    `${projectDetails} --all needs the admin token.`,
+    `${projectDetails} --all needs the admin token or that of an operator.`,
   examples: [
     ['lock shop --reason "audit until Friday" --for 2d', 'refuse deployments of a project for two days'],
     ['lock --all --reason "moving to a new disk" --for 30m', 'refuse deployments of every project']

@@ -8,7 +8,8 @@ import { askServer } from '../client/ask-server.js'
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { askSecret, canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
+import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
+import { tokenOf } from '../../base/text.js'
 import { loadConfiguration, serverUrlOf } from '../client/session.js'
 
 /** The command `svc login`. */
@@ -61,21 +62,29 @@ export const command = defineCommand({
 })
 
 async function readToken(given: string | undefined, address: string, { host }: Context): Promise<string> {
-  if (given !== undefined) return readSecret(host, '--token', given)
+  if (given !== undefined) return readTokenOption(host, '--token', given)
   mustAsk(host, 'The token is missing', 'use --token')
-  const token = await askSecret(host, `Token for ${address}`)
+  const token = tokenOf(await askSecret(host, `Token for ${address}`), 'the answer')
   if (token !== '') return token
   throw new Refusal('invalid', 'no_token', 'The token is empty: nothing was stored')
 }
 
 async function check(value: string, serverUrl: string, { env }: Context): Promise<TokenHolder> {
   const token = { value, from: 'this login', origin: null }
-  const holder = await createApi(createClient({ serverUrl, token, env })).whoami()
+  const { client, whoami } = createApi(createClient({ serverUrl, token, env }))
+  const holder = await whoami()
   if (holder !== null) return holder
+  // Every server of the interface checks the admin token (§5.4).
+  const call = { method: 'POST', path: '/api/auth/login', json: { token: value } } as const
+  const answer = await client.json<{ success?: boolean }>(call).catch((error: unknown) => {
+    if (error instanceof Refusal && error.kind === 'unauthorized') return { success: false }
+    throw error
+  })
+  if (answer.success === true) return { role: 'admin', name: 'admin', project: null }
   throw new Refusal(
     'unsupported',
     'server_too_old',
-    `${serverUrl} is too old to check tokens. Use "svc config:set token -" to store it, with --global for the admin token`
+    `${serverUrl} does not accept it as the admin token, and cannot check other tokens. To store a deploy token, use "svc config:set token -"`
   )
 }
 

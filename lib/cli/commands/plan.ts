@@ -3,6 +3,7 @@ import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session
 import { defineCommand } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../interrupts.js'
+import { listIgnored } from '../pack/packing.js'
 import { planProject } from '../pack/planning.js'
 import { wishesOf, wishOptions } from '../pack/push-plan.js'
 import { savePlan } from '../plan-file.js'
@@ -55,6 +56,7 @@ export const command = defineCommand({
       project: 'needed'
     })
     const projectId = projectIdOf(context, config)
+    await listIgnored(context, config, options)
     const api = await openDeployApi(context, config)
     const { all, save } = options
     const plan = await withInterrupts(context.host, signal =>

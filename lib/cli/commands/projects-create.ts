@@ -3,6 +3,7 @@ import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
 import { describeProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
 import { policyField, policyOption } from '../policy-option.js'
+import { checkUserName, ensureUser } from '../system-user.js'
 import { openAdmin } from '../client/session.js'
 
 /** The command `svc projects create`. */
@@ -12,6 +13,11 @@ export const command = defineCommand({
   },
   options: {
     path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
+    user: {
+      type: 'text',
+      value: 'name',
+      help: 'system user of the project (--run-as); created if it is absent and this is root on the server'
+    },
     ...projectOptions,
     ...policyOption,
     ...adminOptions,
@@ -23,15 +29,25 @@ export const command = defineCommand({
     [
       'projects create api --path /srv/api --post "systemctl restart api"',
       'create a project with a script to run after each deployment'
-    ]
+    ],
+    ['projects create shop --path /srv/www/shop --user shop', 'create it with a system user of its own, as root']
   ],
   async run({ options, operands }, context) {
     if (options.path === undefined) throw usage('--path', '--path is missing: give the target directory on the server')
+    const { user } = options
+    if (user !== undefined) {
+      checkUserName(user)
+      if (options['run-as'] !== undefined)
+        throw usage('--user', '--user and --run-as name the same user: give one of them')
+    }
     const { api } = await openAdmin(context, options)
+    const said = user === undefined ? null : await ensureUser(user, { server: api.address, env: context.env })
+    if (said !== null) context.output.note(said)
     const project = await api.createProject({
       name: operands.name,
       deployPath: options.path,
       ...projectFields(options),
+      ...(user !== undefined && { runAs: user }),
       ...policyField(options.policy)
     })
     if (options.json) context.output.json(withMaskedToken(project))

@@ -4,25 +4,24 @@ import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
 import { sendReport } from '../../telemetry/telemetry.js'
-import type { Api, Run } from '../client/api.js'
-import { isBroken } from '../client/streams.js'
+import type { Api } from '../client/api.js'
+import type { Run } from '../client/runs.js'
 import { usage } from '../args.js'
 import { defineCommand, type Context } from '../command.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../interrupts.js'
-import type { PackedArchive } from '../pack/pack.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import { splitList } from '../terminal/lists.js'
-import { packProject } from '../pack/packing.js'
+import { listIgnored, packProject } from '../pack/packing.js'
 import type { Wishes } from '../pack/planning.js'
 import { checkPlan, dryRun, planForWishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { loadPlan } from '../plan-file.js'
-import { followLine, type GivenOptions } from '../hints.js'
+import type { GivenOptions } from '../hints.js'
 import { checkBeforePacking } from '../pack/preflight.js'
-import { Interrupted } from '../terminal/prompt.js'
 import { waitUntilFree } from '../pack/waiting.js'
+import { askAgain, uploadArchive } from '../pack/upload-archive.js'
 import { tokenEndLine } from '../pack/token-end.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
@@ -32,8 +31,6 @@ import { checkFromHere, type Waiting } from '../check-from-here.js'
 import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { readRolloutOptions, requirePlacement, rolloutOptions } from '../rollout-options.js'
-import { formatBytes } from '../../shared/size.js'
-import { humanDuration } from '../terminal/units.js'
 import { reportRun, watchRun } from '../watch.js'
 import { withWitness, witnessOption } from '../witness.js'
 
@@ -88,8 +85,9 @@ export const command = defineCommand({
     'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
     '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
     'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
-    '--max-failures, --max-unreachable and --on-failure change its policy for this push. The exit code is 1 if the\n' +
-    'rollout is halted or reverted. Ctrl-C only stops watching; "svc rollout halt" stops the rollout.',
+    '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token makes the\n' +
+    'policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
+    'stops watching; "svc rollout halt" stops the rollout.',
   examples: [
     ['push', 'deploy the build that svc.config.json describes'],
     ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
@@ -132,6 +130,7 @@ export const command = defineCommand({
         project: 'needed'
       })
       const projectId = (known.projectId = projectIdOf(context, config))
+      await listIgnored(context, config, options)
       const api = await openDeployApi(context, config)
       const wishes = wishesOf(options)
       if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
@@ -256,9 +255,9 @@ interface Upload {
 
 /** Packs and uploads. Deletes the archive before it returns or throws. */
 async function packAndUpload(request: Upload, context: Context): Promise<{ run: Run; permit: UploadPermit | null }> {
-  const { api, origin, known, waitMs, signal } = request
-  const check = () => checkBeforePacking(request)
+  const { api, projectId, origin, known, waitMs, given, signal } = request
   const { note } = context.output
+  const check = () => askAgain(() => checkBeforePacking(request), signal, note)
   const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
     async (error: unknown) => {
       known.provenance = await origin
@@ -270,64 +269,19 @@ async function packAndUpload(request: Upload, context: Context): Promise<{ run: 
   requireConfirmFeature(request.confirm, limits)
   requirePlacement(request.rollout, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
+  const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
   const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
   try {
     known.provenance = await origin
     known.message ??= known.provenance?.subject ?? null
-    const run = await upload(archive, { ...request, planId }, context)
+    const rollout = request.rollout === undefined ? undefined : JSON.stringify(request.rollout)
+    const fields = { planId, rollout, ...formFields(request.config, known, request.confirm) }
+    const newest = await listed
+    const run = await uploadArchive({ api, projectId, archive, fields, newest, given, signal }, context)
     known.deployId = run.deployId
     known.url = pageOf(api, run.deployId, run.page)
     return { run, permit: limits }
   } finally {
     await archive.discard()
   }
-}
-
-async function upload(
-  archive: PackedArchive,
-  { api, projectId, config, confirm, rollout, given, known, planId, signal }: Upload,
-  { output }: Context
-): Promise<Run> {
-  const startedAtMs = Date.now()
-  const bar = output.progress(`Uploading ${formatBytes(archive.bytes)} to ${api.address}`)
-  let sentBytes = 0
-  const onProgress = (bytes: number) => {
-    sentBytes = bytes
-    bar.update(bytes, archive.bytes)
-  }
-  try {
-    const inWaves = rollout === undefined ? undefined : JSON.stringify(rollout)
-    const fields = { planId, rollout: inWaves, ...formFields(config, known, confirm) }
-    const run = await api.upload({ projectId, archive, fields, onProgress, signal })
-    bar.end(`Uploaded ${formatBytes(archive.bytes)} in ${humanDuration(Date.now() - startedAtMs)}`)
-    return run
-  } catch (error) {
-    bar.clear()
-    const note = noteOf(error, { sentBytes, bytes: archive.bytes, given })
-    if (note !== null) output.note(note)
-    throw error
-  }
-}
-
-/**
- * Returns a note about the state of the deployment if no answer arrived. Only an answer proves that the deployment
- * began. Unsent bytes prove that it did not begin. Once all bytes are handed to the network, the upload may or may not
- * arrive.
- */
-function noteOf(
-  error: unknown,
-  { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }
-): string | null {
-  const isInterrupted = error instanceof Interrupted
-  if (!isInterrupted && !isBroken(error)) return null
-  if (sentBytes >= bytes) {
-    return (
-      `${isInterrupted ? 'Interrupted: the' : 'The'} server did not confirm the upload, so a deployment may have begun. ` +
-      `Run "${followLine(null, given)}" to check. It is safe to push again: the same files are deployed once more`
-    )
-  }
-  if (isInterrupted) return 'Interrupted: nothing was deployed'
-  return sentBytes === 0
-    ? null
-    : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent`
 }

@@ -38,8 +38,9 @@ export const command = defineCommand({
   },
   details:
     'Without --to, svc chooses among the successful deployments whose archive is kept. If the latest deployment\n' +
-    'succeeded, it takes the one before it, else the newest. It prints the choice and the reason.\n' +
-    'Use --to to choose another deployment.\n\n' +
+    'succeeded, it takes the one before it, else the newest. After a rollback it takes the one before the\n' +
+    'deployment that was rolled back to, so each rollback steps back further. It prints the choice and the reason,\n' +
+    'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
     'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
     'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
     `either option, the policy "rollback" of the project decides.\n\n${adminDetails}`,
@@ -112,8 +113,24 @@ interface Choice {
 }
 
 /**
+ * Returns the deployment whose files a successful one put in place: for a rollback the one that it deployed again, for
+ * an undo the success before the undone one. Null if its record is not in the list, which begins with the newest.
+ */
+function originOf(deployment: Deployment, newest: readonly Deployment[]): Deployment | null {
+  const { rollbackOf, undoOf = null } = deployment
+  if (rollbackOf === null && undoOf === null) return deployment
+  const at = newest.findIndex(({ id }) => id === (undoOf ?? rollbackOf))
+  const isBefore = ({ status, triggerSource }: Deployment): boolean =>
+    status === 'success' && triggerSource !== 'repair'
+  const source = undoOf === null ? newest[at] : at === -1 ? undefined : newest.slice(at + 1).find(isBefore)
+  // A rollback is newer than what it deploys again, so this ends.
+  return source === undefined || source.id === deployment.id ? null : originOf(source, newest)
+}
+
+/**
  * Chooses among the successful deployments that have an archive: the one before the latest deployment if that
- * succeeded, else the newest one. Repairs do not count: they put back the files of another deployment.
+ * succeeded, before its origin if it was a rollback, else the newest one. Repairs do not count: they put back the files
+ * of another deployment.
  */
 async function choose(api: Api, projectId: string, isExact: boolean): Promise<Choice> {
   const newest = await api.deployments({ projectId, limit: searchedDeployments })
@@ -122,15 +139,20 @@ async function choose(api: Api, projectId: string, isExact: boolean): Promise<Ch
   const kept = successes.filter(({ triggerSource, hasArtifact, exact, placed }) =>
     isExact ? placed !== null && triggerSource !== 'repair' : hasArtifact && !exact
   )
-  const source = kept.find(deployment => deployment.id !== last?.id) ?? kept[0]
-  if (source !== undefined) return { source, why: reason(source, last) }
-  const why = last === undefined ? 'nothing has been deployed yet' : 'no archive of a successful deployment is kept'
+  const origin = last?.status === 'success' ? (originOf(last, newest) ?? last) : null
+  const newer = new Set(origin === null ? [last?.id] : newest.slice(0, newest.indexOf(origin) + 1).map(({ id }) => id))
+  const source = kept.find(({ id }) => !newer.has(id))
+  if (source !== undefined) return { source, why: reason(last, origin) }
+  const isNew = last === undefined
+  const why = isNew
+    ? 'nothing has been deployed yet'
+    : `no archive of a success before ${origin?.id ?? last.id} is kept. Use --to to deploy another one again`
   throw new Refusal('conflict', 'nothing_to_roll_back_to', `The project ${projectId} cannot be rolled back: ${why}`)
 }
 
-function reason(source: Deployment, last: Deployment | undefined): string {
-  if (last === undefined || source.id === last.id)
-    return 'the latest deployment: no archive of an earlier success is kept'
+function reason(last: Deployment | undefined, origin: Deployment | null): string {
+  if (last === undefined) return 'the latest success'
+  if (origin !== null && origin.id !== last.id) return `the success before ${origin.id}, which ${last.id} had put back`
   if (last.status === 'success') return `the success before the latest deployment (${last.id} succeeded)`
   return `the latest success (the latest deployment, ${last.id}, ${last.status === 'failed' ? 'failed' : 'has not finished'})`
 }

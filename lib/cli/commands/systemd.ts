@@ -156,8 +156,8 @@ function advice({ user, isMultiUser, home, paths }: Installed): string[] {
     '  systemctl enable --now svc',
     ...(isMultiUser
       ? [
-          'For each project, create a user and a directory, and set the field runAs of the project to the user:',
-          '  useradd --system --shell /usr/sbin/nologin <user>',
+          'Give each project a user of its own (its field runAs) and a directory. As root:',
+          `  svc projects create <project> --path "${paths[0] ?? '/srv'}/<project>" --user <user>`,
           `  install -d -o <user> -g <user> "${paths[0] ?? '/srv'}/<project>"`
         ]
       : []),

@@ -10,7 +10,7 @@ export const command = defineCommand({
     'take-over': {
       type: 'text',
       value: 'reason',
-      help: 'remove the lock of another owner, and say why; needs the admin token'
+      help: 'remove the lock of another owner, and say why; not with a deploy token'
     },
     ...lockOptions
   },

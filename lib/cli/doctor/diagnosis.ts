@@ -16,6 +16,7 @@ import { createFleetApi } from '../client/fleet-api.js'
 import type { Finding } from './finding.js'
 import { fleetFindings } from './fleet.js'
 import { tokenFindings } from './tokens.js'
+import { userFindings } from './users.js'
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10
@@ -139,7 +140,7 @@ async function checkKey(check: string, path: string): Promise<Finding[]> {
 const adviceFor = {
   starting: 'It is recovering from an interruption. Wait for it: svc health --wait 60',
   cut_off: 'It cannot follow its cluster, so reads are old and nothing can be changed there. See: svc cluster status',
-  unhealthy: 'See the detailed checks (which need the admin token) and the log of the server'
+  unhealthy: 'See the detailed checks (with the admin token or a named one) and the log of the server'
 }
 
 /** Checks the server with the public probe and, with a token, in detail. `whyNone` explains why there is no token. */
@@ -176,10 +177,11 @@ export async function diagnoseServer(
       ...secretFindings(detail),
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
+      ...targetFindings(detail),
       ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
-      ...(access instanceof Refusal ? [] : tokenFindings(access)),
+      ...(access instanceof Refusal ? [] : [...tokenFindings(access), ...userFindings(access)]),
       // An older server has no fleet.
       ...(nodes instanceof Refusal ? [] : fleetFindings(nodes))
     ]
@@ -232,7 +234,7 @@ export function detailFindings(detail: HealthDetail): Finding[] {
           'Deployments',
           deploy.successRate === null
             ? 'none yet'
-            : `${deploy.successRate} % of the latest ${deploy.last5.length} succeeded`
+            : `${percentOf(deploy.successRate)} % of the latest ${deploy.last5.length} succeeded`
         )
   ]
 }
@@ -260,6 +262,18 @@ export function revertFindings({ revertsPending = [] }: HealthDetail): Finding[]
   ]
 }
 
+/** Returns a failure for targets in which a deployment was interrupted and could not be finished. Pure. */
+export function targetFindings({ unfinishedTargets = [], kiteHome }: HealthDetail): Finding[] {
+  const [first] = unfinishedTargets
+  if (first === undefined) return []
+  const shown = unfinishedTargets.map(({ deployId, target }) => oneLine(`${target ?? 'a target'} (${deployId})`))
+  const journal = join(kiteHome.path, 'deployments', `${first.deployId}.undo`)
+  const advice =
+    'Mount the disk of the target, then restart the server or deploy again. If the target is gone for good, stop the ' +
+    `server and remove ${oneLine(journal)}`
+  return [failure('Targets', `half of a change may be in ${shown.join(', ')}`, advice)]
+}
+
 /** Returns a failure for secrets that cannot be read: every deployment with a script that needs them fails. Pure. */
 export function secretFindings({ secrets }: HealthDetail): Finding[] {
   const check = 'Project secrets'
@@ -269,7 +283,8 @@ export function secretFindings({ secrets }: HealthDetail): Finding[] {
   const shown =
     names.slice(0, maxNamesShown).join(', ') +
     (names.length > maxNamesShown ? `, and ${names.length - maxNamesShown} more` : '')
-  const advice = 'Restore variables.key in the data directory from a backup, or set these secrets again'
+  const advice =
+    'Restore variables.key in the data directory from a backup. Or set variables and headers again, remove second factors ("svc admin reset-second-factor") and push releases again'
   return [failure(check, `cannot be read: ${oneLine(secrets.why ?? 'unknown reason')} (${shown})`, advice)]
 }
 
@@ -301,4 +316,9 @@ async function attempt<T>(work: () => Promise<T>): Promise<T | Refusal> {
     if (error instanceof Refusal) return error
     throw error
   }
+}
+
+/** Returns a share as a percentage. Older servers answer a percentage; their least one above 0 is 20. */
+function percentOf(rate: number): number {
+  return rate > 1 ? rate : Math.round(rate * 1000) / 10
 }

@@ -22,7 +22,7 @@ const refusing = new Set([403, 404, 410])
 /** Asks the site at an address, and returns the finding. */
 export async function askForOwnNames(site: string, options: ExposureOptions): Promise<Finding> {
   const random = randomBytes(8).toString('hex')
-  const base = site.replace(/[?#].*$/, '').replace(/\/*$/, '/')
+  const base = site.replace(/[?#][^]*$/, '').replace(/(?<!\/)\/*$/, '/')
   const ask = (name: string) => probeHttp({ ...options, url: `${base}${name}`, readsBody: false, timeoutMs })
   const other = await ask(`svc-none-${random}/a`)
   const own: HttpAnswer[] = []

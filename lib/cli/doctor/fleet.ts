@@ -11,7 +11,15 @@ export function fleetFindings(nodes: readonly ListedNode[]): Finding[] {
   if (nodes.length === 0) return []
   const lost = nodes.filter(({ isConnected, isDrained }) => !isConnected && !isDrained)
   const drifted = nodes.filter(({ placements }) => placements.some(({ isDrifted }) => isDrifted))
+  const outdated = nodes.filter(({ isOutdated }) => isOutdated)
+  const shared = nodes.filter(({ sharedSince }) => sharedSince)
   const findings = [
+    finding(
+      shared,
+      'two machines use the identity of one node, which gets no orders',
+      'Stop one of them. To make it a node of its own, see "Two machines with one identity" in docs/fleet.md'
+    ),
+    finding(outdated, 'older agents, which do not notice recorded orders', 'Upgrade svc there, and restart the agent'),
     finding(lost, 'not connected', 'Start the agent there ("svc agent"), or drain or forget the node with "svc fleet"'),
     finding(drifted, 'not as rolled out', 'Look at it with "svc fleet node <name>"; the next push replaces the files')
   ].filter(each => each !== null)

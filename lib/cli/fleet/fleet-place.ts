@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/refusal.js'
+import { isGoing, type ListedRollout } from '../../model/rollout.js'
 import { parseLabel } from '../../model/node-labels.js'
 import { usage } from '../args.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
@@ -43,6 +44,19 @@ export function readLabels(words: readonly string[]): Record<string, string> {
 export function parsedLabel(word: string): string {
   readLabels([word])
   return word
+}
+
+/** Returns what nodes get that were placed now; `newest` is the newest rollout of the project. */
+export function placedLine(newest: Pick<ListedRollout, 'id' | 'state' | 'deployId'> | undefined): string {
+  if (newest === undefined) return 'Nothing was rolled out yet: the nodes get the next push.'
+  const { id, state, deployId } = newest
+  if (state === 'done') return `The added nodes get ${deployId}, as rollout ${id} did.`
+  if (isGoing(state) && state !== 'reverting') return `The added nodes get ${deployId} with rollout ${id}.`
+  const first = 'The added nodes get nothing yet:'
+  if (state === 'reverting') return `${first} rollout ${id} is going back. Then they get what the others go back to.`
+  if (state === 'reverted')
+    return `${first} rollout ${id} was reverted, and the archive of no earlier one is kept. Push again.`
+  return `${first} rollout ${id} is halted. Next: svc rollout revert ${id}   or   svc rollout resume ${id}`
 }
 
 interface Given {

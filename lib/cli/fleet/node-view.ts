@@ -7,9 +7,15 @@ import type { Column } from '../terminal/table.js'
 import { relativeTime } from '../terminal/units.js'
 
 /** Returns whether a node is connected, and whether it is drained. */
-export function nodeState({ isConnected, isDrained, lastSeenAt }: ListedNode, nowMs: number): string {
+export function nodeState(node: ListedNode, nowMs: number): string {
+  const { isConnected, isDrained, isOutdated, lastSeenAt, sharedSince } = node
   const seen = lastSeenAt === null ? 'never connected' : `lost, seen ${relativeTime(lastSeenAt, nowMs)}`
-  return `${isConnected ? 'connected' : seen}${isDrained ? ', drained' : ''}`
+  return [
+    isConnected ? 'connected' : seen,
+    ...(isDrained ? ['drained'] : []),
+    ...(isOutdated ? ['upgrade the agent'] : []),
+    ...(sharedSince ? ['two machines use its identity'] : [])
+  ].join(', ')
 }
 
 /** Returns labels as text: `zone=eu role=web`. */
@@ -25,9 +31,13 @@ export function liveWords({ liveDeployId, liveTree, isDrifted }: ListedPlacement
   return isDrifted && liveDeployId !== null ? `${live}, edited` : live
 }
 
-function paintState(paint: Paint, { isConnected, isDrained }: ListedNode, text: string): string {
-  if (!isConnected) return paint.red(text)
-  return isDrained ? paint.yellow(text) : paint.green(text)
+function paintState(
+  paint: Paint,
+  { isConnected, isDrained, isOutdated, sharedSince }: ListedNode,
+  text: string
+): string {
+  if (!isConnected || sharedSince) return paint.red(text)
+  return isDrained || isOutdated ? paint.yellow(text) : paint.green(text)
 }
 
 /** Returns the columns of a list of nodes. */

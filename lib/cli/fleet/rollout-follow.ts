@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { isGoing, type NodePhase, type RolloutDetail, type RolloutEvent } from '../../model/rollout.js'
 import { mayRepeat } from '../client/streams.js'
 import type { FleetApi } from '../client/fleet-api.js'
@@ -36,9 +36,7 @@ export async function followRollout({ fleet, rolloutId, view, until, signal }: F
       } catch (error) {
         if (signal.aborted) throw signal.reason
         if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
-        await delay(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), undefined, { signal }).catch(() => {
-          throw signal.reason
-        })
+        await pause(Math.min(longestPauseMs, 250 * 2 ** brokenInRow), signal)
       }
     }
   } finally {

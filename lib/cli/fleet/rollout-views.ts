@@ -3,6 +3,7 @@ import { countOf } from '../../base/count.js'
 import type { RolloutDetail } from '../../model/rollout.js'
 import type { Host } from '../host.js'
 import { createPaint, type Paint } from '../terminal/colors.js'
+import { isScreen } from '../terminal/screen.js'
 import { cleanText } from '../terminal/terminal-text.js'
 import { widthOf } from '../terminal/width.js'
 import { errorLine, rolloutLines, stateWords } from './wave-view.js'
@@ -20,7 +21,7 @@ const defaultRows = 24
 /** Returns the view for the standard error of a command. */
 export function createRolloutView(host: Pick<Host, 'stderr' | 'env'>): RolloutView {
   const paint = createPaint(host.stderr, host.env)
-  return host.stderr.isTTY
+  return isScreen(host.stderr, host.env)
     ? createBlock(host.stderr, paint)
     : createLines(line => void host.stderr.write(cleanText(`${line}\n`)), paint)
 }

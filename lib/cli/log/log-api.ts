@@ -4,7 +4,7 @@ import type { LogHit, LogSource, LogWindow } from '../../model/log-source.js'
 import type { ServerEvent } from '../../shared/event-stream.js'
 import type { Answer } from '../client/answer.js'
 import type { Client } from '../client/client.js'
-import { followEvents, parseObject, readEvents, streamBroken } from '../client/streams.js'
+import { followEvents, parseObject, readEvents, repeated, streamBroken } from '../client/streams.js'
 
 const maxWindowBytes = 1024 * 1024
 
@@ -47,7 +47,7 @@ export interface LogApi {
   /** Returns the size of the file in bytes. */
   size(id: string, request: LogRequest): Promise<number>
   window(id: string, query: Record<string, string>, request: LogRequest): Promise<LogWindow>
-  /** Yields the complete lines of a range of bytes, in order, in batches. */
+  /** Yields the complete lines of a range of bytes, in order, in batches. Reconnects as `follow` does. */
   lines(id: string, range: { from: number; to: number }, request: LogRequest): AsyncGenerator<string[]>
   /** Returns the newest hits, newest first. */
   search(id: string, request: LogSearchRequest): Promise<LogHit[]>
@@ -73,7 +73,8 @@ export function createLogApi(client: Client): LogApi {
     async *lines(id, { from, to }, request) {
       for (let offset = from; offset < to; ) {
         const size = String(Math.min(maxWindowBytes, to - offset))
-        const { lines, endOffset } = await window(id, { offset: String(offset), direction: 'forward', size }, request)
+        const query = { offset: String(offset), direction: 'forward', size }
+        const { lines, endOffset } = await repeated(() => window(id, query, request), request.signal)
         if (endOffset <= offset) return
         yield lines
         offset = endOffset

@@ -216,7 +216,7 @@ function filled(text: string, env: Environment): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = valueOf(name)
     return /^https?:\/\//i.test(value)
-      ? value.replace(/\/+$/, '')
+      ? value.replace(/(?<!\/)\/+$/, '')
       : encodeURI(value).replace(/[?#]/g, encodeURIComponent)
   })
 }

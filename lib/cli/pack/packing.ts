@@ -1,8 +1,9 @@
 import { countOf } from '../../base/count.js'
+import { oneLine } from '../../base/one-line.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { Context } from '../command.js'
 import { pack, type PackLimits, type PackedArchive } from './pack.js'
-import type { Selection } from './select.js'
+import { findRoot, select, type Selection } from './select.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { formatBytes } from '../../shared/size.js'
 import { humanDuration } from '../terminal/units.js'
@@ -52,5 +53,22 @@ export async function packProject(
     bar.clear()
     if (error instanceof Interrupted) output.note('Interrupted: nothing was packed')
     throw error
+  }
+}
+
+/** Prints what the ignore rules leave out, a line each, if the option asks for it. */
+export async function listIgnored(
+  { cwd, output }: Context,
+  config: EffectiveConfig,
+  { 'list-ignored': isWanted }: { 'list-ignored'?: boolean | undefined }
+): Promise<void> {
+  if (!isWanted) return
+  const paths: string[] = []
+  const selection = { ...selectionOf(cwd, config), leftOut: (path: string) => void paths.push(path) }
+  try {
+    await select(await findRoot(selection), selection, { except: [], warn: () => {} })
+    if (paths.length === 0) output.note('The ignore rules leave out nothing')
+  } finally {
+    for (const path of paths) output.note(`Left out: ${oneLine(path)}`)
   }
 }

@@ -37,7 +37,7 @@ async function cureOf({ code, message }: Refusal, { api, projectId, config }: Pr
     return `The token from ${from} is the admin token, but a push needs the deploy token of the project. ${advice}`
   }
   if (code === 'locked') {
-    return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs the admin token`
+    return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs a token that is no deploy token`
   }
   if (code === 'unauthorized') return `${message}. It is wrong, or was replaced on the server. ${advice}`
   if (code !== 'other_project') return null

@@ -8,12 +8,13 @@
 import { lstat, realpath } from 'node:fs/promises'
 import { dirname, posix, resolve, sep } from 'node:path'
 import { compileGlob, isGlob, type Glob } from '../../base/glob.js'
-import { createIgnore, neverPushed, type IgnoreRules } from '../../archive/ignore.js'
+import { createIgnore, neverPacked, type IgnoreRules } from '../../archive/ignore.js'
 import { checkCharacters, quoteName, readName } from '../../archive/names.js'
 import type { ZipSource } from '../../archive/source.js'
 import { walkTree } from '../../archive/walk.js'
 import { isInside } from '../../base/paths.js'
 import { Refusal } from '../../base/refusal.js'
+import { neverPushed } from '../../shared/ignored-names.js'
 
 /** The files to select. */
 export interface Selection {
@@ -23,6 +24,8 @@ export interface Selection {
   /** Paths and globs, relative to outputDir. */
   files: readonly string[]
   ignore: IgnoreRules
+  /** Called for each file and directory that the rules leave out; a directory has a slash at its end. */
+  leftOut?: (path: string) => void
   signal?: AbortSignal | undefined
 }
 
@@ -51,9 +54,9 @@ export async function select(
   options: Selection,
   { except, warn }: { except: readonly string[]; warn: (sentence: string) => void }
 ): Promise<ZipSource[]> {
-  const { files, signal } = options
-  const base = { root, except, warn, signal }
-  const ignore = createIgnore({ ...options.ignore, never: neverPushed })
+  const { files, leftOut, signal } = options
+  const base = { root, except, warn, leftOut, signal }
+  const ignore = createIgnore({ ...options.ignore, never: neverPacked, root })
   warnOfNoEffect(options.ignore, warn)
   const named: string[] = []
   const globs: Array<{ text: string; glob: Glob }> = []
@@ -77,6 +80,7 @@ export async function select(
   }
   if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
   checkNames(sources)
+  warnOfClosed(sources, warn)
   return sources
 }
 
@@ -92,15 +96,31 @@ function checkNames(sources: readonly ZipSource[]): void {
   const [first, ...others] = wrong
   if (first === undefined) return
   const { kind, code, message } = first.refusal
-  const shown = others
-    .slice(0, maxNamesShown)
-    .map(({ path }) => quoteName(path))
-    .join(', ')
-  const rest = others.length > maxNamesShown ? `, and ${others.length - maxNamesShown} more` : ''
   throw new Refusal(
     kind,
     code,
-    others.length === 0 ? message : `${message}. Other file names that cannot be used: ${shown}${rest}`
+    others.length === 0 ? message : `${message}. Other file names that cannot be used: ${namesOf(others)}`
+  )
+}
+
+function namesOf(found: ReadonlyArray<{ path: string }>): string {
+  const shown = found.slice(0, maxNamesShown).map(({ path }) => quoteName(path))
+  return shown.join(', ') + (found.length > shown.length ? `, and ${found.length - shown.length} more` : '')
+}
+
+const [otherMayRead, otherMayEnter] = [0o4, 0o1]
+
+/** Warns about files and directories that another user, such as that of a web server, cannot read on the server. */
+function warnOfClosed(sources: readonly ZipSource[], warn: (sentence: string) => void): void {
+  const closed = sources.filter(({ kind, mode }) => {
+    const needed = kind === 'directory' ? otherMayRead | otherMayEnter : otherMayRead
+    return kind !== 'symlink' && (mode & needed) !== needed
+  })
+  if (closed.length === 0) return
+  const what = closed.every(({ mode }) => (mode & 0o040) === 0) ? 'only their owner' : 'only their owner and group'
+  warn(
+    `the web server may not be able to read files that ${what} can read, as a umask of 077 or 027 makes them: ` +
+      `${namesOf(closed)}. To let everybody read them: chmod -R o+rX`
   )
 }
 
@@ -157,7 +177,7 @@ async function findNamed(root: string, text: string, field: string): Promise<str
 /** Normalizes a path: `/` between segments, no `.` segments, no slash at the end; `''` for the root. */
 function cleanPath(text: string): string {
   const slashed = sep === '\\' ? text.replaceAll('\\', '/') : text
-  const clean = posix.normalize(slashed).replace(/(?<=.)\/+$/, '')
+  const clean = posix.normalize(slashed).replace(/(?<=.)\/$/, '')
   return clean === '.' ? '' : clean
 }
 

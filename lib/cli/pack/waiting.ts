@@ -1,6 +1,7 @@
-import { setTimeout as sleepFor } from 'node:timers/promises'
 import { countOf } from '../../base/count.js'
+import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
+import { aheadSentence } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import { humanDuration } from '../terminal/units.js'
 
@@ -35,16 +36,16 @@ export async function waitUntilFree({ check, limitMs, signal, note, sleep = paus
     if (!(answer instanceof Refusal) && !answer?.deploymentsAhead) return answer
     const leftMs = limitMs - (now() - startedMs)
     if (leftMs <= 0) throw answer instanceof Refusal ? answer : stillBusy(answer?.deploymentsAhead ?? 0, limitMs)
-    const reason = answer instanceof Refusal ? answer.message : sentenceOf(answer?.deploymentsAhead ?? 0)
+    const reason = answer instanceof Refusal ? answer.message : reasonOf(answer)
     if (reason !== last) note(`Waiting: ${reason}`)
     last = reason
     await sleep(Math.min(leftMs, pollMs + (2 * Math.random() - 1) * spreadMs), signal)
   }
 }
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  // An abort rejects with an AbortError. The caller wants the reason of the signal.
-  await sleepFor(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+function reasonOf(answer: UploadPermit | null): string {
+  const ahead = answer?.rolloutAhead
+  return sentenceOf(answer?.deploymentsAhead ?? 0) + (ahead === undefined ? '' : `: ${aheadSentence(ahead)}`)
 }
 
 function sentenceOf(ahead: number): string {

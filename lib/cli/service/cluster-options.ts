@@ -1,13 +1,15 @@
 /* The options that say which cluster a hub belongs to, and how to reach etcd. */
+import { parseUrl } from '../../base/parse-url.js'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isLoopback } from '../../http/core/client-address.js'
+import { isOpenUrl } from '../../http/outgoing/hub-url.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
-import { clusterKeyName, readClusterKey } from '../../config/cluster-file.js'
+import { clusterKeyName, readClusterKeys, type ClusterKeys } from '../../config/cluster-file.js'
 import type { ClusterFile } from '../../config/cluster-file.js'
 import type { Environment, Home } from '../../config/home.js'
 import type { ClusterOptions } from '../../server/cluster/options.js'
+import type { ClusterSecrets } from '../../server/cluster/renewing.js'
 import { usage } from '../args.js'
 import type { HubWords } from './hub-options.js'
 
@@ -27,6 +29,8 @@ export function clusterFileOf(
   if (!namePattern.test(name)) throw badName('--hub-name', name)
   const url = words['hub-url'] ?? known?.hub.url
   if (url === undefined) throw usage('--hub-url', '--hub-url is missing: the other hubs must reach this one')
+  const allowsHttp = words['allow-http'] || (known?.allowsHttp ?? false)
+  if (!allowsHttp && isOpenUrl(hubUrl(url))) throw openUrl(url)
   const clusterName = cluster ?? known?.cluster ?? 'svc'
   if (!namePattern.test(clusterName)) throw badName('--cluster', clusterName)
   return {
@@ -41,15 +45,38 @@ export function clusterFileOf(
       passwordFile: path(words['etcd-password-file'], known?.etcd.passwordFile)
     },
     hubCaFile: path(words['hub-ca'], known?.hubCaFile),
-    hasNode: known?.hasNode ?? true
+    allowsHttp,
+    hasNode: known?.hasNode ?? true,
+    ...(known?.isLeaving && { isLeaving: true })
   }
 }
 
 /** Reads the files that cluster.json names. Secrets come from files and the environment, never from the command line. */
 export async function clusterOptionsOf(
   file: ClusterFile,
-  { home, env, key }: { home: Home; env: Environment; key?: Buffer }
+  { home, env, keys }: { home: Home; env: Environment; keys?: ClusterKeys }
 ): Promise<ClusterOptions> {
+  const { etcd, hubCa } = await secretsOf(file, env)
+  const [key, ...nextKeys] = keys ?? (await readClusterKeys(join(home.directory, clusterKeyName)))
+  const { openReplicatedStore } = await import('../../store/log/replicated-store.js')
+  return {
+    name: file.cluster,
+    hub: file.hub,
+    key,
+    nextKeys,
+    hubCa,
+    hubCaFile: file.hubCaFile,
+    allowsHttp: file.allowsHttp ?? false,
+    hasNode: file.hasNode,
+    isLeaving: file.isLeaving,
+    openStore: openReplicatedStore,
+    reread: () => secretsOf(file, env),
+    etcd
+  }
+}
+
+/** Reads the files that lead to etcd and to the other hubs. */
+async function secretsOf(file: ClusterFile, env: Environment): Promise<ClusterSecrets> {
   const { etcd } = file
   const read = async (path: string | null, option: string): Promise<string | undefined> => {
     if (path === null) return undefined
@@ -67,15 +94,8 @@ export async function clusterOptionsOf(
   const user = etcd.user ?? (env['SVC_ETCD_USER'] || undefined)
   const secret = password?.trim() ?? (env['SVC_ETCD_PASSWORD'] || undefined)
   if (secret !== undefined) refuseOpen(etcd.endpoints)
-  const { openReplicatedStore } = await import('../../store/log/replicated-store.js')
   return {
-    name: file.cluster,
-    hub: file.hub,
-    key: key ?? (await readClusterKey(join(home.directory, clusterKeyName))),
     hubCa,
-    hubCaFile: file.hubCaFile,
-    hasNode: file.hasNode,
-    openStore: openReplicatedStore,
     etcd: {
       endpoints: etcd.endpoints,
       ...(ca !== undefined && { ca }),
@@ -106,7 +126,7 @@ export function endpointsOf(text: string): string[] {
     .map(each => each.trim())
     .filter(each => each !== '')
   for (const each of endpoints) {
-    const url = URL.canParse(each) ? new URL(each) : null
+    const url = parseUrl(each)
     const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.pathname === '/'
     if (!isPlain) throw usage('--store', `--store contains "${each}": it must be like "https://e1:2379"`)
   }
@@ -116,17 +136,19 @@ export function endpointsOf(text: string): string[] {
 }
 
 function hubUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '') return text.replace(/\/+$/, '')
+  const url = parseUrl(text)
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '') return text.replace(/(?<!\/)\/+$/, '')
   throw usage('--hub-url', `--hub-url cannot be "${text}": it must be like "https://h1.example.com:5431"`)
+}
+
+function openUrl(url: string): Refusal {
+  const sentence = `--hub-url "${url}" is not encrypted: hubs pass tokens and the database to each other. Use https (--tls-cert, --tls-key), or allow it on a private network with --allow-http`
+  return usage('--hub-url', sentence)
 }
 
 /** Refuses to send a password unencrypted to another machine. */
 function refuseOpen(endpoints: readonly string[]): void {
-  const open = endpoints.find(each => {
-    const { protocol, hostname } = new URL(each)
-    return protocol === 'http:' && hostname !== 'localhost' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
-  })
+  const open = endpoints.find(isOpenUrl)
   if (open === undefined) return
   throw new Refusal('usage', 'usage', `"${open}" is not encrypted: the password of etcd needs https`, {
     field: '--store'

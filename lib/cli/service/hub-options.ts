@@ -14,6 +14,10 @@ export const hubOptions = {
     value: 'file',
     help: 'certificates to trust for other hubs, in PEM, instead of the usual ones'
   },
+  'allow-http': {
+    type: 'switch',
+    help: 'let hubs of other machines be reached at http: addresses, on a private network; https is safer'
+  },
   'etcd-ca': { type: 'text', value: 'file', help: 'certificate of the authority of etcd, in PEM' },
   'etcd-cert': { type: 'text', value: 'file', help: 'certificate of this hub for etcd, if etcd requires one' },
   'etcd-key': { type: 'text', value: 'file', help: 'private key of that certificate' },

@@ -22,7 +22,7 @@ export interface Readiness {
   ready(url: string): Promise<void>
   /** The server is reloading its settings; `ready` follows. */
   reloading(): Promise<void>
-  stopping(): Promise<void>
+  stopping(isIdle: boolean): Promise<void>
 }
 
 /**
@@ -70,9 +70,9 @@ export async function createReadiness(
     },
     // Type=notify-reload requires the time; `hrtime` uses the same clock.
     reloading: () => notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
-    async stopping() {
+    async stopping(isIdle) {
       if (readyFile !== undefined) await rm(readyFile, { force: true }).catch(() => {})
-      await notify('STOPPING=1', 'STATUS=Waiting for running deployments')
+      await notify('STOPPING=1', `STATUS=${isIdle ? 'Stopping' : 'Waiting for running deployments'}`)
     }
   }
 }

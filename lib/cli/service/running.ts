@@ -36,13 +36,15 @@ export async function untilStopped(
 ): Promise<void> {
   await new Promise<void>((done, reject) => {
     let asked = 0
+    let server: RunningServer | undefined
     const fail = (error: unknown) =>
       waiting?.signal.aborted && error === waiting.signal.reason ? done() : reject(error)
     const stop = () => {
       waiting?.abort()
       const wait = ++asked === 1
-      if (wait) note('Stopping: waiting for running deployments. Press Ctrl-C again to stop them')
-      const told = wait ? readiness?.stopping() : undefined
+      const isIdle = server?.isDeploying() === false
+      if (wait) note(isIdle ? 'Stopping' : 'Stopping: waiting for running deployments. Press Ctrl-C again to stop them')
+      const told = wait ? readiness?.stopping(isIdle) : undefined
       starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), fail)
     }
     const reload = async (server: RunningServer) => {
@@ -51,7 +53,11 @@ export async function untilStopped(
       await server.reload()
       await readiness?.ready(server.url)
     }
-    starting.then(server => readiness?.ready(server.url)).catch(fail)
+    const begin = (started: RunningServer) => {
+      server = started
+      return readiness?.ready(started.url)
+    }
+    starting.then(begin).catch(fail)
     host.on('SIGINT', stop)
     host.on('SIGTERM', stop)
     // Without a listener SIGHUP ends the server, even under `nohup`, because Node resets the disposition.

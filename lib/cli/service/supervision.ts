@@ -1,12 +1,13 @@
 import { mkdir, open, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
 import { openAdminToken } from '../../auth/admin-token.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/ids.js'
 import { Refusal } from '../../base/refusal.js'
 import { readDotenv } from '../../config/dotenv.js'
+import { tokenOf } from '../../base/text.js'
 import { ensureHome, locateHome, writeConfig } from '../../config/home.js'
 import type { Home } from '../../config/home.js'
 import { replaceFile } from '../../base/replace-file.js'
@@ -40,7 +41,7 @@ export async function startSupervised(words: readonly string[], context: Context
   const home = locateHome(env, cwd)
   await ensureHome(home)
   const { values } = await readDotenv(cwd, 'server')
-  const override = values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || undefined
+  const override = tokenOf(values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || '', 'ADMIN_TOKEN') || undefined
   const token = await openAdminToken({ home, ids: randomIds, override })
   const files = await writeEcosystem(home, words, cwd)
   await keepForServer(home, env['ADMIN_TOKEN'])
@@ -130,7 +131,7 @@ async function writeEcosystem(home: Home, words: readonly string[], cwd: string)
 }
 
 async function findUnderPm2({ env }: Context): Promise<Pm2Process | null> {
-  const listing = await createPm2({ clock: systemClock, environment: env }).list()
+  const listing = await createPm2({ clock: systemClock, environment: env, mayStart: true }).list()
   if (listing.outcome !== 'listed')
     throw new Refusal('unavailable', 'pm2_failed', `Cannot list the processes of pm2: ${listing.message}`)
   return listing.processes.find(({ name }) => name === processName) ?? null
@@ -164,7 +165,7 @@ async function run(pm2: string, words: readonly string[], { env, cwd }: Context)
 async function untilListening(log: string, fromByte: number, context: Context): Promise<string | null> {
   const untilMs = performance.now() + startLimitMs
   for (let turn = 1; performance.now() < untilMs; turn++) {
-    await sleep(startPollMs)
+    await pause(startPollMs)
     const url = /svc listens on ([^\s"]+)/.exec(await readFrom(log, fromByte))?.[1]
     if (url !== undefined) return url
     if (turn % pollsBetweenLooks !== 0) continue

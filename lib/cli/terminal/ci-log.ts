@@ -63,7 +63,7 @@ function actionsLog({ print }: CiLogOptions): CiLog {
       print('::endgroup::')
     },
     line: print,
-    harmless: line => line.replaceAll('##[', '## [').replace(/(^|[\r\n])\s*::/g, '$1| ::')
+    harmless: line => line.replaceAll('##[', '## [').replace(/(^|[\r\n])[^\S\r\n]*::/g, '$1| ::')
   }
 }
 

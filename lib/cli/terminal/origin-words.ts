@@ -35,5 +35,6 @@ export function messageWords({ message, provenance }: Pick<ListedDeployment, 'me
 export function headline(row: ListedDeployment): string {
   const [words, origin] = [messageWords(row), originWords(row.provenance)]
   const what = [words, origin === '' ? '' : `(${origin})`].filter(word => word !== '').join(' ')
-  return oneLine(`${row.projectName} (${row.env}): ${what === '' ? '' : `${what}, `}${starterWords(row)}`)
+  const project = row.env ? `${row.projectName} (${row.env})` : row.projectName
+  return oneLine(`${project}: ${what === '' ? '' : `${what}, `}${starterWords(row)}`)
 }

@@ -1,6 +1,7 @@
 import { createPaint, type Paint } from './colors.js'
 import type { Host } from '../host.js'
 import { startProgress, type Progress } from './progress.js'
+import { isScreen } from './screen.js'
 import { renderTable, type Column } from './table.js'
 import { cleanText, createCleaner } from './terminal-text.js'
 
@@ -76,7 +77,8 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
         fault
       }),
     error: text => say(stderr, { level: 'error', prefix: `${notePaint.red('error:')} `, text }),
-    progress: (label, inWords) => startProgress(stderr, notePaint, { label, inWords }),
+    progress: (label, inWords) =>
+      startProgress(stderr, { paint: notePaint, isDrawn: isScreen(stderr, env) }, { label, inWords }),
     paint,
     notePaint
   }

@@ -15,9 +15,19 @@ export interface Progress {
 }
 
 const drawEveryMs = 100
+const defaultLineEveryMs = 15_000
 const barColumns = 24
 const leastTextColumns = 16
 const defaultColumns = 80
+
+/** How progress looks on a stream. */
+export interface Look {
+  paint: Paint
+  /** Whether a line can be drawn again (screen.ts). */
+  isDrawn: boolean
+  /** Time between two lines where it is not, in ms. */
+  lineEveryMs?: number
+}
 
 /** What a progress bar shows. */
 export interface Shown {
@@ -26,14 +36,35 @@ export interface Shown {
   inWords?: ((amount: number) => string) | undefined
 }
 
-/** Starts a progress bar on a terminal. Elsewhere it prints one line at the start and one at the end. */
-export function startProgress(stream: NodeJS.WriteStream, paint: Paint, shown: Shown): Progress {
-  return stream.isTTY ? startBar(stream, paint, shown) : startLines(stream, plainText(shown.label))
+/**
+ * Starts a progress bar on a screen. Elsewhere it prints one line at the start, one at the end, and one each 15 s in
+ * between: a CI system ends a job that is silent.
+ */
+export function startProgress(stream: NodeJS.WriteStream, look: Look, shown: Shown): Progress {
+  return look.isDrawn ? startBar(stream, look.paint, shown) : startLines(stream, look, shown)
 }
 
-function startLines(stream: NodeJS.WriteStream, label: string): Progress {
-  stream.write(`${label}…\n`)
-  return { update: () => {}, end: sentence => void stream.write(`${sentence}\n`), clear: () => {} }
+function startLines(
+  stream: NodeJS.WriteStream,
+  { lineEveryMs = defaultLineEveryMs }: Look,
+  { label, inWords = formatBytes }: Shown
+): Progress {
+  const line = plainText(label)
+  const startedAtMs = Date.now()
+  let now: [done: number, total: number] | null = null
+  stream.write(`${line}…\n`)
+  const timer = setInterval(() => {
+    const part = now === null ? '' : `, ${inWords(now[0])} of ${inWords(now[1])}`
+    stream.write(`${line}… ${humanDuration(Date.now() - startedAtMs)}${part}\n`)
+  }, lineEveryMs).unref()
+  return {
+    update: (done, total) => void (now = [done, total]),
+    end(sentence) {
+      clearInterval(timer)
+      stream.write(`${sentence}\n`)
+    },
+    clear: () => clearInterval(timer)
+  }
 }
 
 function startBar(stream: NodeJS.WriteStream, paint: Paint, { label, inWords = formatBytes }: Shown): Progress {

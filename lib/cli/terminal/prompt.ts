@@ -1,6 +1,8 @@
 import { createInterface } from 'node:readline'
 import { Refusal } from '../../base/refusal.js'
+import { decodeText, tokenOf } from '../../base/text.js'
 import type { Host } from '../host.js'
+import { isCi } from './screen.js'
 import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024
@@ -14,9 +16,12 @@ export class Interrupted extends Error {
   override name = 'Interrupted'
 }
 
-/** Returns whether the user can answer questions: both stderr (questions) and stdin (answers) must be a terminal. */
+/**
+ * Returns whether the user can answer questions: both stderr (questions) and stdin (answers) must be a terminal, and
+ * not that of a CI job, where nobody is.
+ */
 export function canAsk(host: Host): boolean {
-  return host.stdin.isTTY === true && host.stderr.isTTY === true
+  return host.stdin.isTTY === true && host.stderr.isTTY === true && !isCi(host.env)
 }
 
 /** Refuses (`invalid`) needs_terminal if the user cannot answer. `instead` names the option to use. */
@@ -98,6 +103,7 @@ export async function askSecret(host: Host, question: string): Promise<string> {
  */
 export async function readSecret(host: Host, flag: string, value: string): Promise<string> {
   if (value !== '-') return value
+  if (host.stdin.isTTY) mustAsk(host, `${flag} - reads standard input`, 'write the secret to it')
   const secret = host.stdin.isTTY ? await askSecret(host, flag.replace(/^--/, '')) : await readAll(host.stdin)
   if (secret === '')
     throw new Refusal('usage', 'usage', `${flag} - reads standard input, but it was empty`, { field: flag })
@@ -117,7 +123,10 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
       )
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .replace(/\r?\n$/, '')
+  return decodeText(Buffer.concat(chunks), 'standard input').replace(/\r?\n$/, '')
+}
+
+/** Returns the token of an option (`readSecret`), without the white space around it. Refuses what `tokenOf` refuses. */
+export async function readTokenOption(host: Host, flag: string, value: string): Promise<string> {
+  return tokenOf(await readSecret(host, flag, value), flag)
 }

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { notSvc, parseJson, readText, refusalOf } from '../../../lib/cli/client/answer.js'
+import { isUnknownRoute, notSvc, parseJson, readText, refusalOf } from '../../../lib/cli/client/answer.js'
 import type { Answer } from '../../../lib/cli/client/answer.js'
 
 function answerOf(statusCode: number, body = '', headers: Record<string, string> = {}) {
@@ -53,11 +53,27 @@ t.test('explains the response of a proxy or of another server', async t => {
     [400, location, 'not_svc', /is not an svc server/],
     [413, {}, 'too_large', /client_max_body_size/],
     [407, {}, 'proxy_auth', /user name and a password/],
-    [501, {}, 'not_svc', /answered 501/],
-    [401, {}, 'proxy_login', /A proxy in front of .* requires its own user name and password/],
+    [
+      403,
+      {},
+      'http_403',
+      /A proxy in front of .* answered 403 \(Forbidden\)\. It refuses the request before svc sees it/
+    ],
+    [405, {}, 'not_svc', /answered 405/],
+    [408, {}, 'http_408', /answered 408 \(Request Timeout\)\. It waited too long/],
+    [429, {}, 'http_429', /answered 429 \(Too Many Requests\)\. It limits the rate/],
+    [500, {}, 'http_500', /answered 500 \(Internal Server Error\)\. It has an error of its own/],
+    [501, {}, 'http_501', /answered 501 \(Not Implemented\)\. See its log/],
+    [503, {}, 'http_503', /Check that the svc server is running/],
+    [520, {}, 'http_520', /answered 520 \(an unknown status\)\. See its log/],
+    [
+      401,
+      {},
+      'proxy_login',
+      /A proxy in front of .* answered 401 \(Unauthorized\)\. It requires its own user name and password/
+    ],
     [502, {}, 'http_502', /Check that the svc server is running/],
-    [504, {}, 'http_504', /Check that the svc server is running/],
-    [505, {}, 'not_svc', /answered 505/],
+    [504, {}, 'http_504', /svc did not answer it in time/],
     [404, { 'content-type': 'text/html; charset=utf-8' }, 'not_svc', /it answered 404 with text\/html\. Check/]
   ]
   for (const [status, headers, code, message] of cases) {
@@ -85,4 +101,26 @@ t.test('limits the size of a response body', async t => {
   await t.rejects(readText(answerOf(200, 'five!').answer, 4), { code: 'answer_too_large' })
   t.equal(parseJson('{'), undefined)
   t.strictSame(parseJson('[1]'), [1])
+})
+
+t.test("the sentence of another server of the interface is shown, and a proxy's time to wait is kept", async t => {
+  const failed = JSON.stringify({ success: false, message: 'Wrong token' })
+  t.match(await refusalOf(answerOf(401, failed).answer, asked), { code: 'http_401', message: 'Wrong token' })
+  const { retryAfterSeconds } = await refusalOf(answerOf(429, '<p>', { 'retry-after': '9' }).answer, asked)
+  t.equal(retryAfterSeconds, 9)
+})
+
+t.test('knows the answers of servers that lack a route', async t => {
+  const unknown = [
+    answerOf(404, '{"error":"Not found"}'),
+    answerOf(405, '{"error":"No"}'),
+    answerOf(404),
+    answerOf(405)
+  ]
+  for (const { answer } of unknown) t.ok(isUnknownRoute(await refusalOf(answer, asked)))
+  t.ok(isUnknownRoute(notSvc(answerOf(200, '<html>').answer, 'https://a.test')))
+  const noProject = JSON.stringify({ error: 'Project not found', code: 'no_such_project' })
+  for (const { answer } of [answerOf(404, noProject), answerOf(403), answerOf(502), answerOf(401, json)])
+    t.notOk(isUnknownRoute(await refusalOf(answer, asked)))
+  t.notOk(isUnknownRoute(new Error('no')))
 })

@@ -1,21 +1,13 @@
 import t, { type Test } from 'tap'
-import { once } from 'node:events'
-import * as http from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createApi, type Api, type RunEvent } from '../../../lib/cli/client/api.js'
+import type * as http from 'node:http'
+import { createApi, type Api } from '../../../lib/cli/client/api.js'
+import type { RunEvent } from '../../../lib/cli/client/runs.js'
 import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
-import { createClient } from '../../../lib/cli/client/client.js'
 import { Refusal } from '../../../lib/base/refusal.js'
+import { clientOf } from '../../support/client-of.js'
 
 async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {
-  const server = http.createServer(handle).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return createApi(createClient({ serverUrl, token: { value: 'token', from: '--token', origin: null }, env: {} }))
+  return createApi(await clientOf(t, handle))
 }
 
 async function all(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
@@ -89,6 +81,7 @@ t.test('isBroken distinguishes temporary from permanent errors', async t => {
 
 t.test('mayRepeat allows a read while a cluster has no leader', async t => {
   for (const code of ['no_leader', 'not_leader', 'leader_lost', 'stream_broken'])
-    t.ok(mayRepeat(new Refusal('unavailable', code, '')), code)
+    t.ok(mayRepeat(new Refusal('unavailable', code, '', { retryAfterSeconds: 1 })), code)
+  t.notOk(mayRepeat(new Refusal('unavailable', 'no_leader', '')), 'a problem that lasts names no time to wait')
   t.notOk(mayRepeat(new Refusal('unauthorized', 'unauthorized', '')))
 })

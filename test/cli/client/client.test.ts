@@ -398,7 +398,8 @@ t.test('a request is repeated while a cluster has no leader, and an unknown outc
     asked.push(`${request.method} ${request.url}`)
     const code = request.url === '/lost' ? 'leader_lost' : 'no_leader'
     const isDone = asked.length > 2 && request.url !== '/lost'
-    response.writeHead(isDone ? 200 : 503, { 'content-type': 'application/json', 'retry-after': '0.01' })
+    const wait = request.url === '/lasting' ? {} : { 'retry-after': '0.01' }
+    response.writeHead(isDone ? 200 : 503, { 'content-type': 'application/json', ...wait })
     response.end(isDone ? '{"success":true}' : JSON.stringify({ success: false, error: 'Nobody leads', code }))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -409,4 +410,7 @@ t.test('a request is repeated while a cluster has no leader, and an unknown outc
   t.strictSame(asked, ['POST /x', 'POST /x', 'POST /x'])
   await t.rejects(client.json({ method: 'POST', path: '/lost', json: {} }), { code: 'leader_lost' })
   t.equal(asked.length, 4)
+  asked.length = 0
+  await t.rejects(client.json({ method: 'GET', path: '/lasting' }), { code: 'no_leader' })
+  t.equal(asked.length, 1, 'a hub whose problem lasts names no time to wait')
 })

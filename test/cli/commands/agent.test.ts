@@ -42,6 +42,8 @@ t.test('an agent says what is missing for an enrollment, and what is wrong with 
     [[], 2, /not a node yet. Use --hub/],
     [['--hub', hub.url], 2, /Use --enroll/],
     [['--hub', 'nowhere'], 2, /--hub cannot be "nowhere"/],
+    [['--hub', 'http://192.0.2.1:5431', '--enroll', hub.token()], 2, /--allow-http/],
+    [['--hub', 'http://127.0.0.1.example.com', '--enroll', hub.token()], 2, /--allow-http/],
     [['--hub', hub.url, '--enroll', 'svcnode_x'], 1, /The enrollment token is not complete/],
     [['--hub', hub.url, '--enroll', hub.token().replace(/^svcnode_[^_]+/, 'svcnode_wrong')], 1, /enrollment_invalid/],
     [['--hub', hub.url, '--label', 'zone', '--enroll', hub.token()], 2, /must be key=value/],

@@ -6,7 +6,7 @@ import { openLog } from '../../audit/stage.js'
 import { svc } from '../../support/svc.js'
 
 t.test('verifies an export without a server', async t => {
-  const cwd = t.testdir({ server: {}, other: {} })
+  const cwd = t.testdir({ server: {}, other: {}, old: {} })
   const log = await openLog(join(cwd, 'server'))
   const verify = (...words: string[]) => svc(['audit', 'verify', ...words], { cwd })
   await log.fill(300)
@@ -62,6 +62,30 @@ t.test('verifies an export without a server', async t => {
       stderr: /The past was rewritten: the first 300 entries/
     })
     t.equal((await verify('forged.jsonl', '--key', 'server.pub')).code, 0, 'without an anchor nobody can know')
+  })
+
+  await t.test('accepts removed entries only if told so, and prints which', async t => {
+    const old = await openLog(join(cwd, 'old'), { keepDays: 10 })
+    await old.fill(5)
+    old.clock.advance(20 * 24 * 60 * 60_000)
+    await old.fill(2)
+    writeFileSync(join(cwd, 'trimmed.jsonl'), await exported(old))
+    writeFileSync(join(cwd, 'part.jsonl'), await exported(old, { from: 3, to: 6 }))
+    await old.close()
+    const removed = /Removed: entries 1 to 5 \(entry 7 of 2030-01-21T\S+ says "5 older than 10 days"\)/
+    t.match(await verify('trimmed.jsonl'), {
+      code: 1,
+      stdout: removed,
+      stderr: /5 entries were removed .*--allow-trimmed/
+    })
+    t.match(await verify('trimmed.jsonl', '--allow-trimmed'), { code: 0, stdout: removed })
+    const { stdout } = await verify('trimmed.jsonl', '--json')
+    t.match(JSON.parse(stdout), { ok: false, removed: 5, removedRanges: [{ from: 1, to: 5, by: 7 }] })
+    t.match(await verify('part.jsonl', '--allow-trimmed'), {
+      code: 1,
+      stdout: /Removed: entries 3 to 5 \(no exported entry says so\)\nNot exported: 4 of the entries 1 to 8/,
+      stderr: /verify an export up to the newest entry/
+    })
   })
 
   await t.test('refuses files that are something else', async t => {

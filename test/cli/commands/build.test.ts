@@ -32,6 +32,15 @@ t.test('build packs what push would upload, without a server', async t => {
   t.same(await namesIn(join(cwd, '.deploy-archive.zip')), ['assets/app.js', 'index.html'])
 })
 
+t.test('--list-ignored prints what the rules leave out, also if nothing is left', async t => {
+  const cwd = t.testdir({ ...project, dist: { ...project.dist, vendor: { a: { '.git': { config: 'token' } } } } })
+  const left = ['app.js.map', 'debug.log', 'vendor/a/.git/'].map(path => `Left out: ${path}\n`).join('')
+  const { stderr } = await svc(['build', '--list-ignored'], { cwd })
+  t.ok(stderr.startsWith(left), stderr)
+  const nothing = await svc(['build', '--list-ignored', '--ignore', '**'], { cwd })
+  t.match(nothing, { code: 1, stderr: /^Left out: app\.js\.map\n[^]*Nothing to pack/ })
+})
+
 t.test('build --file, --out and --json', async t => {
   const cwd = t.testdir(project)
   const { stdout } = await svc(['build', '--out', 'public', '--file', 'out/site.zip', '--json'], { cwd })

@@ -4,7 +4,10 @@ import { startFleet } from '../../support/fleet-on-server.js'
 t.test('nodes are listed, shown, changed, drained and forgotten', async t => {
   const { run } = await startFleet(t, ['web-1', 'web-2'])
   const listed = await run('fleet nodes')
-  t.match(listed, { code: 0, stdout: /^NODE +STATE .*\nweb-1 +connected +shop +2\.0\.0\nweb-2 +connected/ })
+  t.match(listed, {
+    code: 0,
+    stdout: /^NODE +STATE .*\nweb-1 +connected, upgrade the agent +shop +2\.0\.0\nweb-2 +connected/
+  })
   t.match(JSON.parse((await run('fleet nodes --json')).stdout), [{ name: 'web-1', isConnected: true }, {}])
 
   t.match(await run('fleet set web-1 --label zone=eu --label beta=1'), { code: 0, stdout: /"web-1": beta=1 zone=eu/ })
@@ -16,7 +19,10 @@ t.test('nodes are listed, shown, changed, drained and forgotten', async t => {
 
   t.match(await run('fleet drain db-1'), { code: 0, stdout: /leave "db-1" out/ })
   const shown = await run('fleet node db-1')
-  t.match(shown, { code: 0, stdout: /^db-1 \(node_\w+\): connected, drained\nzone=eu, svc 2\.0\.0, enrolled/ })
+  t.match(shown, {
+    code: 0,
+    stdout: /^db-1 \(node_\w+\): connected, drained, upgrade the agent\nzone=eu, svc 2\.0\.0, enrolled/
+  })
   t.match(shown.stdout, /PROJECT +DIRECTORY +HAS\nshop .*nothing yet/)
   t.match(JSON.parse((await run('fleet undrain db-1 --json')).stdout), { name: 'db-1', isDrained: false })
   t.match(await run('fleet node web-9'), { code: 1, stderr: /Node not found: "web-9"/ })

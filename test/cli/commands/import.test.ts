@@ -124,6 +124,7 @@ t.test('export and import', async t => {
     const env = { SVC_HOME: join(cwd, 'third') }
     rmSync(deployPath, { recursive: true })
     mkdirSync(join(deployPath, 'index.html'), { recursive: true })
+    writeFileSync(join(deployPath, 'index.html', 'of-others'), '')
     const { code, stdout, stderr } = await svc(['import', 'one.zip'], { cwd, env })
     t.equal(code, 1)
     t.match(stdout, /projects +1/)

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,6 +11,28 @@ import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 const top = t.testdir({ one: {}, two: {} })
 const started = Promise.all([startServeProcess(t, join(top, 'one')), startServeProcess(t, join(top, 'two'))])
 const read = (cwd: string) => JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
+
+t.test('login asks a server that is not svc whether it is the admin token', async t => {
+  const other = createServer((request, response) => {
+    if (request.url !== '/api/auth/login')
+      return void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')
+    request.setEncoding('utf8').on('data', (body: string) => {
+      const success = (JSON.parse(body) as { token: string }).token === 'the-admin-token'
+      const answer = { success, message: success ? 'ok' : 'wrong token' }
+      response.writeHead(success ? 200 : 401, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    })
+  }).listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const server = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  const cwd = t.testdir({})
+  t.match(await svc(['login', '--server', server, '--token', '-'], { cwd, input: 'another-token' }), {
+    code: 1,
+    stderr: /does not accept it as the admin token, and cannot check other tokens/
+  })
+  t.match(await svc(['login', '--server', server, '--token', '-'], { cwd, input: 'the-admin-token' }), { code: 0 })
+  t.match(read(cwd), { token: 'the-admin-token', tokenOrigin: server })
+})
 
 t.test('login checks and stores a token for its server, and logout removes it', async t => {
   const [server] = await started

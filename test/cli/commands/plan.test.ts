@@ -68,10 +68,11 @@ t.test('--exit-code tells what a push would do', async t => {
   t.match(refused.stdout, /^ {2}✗ The project does not accept scripts from clients\./m)
   t.equal((await run('plan', '--post', 'echo hi')).code, 1, 'also without the option')
   const { run: other, target: otherTarget } = await stage({ sub: 'a file', b: 'x' })
-  mkdirSync(join(otherTarget, 'sub'), { recursive: true })
+  mkdirSync(join(otherTarget, 'sub', 'of-others'), { recursive: true })
+  writeFileSync(join(otherTarget, 'sub', 'of-others', 'a'), '')
   const blocked = await other('plan')
   t.equal(blocked.code, 1)
-  t.match(blocked.stdout, /^ {2}✗ "sub" is a file in the archive, but a directory in the target$/m)
+  t.match(blocked.stdout, /^ {2}✗ "sub" is a file in the archive, but a directory in the target with/m)
 })
 
 t.test('--all and --json list every path', async t => {

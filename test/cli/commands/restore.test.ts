@@ -257,7 +257,7 @@ t.test('restores within a data directory that is a mount point, and keeps the ex
   t.ok(existsSync(join(aside, 'mark')))
   t.strictSame(
     readdirSync(disk).filter(name => !name.startsWith('before')),
-    ['config.json', 'deployments', 'svc.db']
+    ['config.json', 'deployments', 'svc.db', 'svc.restored']
   )
 })
 
@@ -277,3 +277,31 @@ t.test(
     }
   }
 )
+
+t.test('the next start puts back what a deployment that the backup does not know has replaced', async t => {
+  const cwd = t.testdir({ site: {} })
+  const target = join(cwd, 'site')
+  const env = { SVC_HOME: join(cwd, 'server-home') }
+  const first = await startServeProcess(t, cwd)
+  const project = await first.createProject({ name: 'site', deployPath: target })
+  await first.changeProject(project.id, { policy: { confirm: { seconds: 3600 } } })
+  const push = async (text: string): Promise<string> => {
+    const { deployId, finished } = await first.upload(project, { a: text, [text]: '' })
+    finished.catch(() => 'the server was killed')
+    return deployId
+  }
+  const deployment = await push('one')
+  await until(async () => (await first.deployments(project.id))[0]?.steps.some(({ name }) => name === 'confirm'))
+  await first.api('POST', `/api/deployments/${deployment}/confirm`)
+  t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
+  await push('two')
+  await until(async () => (await first.deployments(project.id))[0]?.steps.some(({ name }) => name === 'confirm'))
+  t.equal(readFileSync(join(target, 'a'), 'utf8'), 'two')
+  await first.stop('SIGKILL')
+  t.equal((await svc(['restore', '--force', 'a.zip'], { cwd, env })).code, 0)
+  const second = await startServeProcess(t, cwd)
+  await until(() => !readdirSync(join(env.SVC_HOME, 'deployments')).some(name => /undo|helper/.test(name)))
+  t.strictSame(readdirSync(target).sort(), ['a', 'one'], 'all of it is gone, and its staging directory, too')
+  t.equal(readFileSync(join(target, 'a'), 'utf8'), 'one')
+  t.equal((await second.deployments(project.id)).length, 1)
+})

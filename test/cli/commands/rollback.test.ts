@@ -84,14 +84,34 @@ t.test('rollback', async t => {
     t.equal(live(), 'two')
   })
 
-  await t.test('deploys the only deployment again', async t => {
-    const { project } = await fresh()
-    const only = await deploy(server, project, 'one')
-    t.match(await svc(['rollback', project.id, '--yes'], options), {
-      code: 0,
-      stdout: new RegExp(`rolled back to ${only}`),
-      stderr: new RegExp(`^Chosen: ${only}, the latest deployment: no archive of an earlier success is kept\\.$`, 'm')
+  await t.test('each rollback steps back further, and fails at the end', async t => {
+    const { project, live } = await fresh()
+    const first = await deploy(server, project, 'one')
+    const second = await deploy(server, project, 'two')
+    await deploy(server, project, 'three')
+    const back = (...words: string[]) => svc(['rollback', project.id, '--yes', ...words], options)
+    t.match(await back(), { code: 0, stderr: `Chosen: ${second}, the success before the latest deployment (` })
+    t.match(await back('--exact', '--dry-run'), {
+      stderr: `Chosen: ${first}, the success before ${second}, which dep_`
     })
+    t.match(await back(), { code: 0, stderr: `Chosen: ${first}, the success before ${second}, which dep_` })
+    t.equal(live(), 'one')
+    t.match(await back(), {
+      code: 1,
+      stderr: `cannot be rolled back: no archive of a success before ${first} is kept. Use --to to deploy another one again`
+    })
+    await deploy(server, project, 'four')
+    t.match(await back(), { code: 0 })
+    t.equal(live(), 'one', 'what was live before it')
+  })
+
+  await t.test('after an undo, goes back to what was live before that', async t => {
+    const { project, live } = await fresh()
+    for (const text of ['one', 'two', 'three']) await deploy(server, project, text)
+    t.match(await svc(['undo', project.id, '--yes'], options), { code: 0 })
+    t.equal(live(), 'two')
+    t.match(await svc(['rollback', project.id, '--yes'], options), { code: 0 })
+    t.equal(live(), 'one')
   })
 
   await t.test('reports that there is no deployment', async t => {
@@ -125,7 +145,7 @@ t.test('rollback', async t => {
 
   await t.test('a failed rollback has exit code 1', async t => {
     const { project } = await fresh()
-    await deploy(server, project, 'one')
+    for (const text of ['one', 'two']) await deploy(server, project, text)
     await server.changeProject(project.id, { postDeployScript: 'exit 7' })
     t.match(await svc(['rollback', project.id, '--yes'], options), { code: 1, stdout: /✘ failed after [\d.]+s: / })
   })

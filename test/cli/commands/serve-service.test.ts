@@ -32,7 +32,7 @@ t.test('--log-format json prints an object for every line, and none contains the
   const messages = records.map(({ level, message }) => `${level} ${message}`)
   t.ok(messages.some(line => /^info svc listens on http/.test(line)))
   t.ok(messages.some(line => /^warn The admin token is weak/.test(line)))
-  t.ok(messages.some(line => /^info Stopping: /.test(line)))
+  t.ok(messages.some(line => /^info Stopping/.test(line)))
   t.ok(messages.includes(`info ${serverSays.tokenComesFrom(join(cwd, '.env.local'))}`))
   t.notMatch(server.lines.join('\n'), 'weak-token')
 })

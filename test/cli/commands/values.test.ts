@@ -13,8 +13,8 @@ t.test(
     const server = createServer((request, response) => {
       heard.push(request.headers.authorization)
       const rows = [
-        { id: '$(touch owned)', projectName: 'x', status: 'success', message: null },
-        { id: 'dep_1', projectName: 'a\u001b[2Jb', status: 'failed', message: 'm' }
+        { id: '$(touch owned)', projectId: 'proj_1', projectName: 'x', status: 'success', message: null },
+        { id: 'dep_1', projectId: 'proj_1', projectName: 'a\u001b[2Jb', status: 'failed', message: 'm' }
       ]
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(rows))
     }).listen(0, '127.0.0.1')

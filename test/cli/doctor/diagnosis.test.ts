@@ -96,6 +96,13 @@ t.test('reports the details of a server', async t => {
   }
 })
 
+t.test('shows the share of successes of this server, and the percentage of an older one', async t => {
+  for (const successRate of [0.667, 66.7]) {
+    const found = detailFindings({ ...well, deploy: { last5: [{ ...failedRun, status: 'success' }], successRate } })
+    t.match(found.find(({ check }) => check === 'Deployments')?.detail, /^66\.7 % of/)
+  }
+})
+
 t.test('names secrets that cannot be read, with the reason and what to do', async t => {
   const fault = {
     ok: false,

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { parsedLabel, readLabels } from '../../../lib/cli/fleet/fleet-place.js'
+import { parsedLabel, placedLine, readLabels } from '../../../lib/cli/fleet/fleet-place.js'
+import type { RolloutState } from '../../../lib/model/rollout.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 
@@ -21,4 +22,18 @@ t.test('the newest rollout of the project is meant, unless an id is given', asyn
   t.match(JSON.parse((await run(`rollout status ${first} --json`)).stdout), { id: first })
   t.match(await run('rollout status'), { code: 1, stderr: /--project/ })
   t.match(await run('rollout status ro_unknown'), { code: 1, stderr: /not found/ })
+})
+
+t.test('says what nodes get that are added', async t => {
+  const line = (state: RolloutState): string => placedLine({ id: 'ro_a', state, deployId: 'dep_a' })
+  t.match(placedLine(undefined), /get the next push/)
+  t.match(line('done'), 'The added nodes get dep_a, as rollout ro_a did.')
+  for (const state of ['preparing', 'swapping', 'pausing', 'approval'] as const)
+    t.match(line(state), 'The added nodes get dep_a with rollout ro_a.', state)
+  t.match(
+    line('halted'),
+    /nothing yet: rollout ro_a is halted. Next: svc rollout revert ro_a {3}or {3}svc rollout resume ro_a$/
+  )
+  t.match(line('reverting'), /nothing yet: rollout ro_a is going back/)
+  t.match(line('reverted'), /nothing yet: rollout ro_a was reverted.*Push again/)
 })

@@ -27,6 +27,7 @@ const node: ListedNode = {
   lastSeenAt: '2030-01-01T00:03:00Z',
   version: '1.2.3',
   freeBytes: 1024,
+  sharedSince: null,
   isConnected: true,
   placements: [placement]
 }
@@ -35,6 +36,7 @@ t.test('the state of a node names what keeps it from taking part', async t => {
   const cases: Array<[Partial<ListedNode>, string]> = [
     [{}, 'connected'],
     [{ isDrained: true }, 'connected, drained'],
+    [{ sharedSince: '2030-01-01T00:03:00Z' }, 'connected, two machines use its identity'],
     [{ isConnected: false }, 'lost, seen 2m ago'],
     [{ isConnected: false, lastSeenAt: null, isDrained: true }, 'never connected, drained']
   ]

@@ -1,19 +1,10 @@
-import { once } from 'node:events'
-import * as http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type * as http from 'node:http'
 import t, { type Test } from 'tap'
-import { createClient } from '../../../lib/cli/client/client.js'
 import { createLogApi, type LogApi, type LogEvent } from '../../../lib/cli/log/log-api.js'
+import { clientOf } from '../../support/client-of.js'
 
 async function apiOf(t: Test, handle: http.RequestListener): Promise<LogApi> {
-  const server = http.createServer(handle).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return createLogApi(createClient({ serverUrl, token: { value: 'token', from: '--token', origin: null }, env: {} }))
+  return createLogApi(await clientOf(t, handle))
 }
 
 const { signal } = new AbortController()
@@ -114,4 +105,28 @@ t.test('reads the lines between two bytes in as many windows as needed', async t
   t.equal(windows, 3)
   t.equal(read.length, 249_990)
   t.equal(read.at(-1), 'line 249999')
+})
+
+t.test('lines that were missed are read again if the connection breaks while they are read', async t => {
+  let asked = 0
+  const api = await apiOf(t, (_, response) => {
+    asked++
+    if (asked === 1) return void response.destroy()
+    const window = { lines: ['a', 'b'], startOffset: 0, endOffset: 4, fileSize: 4 }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(window))
+  })
+  const got: string[][] = []
+  for await (const lines of api.lines('s 1', { from: 0, to: 4 }, { signal })) got.push(lines)
+  t.same(got, [['a', 'b']])
+  t.equal(asked, 2)
+})
+
+t.test('reading missed lines ends with its signal, also between two attempts', async t => {
+  const leaving = new AbortController()
+  const api = await apiOf(t, (_, response) => {
+    response.destroy()
+    setImmediate(() => leaving.abort(new Error('left')))
+  })
+  await t.rejects(api.lines('s 1', { from: 0, to: 4 }, { signal: leaving.signal }).next())
+  t.ok(leaving.signal.aborted)
 })

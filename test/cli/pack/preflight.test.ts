@@ -86,6 +86,7 @@ t.test('pushes to an older server without the check', async t => {
   t.match(await svc(['push'], { cwd, env: { SVC_DEPLOY_TOKEN: 'x' } }), { code: 0 })
   t.same(asked, [
     'GET /api/deploy/check',
+    'GET /api/logs',
     'POST /api/deploy/upload',
     'GET /api/logs/dep_1',
     'GET /api/audit/checkpoint'
@@ -103,19 +104,21 @@ t.test('explains a wrong protocol and a refusing proxy', async t => {
   )
   const proxy = createServer((request, response) => {
     request.resume()
-    const { status, headers = {} } = answers[proxied++] as (typeof answers)[number]
+    const { status, headers = {} } = proxied as Answer
     response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>No</h1>')
   }).listen(0, '127.0.0.1')
-  const answers: Array<{ status: number; headers?: Record<string, string>; cure: RegExp }> = [
+  type Answer = { status: number; headers?: Record<string, string>; cure: RegExp }
+  const answers: Answer[] = [
     {
       status: 401,
       headers: { 'www-authenticate': 'Basic realm="staging"' },
-      cure: /requires its own user name and password \(401\)\. Turn off the login of the proxy for paths below \/api/
+      cure: /answered 401 \(Unauthorized\)\. It requires its own user name and password\. Turn off its login for paths below \/api/
     },
-    { status: 413, cure: /refuses uploads of this size \(413\)\. Raise its limit/ },
-    { status: 502, cure: /answered 502: it cannot reach svc\. Check that the svc server is running/ }
+    { status: 413, cure: /answered 413 \(Payload Too Large\)\. It refuses uploads of this size\. Raise its limit/ },
+    { status: 502, cure: /answered 502 \(Bad Gateway\)\. It cannot reach svc\. Check that the svc server is running/ }
   ]
-  let proxied = 0
+  /** What the proxy answers now: a push asks again after some of them. */
+  let proxied: Answer | undefined
   await Promise.all(
     [plain, secure, proxy].map(async server => {
       t.teardown(() => server.close())
@@ -137,6 +140,7 @@ t.test('explains a wrong protocol and a refusing proxy', async t => {
     ...answers.map(({ cure }) => [`http://127.0.0.1:${proxyPort}`, cure] as [string, RegExp])
   ]
   for (const [server, cure] of cases) {
+    proxied = answers.find(answer => answer.cure === cure)
     const ended = await push(server)
     t.match(ended, { code: 1, stdout: '', stderr: cure }, server)
     t.notMatch(ended.stderr, /Packing|may have begun|were sent/, server)

@@ -48,6 +48,16 @@ t.test('a push waits for locks and for deployments, and notes each change once',
   for (const ms of pauses) t.ok(ms >= 4000 && ms <= 6000, `${ms} ms`)
 })
 
+t.test('a push that waits for a rollout names it, and what to do', async t => {
+  const since = '2030-01-01T00:00:00.000Z'
+  const waits = { ...permit(1), rolloutAhead: { id: 'ro_a', state: 'approval' as const, since, until: null } }
+  const { notes } = await waitFor([waits, permit(0)])
+  t.match(notes, [
+    /1 deployment of this project ahead: rollout ro_a has waited for an approval since 2030-.*approve ro_a"/
+  ])
+  t.equal(notes.length, 1)
+})
+
 t.test('a server that does not know the queue is not waited for', async t => {
   t.equal((await waitFor([null])).result, null)
   t.match((await waitFor([permit()])).pauses, [])

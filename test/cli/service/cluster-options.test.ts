@@ -9,6 +9,7 @@ const none = {
   'hub-name': undefined,
   'hub-url': undefined,
   'hub-ca': undefined,
+  'allow-http': false,
   'etcd-ca': undefined,
   'etcd-cert': undefined,
   'etcd-key': undefined,
@@ -35,6 +36,16 @@ t.test('options take precedence over cluster.json', async t => {
     hub: { name: 'h1', url: 'https://other' },
     etcd: { endpoints: ['https://e1:2379'], caFile: '/cwd/ca.pem' }
   })
+  const open = { ...words, 'hub-url': 'http://192.0.2.9:5431' }
+  t.throws(() => clusterFileOf(open, { known: null, cwd: '/' }), { message: /is not encrypted/ })
+  t.throws(() => clusterFileOf(none, { known: { ...known, hub: { name: 'h1', url: 'http://h1' } }, cwd: '/' }), {
+    message: /is not encrypted/
+  })
+  const allowed = clusterFileOf({ ...open, 'allow-http': true }, { known: null, cwd: '/' })
+  t.equal(clusterFileOf(none, { known: allowed, cwd: '/' }).allowsHttp, true, 'it is kept in cluster.json')
+  for (const loopback of ['http://127.0.0.1:1', 'http://[::1]:1', 'http://localhost:1']) {
+    t.ok(clusterFileOf({ ...words, 'hub-url': loopback }, { known: null, cwd: '/' }))
+  }
   for (const missing of ['store', 'hub-name', 'hub-url'] as const) {
     t.throws(() => clusterFileOf({ ...words, [missing]: undefined }, { known: null, cwd: '/' }), {
       message: /is missing/
@@ -47,16 +58,16 @@ t.test('secrets come from files and the environment, and are sent encrypted only
   const directory = t.testdir()
   writeFileSync(join(directory, 'pw'), 'from-a-file\n')
   const home = locateHome({ SVC_HOME: directory })
-  const key = Buffer.alloc(32)
+  const keys = [Buffer.alloc(32)] as const
   const file = clusterFileOf(
     { ...words, 'etcd-user': 'svc', 'etcd-password-file': 'pw' },
     { known: null, cwd: directory }
   )
-  t.match((await clusterOptionsOf(file, { home, env: {}, key })).etcd, { user: 'svc', password: 'from-a-file' })
+  t.match((await clusterOptionsOf(file, { home, env: {}, keys })).etcd, { user: 'svc', password: 'from-a-file' })
   const plain = clusterFileOf({ ...words, store: 'etcd:http://e1:2379' }, { known: null, cwd: directory })
   const env = { SVC_ETCD_USER: 'svc', SVC_ETCD_PASSWORD: 'from-the-environment' }
-  await t.rejects(clusterOptionsOf(plain, { home, env, key }), { message: /not encrypted/ })
-  t.match((await clusterOptionsOf(clusterFileOf(words, { known: null, cwd: '/' }), { home, env, key })).etcd, {
+  await t.rejects(clusterOptionsOf(plain, { home, env, keys }), { message: /not encrypted/ })
+  t.match((await clusterOptionsOf(clusterFileOf(words, { known: null, cwd: '/' }), { home, env, keys })).etcd, {
     user: 'svc',
     password: 'from-the-environment'
   })

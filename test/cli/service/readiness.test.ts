@@ -69,7 +69,7 @@ t.test(
 
     systemd.lines.length = 0
     server.child.kill('SIGTERM')
-    await systemd.says(/STOPPING=1/)
+    t.match(JSON.parse(await systemd.says(/STOPPING=1/)), /^STATUS=Stopping$/m, 'nothing is deployed')
     t.equal(await server.ended, 0)
   }
 )

@@ -15,6 +15,7 @@ t.test('the first signal waits for deployments, the second one does not', async 
       stops.push(wait)
       await ended
     },
+    isDeploying: () => true,
     reload: async () => {}
   } as unknown as RunningServer
   const running = untilStopped(Promise.resolve(server), undefined, {
@@ -28,6 +29,21 @@ t.test('the first signal waits for deployments, the second one does not', async 
   await running
   t.strictSame(stops, [true, false])
   t.equal(notes.length, 1)
+})
+
+t.test('an idle server says only that it stops', async t => {
+  const signals = new EventEmitter()
+  const notes: string[] = []
+  const server = { stop: async () => {}, isDeploying: () => false } as unknown as RunningServer
+  const starting = Promise.resolve(server)
+  const running = untilStopped(starting, undefined, {
+    host: signals as unknown as Host,
+    note: text => void notes.push(text)
+  })
+  await starting
+  signals.emit('SIGTERM')
+  await running
+  t.strictSame(notes, ['Stopping'])
 })
 
 t.test('the admin token is printed on a terminal, and where only its owner reads', async t => {

@@ -1,11 +1,9 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { startProgress } from '../../../lib/cli/terminal/progress.js'
+import { startProgress, type Look } from '../../../lib/cli/terminal/progress.js'
 import { widthOf } from '../../../lib/cli/terminal/width.js'
 
-const paint = { green: (text: string) => text, dim: (text: string) => text } as unknown as Parameters<
-  typeof startProgress
->[1]
+const paint = { green: (text: string) => text, dim: (text: string) => text } as unknown as Look['paint']
 
 function stage(isTTY: boolean, columns?: number) {
   const stream = Object.assign(new PassThrough().setEncoding('utf8'), {
@@ -14,9 +12,26 @@ function stage(isTTY: boolean, columns?: number) {
   })
   const said = (): string => (stream.read() as string | null) ?? ''
   const start = (label: string, inWords?: (amount: number) => string) =>
-    startProgress(stream as unknown as NodeJS.WriteStream, paint, { label, inWords })
+    startProgress(
+      stream as unknown as NodeJS.WriteStream,
+      { paint, isDrawn: isTTY, lineEveryMs: 20 },
+      { label, inWords }
+    )
   return { start, said }
 }
+
+t.test('without a terminal, a long wait is not silent', async t => {
+  const { start, said } = stage(false)
+  const progress = start('Uploading')
+  progress.update(512, 1024)
+  let text = ''
+  for (let tries = 0; tries < 200 && !text.includes('512 B of 1.0 KB'); tries++) {
+    await new Promise(resolve => setTimeout(resolve, 10))
+    text += said()
+  }
+  progress.end('Uploaded')
+  t.match(text + said(), /^Uploading…\n(Uploading… 0\.\ds, 512 B of 1\.0 KB\n)+Uploaded\n$/)
+})
 
 t.test('without a terminal, progress prints two lines', async t => {
   const { start, said } = stage(false)

@@ -4,7 +4,7 @@ import type { Host } from '../../../lib/cli/host.js'
 import { ask, askSecret, canAsk, choose, confirm, mustAsk, readSecret } from '../../../lib/cli/terminal/prompt.js'
 
 /** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
-function hostOf(typed: string | Buffer, { stdin = true, stderr = true } = {}) {
+function hostOf(typed: string | Buffer, { stdin = true, stderr = true, env = {} } = {}) {
   const input = Object.assign(new PassThrough(), {
     isTTY: stdin,
     isRaw: false,
@@ -15,7 +15,7 @@ function hostOf(typed: string | Buffer, { stdin = true, stderr = true } = {}) {
   const errors = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: stderr, columns: 80 })
   input.write(typed)
   return {
-    host: { stdin: input, stderr: errors } as unknown as Host,
+    host: { stdin: input, stderr: errors, env } as unknown as Host,
     input,
     said: (): string => (errors.read() as string | null) ?? ''
   }
@@ -90,6 +90,12 @@ t.test('a secret is read without echo, and pasted text after it is kept', async 
   const answer = askSecret(slow, 'Token')
   setImmediate(() => slowly.write('parts\n'))
   t.equal(await answer, 'in parts')
+})
+
+t.test('nobody is asked on the terminal of a CI job', async t => {
+  const { host } = hostOf('', { env: { CI: 'true' } })
+  t.notOk(canAsk(host))
+  await t.rejects(readSecret(host, '--token', '-'), { code: 'needs_terminal' })
 })
 
 t.test('the value "-" reads standard input', async t => {

@@ -1,0 +1,153 @@
+/*
+ * Uploads the archive of a push. A connection that breaks, or a proxy that cannot reach svc, is tried again, but only
+ * if the server has not accepted the upload: unsent bytes prove that, or the list of deployments.
+ */
+import { pause } from '../../base/pause.js'
+import { Refusal } from '../../base/refusal.js'
+import { formatBytes } from '../../shared/size.js'
+import type { Api } from '../client/api.js'
+import type { Run } from '../client/runs.js'
+import { isBroken, isElecting, isPassing } from '../client/streams.js'
+import type { Context } from '../command.js'
+import { followLine, type GivenOptions } from '../hints.js'
+import { Interrupted } from '../terminal/prompt.js'
+import { humanDuration } from '../terminal/units.js'
+import type { PackedArchive } from './pack.js'
+
+/** The time before each repetition. A server or a proxy that restarts is back within seconds. */
+const pausesMs = [500, 2000, 6000]
+/** The longest wait that an answer can ask for. */
+const maxWaitMs = 30_000
+/** Deployments that others can begin during an upload, at most. */
+const searchedDeployments = 100
+
+/** Repeats `attempt` while it fails for a reason that passes, and says so. `mayRepeat` can refuse to. */
+async function repeating<T>(
+  attempt: () => Promise<T>,
+  { mayRepeat, signal, note }: { mayRepeat(error: unknown): boolean; signal: AbortSignal; note(line: string): void }
+): Promise<T> {
+  for (const pauseMs of pausesMs) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (signal.aborted || !mayRepeat(error)) throw error
+      const asked = error instanceof Refusal ? (error.retryAfterSeconds ?? 0) * 1000 : 0
+      const waitMs = Math.min(Math.max(pauseMs, asked), maxWaitMs)
+      note(`${(error as Error).message}. Trying again in ${humanDuration(waitMs)}`)
+      await pause(waitMs, signal)
+    }
+  }
+  return attempt()
+}
+
+/** Repeats a question before the upload. A server that refuses connections is down, or the address is wrong. */
+export function askAgain<T>(ask: () => Promise<T>, signal: AbortSignal, note: (line: string) => void): Promise<T> {
+  return repeating(ask, { mayRepeat: isReset, signal, note })
+}
+
+function isReset(error: unknown): boolean {
+  if (!(error instanceof Refusal)) return isBroken(error)
+  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+  return isPassing(error) || (error.code === 'unreachable' && (code === 'ECONNRESET' || code === 'EPIPE'))
+}
+
+/** Whether an upload that failed so may be sent again if it was not accepted. */
+function mayBeSentAgain(error: unknown): boolean {
+  const { code } = (error instanceof Refusal ? (error.cause ?? {}) : {}) as NodeJS.ErrnoException
+  const isFull = error instanceof Refusal && error.code === 'server_full'
+  return isReset(error) || isFull || isElecting(error) || code === 'ECONNREFUSED'
+}
+
+/** An archive to upload. */
+export interface ArchiveUpload {
+  api: Api
+  projectId: string
+  archive: PackedArchive
+  fields: Record<string, string | undefined>
+  /** The newest deployment before the upload; null: there is none. Undefined if it is unknown. */
+  newest: string | null | undefined
+  given: GivenOptions
+  signal: AbortSignal
+}
+
+/** Uploads the archive, and returns the deployment that it began. */
+export async function uploadArchive(upload: ArchiveUpload, { output }: Context): Promise<Run> {
+  const { api, projectId, archive, fields, signal } = upload
+  const bytes = archive.bytes
+  const startedAtMs = Date.now()
+  const size = formatBytes(bytes)
+  let sentBytes = 0
+  let mayHaveArrived = false
+
+  async function attempt(): Promise<Run> {
+    if (mayHaveArrived) {
+      const arrived = await findArrived(upload)
+      if (arrived !== null) return arrived
+      mayHaveArrived = false
+    }
+    const bar = output.progress(`Uploading ${size} to ${api.address}`)
+    sentBytes = 0
+    const onProgress = (sent: number): void => {
+      sentBytes = sent
+      bar.update(sent, bytes)
+    }
+    try {
+      const run = await api.upload({ projectId, archive, fields, onProgress, signal })
+      bar.end(`Uploaded ${size} in ${humanDuration(Date.now() - startedAtMs)}`)
+      return run
+    } catch (error) {
+      bar.clear()
+      mayHaveArrived = sentBytes >= bytes
+      throw error
+    }
+  }
+
+  // What may have arrived is sent again only if the list of deployments can tell.
+  const mayRepeat = (error: unknown): boolean =>
+    mayBeSentAgain(error) && (!mayHaveArrived || upload.newest !== undefined)
+  try {
+    return await repeating(attempt, { mayRepeat, signal, note: output.note })
+  } catch (error) {
+    const note = noteOf(error, { ...upload, sentBytes, bytes })
+    if (note !== null) output.note(note)
+    throw error
+  }
+}
+
+/**
+ * Returns the deployment that an upload without an answer began, or null if there is none. Refuses `unreachable`,
+ * and (`unavailable`) upload_unknown if the list of deployments does not tell.
+ */
+async function findArrived({ api, projectId, archive, newest, signal }: ArchiveUpload): Promise<Run | null> {
+  const asked = { projectId, limit: searchedDeployments, output: 'none', beforeUpload: true, signal } as const
+  const rows = await api.deployments(asked)
+  const at = newest === null ? rows.length : rows.findIndex(({ id }) => id === newest)
+  const added = rows.slice(0, at === -1 ? rows.length : at)
+  const own = added.find(({ archiveSha256 }) => archiveSha256 === archive.sha256)
+  if (own !== undefined) return { deployId: own.id, page: null, events: api.follow(own.id, { signal }) }
+  if (added.every(({ archiveSha256 }) => typeof archiveSha256 === 'string')) return null
+  throw new Refusal('unavailable', 'stream_broken', 'The answer to the upload was lost')
+}
+
+/**
+ * Returns a note about the state of the deployment if no answer arrived. Only an answer proves that the deployment
+ * began. Unsent bytes prove that it did not begin. Once all bytes are handed to the network, the upload may or may not
+ * arrive.
+ */
+function noteOf(
+  error: unknown,
+  { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }
+): string | null {
+  const isInterrupted = error instanceof Interrupted
+  if (!isInterrupted && !isBroken(error)) return null
+  if (sentBytes >= bytes) {
+    return (
+      `${isInterrupted ? 'Interrupted: the' : 'The'} server did not confirm the upload, so a deployment may have begun. ` +
+      `Run "${followLine(null, given)}" to check. It is safe to push again: the same files are deployed once more`
+    )
+  }
+  if (isInterrupted) return 'Interrupted: nothing was deployed'
+  return sentBytes === 0
+    ? null
+    : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent`
+}
