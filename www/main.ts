@@ -1,3 +1,4 @@
+import { setBase } from './dom/address.js'
 import { createCalls } from './server/calls.js'
 import { createClient, createConnection, pauseMs } from './server/client.js'
 import { SvcApp } from './elements/base/svc-app.js'
@@ -178,8 +179,7 @@ async function loadSite(place: Place | null): Promise<NodeSite | null> {
 function turnTo(site: NodeSite | null): void {
   for (const other of sites.values()) if (other !== site) other.leave()
   const address = site === null ? base : site.context.client.address(site.base)
-  const element = document.querySelector('base')
-  if (element !== null && element.href !== address) element.href = address
+  setBase(address)
   lookAtNode(site !== null)
   app.node = site?.frame ?? null
 }

@@ -1,3 +1,4 @@
+import { panelAddress } from './dom/address.js'
 import type { IconName } from './dom/html.js'
 import { hasFleet, lackOf, mayOpen } from './state/rights.js'
 
@@ -102,6 +103,7 @@ export function startRouter({ rows, base, onPlace }: RouterNeeds): Router {
   const go: Router['go'] = (path, { isReplacing = false } = {}) =>
     leaving(() => {
       const address = new URL(path, base).href
+      if (panelAddress(path, { root: base, base, others: [] }) === null) return onPlace(null)
       if (isReplacing) history.replaceState(null, '', address)
       else history.pushState(null, '', address)
       if (!isReplacing) scrollTo(0, 0)

@@ -119,6 +119,7 @@ const usual: ClusterStatus = {
   staleSeconds: 0,
   sequence: 48_211,
   problem: null,
+  reason: null,
   hubs: [1, 2, 3].map(number => hub(number))
 }
 const long = 'hub-in-the-data-centre-of-frankfurt-with-a-name-as-long-as-they-get'

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import type { ListedNode } from '../../lib/model/node.js'
+import { startNode } from '../support/fake-node.js'
 import { startCutProxy } from '../support/cut-proxy.js'
 import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
 import { beginRollout } from '../support/fleet-rollout.js'
@@ -313,6 +314,28 @@ t.test('a node and its own pages', { skip }, async t => {
     await photograph(page, `node-${path.replaceAll(/\W/g, '-').replace(shop.id, 'shop')}`)
   }
   t.same(watch.complaints, [])
+})
+
+t.test('a node with an agent of before is named, on all pages and in Chinese', { skip }, async t => {
+  const stage = await startServer(t)
+  const hub = await stage.server.services.fleet.hub()
+  const old = await startNode({ url: stage.url, hub }, 'plant-old')
+  t.teardown(() => old.close())
+  await startNodes(t, stage, [{ name: 'plant-new' }])
+  const { page, watch } = await openDuring(t, browser, stage.url, 'nodes?view=list', stillDesktop)
+  await page.locator('svc-node-list .row', { hasText: 'plant-old' }).getByText('Update the agent').waitFor()
+  t.equal(await page.getByText('Update the agent').count(), 1, 'the other node is not outdated')
+  t.same(await survey(page), [])
+  await photograph(page, 'outdated')
+  await page.goto(`${stage.url}/nodes?view=grid`)
+  await page.locator('svc-node-grid li', { hasText: 'plant-old' }).getByText('Update the agent').waitFor()
+  await page.getByRole('link', { name: 'plant-old' }).click()
+  await page.locator('.lead').getByText('Update the agent').waitFor()
+  t.same(await survey(page), [])
+  t.same(watch.complaints, [])
+  const phone = await openDuring(t, browser, stage.url, 'nodes?view=list', { ...onPhone, locale: 'zh-CN' })
+  await phone.page.getByText('请更新代理程序').waitFor()
+  t.same(await survey(phone.page), [])
 })
 
 t.test('a node is drained, changed and forgotten', { skip }, async t => {

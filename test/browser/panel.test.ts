@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { maySwitchUser } from '../../lib/proc/identity.js'
 import type { Test } from 'tap'
 import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
@@ -83,6 +84,8 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('link', { name: 'Create a project' }).click()
   const hostile = '<img src=x onerror=alert(1)>'
   await page.getByLabel('Name').fill('storefront')
+  // As root, a user that does not exist is proposed.
+  if (maySwitchUser()) await page.getByLabel('Run as user').fill('')
   await page.getByLabel('Description').fill(hostile)
   await page.getByLabel('Directory on the server').fill('/etc')
   await page.getByRole('button', { name: 'Create project' }).click()

@@ -105,7 +105,7 @@ t.test(
     await dialog
       .getByText(`The zip contains a single folder, “dist”: its files will be written to ${project.deployPath}/dist.`)
       .waitFor()
-    await dialog.getByText('It contains files that svc push excludes: dist/.env').waitFor()
+    await dialog.getByText('It contains files that svc push excludes: dist/node_modules, dist/.env').waitFor()
     t.same(await survey(page), [], 'readable and named')
     await photograph(page, 'zip')
 

@@ -1,8 +1,9 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
+import { standInPm2 } from '../support/pm2.js'
 import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
@@ -199,8 +200,7 @@ async function valueIs(page: Page, label: string, value: string): Promise<void> 
 }
 
 t.test('settings: every field, scripts from the last deployment, and a way back from leaving', { skip }, async t => {
-  const programs = join(t.testdir({}), '..', 'programs')
-  mkdirSync(programs, { recursive: true })
+  const pm2 = standInPm2(t)
   const listing = [
     {
       name: 'shop',
@@ -216,10 +216,9 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
       }
     }
   ]
-  writeFileSync(join(programs, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(listing)}'\n`)
-  chmodSync(join(programs, 'pm2'), 0o755)
+  pm2.install(listing)
   const stage = await startServer(t, {
-    environment: { PATH: `${programs}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken }
+    environment: { ...pm2.env, PATH: `${pm2.env.PATH}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken }
   })
   const project = await stage.createProject('storefront')
   await labelsOf(stage)

@@ -71,8 +71,8 @@ t.test('a rollout is followed, approved, halted, resumed and reverted', { skip }
   cable.mend()
   await page.getByText('Nodes that need attention').waitFor()
   await page.locator('.reason').getByText('1 failed (allowed: 0)').waitFor()
-  await page.locator('svc-rollout-failures .why').getByText('out-of-order').waitFor()
-  await page.locator('svc-rollout-failures pre').getByText('out-of-order').first().waitFor()
+  await page.locator('svc-rollout-failures .why').getByText('command').waitFor()
+  await page.locator('svc-rollout-failures pre').getByText('command').first().waitFor()
   await page.getByText('Failed step: Checks').waitFor()
   await pushed
   t.same(await survey(page), [])

@@ -301,7 +301,7 @@ t.test('export, and import on another server: first what would happen, then it',
   await page.getByRole('heading', { name: 'Preview' }).waitFor()
   t.notOk(existsSync(shop.deployPath), 'a trial changes nothing')
   await page.getByText(`Deploys to ${shop.deployPath}`).waitFor()
-  await page.locator('.brings pre').getByText('true # \\u202estorefront').waitFor()
+  await page.locator('.brings pre').getByText('true # \\u202estorefront').first().waitFor()
   await page.getByRole('button', { name: 'Import', exact: true }).click()
   await page.getByRole('heading', { name: 'Imported' }).waitFor()
   t.equal((await from.client.get(`/api/projects/${shop.id}`)).status, 200)

@@ -1,9 +1,9 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../../lib/store/durable-store.js'
 import { insertMachineMinutes } from '../../lib/store/tables/machine-history.js'
+import { standInPm2 } from '../support/pm2.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
@@ -15,9 +15,8 @@ const { browser, skip } = await startChromium(t)
 
 t.test('health and resources', { skip }, async t => {
   const photograph = photographer('system')
-  const bin = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
-  t.teardown(() => rmSync(bin, { recursive: true }))
-  const stage = await startServer(t, { environment: { PATH: bin } })
+  const pm2 = standInPm2(t)
+  const stage = await startServer(t, { environment: pm2.env })
   const { page, watch } = await openDuring(t, browser, stage.url, 'system')
   await page.getByRole('heading', { level: 1, name: /^The server is (un)?healthy$/ }).waitFor()
   await page.getByText(/^svc dev, running for /).waitFor()
@@ -34,8 +33,7 @@ t.test('health and resources', { skip }, async t => {
   ].map(([name, status], index) => {
     return { name, pm_id: index, pid: 2, monit: { memory: 3, cpu: 4 }, pm2_env: { status, exec_mode: 'fork_mode' } }
   })
-  writeFileSync(join(bin, 'pm2'), `#!/bin/sh\necho '${JSON.stringify(list)}'\n`)
-  chmodSync(join(bin, 'pm2'), 0o755)
+  pm2.install(list)
   await page.getByRole('link', { name: 'Storage' }).click()
   await page.getByRole('heading', { name: 'Clean up' }).waitFor()
   await page.goBack()

@@ -6,8 +6,8 @@ export const compiled = new URL('../../www/', import.meta.url)
 /** Returns the text of a module, by its address below the base. */
 export const moduleText = (name: string): string => readFileSync(new URL(name, compiled), 'utf8')
 
-const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]/gm
-const anyImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+)['"]|\bimport\('(\.[^']+)'\)/gm
+const staticImport = /^(?:import|export) [^'"()=]*['"](\.[^'"]+)['"]/gm
+const anyImport = /^(?:import|export) [^'"()=]*['"](\.[^'"]+)['"]|\bimport\('(\.[^']+)'\)/gm
 
 /**
  * Returns the addresses of a module and its static imports below the base. With `isWhole`, also of the modules that are

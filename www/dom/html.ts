@@ -1,9 +1,11 @@
+import { addressRule, encoded } from './address.js'
 import { parseMarkup } from './markup.js'
 import type { Attribute, Part, Piece } from './markup.js'
 
 /*
  * html`…` describes a piece of a page, and render() writes only what differs from the last rendering. Values become
- * text nodes, attribute values, properties or listeners, never markup: only another template can create an element.
+ * text nodes, attribute values, properties or listeners, never markup: only another template can create an element. An
+ * attribute that is an address gets only what address.ts allows, and a value in its middle becomes one segment of it.
  */
 
 /** The constant text and the values of a template. Created by html`…`. */
@@ -236,8 +238,9 @@ function build(piece: Piece, parent: Node, { updates, isSvg }: { updates: Update
 function bind(element: Element, { name, parts }: Attribute): Update {
   let last: unknown
   const write = writerOf(element, name)
+  const wordsOf = addressRule(element.localName, name) === null ? plain : encoded
   return values => {
-    const value = valueOf(parts, values)
+    const value = valueOf(parts, values, wordsOf)
     if (value === last) return
     last = value
     write(value)
@@ -245,11 +248,13 @@ function bind(element: Element, { name, parts }: Attribute): Update {
 }
 
 /** Returns the value of an attribute. A single hole keeps its type; a hole with text around it becomes text. */
-function valueOf(parts: Part[], values: readonly unknown[]): unknown {
+function valueOf(parts: Part[], values: readonly unknown[], wordsOf: (value: unknown) => string): unknown {
   const [only] = parts
   if (parts.length === 1) return typeof only === 'number' ? values[only] : only
-  return parts.map(part => (typeof part === 'number' ? (values[part] ?? '') : part)).join('')
+  return parts.map(part => (typeof part === 'number' ? wordsOf(values[part]) : part)).join('')
 }
+
+const plain = (value: unknown): string => String(value ?? '')
 
 function writerOf(element: Element, name: string): (value: unknown) => void {
   if (name.startsWith('.')) {
@@ -261,7 +266,9 @@ function writerOf(element: Element, name: string): (value: unknown) => void {
     element.addEventListener(name.slice(1), event => listener?.(event))
     return value => void (listener = value as typeof listener)
   }
-  return value => {
+  const rule = addressRule(element.localName, name)
+  return given => {
+    const value = rule === null ? given : rule(given)
     if (value === null || value === undefined || value === false) element.removeAttribute(name)
     else element.setAttribute(name, value === true ? '' : String(value))
   }

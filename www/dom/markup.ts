@@ -63,7 +63,7 @@ export function parseMarkup(strings: readonly string[]): Piece[] {
         continue
       }
       // Indentation is only for readers of the source: on its own it is dropped, beside a word it becomes one space.
-      const shown = part.replace(/\s*\n\s*/g, '\n')
+      const shown = part.replace(/(?<!\s)\s*\n\s*/g, '\n')
       if (shown !== '\n') top().children.push({ kind: 'text', text: shown.replaceAll('\n', ' ') })
     }
     at = end === -1 ? text.length : end

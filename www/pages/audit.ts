@@ -299,7 +299,7 @@ function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Templa
 /** Shows the object of an entry: a project by its name, a deployment as a link, anything else as it is stored. */
 function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
-  const ofProject = name === undefined ? null : html`<a href="${`projects/${projectId}`}">${name}</a>`
+  const ofProject = name === undefined ? null : html`<a href="projects/${projectId}">${name}</a>`
   const rest = target === null || target === projectId ? null : linked(target)
   const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(
     part => part !== null
@@ -313,7 +313,7 @@ const pagesOf: Readonly<Record<string, string>> = { dep: 'deployments', node: 'n
 function linked(target: string): Template {
   const page = pagesOf[target.slice(0, Math.max(0, target.indexOf('_')))]
   if (page === undefined) return html`<code>${target}</code>`
-  return html`<a href="${`${page}/${target}`}"><code>${target}</code></a>`
+  return html`<a href="${page}/${target}"><code>${target}</code></a>`
 }
 
 /** Shows the detail of an entry. The original text of the server is the tooltip if it differs. */
@@ -325,7 +325,7 @@ function detailOf(action: string, detail: string): unknown {
 /** Links the token of an entry to all of its entries. */
 function tokenOf({ tokenId, tokenName }: AuditEntry): Template | null {
   if (tokenId === null) return null
-  return html`<a href="${`audit?token=${encodeURIComponent(tokenId)}`}">${tokenName ?? tokenId}</a>`
+  return html`<a href="audit?token=${tokenId}">${tokenName ?? tokenId}</a>`
 }
 
 function actorOf(actor: string, names: ReadonlyMap<string, string>): string {

@@ -6,6 +6,7 @@ import { Refused } from '../server/client.js'
 import { createRolloutCalls } from '../server/rollout-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/event-stream.js'
+import { download, panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
 import { html } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -257,7 +258,7 @@ export class DeploymentPage extends Page {
     if (this.#isRollout) this.#findRollout()
     this.entitle(`${sign} ${projectName} ${timeWords(startTime)}`, [
       { words: t('Deployments'), address: 'deployments' },
-      { words: projectName, address: `projects/${projectId}` },
+      { words: projectName, address: panelPath`projects/${projectId}` },
       { words: timeWords(startTime) }
     ])
     return html`
@@ -280,7 +281,7 @@ export class DeploymentPage extends Page {
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
         <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
-          @rolledback="${(event: Event) => this.context.go(`deployments/${(event as RolledBackEvent).deployId}`)}"
+          @rolledback="${(event: Event) => this.context.go(panelPath`deployments/${(event as RolledBackEvent).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
         </div>
@@ -294,6 +295,11 @@ export class DeploymentPage extends Page {
             <h2>${t('Rollout')}</h2>
             <div class="card"><svc-rollouts single="" .items="${this.#rollouts.value}"></svc-rollouts></div>
           </section>`
+      }
+      ${
+        status !== 'queued' || deployment.rolloutAhead === undefined
+          ? null
+          : html`<p class="muted" role="status"><a href="${panelPath`rollouts/${deployment.rolloutAhead.id}`}">${t('Waits for a rollout')}</a> <svc-time at="${deployment.rolloutAhead.since}"></svc-time></p>`
       }
       ${
         status === 'failed'
@@ -356,7 +362,7 @@ export class DeploymentPage extends Page {
   }
 
   #compareWith(deployId: string): void {
-    this.context.go(`deployments/${this.#id}?against=${deployId}`, { isReplacing: true })
+    this.context.go(panelPath`deployments/${this.#id}?against=${deployId}`, { isReplacing: true })
   }
 
   #showLine(line: number): void {
@@ -373,12 +379,7 @@ export class DeploymentPage extends Page {
 
   async #download(): Promise<void> {
     await this.attempt(async () => {
-      const address = URL.createObjectURL(await this.context.calls.output(this.#id))
-      const link = document.createElement('a')
-      link.href = address
-      link.download = `${this.#id}.log`
-      link.click()
-      setTimeout(() => URL.revokeObjectURL(address), 60_000)
+      download(await this.context.calls.output(this.#id), `${this.#id}.log`)
     })
   }
 }

@@ -47,7 +47,7 @@ export class LoginPage extends Page {
     const lockedSeconds = Math.max(0, Math.ceil((this.#lockedUntilMs - Date.now()) / 1000))
     if (lockedSeconds === 0) this.#lockedUntilMs = 0
     const isExpired = this.place.query.get('reason') === 'expired'
-    const problem = lockedSeconds > 0 ? lockedWords(lockedSeconds) : this.#problem
+    const problem = this.#problem
     return html`
       <form class="card" @submit="${(event: Event) => void this.#signIn(event)}">
         <div class="brand"><img src="${logo}" width="32" height="32" alt=""><h1>${t('Sign in to svc')}</h1></div>
@@ -58,6 +58,7 @@ export class LoginPage extends Page {
         }
         ${this.#given === null ? this.#tokenFields() : codeField({ form: 'login' })}
         ${errorLine(problem)}
+        ${lockedSeconds > 0 ? html`<p class="muted small">${lockedWords(lockedSeconds)}</p>` : null}
         ${this.#given === null ? rememberBox() : null}
         <button class="primary" disabled="${this.#isAsking || lockedSeconds > 0}">
           ${this.#isAsking ? t('Signing in…') : t('Sign in')}
@@ -143,7 +144,7 @@ function helpLine(): Template {
 
 function lockedWords(seconds: number): string {
   const wait = seconds < 90 ? countWords(seconds, 'second') : countWords(Math.ceil(seconds / 60), 'minute')
-  return t('Too many attempts from this address. Try again in {wait}.', { wait })
+  return t('You can try again in {wait}.', { wait })
 }
 
 /** The elements of this page. */

@@ -71,6 +71,8 @@ export class NodePage extends Page {
           <div class="lead">
             <svc-mark kind="node" state="${stateOf(node)}"></svc-mark>
             ${node.isDrained && !node.isConnected ? html`<svc-mark kind="node" state="lost"></svc-mark>` : null}
+            ${node.isOutdated ? html`<svc-mark kind="agent" state="outdated"></svc-mark>` : null}
+            ${node.sharedSince ? html`<svc-mark kind="agent" state="shared"></svc-mark>` : null}
             ${labels.length === 0 ? null : html`<span class="labels" translate="no">${labels.map(label => html`<span>${label}</span>`)}</span>`}
           </div>
         </div>

@@ -13,6 +13,7 @@ import { deploymentWords, spanWords } from '../elements/base/words.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import { may } from '../state/rights.js'
+import { serverNow } from '../state/server-clock.js'
 
 const refreshMs = 30_000
 /** The calendar shows half a year. */
@@ -212,7 +213,7 @@ export class OverviewPage extends Page {
 
   /** Shows the locks in force, and the projects in maintenance. */
   #lockSection(): Template | null {
-    const locks = inForce(this.#locks.value ?? [], Date.now())
+    const locks = inForce(this.#locks.value ?? [], serverNow())
     if (locks.length === 0) return null
     return html`
       <section class="section">

@@ -1,6 +1,7 @@
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { Project } from '../../lib/model/project.js'
+import { panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -104,7 +105,7 @@ export class ProjectLogsPage extends Page {
   }
 
   #list(project: Project): Template {
-    const address = `projects/${project.id}`
+    const address = panelPath`projects/${project.id}`
     this.entitle(`${project.name} · ${t('logs')}`, [
       { words: t('Projects'), address: 'projects' },
       { words: project.name, address },
@@ -113,7 +114,7 @@ export class ProjectLogsPage extends Page {
     return html`
       <div class="page-head">
         <div><h1 translate="no">${project.name}</h1></div>
-        ${may('add_logs') && !this.#isPlaced ? html`<a class="button primary" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
+        ${may('add_logs') && !this.#isPlaced ? html`<a class="button primary" href="${`${address}/logs?add`}">${icon('plus')}${t('Add log files')}</a>` : null}
       </div>
       ${this.#tabs(project)}
       ${staleLine(this.#sources)}
@@ -145,7 +146,7 @@ export class ProjectLogsPage extends Page {
 
   /** Shows the log files of this server. */
   #here(project: Project): Template {
-    const address = `projects/${project.id}`
+    const address = panelPath`projects/${project.id}`
     return html`
       ${this.#sources.value === undefined || this.#sources.value.length < 2 ? null : this.#searchAll(this.#sources.value)}
       <div class="card">
@@ -157,7 +158,7 @@ export class ProjectLogsPage extends Page {
               <p class="muted">
                 ${t('Add the log files of this project, its server or its database. Then follow them live, search them, or view them side by side.')}
               </p>
-              ${may('add_logs') ? html`<a class="button" href="${address}/logs?add">${icon('plus')}${t('Add log files')}</a>` : null}
+              ${may('add_logs') ? html`<a class="button" href="${`${address}/logs?add`}">${icon('plus')}${t('Add log files')}</a>` : null}
             </div>`
             : html`
             <svc-log-sources .sources="${sources}" .calls="${this.#calls}"
@@ -196,7 +197,7 @@ export class ProjectLogsPage extends Page {
 
   #seek(sought: Sought): void {
     const query = queryOf({ at: null, sought: isNothing(sought) ? null : sought })
-    const address = `projects/${this.#projectId}/logs`
+    const address = panelPath`projects/${this.#projectId}/logs`
     // Repeat the search, because new lines may match.
     this.#searched = ''
     this.context.go(query.size === 0 ? address : `${address}?${query}`, { isReplacing: true })
@@ -204,7 +205,7 @@ export class ProjectLogsPage extends Page {
 
   #toHit(sources: readonly LogSource[], { source, offset }: MergedHit): void {
     const query = queryOf({ at: offset, sought: this.#search?.sought ?? null })
-    this.context.go(`projects/${this.#projectId}/logs/${(sources[source] as LogSource).id}?${query}`)
+    this.context.go(panelPath`projects/${this.#projectId}/logs/${(sources[source] as LogSource).id}?${query}`)
   }
 
   #form(project: Project): Template {
@@ -215,7 +216,7 @@ export class ProjectLogsPage extends Page {
   }
 
   #close(): void {
-    this.context.go(`projects/${this.#projectId}/logs`, { isReplacing: true })
+    this.context.go(panelPath`projects/${this.#projectId}/logs`, { isReplacing: true })
   }
 
   #added({ count }: SourcesAddedEvent): void {
@@ -232,7 +233,7 @@ export class ProjectLogsPage extends Page {
   }
 
   #viewer(project: Project, source: LogSource): Template {
-    const address = `projects/${project.id}`
+    const address = panelPath`projects/${project.id}`
     this.entitle(`${source.label} · ${project.name}`, [
       { words: t('Projects'), address: 'projects' },
       { words: project.name, address },
@@ -253,7 +254,7 @@ export class ProjectLogsPage extends Page {
 
   #moveTo({ id }: LogSource, place: LogPlace): void {
     const query = queryOf(place)
-    const address = `projects/${this.#projectId}/logs/${id}`
+    const address = panelPath`projects/${this.#projectId}/logs/${id}`
     this.context.go(query.size === 0 ? address : `${address}?${query}`, { isReplacing: true })
   }
 }
@@ -294,7 +295,7 @@ function queryOf({ at, sought }: LogPlace): URLSearchParams {
 }
 
 function gone(project: Project, id: string): Template {
-  const list = { address: `projects/${project.id}/logs`, words: t('Go to log files') }
+  const list = { address: panelPath`projects/${project.id}/logs`, words: t('Go to log files') }
   return html`
     ${projectTabs(project.id, 'logs')}
     ${missing({ words: t('Log file not found'), id, list })}`

@@ -15,6 +15,7 @@ import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls } from '../server/project-calls.js'
 import type { Labels, ProjectCalls } from '../server/project-calls.js'
+import { panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -41,6 +42,7 @@ import { countWords, numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import type { ElementTable } from './page.js'
 import { hasFleet, holderNow, isLookingAtNode, may } from '../state/rights.js'
+import { serverNow } from '../state/server-clock.js'
 
 /** Interval at which expired locks disappear from the page. */
 const expiryCheckMs = 10_000
@@ -200,11 +202,11 @@ export class ProjectPage extends Page {
   }
 
   #page(project: Project): Template {
-    const address = `projects/${project.id}`
+    const address = panelPath`projects/${project.id}`
     this.#name(project, address)
     const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
-    const locks = inForce(this.#locks.value ?? [], Date.now())
+    const locks = inForce(this.#locks.value ?? [], serverNow())
     const labels = new Map([...categories, ...tags].map(label => [label.id, label]))
     return html`
       <div class="page-head">
@@ -214,7 +216,7 @@ export class ProjectPage extends Page {
             <svc-status state="${status}"></svc-status>
             <span translate="no">${project.env}</span>
             <span class="labels">${labelList(project, labels)}</span>
-            ${this.#isPlaced ? html`<a href="${address}/nodes">${t('on {nodes}', { nodes: countWords(this.#placements?.value?.length ?? 0, 'node') })}</a>` : html`<code class="anywhere">${project.deployPath}</code>`}
+            ${this.#isPlaced ? html`<a href="${`${address}/nodes`}">${t('on {nodes}', { nodes: countWords(this.#placements?.value?.length ?? 0, 'node') })}</a>` : html`<code class="anywhere">${project.deployPath}</code>`}
           </div>
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
@@ -373,7 +375,7 @@ export class ProjectPage extends Page {
             : html`
             <svc-owned class="card" .projectId="${project.id}" .calls="${this.#exactCalls}" .summary="${this.#tree.value}"
               @verified="${() => void this.#tree?.refresh()}"
-              @begun="${(event: Event) => this.context.go(`deployments/${(event as BegunEvent).deployId}`)}"></svc-owned>`
+              @begun="${(event: Event) => this.context.go(panelPath`deployments/${(event as BegunEvent).deployId}`)}"></svc-owned>`
         }
       </section>
       ${

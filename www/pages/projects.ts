@@ -3,6 +3,7 @@ import { createPlaceCalls } from '../server/place-calls.js'
 import type { PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls } from '../server/project-calls.js'
 import type { Labels, ProjectCalls } from '../server/project-calls.js'
+import { panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -160,7 +161,7 @@ export class ProjectsPage extends Page {
   }
 
   #created({ project }: ProjectCreatedEvent): void {
-    this.context.go(`projects/${project.id}`, { isReplacing: true })
+    this.context.go(panelPath`projects/${project.id}`, { isReplacing: true })
   }
 
   #show(filter: ProjectFilter): void {

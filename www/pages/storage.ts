@@ -206,7 +206,7 @@ function projectRow(usage: ProjectUsage, name: string, largestBytes: number): Te
   ]
   return html`
     <li>
-      <a href="${`projects/${projectId}`}">
+      <a href="projects/${projectId}">
         <b class="cut" title="${name}">${name}</b>
         <svc-meter label="${t('{size} stored', { size: formatBytes(keptBytes(usage)) })}" .whole="${largestBytes}"
           .parts="${[{ kind: 'first', value: archiveBytes }, { kind: 'second', value: logBytes }]}"></svc-meter>

@@ -170,7 +170,7 @@ interface Check {
 function checksOf({ db, kiteHome, disk, deploy, audit }: HealthDetail): Check[] {
   const used = disk.percentUsed
   const diskKind = used === null || used < nearlyFullPercent ? 'good' : used < fullPercent ? 'warning' : 'bad'
-  const rate = deploy.successRate
+  const rate = deploy.successRate === null ? null : deploy.successRate * 100
   return [
     {
       words: t('Database'),

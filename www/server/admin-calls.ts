@@ -102,7 +102,7 @@ function orNull(error: unknown): null {
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
 /** Creates the calls. */
-export function createAdminCalls({ address, ask, send }: Client): AdminCalls {
+export function createAdminCalls({ address, ask, send, ensureProven }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {
     // An unhealthy server answers 503 in the same shape (§4.8).
@@ -127,6 +127,8 @@ export function createAdminCalls({ address, ask, send }: Client): AdminCalls {
         proof: (from, to) => ask<ConsistencyProof>('GET', `api/audit/proof?from=${from}&to=${to}`).catch(orNull)
       }),
     async settings(signal) {
+      // Without a proof, the answer has no secrets.
+      await ensureProven()
       const response = await send('GET', 'api/settings', { signal })
       const tag = response.headers.get('etag')?.replace(/^W\//, '').replaceAll('"', '') ?? null
       return { values: await response.json(), tag }

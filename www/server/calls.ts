@@ -95,12 +95,14 @@ export interface Calls {
   /** Returns the overview, with the results of the deployments of the last `days` days. */
   overview(days: number | null, signal?: AbortSignal): Promise<Overview>
   resources(signal?: AbortSignal): Promise<ResourceSnapshot>
-  /** Returns the history of a day, one row for each five minutes. */
+  /** Returns the history of a day, one row for each minute. */
   history(signal?: AbortSignal): Promise<MachineHistory>
   health(signal?: AbortSignal): Promise<HealthReport>
   search(text: string, signal?: AbortSignal): Promise<readonly FoundGroup[]>
   projects(signal?: AbortSignal): Promise<Project[]>
   project(id: string, signal?: AbortSignal): Promise<Project>
+  /** With its deploy token: asks for the token of the session if it was given too long ago. */
+  provenProject(id: string): Promise<Project>
   projectOverview(id: string, signal?: AbortSignal): Promise<ProjectOverview>
   createProject(project: NewProject): Promise<Project>
   updateProject(id: string, patch: ProjectPatch): Promise<Project>
@@ -162,6 +164,10 @@ export function createCalls(client: Client): Calls {
     },
     projects: signal => ask('GET', 'api/projects', { signal }),
     project: (id, signal) => ask('GET', `api/projects/${segment(id)}`, { signal }),
+    async provenProject(id) {
+      await client.ensureProven()
+      return ask('GET', `api/projects/${segment(id)}`)
+    },
     projectOverview: (id, signal) => ask('GET', `api/projects/${segment(id)}/overview`, { signal }),
     async createProject(body) {
       return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project
@@ -194,7 +200,7 @@ export function createCalls(client: Client): Calls {
     outputStream(id, lastEventId, signal) {
       const headers: Record<string, string> = { accept: 'text/event-stream' }
       if (lastEventId !== '') headers['last-event-id'] = lastEventId
-      return send('GET', `api/logs/${segment(id)}/stream`, { headers, signal })
+      return send('GET', `api/logs/${segment(id)}/stream?timestamps=1`, { headers, signal })
     },
     async output(id) {
       return (await send('GET', `api/logs/${segment(id)}/output`)).blob()

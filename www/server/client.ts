@@ -1,3 +1,5 @@
+import { noteServerDate, serverNow } from '../state/server-clock.js'
+import { hasDots } from '../dom/address.js'
 import type { SignedIn } from '../../lib/model/session.js'
 import type { Session } from '../state/session.js'
 
@@ -82,7 +84,11 @@ export function createClient(needs: {
   const { base, session, connection, fetch = globalThis.fetch.bind(globalThis) } = needs
   const { prove = async () => false } = needs
   const answers = createAnswers()
-  const address = (path: string): string => new URL(path, base).href
+  const address = (path: string): string => {
+    // An id of a record must not lead a request to another route.
+    if (hasDots(path)) throw new TypeError(`Not a path of the server: "${path}"`)
+    return new URL(path, base).href
+  }
 
   /** Returns the token against cross-site requests: from the sign-in, or requested before the first change. */
   async function csrf(): Promise<string> {
@@ -126,6 +132,7 @@ export function createClient(needs: {
     const known = method === 'GET' ? answers.find(path, id) : undefined
     if (known !== undefined) sent.set('if-none-match', known.tag)
     let response: Response
+    const sentAtMs = Date.now()
     try {
       response = await fetch(address(path), {
         method,
@@ -138,6 +145,7 @@ export function createClient(needs: {
       connection.set('lost')
       throw new Unreachable(error)
     }
+    noteServerDate(response.headers.get('date'), sentAtMs)
     connection.set(isFromGateway(response) ? 'lost' : 'open')
     const stale = response.headers.get(staleHeader)
     connection.setStale(stale === null ? null : Number(stale))
@@ -232,7 +240,7 @@ export interface Connection extends EventTarget {
 }
 
 /** Creates the state of the connection. Requests and streams report to it, and the frame shows it. */
-export function createConnection(clock: () => number = Date.now): Connection {
+export function createConnection(clock: () => number = serverNow): Connection {
   class Observed extends EventTarget implements Connection {
     #state: ConnectionState = 'open'
     #answeredAtMs: number | null = null

@@ -1,6 +1,7 @@
 import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
 import type { FileContent, FileEntry } from '../../lib/model/file-entry.js'
 import type { Label } from '../../lib/model/label.js'
+import type { ServerStatus } from '../../lib/model/health.js'
 import type { GivenPolicy } from '../../lib/model/policy.js'
 import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
@@ -54,6 +55,8 @@ export interface ProjectCalls {
   labels(signal?: AbortSignal): Promise<Labels>
   /** Returns the default directory of new projects; empty if it is not set. */
   defaultPath(signal?: AbortSignal): Promise<string>
+  /** Returns whether the server can give each project a user of its own. */
+  switchesUsers(signal?: AbortSignal): Promise<boolean>
   create(fields: ProjectFields): Promise<Project>
   get(id: string): Promise<Project>
   /**
@@ -97,6 +100,9 @@ export function createProjectCalls({ ask, send, address }: Client): ProjectCalls
     async defaultPath(signal) {
       const settings = await ask<Record<string, string>>('GET', 'api/settings', { signal })
       return settings['default_deploy_path'] ?? ''
+    },
+    async switchesUsers(signal) {
+      return (await ask<ServerStatus>('GET', 'api/settings/status', { signal })).switchesUsers === true
     },
     async create(body) {
       return (await ask<{ project: Project }>('POST', 'api/projects', { body })).project

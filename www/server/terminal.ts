@@ -83,6 +83,17 @@ const defaultTiming: TerminalTiming = { checkMs: 5_000, silenceMs: 20_000, answe
 const blockedAttempts = 2
 const opened = 1
 
+/** Splits input into messages. The two halves of a surrogate pair stay together: one half alone has no form in UTF-8. */
+function* inputPieces(input: string): Generator<string> {
+  let at = 0
+  while (at < input.length) {
+    let end = Math.min(at + maxInputLength, input.length)
+    if (end < input.length && /^[\ud800-\udbff][\udc00-\udfff]/.test(input.slice(end - 1, end + 1))) end--
+    yield input.slice(at, end)
+    at = end
+  }
+}
+
 /** Starts or continues a session. */
 export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
   const session = new Session(needs)
@@ -122,9 +133,7 @@ class Session implements TerminalLink {
     // Queries in repeated output were answered before.
     if (resumed !== undefined && this.#drawnBytes < resumed.receivedBytes) return
     if (this.ready === null && this.#early.length < maxEarlyLength) this.#early += bytes
-    for (let at = 0; at < bytes.length; at += maxInputLength) {
-      this.#say({ type: 'input', data: bytes.slice(at, at + maxInputLength) })
-    }
+    for (const data of inputPieces(bytes)) this.#say({ type: 'input', data })
   }
 
   resize(columns: number, rows: number): void {

@@ -1,6 +1,7 @@
 import { timeOfLine } from '../shared/line-time.js'
 import { Announcer } from './log-text.js'
 import type { LogLine, LogText } from './log-text.js'
+import { serverNow } from './server-clock.js'
 
 /*
  * Several logs merged by the times in their lines. A line without a time, or with an earlier one than the line before
@@ -250,7 +251,7 @@ export class MergedLog extends Announcer implements LogText {
     const part = this.#needs.parts[index] as LogText
     const taken = this.#taken[index]
     const isKnown = taken !== undefined && taken.epoch === part.epoch
-    const nowMs = Date.now()
+    const nowMs = serverNow()
     const lastMs = part.lines
       .slice(isKnown ? Math.max(0, taken.end - part.firstNumber) : 0)
       .reduce((last, line) => Math.max(last, timeIn(line, nowMs) ?? -Infinity), isKnown ? taken.lastMs : -Infinity)
@@ -260,7 +261,7 @@ export class MergedLog extends Announcer implements LogText {
   /** Returns the time of the first loaded line of a part, or -Infinity if no line has a time. */
   #startOf(index: number): number {
     const { lines } = this.#needs.parts[index] as LogText
-    const nowMs = Date.now()
+    const nowMs = serverNow()
     for (const line of lines) {
       const timeMs = timeIn(line, nowMs)
       if (timeMs !== null) return timeMs
@@ -277,7 +278,7 @@ export class MergedLog extends Announcer implements LogText {
     { from, end, beforeMs = -Infinity }: { from: number; end: number; beforeMs?: number }
   ): Timed[] {
     const part = this.#needs.parts[index] as LogText
-    const nowMs = Date.now()
+    const nowMs = serverNow()
     const lines = part.lines.slice(from - part.firstNumber, end - part.firstNumber)
     const times = lines.map(line => timeIn(line, nowMs))
     const firstMs = times.find(timeMs => timeMs !== null) ?? (this.#startOf(index) === -Infinity ? nowMs : -Infinity)

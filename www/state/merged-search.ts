@@ -4,6 +4,7 @@ import { timeOfLine } from '../shared/line-time.js'
 import { LogSearch } from './log-search.js'
 import type { LogSearching, SearchState, Sought } from './log-search.js'
 import { Announcer } from './log-text.js'
+import { serverNow } from './server-clock.js'
 
 /** A hit in one of several files. */
 export interface MergedHit extends LogHit {
@@ -113,7 +114,7 @@ export class MergedSearch extends Announcer implements LogSearching {
 const isLater = (one: MergedHit, other: MergedHit): boolean => (one.timeMs ?? -Infinity) > (other.timeMs ?? -Infinity)
 
 function timeOf({ text, before }: LogHit): number | null {
-  const nowMs = Date.now()
+  const nowMs = serverNow()
   for (const line of [text, ...[...before].reverse()]) {
     const timeMs = timeOfLine(line, nowMs)
     if (timeMs !== null) return timeMs

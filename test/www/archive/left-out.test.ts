@@ -1,5 +1,6 @@
 import t from 'tap'
-import { createIgnore, neverPushed, rootVerdict } from '../../../lib/archive/ignore.js'
+import { createIgnore, rootVerdict } from '../../../lib/archive/ignore.js'
+import { builtinIgnore, neverPushed } from '../../../lib/shared/ignored-names.js'
 import { isLeftOut, isNeverPacked } from '../../../www/archive/left-out.js'
 
 /** What `svc push` says of a path, walked from the root. */
@@ -14,6 +15,10 @@ function isIgnored(path: string, builtin = true): boolean {
 
 t.test('the panel leaves out what svc push leaves out', async t => {
   const names = [
+    ...builtinIgnore.map(name => name.replace('*', 'x')),
+    '.next/standalone/node_modules',
+    '.next/standalone/.next',
+    '.output/server/node_modules',
     '.git',
     'node_modules',
     '.next',

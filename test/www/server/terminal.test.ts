@@ -104,6 +104,21 @@ t.test('starts a session below the base with a size and a project', async t => {
   t.equal(one.link.state, 'connecting')
 })
 
+t.test('never cuts a character of a large paste', async t => {
+  for (const shift of ['', 'x']) {
+    const one = stage(t)
+    const first = await peer(one, 0)
+    first.say(ready(0))
+    const paste = `${shift}${'\u{1f680}'.repeat(70_000)}\ud83d`
+    one.link.send(paste)
+    const inputs = first.heard.flatMap(message => (message.type === 'input' ? [message.data] : []))
+    t.ok(inputs.length > 2)
+    t.ok(inputs.every(data => data.length <= 65_536))
+    t.notOk(inputs.slice(0, -1).some(data => /[\ud800-\udbff]$/.test(data)))
+    t.equal(inputs.join(''), paste)
+  }
+})
+
 t.test('sends input in pieces, and holds input until the shell has started', async t => {
   const one = stage(t)
   const first = await peer(one, 0)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { errorCodes } from '../../../lib/api/description/errors.js'
-import { newProjectFields } from '../../../lib/api/projects.js'
+import { newProjectFields } from '../../../lib/model/project-fields.js'
 import { settingRows } from '../../../lib/settings/settings.js'
 import { settingLabels } from '../../../www/elements/settings/setting-groups.js'
 import { Refused, Unreachable } from '../../../www/server/client.js'

@@ -1,3 +1,4 @@
+import { authenticatorAddress } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -104,7 +105,7 @@ export class SvcSecondFactor extends SvcElement {
         <div class="secret">
           <code translate="no">${secret.replace(/.{4}(?=.)/g, '$& ')}</code><svc-copy .text="${secret}"></svc-copy>
         </div>
-        <p><a href="${link}">${t('Open the authenticator of this device')}</a></p>
+        <p><a href="${authenticatorAddress(link)}">${t('Open the authenticator of this device')}</a></p>
         ${codeField({ form: 'factor', isNew: true, error: this.#submission.problemOf('code') })}
         <p class="muted small">
           ${t('From then on the token only opens this panel. The svc command and scripts need another token.')}

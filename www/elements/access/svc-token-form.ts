@@ -10,6 +10,7 @@ import { roleWords } from '../base/role-words.js'
 import { Submission } from '../base/submission.js'
 import type { ChoosableProject, ProjectChoiceEvent } from './svc-project-choice.js'
 import { afterDays, daysProblem, daysUntil, limits, readAddresses, roleRows } from './token-facts.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** A token was created or changed. `secret` is the secret of a new one; it is not stored. */
 export class TokenSavedEvent extends Event {
@@ -101,7 +102,7 @@ export class SvcTokenForm extends SvcElement {
           name: 'days',
           label: t('Days until it expires'),
           type: 'number',
-          value: String(token === null ? Math.min(usualDays, this.maxDays) : daysUntil(token.expiresAt, Date.now())),
+          value: String(token === null ? Math.min(usualDays, this.maxDays) : daysUntil(token.expiresAt, serverNow())),
           isRequired: true,
           hint: t('At most {count}.', { count: numberWords(this.maxDays) }),
           error: this.#submission.problemOf('expiresAt')
@@ -196,7 +197,7 @@ export class SvcTokenForm extends SvcElement {
     const { token } = this
     const isLimited = this.#isLimited && this.#role !== 'admin'
     if (isLimited && this.#chosen.length === 0) return this.#submission.refuse(t('Choose at least one project.'))
-    const isSameEnd = token !== null && Number(days) === daysUntil(token.expiresAt, Date.now())
+    const isSameEnd = token !== null && Number(days) === daysUntil(token.expiresAt, serverNow())
     const problem = isSameEnd ? null : daysProblem(days, this.maxDays)
     if (problem !== null) return this.#submission.refuse(problem)
     const fields: TokenFields = {
@@ -205,7 +206,7 @@ export class SvcTokenForm extends SvcElement {
       projectIds: isLimited ? [...this.#chosen] : null,
       allowedIps: readAddresses(allowedIps),
       showScripts: showScripts !== undefined,
-      ...(!isSameEnd && { expiresAt: afterDays(Number(days), Date.now()) })
+      ...(!isSameEnd && { expiresAt: afterDays(Number(days), serverNow()) })
     }
     await this.#submission.run(async () => {
       const saved =

@@ -7,6 +7,7 @@ import { t } from '../../words/t.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
 import { TokenCancelEvent, TokenSavedEvent } from './svc-token-form.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** Asks before a token is revoked. Properties: `token`, `calls`. Events: `tokensaved`, `tokencancel`. */
 export class SvcTokenRevoke extends SvcElement {
@@ -32,7 +33,7 @@ export class SvcTokenRevoke extends SvcElement {
     const { token } = this
     await this.#submission.run(async () => {
       await this.calls.revoke(token.id)
-      this.dispatchEvent(new TokenSavedEvent({ ...token, revokedAt: new Date().toISOString() }, null))
+      this.dispatchEvent(new TokenSavedEvent({ ...token, revokedAt: new Date(serverNow()).toISOString() }, null))
     })
   }
 }

@@ -9,6 +9,7 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { Submission } from '../base/submission.js'
 import { TokenCancelEvent, TokenSavedEvent } from './svc-token-form.js'
 import { afterDays, daysProblem } from './token-facts.js'
+import { serverNow } from '../../state/server-clock.js'
 
 const hourSeconds = 60 * 60
 /** The offered overlaps. `words` is English and passed to t(). */
@@ -74,7 +75,7 @@ export class SvcTokenRotate extends SvcElement {
     await this.#submission.run(async () => {
       const { record, token } = await this.calls.rotate(this.token.id, {
         overlapSeconds: Number(overlap),
-        ...(days !== '' && { expiresAt: afterDays(Number(days), Date.now()) })
+        ...(days !== '' && { expiresAt: afterDays(Number(days), serverNow()) })
       })
       this.dispatchEvent(new TokenSavedEvent(record, token))
     })

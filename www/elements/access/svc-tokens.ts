@@ -19,6 +19,7 @@ import { SvcTokenRevoke } from './svc-token-revoke.js'
 import { SvcTokenRotate } from './svc-token-rotate.js'
 import { findTokens, stateOf } from './token-facts.js'
 import { tokenRow } from './token-row.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** The list of tokens has changed and must be loaded again. */
 export class TokensChangeEvent extends Event {
@@ -93,7 +94,7 @@ export class SvcTokens extends SvcElement {
 
   #named(): Template {
     const { items } = this.list
-    const nowMs = Date.now()
+    const nowMs = serverNow()
     const names = new Map(this.projects.map(({ id, name }) => [id, name]))
     const nameOf = (id: string): string => names.get(id) ?? id
     const found = findTokens(items, { text: this.#text, nowMs, nameOf })

@@ -4,6 +4,7 @@ import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { agoWords, commitTitle, commitWords, exactWords, spanWords } from './words.js'
 import { t } from '../../words/t.js'
+import { serverNow } from '../../state/server-clock.js'
 
 const refreshMs = 15_000
 
@@ -18,7 +19,7 @@ export class SvcTime extends SvcElement {
   protected override view(): Template {
     const at = this.getAttribute('at') ?? ''
     if (Number.isNaN(Date.parse(at))) return html`<span>–</span>`
-    return html`<time datetime="${at}" title="${exactWords(at)}">${agoWords(at, Date.now())}</time>`
+    return html`<time datetime="${at}" title="${exactWords(at)}">${agoWords(at, serverNow())}</time>`
   }
 }
 
@@ -34,7 +35,7 @@ export class SvcSpan extends SvcElement {
 
   protected override view(): Template {
     const to = this.getAttribute('to')
-    const ms = (to === null ? Date.now() : Date.parse(to)) - Date.parse(this.getAttribute('from') ?? '')
+    const ms = (to === null ? serverNow() : Date.parse(to)) - Date.parse(this.getAttribute('from') ?? '')
     // While the duration counts up, fractions of a second would only flicker.
     const shownMs = to === null ? Math.floor(ms / 1000) * 1000 : ms
     return html`<span class="number">${Number.isNaN(ms) ? '–' : spanWords(shownMs)}</span>`

@@ -10,6 +10,7 @@ import { errorWords } from '../../words/errors.js'
 import { matchRank } from './match-rank.js'
 import { foundWords } from './found-words.js'
 import { DialogCloseEvent } from './svc-dialog.js'
+import { serverNow } from '../../state/server-clock.js'
 
 interface Entry {
   key: string
@@ -144,7 +145,7 @@ export class SvcPalette extends SvcElement {
       entries: items.map(item => ({
         key: `${type}-${item.id}`,
         title: item.title,
-        subtitle: foundWords(item.subtitle, Date.now()),
+        subtitle: foundWords(item.subtitle, serverNow()),
         address: item.href
       }))
     }))

@@ -1,5 +1,6 @@
 import type { DeploymentRow, ListedDeployment } from '../../../lib/model/deployment.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
+import { outsideAddress } from '../../dom/address.js'
 import { html, icon } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { commitTitle, commitWords } from '../base/words.js'
@@ -22,8 +23,7 @@ export function senderWords({
 export function originRows({ provenance, commitUrl, projectId }: ListedDeployment): Array<[string, unknown]> {
   if (provenance === null) return []
   const { commit, branch, tag, author, repository, ci } = provenance
-  const query = (name: string, value: string): string =>
-    new URLSearchParams({ project: projectId, [name]: value }).toString()
+  const query = (name: string, value: string) => new URLSearchParams({ project: projectId, [name]: value })
   const digits = html`<code title="${commitTitle(provenance)}">${commitWords(provenance)}</code>`
   return [
     [t('Commit'), commit && (commitUrl === undefined ? digits : outside(commitUrl, digits))],
@@ -42,8 +42,9 @@ function runOf({ system, run, url }: NonNullable<Provenance['ci']>): unknown {
   return url === null ? words : outside(url, words)
 }
 
-/** Returns a link to another site. Only http and https become links, so that no record can run code. */
-export function outside(address: string, words: unknown): unknown {
-  if (!/^https?:\/\//i.test(address)) return words
+/** Returns a link to another site, or only the words if the text is not such an address. */
+export function outside(text: string, words: unknown): unknown {
+  const address = outsideAddress(text)
+  if (address === null) return words
   return html`<a href="${address}" title="${address}" target="_blank" rel="noopener noreferrer">${words}${icon('external')}</a>`
 }

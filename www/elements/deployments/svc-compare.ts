@@ -11,6 +11,7 @@ import { liveBefore } from './live.js'
 import { agoWords, deploymentWords } from '../base/words.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** The reader chose another deployment to compare with. */
 export class AgainstEvent extends Event {
@@ -116,7 +117,7 @@ export class SvcCompare extends SvcElement {
 
   #choice(others: readonly DeploymentRow[]): Template | null {
     if (others.length === 0) return null
-    const now = Date.now()
+    const now = serverNow()
     const choose = (event: Event): void =>
       void this.dispatchEvent(new AgainstEvent((event.currentTarget as HTMLSelectElement).value))
     return html`

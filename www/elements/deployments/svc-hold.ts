@@ -9,6 +9,7 @@ import { Submission } from '../base/submission.js'
 import { spanWords } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { mayDecide } from '../../state/rights.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** A held deployment was confirmed or reverted. Contains the updated record. */
 export class DecidedEvent extends Event {
@@ -87,7 +88,7 @@ export class SvcHold extends SvcElement {
 
   #window(): Template {
     const { holdUntil } = this.deployment
-    const leftMs = holdUntil === null ? 0 : Math.max(0, Date.parse(holdUntil) - Date.now())
+    const leftMs = holdUntil === null ? 0 : Math.max(0, Date.parse(holdUntil) - serverNow())
     const left = html`<span class="left number" role="timer">${spanWords(Math.floor(leftMs / 1000) * 1000)}</span>`
     return html`
       <div class="card padded window">

@@ -1,6 +1,7 @@
 import type { FinalStatus } from '../../../lib/model/deployment.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
+import { runsCommand } from '../../shared/runs-command.js'
 import { limitsOf, tooLarge } from '../../archive/contents.js'
 import type { UploadLimits } from '../../archive/contents.js'
 import { nameOf } from '../../archive/gather.js'
@@ -20,6 +21,7 @@ import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
 import { maskWords, spanWords } from '../base/words.js'
 import { errorWords } from '../../words/errors.js'
 import { may } from '../../state/rights.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** The origin of a deployment from the panel before anything is known about it. */
 const nothingKnown: Provenance = {
@@ -253,6 +255,9 @@ export class SvcProjectDeploy extends SvcElement {
     const onProgress = (doneBytes: number, totalBytes: number): void =>
       this.#went({ stage: 'sending', name, doneBytes, totalBytes })
     onProgress(0, file.size)
+    // Before the file is sent, not after it. A caller that does not see the scripts may have some.
+    const hasHidden = (this.project.preDeployScript as string | null) === null
+    if (hasHidden || runsCommand(this.project)) await this.client.ensureProven()
     const last = await upload({
       address: this.client.address('api/deploy/upload'),
       headers: await this.client.changeHeaders(),
@@ -264,7 +269,7 @@ export class SvcProjectDeploy extends SvcElement {
       planId,
       onProgress,
       onStart: deployId => this.#started(deployId),
-      onLine: text => this.#output?.append({ at: new Date().toISOString(), text }),
+      onLine: text => this.#output?.append({ at: new Date(serverNow()).toISOString(), text }),
       signal
     })
     this.#last = new DeployedEvent(last)

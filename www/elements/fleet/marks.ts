@@ -12,13 +12,19 @@ const nodeRows: Readonly<Record<NodeState, Mark>> = {
   lost: { picture: 'failed', words: 'Not connected', tone: 'bad' },
   drained: { picture: 'pause', words: 'Drained', tone: 'calm' }
 }
+/** What a node says about its agent. */
+const agentRows: Readonly<Record<string, Mark>> = {
+  outdated: { picture: 'warning', words: 'Update the agent', tone: 'waiting' },
+  shared: { picture: 'warning', words: 'Two machines use its identity', tone: 'bad' }
+}
 const kinds: Readonly<Record<string, Readonly<Record<string, Mark>>>> = {
   node: nodeRows,
+  agent: agentRows,
   phase: phaseRows,
   rollout: rolloutRows
 }
 
-/** A state as shape, word and colour. Attributes: `kind`: `node`, `phase` or `rollout`; `state`. */
+/** A state as shape, word and colour. Attributes: `kind`: `node`, `agent`, `phase` or `rollout`; `state`. */
 export class SvcMark extends SvcElement {
   static readonly observedAttributes = ['kind', 'state']
 

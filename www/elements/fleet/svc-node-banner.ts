@@ -1,4 +1,5 @@
 import type { ListedNode } from '../../../lib/model/node.js'
+import { panelPath } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -44,7 +45,7 @@ export class SvcNodeBanner extends SvcElement {
   protected override view(): Template {
     const { node } = this
     if (node === null) return html``
-    const address = new URL(`nodes/${node.id}`, panelBase).href
+    const address = new URL(panelPath`nodes/${node.id}`, panelBase).href
     const [before = '', after = ''] = t('You are looking at the node {name}, through this server.').split('{name}')
     return html`
       <p>

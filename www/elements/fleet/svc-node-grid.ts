@@ -59,6 +59,7 @@ export class SvcNodeGrid extends SvcElement {
         li > input + a { padding-left: 40px; min-height: 44px; }
       }
       .lost > .icon { color: var(--failure); }
+      .old { display: inline-flex; color: var(--warning); }
       .drained { color: var(--muted); }
       .drifted > .icon:last-of-type { color: var(--warning); }
     }
@@ -136,6 +137,8 @@ export class SvcNodeGrid extends SvcElement {
         <a href="nodes/${node.id}" class="${[color, state, isDrifted ? 'drifted' : ''].join(' ').trim()}">
           ${state === 'lost' ? html`${icon('failed')}<span class="unseen">${t('Not connected')}</span>` : null}
           ${state === 'drained' ? html`${icon('pause')}<span class="unseen">${t('Drained')}</span>` : null}
+          ${node.isOutdated ? html`<span class="old">${icon('warning')}<span class="unseen">${t('Update the agent')}</span></span>` : null}
+          ${node.sharedSince ? html`<span class="old">${icon('warning')}<span class="unseen">${t('Two machines use its identity')}</span></span>` : null}
           <span class="cut" translate="no" title="${node.name}">${node.name}</span>
           ${isDrifted ? html`${icon('edit')}<span class="unseen">${t('Drifted')}</span>` : null}
         </a>

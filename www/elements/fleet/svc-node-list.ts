@@ -44,6 +44,8 @@ export class SvcNodeList extends SvcElement {
       .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row b { font-weight: 500; }
       .row a span, .row .facts, .row svc-time { color: var(--muted); font-size: var(--size-13); }
+      .row .states { display: grid; }
+      .row .states svc-mark + svc-mark { font-size: var(--size-12); }
       .row .trees { display: flex; align-items: center; gap: 4px 12px; min-width: 0; overflow: hidden; }
       .row .trees > span { display: inline-flex; align-items: center; gap: 6px; min-width: 0; }
       .row .trees svc-tree-mark { flex: none; }
@@ -58,13 +60,13 @@ export class SvcNodeList extends SvcElement {
       @media (max-width: 719px) {
         svc-rows { --row-px: 89px; }
         .row { grid-template: repeat(2, auto) / minmax(0, 1fr) auto; align-content: center; gap: 6px 12px; }
-        .row svc-mark { grid-area: 1 / 2; }
+        .row .states { grid-area: 1 / 2; }
         .row .trees { grid-area: 2 / 1; }
         .row > svc-time, .row > .never { grid-area: 2 / 2; }
         .row:has(> input) {
           grid-template: repeat(2, auto) / 20px minmax(0, 1fr) auto;
           > input { grid-area: 1 / 1 / 3; width: 20px; height: 20px; }
-          svc-mark { grid-area: 1 / 3; }
+          .states { grid-area: 1 / 3; }
           .trees { grid-area: 2 / 2; }
           > svc-time, > .never { grid-area: 2 / 3; }
         }
@@ -114,7 +116,11 @@ export class SvcNodeList extends SvcElement {
           <b class="cut" title="${node.name}">${node.name}</b>
           <span class="cut" title="${labels}">${labels}</span>
         </a>
-        <svc-mark kind="node" state="${stateOf(node)}"></svc-mark>
+        <span class="states">
+          <svc-mark kind="node" state="${stateOf(node)}"></svc-mark>
+          ${node.isOutdated ? html`<svc-mark kind="agent" state="outdated"></svc-mark>` : null}
+          ${node.sharedSince ? html`<svc-mark kind="agent" state="shared"></svc-mark>` : null}
+        </span>
         <span class="trees">
           ${shown.map(
             ({ liveTree, projectName, isDrifted }) => html`

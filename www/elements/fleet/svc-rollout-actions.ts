@@ -12,6 +12,7 @@ import { NoticeEvent } from '../base/svc-notices.js'
 import { spanWords } from '../base/words.js'
 import { actionsOf } from './rollout-words.js'
 import type { RolloutAction } from './rollout-words.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** A user changed the rollout. */
 export class RolloutChangeEvent extends Event {
@@ -192,7 +193,7 @@ function nowWords({ state, wave, waves, pausedUntil, nodeCount }: ListedRollout)
   if (state === 'preparing')
     return t('All {count} nodes fetch and check. Nothing is changed yet.', { count: numberWords(nodeCount) })
   if (state === 'pausing' && pausedUntil !== null) {
-    const leftMs = Math.max(0, Date.parse(pausedUntil) - Date.now())
+    const leftMs = Math.max(0, Date.parse(pausedUntil) - serverNow())
     const time = spanWords(Math.ceil(leftMs / 1000) * 1000)
     return t('Wave {wave} of {waves} begins in {time}', { wave: numberWords(wave + 1), waves: all, time })
   }

@@ -1,6 +1,8 @@
+import { outsideAddress, type Address } from '../../dom/address.js'
+
 /*
  * Parses the colours of a line of output: SGR (ECMA-48 §8.3.117) with xterm's 256 colours and true colours, which
- * continue on the next line. Also keeps hyperlinks (OSC 8) to http and https addresses. Removes every other control
+ * continue on the next line. Also keeps hyperlinks (OSC 8) to other servers. Removes every other control
  * sequence (CSI, OSC, single escapes, control characters). A carriage return restarts the line, as progress bars
  * expect.
  */
@@ -19,7 +21,7 @@ export interface TextStyle {
   readonly isInverse: boolean
   readonly isStruck: boolean
   /** Address of the hyperlink, or null. */
-  readonly href: string | null
+  readonly href: Address | null
 }
 
 /** A piece of a line in one style. */
@@ -59,7 +61,7 @@ export function parseAnsi(line: string, style: TextStyle): { spans: Span[]; styl
   const spans: Span[] = []
   let current = style
   // A link ends with its line. Otherwise an unclosed link would cover the rest of the log.
-  let href: string | null = null
+  let href: Address | null = null
   let from = 0
   const take = (end: number): void => {
     if (end > from) spans.push({ text: text.slice(from, end), style: href === null ? current : { ...current, href } })
@@ -74,17 +76,9 @@ export function parseAnsi(line: string, style: TextStyle): { spans: Span[]; styl
   return { spans, style: current }
 }
 
-/** Longer addresses do not become links. */
-const maxAddressLength = 2083
-
-/**
- * Returns the address of `8;PARAMETERS;ADDRESS`, or null at the end of a link and for addresses other than http and
- * https.
- */
-function linkOf(command: string): string | null {
-  const address = command.slice(command.indexOf(';', 2) + 1)
-  if (!/^https?:\/\//i.test(address) || address.length > maxAddressLength || !URL.canParse(address)) return null
-  return new URL(address).href
+/** Returns the address of `8;PARAMETERS;ADDRESS`, or null at the end of a link. */
+function linkOf(command: string): Address | null {
+  return outsideAddress(command.slice(command.indexOf(';', 2) + 1))
 }
 
 /** Returns the text without control sequences. */

@@ -4,7 +4,9 @@ import type { LogKind } from '../../../lib/model/log-source.js'
 export const kindWords: Readonly<Record<LogKind, { words: string }>> = {
   plain: { words: 'Plain text' },
   json: { words: 'JSON lines' },
-  ansi: { words: 'Terminal colours' }
+  ansi: { words: 'Terminal colours' },
+  pm2: { words: 'PM2 application' },
+  nginx: { words: 'nginx' }
 }
 
 /** The kinds in the order of the choice. */

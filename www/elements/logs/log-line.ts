@@ -1,3 +1,4 @@
+import { leadOutside } from '../../dom/address.js'
 import type { LogLine } from '../../state/log-text.js'
 import type { Color, Span, TextStyle } from './ansi.js'
 import type { LineFormat } from './log-format.js'
@@ -80,11 +81,9 @@ function pieceNode(piece: Piece): Node {
   }
   if (piece.href === null) return node
   const anchor = document.createElement('a')
-  anchor.href = piece.href
-  anchor.rel = 'noopener noreferrer'
-  anchor.target = '_blank'
+  leadOutside(anchor, piece.href)
   // The text of a hyperlink can differ from its address.
-  if (piece.style.href !== null) anchor.title = piece.href
+  if (piece.style.href !== null) anchor.title = String(piece.href)
   anchor.append(node)
   return anchor
 }

@@ -1,3 +1,4 @@
+import { outsideAddress, type Address } from '../../dom/address.js'
 import type { Span } from './ansi.js'
 
 /* Finds the links and the search hits in a line. Pure. */
@@ -10,7 +11,7 @@ export interface Stretch {
 
 /** A part of a line with one style. `href`: the address it links to. `isHit`: it matches the search. */
 export interface Piece extends Span {
-  href: string | null
+  href: Address | null
   isHit: boolean
 }
 
@@ -32,17 +33,23 @@ export function linksIn(text: string): Stretch[] {
 
 function lengthOf(address: string): number {
   let end = address.length
+  const surplus = new Map(Object.entries(closers).map(([last, opener]) => [last, surplusOf(address, last, opener)]))
   for (; end > 0; end--) {
     const last = address[end - 1] as string
-    const opener = closers[last]
-    if (opener !== undefined) {
-      const inside = address.slice(0, end)
-      if (inside.split(opener).length >= inside.split(last).length) return end
+    const more = surplus.get(last)
+    if (more !== undefined) {
+      if (more <= 0) return end
+      surplus.set(last, more - 1)
     } else if (!/[.,;:!?*_~]/.test(last)) {
       return end
     }
   }
   return end
+}
+
+/** Returns how many more closing brackets than opening ones a text has. */
+function surplusOf(text: string, closing: string, opening: string): number {
+  return text.split(closing).length - text.split(opening).length
 }
 
 /** Returns the matches of the pattern, which must be global. Ignores empty matches. */
@@ -55,12 +62,21 @@ export function hitsIn(text: string, pattern: RegExp): Stretch[] {
   return found
 }
 
+/** Returns a function that finds the stretch at an offset. It is called with ascending offsets. */
+function finder(stretches: readonly Stretch[]): (at: number) => Stretch | undefined {
+  let next = 0
+  return at => {
+    while (next < stretches.length && (stretches[next] as Stretch).to <= at) next++
+    const found = stretches[next]
+    return found !== undefined && found.from <= at ? found : undefined
+  }
+}
+
 /** Splits the spans where a link or a hit begins or ends. */
 export function piecesOf(spans: readonly Span[], links: readonly Stretch[], hits: readonly Stretch[]): Piece[] {
   const bounds = [...links, ...hits].flatMap(({ from, to }) => [from, to]).sort((a, b) => a - b)
   const whole = spans.map(span => span.text).join('')
-  const within = (stretches: readonly Stretch[], at: number): Stretch | undefined =>
-    stretches.find(({ from, to }) => at >= from && at < to)
+  const [linkAt, hitAt] = [finder(links), finder(hits)]
   const pieces: Piece[] = []
   let at = 0
   let bound = 0
@@ -69,12 +85,12 @@ export function piecesOf(spans: readonly Span[], links: readonly Stretch[], hits
     while (at < end) {
       while (bound < bounds.length && (bounds[bound] as number) <= at) bound++
       const to = Math.min(end, bounds[bound] ?? end)
-      const led = within(links, at)
+      const led = linkAt(at)
       pieces.push({
         text: whole.slice(at, to),
         style,
-        href: style.href ?? (led === undefined ? null : whole.slice(led.from, led.to)),
-        isHit: within(hits, at) !== undefined
+        href: style.href ?? (led === undefined ? null : outsideAddress(whole.slice(led.from, led.to))),
+        isHit: hitAt(at) !== undefined
       })
       at = to
     }

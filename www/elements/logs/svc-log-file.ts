@@ -1,5 +1,6 @@
 import type { LogSource } from '../../../lib/model/log-source.js'
 import type { LogCalls } from '../../server/log-calls.js'
+import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -247,10 +248,7 @@ export class SvcLogFile extends SvcElement {
 
   async #download(): Promise<void> {
     try {
-      const link = document.createElement('a')
-      link.href = this.calls.downloadAddress(this.source.id)
-      link.download = ''
-      link.click()
+      download(this.calls.downloadAddress(this.source.id), '')
     } catch (error) {
       this.#failed(error)
     }

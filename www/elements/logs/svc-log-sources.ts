@@ -140,7 +140,7 @@ export class SvcLogSources extends SvcElement {
   }
 
   #together(ids: readonly string[]): Template {
-    const query = ids.map(id => `source=${encodeURIComponent(id)}`).join('&')
+    const query = new URLSearchParams(ids.map(id => ['source', id]))
     return html`
       <a class="button" href="logs?${query}">${t('Side by side')}</a>
       <a class="button" href="logs?${query}&merged=1">${t('Merged by time')}</a>`

@@ -4,6 +4,7 @@ import type { Template } from '../../dom/html.js'
 import type { LogText } from '../../state/log-text.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** The first line at or after the time was found. */
 export class LogTimeEvent extends Event {
@@ -38,7 +39,7 @@ export class SvcLogTime extends SvcElement {
   #hasFocus = false
 
   protected override view(): Template {
-    const near = Number.isNaN(this.nearMs) ? Date.now() : this.nearMs
+    const near = Number.isNaN(this.nearMs) ? serverNow() : this.nearMs
     return html`
       <form @submit="${(event: Event) => void this.#find(event)}" @keydown="${(event: Event) => this.#key(event)}">
         <label for="log-time">${t('First line at or after')}</label>

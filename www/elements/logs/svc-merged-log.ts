@@ -20,6 +20,7 @@ import type { LogHitEvent, LogSoughtEvent } from './svc-log-search.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
+import { serverNow } from '../../state/server-clock.js'
 
 /** Larger than for a single file: all merged lines are kept in memory until they are dropped. */
 const limits = { maxLines: 300_000 }
@@ -157,7 +158,7 @@ export class SvcMergedLog extends SvcElement {
 /** Returns the time of the last line with a time before an offset, or null if no line near it has one. */
 async function timeBefore(file: LogFile, offset: number): Promise<number | null> {
   const number = await file.jump(offset)
-  const nowMs = Date.now()
+  const nowMs = serverNow()
   const before = file.lines.slice(0, number - file.firstNumber + 1)
   for (const { text } of before.reverse()) {
     const timeMs = timeOfLine(text, nowMs)

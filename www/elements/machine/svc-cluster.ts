@@ -7,6 +7,7 @@ import { SvcTime } from '../base/facts.js'
 import { secondsWords } from '../base/words.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'
+import { serverNow } from '../../state/server-clock.js'
 
 type Hub = ClusterStatus['hubs'][number]
 
@@ -108,7 +109,7 @@ function row(hub: Hub, cluster: ClusterStatus): Template {
   const { name, behind, seenAt, url } = hub
   const isSelf = name === cluster.hub
   const cutOff = isCutOff(cluster)
-  const isAway = !isSelf && (seenAt === null || Date.now() - Date.parse(seenAt) > awayMs)
+  const isAway = !isSelf && (seenAt === null || serverNow() - Date.parse(seenAt) > awayMs)
   return html`
     <tr>
       <td>

@@ -1,3 +1,4 @@
+import { panelPath } from '../../dom/address.js'
 import type { Template } from '../../dom/html.js'
 import { tabLinks } from '../base/room-tabs.js'
 import { t } from '../../words/t.js'
@@ -12,7 +13,7 @@ export function projectTabs(
   here: '' | 'files' | 'nodes' | 'logs' | 'settings',
   { isPlaced = false } = {}
 ): Template {
-  const address = `projects/${projectId}`
+  const address = panelPath`projects/${projectId}`
   return tabLinks(
     t('Project'),
     [

@@ -8,7 +8,7 @@ export function proposedPath(base: string, name: string): string {
     .toLowerCase()
     .normalize('NFC')
     .replace(/[^\p{Letter}\p{Number}._-]+/gu, '-')
-    .replace(/^[-.]+|[-.]+$/g, '')
+    .replace(/^[-.]+|(?<![-.])[-.]+$/g, '')
   if (base === '' || segment === '') return ''
   const separator = base.includes('\\') ? '\\' : '/'
   return base.endsWith(separator) ? `${base}${segment}` : `${base}${separator}${segment}`

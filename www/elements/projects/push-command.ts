@@ -1,6 +1,8 @@
+import { publicUrl } from '../../dom/address.js'
 import { html } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
+import { quoted } from './quoted.js'
 
 /** The usual output directory of build tools; the reader replaces it if necessary. */
 const usualOutput = 'dist'
@@ -30,22 +32,17 @@ export function tokenHint({ token }: { token: string | null }): string {
 
 /** Returns the server address for commands: its public address if known, else the one of this page's base. */
 export function serverAddress(base: string): string {
-  const known = document.querySelector<HTMLMetaElement>('meta[name="svc-public-url"]')
-  return known?.content ?? base.replace(/\/$/, '')
+  return publicUrl() ?? base.replace(/\/$/, '')
 }
 
-/** Returns the equivalent command without the svc client. */
+/** Returns the equivalent command without the svc client. Its exit code is 0 only if the deployment succeeds. */
 export function curlCommand(project: { id: string }, server: string, token: string): string {
   return [
     `printf %s ${quoted(`Authorization: Bearer ${token}`)} |`,
     `  curl --no-buffer --fail-with-body ${quoted(`${server}/api/deploy/upload`)} --header @- \\`,
-    `  --form ${quoted(`projectId=${project.id}`)} --form ${quoted('file=@site.zip')}`
+    `  --form ${quoted(`projectId=${project.id}`)} --form ${quoted('file=@site.zip')} | tee site.ndjson`,
+    `tail -n 1 site.ndjson | grep -q '"status":"success"'`
   ].join('\n')
-}
-
-/** Quotes a word for a POSIX shell. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./•-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }
 
 /** Returns a command for display: lines break between words, and never after the hyphens of an option. */

@@ -1,5 +1,6 @@
 import type { FileContent, FileEntry } from '../../../lib/model/file-entry.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
+import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -147,10 +148,7 @@ export class SvcFile extends SvcElement {
 
   async #download(): Promise<void> {
     try {
-      const link = document.createElement('a')
-      link.href = this.calls.downloadAddress(this.projectId, this.entry.path)
-      link.download = this.entry.name
-      link.click()
+      download(this.calls.downloadAddress(this.projectId, this.entry.path), this.entry.name)
     } catch (error) {
       this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
     }

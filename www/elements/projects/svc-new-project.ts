@@ -9,6 +9,8 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { categoryField } from './category-field.js'
 import { pathField } from './path-field.js'
 import { proposedPath } from './proposed-path.js'
+import { createCommand, proposedUser } from './proposed-user.js'
+import { SvcCopy } from '../base/svc-copy.js'
 import { DialogCloseEvent } from '../base/svc-dialog.js'
 import { SvcPlaces } from '../base/svc-places.js'
 import { SvcLabel } from '../base/svc-label.js'
@@ -28,7 +30,7 @@ declare global {
   }
 }
 
-const ownFields = ['name', 'deployPath', 'env', 'description']
+const ownFields = ['name', 'deployPath', 'runAs', 'env', 'description']
 
 /**
  * The form that creates a project, for a dialog. Properties: `calls`, `places`, `labels`; `environments`, the existing
@@ -49,14 +51,27 @@ export class SvcNewProject extends SvcElement {
   environments: readonly string[] = []
   labels: Labels = { categories: [], tags: [] }
   #basePath = ''
+  #name = ''
   #path = ''
   /** False while the path still follows the name, because the reader has not typed a path. */
   #isPathOwn = false
+  /** Whether the server can give the project a user. */
+  #hasUsers = false
+  #user = ''
+  /** False while the user still follows the name. */
+  #isUserOwn = false
   #isChoosing = false
   #tagIds: readonly string[] = []
   readonly #submission = new Submission(() => this.update())
 
   protected override connected(): void {
+    this.calls.switchesUsers(this.signal).then(
+      hasUsers => {
+        this.#hasUsers = hasUsers
+        this.update()
+      },
+      () => {}
+    )
     // The default path is only a proposal. Without it, the reader types the path.
     this.calls.defaultPath(this.signal).then(
       path => (this.#basePath = path),
@@ -91,6 +106,7 @@ export class SvcNewProject extends SvcElement {
           onChoosing: isChoosing => this.#choosing(isChoosing),
           onChosen: path => this.#pathIs(path)
         })}
+        ${this.#hasUsers ? this.#userField() : null}
         <div class="pair">
           ${field({
             form: 'new',
@@ -120,9 +136,42 @@ export class SvcNewProject extends SvcElement {
       </form>`
   }
 
+  #userField(): Template {
+    const problem = this.#submission.problemOf('runAs')
+    const command = createCommand({ name: this.#name, path: this.#path, user: this.#user })
+    return html`
+      ${field({
+        form: 'new',
+        name: 'runAs',
+        label: t('Run as user'),
+        isMono: true,
+        value: this.#user,
+        error: problem,
+        hint: t('A system user for this project only. Without one, its deployments run commands as root.'),
+        onInput: user => this.#userIs(user)
+      })}
+      ${
+        problem === undefined || this.#user === ''
+          ? null
+          : html`
+          <div class="field">
+            <p class="hint">${t('On the server, as root, this creates the user and the project:')}</p>
+            <div class="command"><pre translate="no">${command}</pre><svc-copy .text="${command}"></svc-copy></div>
+          </div>`
+      }`
+  }
+
   #named(name: string): void {
-    if (this.#isPathOwn) return
-    this.#path = proposedPath(this.#basePath, name)
+    this.#name = name
+    if (!this.#isPathOwn) this.#path = proposedPath(this.#basePath, name)
+    if (!this.#isUserOwn) this.#user = proposedUser(name)
+    this.update()
+  }
+
+  #userIs(user: string): void {
+    this.#user = user
+    // An empty field is a decision, too.
+    this.#isUserOwn = true
     this.update()
   }
 
@@ -139,12 +188,13 @@ export class SvcNewProject extends SvcElement {
   }
 
   async #create(event: Event): Promise<void> {
-    const { name = '', deployPath = '', env = '', description = '', categoryId = '' } = submitted(event)
+    const { name = '', deployPath = '', env = '', description = '', categoryId = '', runAs = '' } = submitted(event)
     await this.#submission.run(async () => {
       const project = await this.calls.create({
         name: name.trim(),
         deployPath: deployPath.trim(),
         ...(env.trim() === '' ? {} : { env: env.trim() }),
+        ...(runAs.trim() === '' ? {} : { runAs: runAs.trim() }),
         ...(description.trim() === '' ? {} : { description: description.trim() }),
         ...(categoryId === '' ? {} : { categoryId }),
         ...(this.#tagIds.length === 0 ? {} : { tagIds: [...this.#tagIds] })
@@ -157,6 +207,7 @@ export class SvcNewProject extends SvcElement {
 /** The elements that a page registers for a new project. */
 export const elements = {
   'svc-new-project': SvcNewProject,
+  'svc-copy': SvcCopy,
   'svc-places': SvcPlaces,
   'svc-label': SvcLabel,
   'svc-tag-choice': SvcTagChoice

@@ -44,7 +44,9 @@ export class SvcProjectToken extends SvcElement {
   readonly #submission = new Submission(() => this.update())
 
   protected override view(): Template {
-    const { token, name } = this.project
+    const { name } = this.project
+    // A session that has not given its token lately does not get this one.
+    const token = this.project.token as string | null
     return html`
       <header>
         <h2>${t('Deploy token')}</h2>
@@ -52,9 +54,9 @@ export class SvcProjectToken extends SvcElement {
         <p class="muted">${this.#reach()}</p>
       </header>
       <div class="token">
-        <code aria-label="${t('Deploy token')}">${this.#isShown ? token : maskWords(token)}</code>
-        <button type="button" @click="${() => this.#show()}">${this.#isShown ? t('Hide') : t('Show')}</button>
-        <svc-copy .text="${token}"></svc-copy>
+        <code aria-label="${t('Deploy token')}">${this.#isShown && token !== null ? token : maskWords(token ?? '')}</code>
+        <button type="button" @click="${() => void this.#show()}">${this.#isShown && token !== null ? t('Hide') : t('Show')}</button>
+        ${token === null ? null : html`<svc-copy .text="${token}"></svc-copy>`}
         <button type="button" @click="${() => this.#ask(true)}">${t('Regenerate…')}</button>
       </div>
       <svc-dialog heading="${t('Regenerate the deploy token?')}" .content="${this.#isAsking ? this.#question(name) : null}"
@@ -90,8 +92,13 @@ export class SvcProjectToken extends SvcElement {
     })
   }
 
-  #show(): void {
-    this.#isShown = !this.#isShown
+  async #show(): Promise<void> {
+    if ((this.project.token as string | null) === null) {
+      const project = await this.calls.provenProject(this.project.id).catch(() => null)
+      if (project === null) return
+      this.#isShown = true
+      this.dispatchEvent(new ProjectChangeEvent(project))
+    } else this.#isShown = !this.#isShown
     this.update()
   }
 

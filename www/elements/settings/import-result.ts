@@ -45,8 +45,15 @@ function partRow({ words, created, replaced, skipped }: ImportPart): Template {
 }
 
 /** Returns what must be reviewed before an import: where files go, what runs, and which settings change. */
-function bringsOf({ settings, projects, logSources, notificationTargets }: ImportBrings): Template | null {
-  if (settings.length + projects.length + logSources.length + notificationTargets.length === 0) return null
+function bringsOf({
+  settings,
+  projects,
+  deploymentScripts,
+  logSources,
+  notificationTargets
+}: ImportBrings): Template | null {
+  const lists = [settings, projects, deploymentScripts, logSources, notificationTargets]
+  if (lists.every(list => list.length === 0)) return null
   return html`
     <section class="brings">
       <h4>${t('Included in the package')}</h4>
@@ -63,8 +70,22 @@ function bringsOf({ settings, projects, logSources, notificationTargets }: Impor
           ${project.variables.map(({ name, value }) => html`<dd><code>${name} = ${value === null ? t('secret, value to be set') : visible(value)}</code></dd>`)}
           ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}
           ${scriptOf(t('Post-deploy script'), project.postDeployScript)}
+          ${project.others.map(({ key, value }) =>
+            value.includes('\n') || key.endsWith('.command')
+              ? scriptOf(key, value)
+              : html`<dd><code>${visible(key)} = ${visible(value)}</code></dd>`
+          )}
         </dl>`
       )}
+      ${
+        deploymentScripts.length === 0
+          ? null
+          : html`
+        <dl>
+          <dt>${t('Scripts of deployments, which a rollback may run')}</dt>
+          ${deploymentScripts.map(({ projectId, step, script }) => scriptOf(`${projectId} · ${step}`, script))}
+        </dl>`
+      }
       ${
         settings.length === 0
           ? null

@@ -1,6 +1,7 @@
 import type { Project } from '../../../lib/model/project.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import type { Client } from '../../server/client.js'
+import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
@@ -144,10 +145,7 @@ export class SvcExport extends SvcElement {
       if (this.#logs && this.#recent !== '') query.set('recent', this.#recent)
       await this.client.ensureProven()
       // A link lets the browser stream the package to the disk, however large it is.
-      const link = document.createElement('a')
-      link.href = this.client.address(`api/migration/export?${query}`)
-      link.download = ''
-      link.click()
+      download(this.client.address(`api/migration/export?${query}`), '')
     } catch (error) {
       this.#problem = errorWords(error)
     }

@@ -16,7 +16,8 @@ export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; se
 export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
   { event: 'deploy_success', words: 'Succeeded' },
   { event: 'deploy_failure', words: 'Failed' },
-  { event: 'token_expiring', words: 'A token expires soon' }
+  { event: 'token_expiring', words: 'A token expires soon' },
+  { event: 'token_locked', words: 'Wrong codes have locked a token' }
 ]
 
 /** Returns the row of a kind. */

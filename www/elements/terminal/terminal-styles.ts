@@ -2,7 +2,7 @@ import { css } from '../../dom/element.js'
 
 /**
  * The sheet of the terminal. Its palette differs from that of logs: programs combine any colours, and the terminal
- * ensures the contrast (terminal-colours.ts).
+ * ensures the contrast (terminal-colors.ts).
  */
 export const terminalSheet = css`
   svc-terminal {

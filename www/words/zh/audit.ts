@@ -2,6 +2,7 @@ import type { Words } from '../t.js'
 
 /** Texts of `pages/audit.ts`. */
 export const words: Words = {
+  'Key of the cluster replaced': '已更换集群密钥',
   'the audit log': '审计日志',
   'Filter by project': '选择项目',
   'All projects': '所有项目',
@@ -19,9 +20,12 @@ export const words: Words = {
   'Node changed': '节点已更改',
   'Node drained': '节点已停止接收部署',
   'Node takes part again': '节点恢复接收部署',
+  'Two machines use one identity': '两台机器使用同一身份',
+  'One machine uses the identity again': '该身份恢复为只由一台机器使用',
   'Node forgotten': '节点已移除',
   'Enrollment token created': '登记令牌已创建',
   'Enrollment token revoked': '登记令牌已吊销',
+  'Nodes told that the database of the hub was set back': '已通知节点：中枢的数据库被回退',
   'Project placed on a node': '项目已放置到节点',
   'Project removed from a node': '项目已从节点移除',
   'Rollout started': '滚动发布已开始',
@@ -45,6 +49,7 @@ export const words: Words = {
   'Token revoked': '令牌已吊销',
   'Second factor added': '已添加双重验证',
   'Recovery code used': '已使用恢复码',
+  'Second factor locked': '双重验证已锁定',
   'Second factor removed': '已移除双重验证',
   'Reminder: token expires soon': '提醒：令牌即将过期',
   'Project created': '项目已创建',

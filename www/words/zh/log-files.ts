@@ -7,6 +7,8 @@ export const words: Words = {
   'Plain text': '纯文本',
   'JSON lines': 'JSON 行',
   'Terminal colours': '终端颜色',
+  'PM2 application': 'PM2 应用',
+  nginx: 'nginx',
   'Side by side': '并排显示',
   'Merged by time': '按时间合并',
   'At least {count} bytes were lost here': '此处至少丢失了 {count} 字节',

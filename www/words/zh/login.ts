@@ -11,5 +11,5 @@ export const words: Words = {
   'Signing in…': '正在登录…',
   'Use the admin token or a token of your own. The server prints the admin token when it starts. If you lost it, create a new one with this command on the server:':
     '请使用管理员令牌或您自己的令牌。管理员令牌在服务器启动时显示。忘记了？在服务器上运行此命令可生成新的：',
-  'Too many attempts from this address. Try again in {wait}.': '尝试次数过多：请在 {wait}后重试。'
+  'You can try again in {wait}.': '您可以在 {wait}后重试。'
 }

@@ -3,6 +3,7 @@ import type { Words } from '../t.js'
 /** Texts of `pages/migration.ts`. */
 export const words: Words = {
   'Notification targets': '通知目标',
+  'Scripts of deployments, which a rollback may run': '部署记录中的脚本，回滚时可能会运行',
   'All data of svc in one file: move it to another machine, or keep it.':
     '把 svc 的全部内容存为一个文件：用于迁移到另一台机器，或用于备份。',
   'the findings': '检查结果',

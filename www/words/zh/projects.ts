@@ -44,6 +44,11 @@ export const words: Words = {
   'Absolute path. The first deployment creates the directory if it does not exist.':
     '绝对路径。若不存在，首次部署时会创建。',
   Description: '描述',
+  'Run as user': '运行用户',
+  'A system user for this project only. Without one, its deployments run commands as root.':
+    '仅供此项目使用的系统用户。若留空，部署时的命令将以 root 身份运行。',
+  'On the server, as root, this creates the user and the project:':
+    '在服务器上以 root 身份运行，即可创建该用户和项目：',
   'Creating…': '正在创建…',
   'Create project': '创建项目'
 }

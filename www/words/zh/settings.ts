@@ -127,6 +127,7 @@ export const words: Words = {
   Succeeded: '成功',
   Failed: '失败',
   'A token expires soon': '令牌即将过期',
+  'Wrong codes have locked a token': '验证码多次错误，令牌已锁定',
   'Copy it from the service. It is a secret and is not shown again.':
     '请填写服务给出的地址。它属于机密，之后不再显示。',
   'Leave empty to keep the address.': '留空则保留原地址。',
@@ -139,7 +140,7 @@ export const words: Words = {
   'Send messages': '发送消息',
   'Choose at least one project.': '请至少选择一个项目。',
   'Metrics token': '指标令牌',
-  'Token that is accepted by GET /metrics only. Empty accepts the admin token alone.':
+  'Token that is accepted by GET /metrics only. Empty accepts the tokens of admins alone.':
     '仅可用于 GET /metrics；留空则只能使用管理员令牌。',
 
   'Send a test message': '发送测试消息',

@@ -38,7 +38,7 @@ t.test('splits pieces at colours, links and hits', async t => {
   const whole = spans.map(({ text }) => text).join('')
   const pieces = piecesOf(spans, linksIn(whole), hitsIn(whole, /example|go/g))
   t.same(
-    pieces.map(({ text, style, href, isHit }) => [text, style.foreground, href, isHit]),
+    pieces.map(({ text, style, href, isHit }) => [text, style.foreground, href && String(href), isHit]),
     [
       ['go', null, null, true],
       [' ', null, null, false],

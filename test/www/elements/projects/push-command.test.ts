@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -44,11 +44,30 @@ t.test('keeps svc.config.json out of the served files', async t => {
   t.same(readdirSync(join(cwd, 'dist')), ['index.html'])
 })
 
-t.test('returns one curl command over several lines', async t => {
-  const given = givenTo('curl', curlCommand(project, 'https://host', 'tok-1'))
+t.test('returns one curl command over several lines, which fails unless the deployment succeeds', async t => {
+  /** Runs the command with a curl that notes what it is given and prints `answer`. */
+  function run(answer: string): { code: number | null; given: string[]; shown: string } {
+    const cwd = t.testdir({ given: '' })
+    const curl = `curl() { { printf '%s\\0' "$@"; cat; printf '\\0'; } > given; printf '%s\\n' "$answer"; }`
+    const words = ['-c', `${curl}\n${curlCommand(project, 'https://host', 'tok-1')}`]
+    const { status, stdout, stderr } = spawnSync('sh', words, {
+      cwd,
+      env: { ...process.env, answer },
+      encoding: 'utf8'
+    })
+    const given = readFileSync(join(cwd, 'given'), 'utf8').split('\0').slice(0, -1)
+    return { code: status, given, shown: stdout + stderr }
+  }
+  const log = '{"event":"log","data":"echo {\\"status\\":\\"success\\"}"}'
+  const { code, given, shown } = run(`${log}\n{"event":"status","status":"success","duration":"1s"}`)
+  t.equal(code, 0)
+  t.match(shown, log)
   t.same(given.slice(0, 5), ['--no-buffer', '--fail-with-body', 'https://host/api/deploy/upload', '--header', '@-'])
   t.same(given.slice(5, 9), ['--form', 'projectId=proj_abc', '--form', 'file=@site.zip'])
   t.equal(given[9], 'Authorization: Bearer tok-1', 'passed through standard input')
+  for (const answer of [`${log}\n{"event":"status","status":"failed"}`, log, '{"error":"Permission denied"}', '']) {
+    t.equal(run(answer).code, 1, answer)
+  }
 })
 
 t.test('says which token the command contains', async t => {

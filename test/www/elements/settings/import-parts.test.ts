@@ -14,7 +14,7 @@ const result: ImportResult = {
   notificationTargets: none,
   deployments: none,
   artifacts: { created: ['proj_b'], replaced: [], skipped: [], failed: [] },
-  brings: { settings: [], projects: [], logSources: [], notificationTargets: [] },
+  brings: { settings: [], projects: [], deploymentScripts: [], logSources: [], notificationTargets: [] },
   notes: []
 }
 
