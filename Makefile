@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with Node and make: `make demo` and `make test`.
-.PHONY: help install build serve demo demo-fleet test runtimes lint mutate soak bench dist audit clean
+.PHONY: help install build serve demo demo-fleet test runtimes lint mutate soak bench figures dist audit clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -20,10 +20,10 @@ build: install ## Compile lib, www and test into dist
 serve: build ## Start a server on your own data directory
 	node bin/svc.js serve
 
-demo: build ## Serve from a throw-away directory; push, undo, repair and verify a sample site
+demo: build ## Serve from a throw-away directory; push, undo, repair, verify, and go on after a restore
 	node dist/test/demo/demo.js
 
-demo-fleet: build ## Five agents; a rollout halts on a bad node, is reverted and resumed; then two hubs on etcd, and the leader is killed
+demo-fleet: build ## Five agents; a rollout halts, is reverted and resumed; the hub is restored; then two hubs on etcd, the leader is killed
 	node dist/test/demo/demo-fleet.js
 
 # The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,
@@ -59,6 +59,9 @@ soak: build ## Run every program of test/soak, for SOAK_MINUTES together (30)
 BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')
 bench: build ## Measure against known tools, side by side
 	@for name in $(BENCH); do node dist/test/bench/$$name.js || exit 1; done
+
+figures: build ## Print the size of the tree, and how fast a server is ready
+	@node dist/test/support/figures.js
 
 dist: build ## Write dist/svc-<version>.tgz and dist/svc-client-<version>.tgz, for machines without internet
 	node dist/test/release/bundle.js

@@ -71,6 +71,11 @@ t.test('every room of lib is in a layer', async t => {
   for (const { room, path } of sources) t.ok(known.includes(room), `${path} is in a known room`)
 })
 
+t.test('the panel loads nothing of lib but what is compiled for it', async t => {
+  // Types are gone when it runs; a module of lib would be 404.
+  for (const { path, text } of readSources('www')) t.notMatch(text, /^import (?!type )[^']*'[./]+\/lib\//m, path)
+})
+
 t.test('imports of lib point down', async t => {
   const layerOf = (room: string) => layers.findIndex(rooms => rooms.includes(room))
   for (const source of sources) {
@@ -95,10 +100,11 @@ t.test('lib imports Node and its four packages, nothing else', async t => {
 /** What only some rooms may touch: [what, how it looks, where it is allowed]. */
 const reserved: Array<[what: string, pattern: RegExp, allowed: RegExp]> = [
   ['the environment', /process\.env/, /^(config|server)\//],
+  // A helper process speaks over a pair of sockets that it inherits.
   [
     'the network',
     /'node:(http|https|http2|net|tls|dgram)'/,
-    /^(http\/|probe\/|notify\/|telemetry\/|cli\/client\/|store\/owner\.ts|store\/log\/etcd\/connection\.ts|base\/socket-probe\.ts)/
+    /^(http\/|probe\/|notify\/|telemetry\/|cli\/client\/|store\/owner\.ts|store\/log\/etcd\/connection\.ts|base\/socket-probe\.ts|proc\/output-pipe\.ts|proc\/helper-process\.ts)/
   ],
   ['child processes', /'node:child_process'/, /^(proc\/|cli\/)/],
   ['code made of text', /\b(eval|new Function)\(/, /^$/]

@@ -19,6 +19,7 @@ import { aDeployment, aProject } from '../store/stage.js'
 import { compare, machine, median } from '../support/bench.js'
 import { startEtcd, withoutEtcd, etcdVersion } from '../support/etcd.js'
 import type { EtcdCluster } from '../support/etcd.js'
+import { ownHub } from '../support/hub-keys.js'
 import { until } from '../support/until.js'
 
 const rowsPresent = 2000
@@ -99,7 +100,7 @@ async function bench(): Promise<void> {
       etcd: etcd.options,
       cluster: 'bench',
       clusterKey: randomBytes(32),
-      hub: { name: 'h1', url: 'http://h1.test' },
+      hub: ownHub({ name: 'h1', url: 'http://h1.test' }),
       begin: true
     })
     await until(() => hub.role().kind === 'leader')

@@ -84,6 +84,7 @@ async function furnish(): Promise<void> {
         tokenId: null,
         actorIp: null,
         claimedIp: null,
+        traceId: null,
         placed: null,
         provenance: null,
         treeSha256: null,

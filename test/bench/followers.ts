@@ -103,7 +103,7 @@ async function measure({ name, script, followers, mode, goal, isLog = false }: C
   })
   await api('PUT', `/api/projects/${project.id}`, { postDeployScript: script })
   const deployId = await upload(project.id)
-  const stream = isLog ? await growingLog(project.id) : `${url}/api/logs/${deployId}/stream`
+  const stream = isLog ? await growingLog(project.id) : `${url}/api/logs/${deployId}/stream?timestamps=1`
   const crowd = followers === 0 ? null : await follow(stream, followers, mode)
   await new Promise(resolve => setTimeout(resolve, settleMs))
   await lagsOf(crowd)

@@ -126,6 +126,7 @@ async function fill(home: string, deploymentBytes: number): Promise<void> {
       sessionId: null,
       ip: '10.0.0.1',
       claimedIp: null,
+      traceId: null,
       failures: null,
       seq: null
     }

@@ -13,12 +13,14 @@ import { openStage, top, type DemoStage, type Run, type Service } from './stage.
 /** The node that is out of order, in the third wave. */
 const badNode = 'plant-4'
 
-async function startHub(stage: DemoStage): Promise<Hub> {
-  stage.say('A hub: an ordinary server')
-  stage.say('$ svc serve --port 0')
-  const service = stage.start(['serve', '--port', '0'], { env: { SVC_HOME: join(stage.directory, 'hub') } })
+const homeOfHub = (stage: DemoStage) => ({ SVC_HOME: join(stage.directory, 'hub') })
+
+/** Starts the hub; again, it does not print its admin token. */
+async function startHub(stage: DemoStage, port = '0', admin: Record<string, string> = {}): Promise<Hub> {
+  stage.say(`$ svc serve --port ${port}`)
+  const service = stage.start(['serve', '--port', port], { env: homeOfHub(stage) })
   const [, url = ''] = await service.says(/svc listens on (\S+?)\/?\n/)
-  const [, token = ''] = await service.says(/Admin token: (\S+)/)
+  const [, token = admin['SVC_TOKEN'] as string] = await service.says(/Admin token: (\S+)|The admin token comes from/)
   await service.says(/Data directory: .*\n/)
   stage.print(`svc listens on ${url}`)
   return { service, url, admin: { SVC_SERVER_URL: url, SVC_TOKEN: token } }
@@ -119,17 +121,43 @@ async function comeBackLate(stage: DemoStage, { hub, agents, pusher }: Fleet): P
   await stage.svc(['rollout', 'list'], pusher)
 }
 
+/** The hub is restored from a backup that lacks a release, and goes on with its nodes. */
+async function restoreHub(stage: DemoStage, fleet: Fleet): Promise<void> {
+  const { hub, pusher } = fleet
+  const backup = join(stage.directory, 'hub.zip')
+  stage.say('A backup of the hub. After it, a release that the backup lacks')
+  await stage.svc(['backup', backup], { env: homeOfHub(stage) })
+  replaceInPage(stage, 'Maps & Tea', 'Maps, Tea & Toys')
+  await stage.svc(['push', '-m', 'And toys'], pusher)
+  const toys = 'Harbour Books, Maps, Tea & Toys'
+  showPages(stage, toys)
+
+  stage.say('The hub loses its disk, and is restored. The nodes know a release that it does not, and keep it')
+  await hub.service.stop()
+  await stage.svc(['restore', '--force', backup], { env: homeOfHub(stage) })
+  fleet.hub = await startHub(stage, new URL(hub.url).port, hub.admin)
+  await connected(stage, fleet.hub)
+  showPages(stage, toys)
+
+  stage.say('The next push reaches all nodes')
+  replaceInPage(stage, 'Maps, Tea & Toys', 'Maps & Tea')
+  await stage.svc(['push', '-m', 'No toys any more'], pusher)
+  showPages(stage, 'Harbour Books, Maps & Tea')
+}
+
 const stage = openStage('svc-demo-fleet-')
 for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
 let interrupt = (): void => process.exit(1)
 process.on('SIGINT', () => interrupt())
 try {
+  stage.say('A hub: an ordinary server')
   const hub = await startHub(stage)
   const agents = await enrollNodes(stage, hub)
   const fleet: Fleet = { hub, agents, pusher: await placeProject(stage, hub) }
   await rollOut(stage, fleet)
   await haltAndRevert(stage, fleet)
   await comeBackLate(stage, fleet)
+  await restoreHub(stage, fleet)
   const missing = withoutEtcd()
   if (missing === false) await showSeveralHubs(stage, fleet)
   else stage.say(`The second half, with several hubs, is left out: ${missing}. Install it: apt-get install etcd-server`)

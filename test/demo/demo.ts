@@ -19,10 +19,17 @@ function say(text: string): void {
   process.stdout.write(`\n\x1b[1m${text}\x1b[0m\n`)
 }
 
-/** Starts the server on a free port; resolves once it has said where it listens. */
-function serve(): Promise<{ server: ChildProcess; address: string; token: string }> {
-  say('$ svc serve --port 0')
-  const server = spawn(process.execPath, [join(top, 'bin/svc.js'), 'serve', '--port', '0'], {
+/** A server that runs. */
+interface Served {
+  server: ChildProcess
+  address: string
+  token: string
+}
+
+/** Starts the server, by default on a free port; resolves once it has said where it listens. */
+function serve(port = '0', known?: string): Promise<Served> {
+  say(`$ svc serve --port ${port}`)
+  const server = spawn(process.execPath, [join(top, 'bin/svc.js'), 'serve', '--port', port], {
     cwd: stage,
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit']
@@ -34,7 +41,7 @@ function serve(): Promise<{ server: ChildProcess; address: string; token: string
       process.stdout.write(bytes)
       text += bytes.toString()
       const address = /https?:\/\/[\w.:[\]]+/.exec(text)?.[0]
-      const token = /Admin token: (\S+)/.exec(text)?.[1]
+      const token = known ?? /Admin token: (\S+)/.exec(text)?.[1]
       if (address && token && /Data directory: .*\n/.test(text)) resolve({ server, address, token })
     })
   })
@@ -71,7 +78,14 @@ function showPage(): void {
   process.stdout.write(`\nThe page now says: ${heading}\n`)
 }
 
-async function play(address: string, token: string): Promise<void> {
+/** Ends the server, and waits until it has ended. */
+async function stop({ server }: Served): Promise<void> {
+  const ended = new Promise(resolve => server.removeAllListeners('exit').once('exit', resolve))
+  server.kill('SIGTERM')
+  await ended
+}
+
+async function play(address: string, token: string): Promise<{ deployToken: Record<string, string> }> {
   const project = await createProject(address, token)
   cpSync(join(top, 'test/demo/site'), site, { recursive: true })
   const deployToken = { SVC_DEPLOY_TOKEN: project.token }
@@ -114,25 +128,43 @@ async function play(address: string, token: string): Promise<void> {
   say('Is every file as it was deployed?')
   await svc(['verify', project.id], adminToken)
   await svc(['status'], adminToken)
+  return { deployToken }
+}
+
+/** The server is restored from a backup that lacks a deployment, and goes on. */
+async function restore(before: Served, deployToken: Record<string, string>): Promise<void> {
+  say('A backup. After it, a deployment that the backup lacks')
+  const [page, backup] = [join(site, 'index.html'), join(stage, 'backup.zip')]
+  await svc(['backup', backup])
+  replaceIn(page, 'Harbour Books', 'Harbour Books & Tea')
+  await svc(['push', '-m', 'And tea'], deployToken)
+  say('The server loses its disk, and is restored. The site stays as it is')
+  await stop(before)
+  await svc(['restore', '--force', backup])
+  running = await serve(new URL(before.address).port, before.token)
+  showPage()
+  replaceIn(page, 'Books & Tea', 'Books, Tea & Toys')
+  await svc(['push', '-m', 'And toys'], deployToken)
+  showPage()
 }
 
 function replaceIn(path: string, from: string, to: string): void {
   writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to))
 }
 
-const { server, address, token } = await serve()
-const ended = new Promise(resolve => server.removeAllListeners('exit').once('exit', resolve))
+let running = await serve()
 try {
-  await play(address, token)
+  const { address, token } = running
+  const { deployToken } = await play(address, token)
+  await restore(running, deployToken)
   say(`The panel: ${address}/`)
   process.stdout.write(`Admin token: ${token}\n`)
   if (process.stdout.isTTY) {
     process.stdout.write('Ctrl-C stops the server and removes everything it wrote.\n')
     process.on('SIGINT', () => undefined)
-    await ended
+    await new Promise(resolve => running.server.once('exit', resolve))
   }
 } finally {
-  server.kill('SIGTERM')
-  await ended
+  if (running.server.exitCode === null) await stop(running)
   rmSync(stage, { recursive: true, force: true })
 }

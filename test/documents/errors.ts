@@ -28,6 +28,7 @@ export const cures: Readonly<Record<string, string>> = {
   changed_since: 'Read the record again, repeat the change on it, and send the new `If-Match`.',
   clashing_projects: 'Change the project on the server or import it under another id.',
   client_scripts_off: 'Set the script in the project, or allow scripts of clients there.',
+  code_locked: later,
   code_required: 'Send a code of your authenticator.',
   confirmation_needed: 'Send the header that the message names.',
   control_character_in_name: otherName,
@@ -62,8 +63,15 @@ export const cures: Readonly<Record<string, string>> = {
   foreign_origin: 'Open the panel at the address of the server.',
   glob_too_large: 'Use fewer braces in the pattern.',
   header_too_long: wellFormed,
+  helper_failed: 'Check which programs of that user run on the server: one of them may interfere with the process.',
   history_gone: 'Ask for a proof from a later checkpoint, or export the whole log.',
   home_full: 'Clean the storage, lower `keep_archives`, or raise `max_home_size`.',
+  hub_not_encrypted: 'Serve https between the hubs, or use `--allow-http` on a private network.',
+  hub_out_of_step: 'Repeat the request after the time in `Retry-After`. If it lasts, set the clocks of the hubs.',
+  hub_refused: 'Look at `svc cluster status` of that hub: it was removed, or runs an older svc.',
+  hub_without_key:
+    'Start the hub that the message names, with this version of svc, or remove it with `svc cluster forget`.',
+  hubs_changed: 'Look at `svc cluster status`, and run the command again.',
   inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
   internal_error: 'Report it with the lines of the server log that contain the id.',
   invalid_body: 'Send a JSON object in UTF-8.',
@@ -80,7 +88,7 @@ export const cures: Readonly<Record<string, string>> = {
   link_loop: withoutLink,
   links_too_long: withoutLink,
   locked: 'Wait (`svc push --wait`), or remove the lock: `svc locks`, `svc unlock`.',
-  locked_out: later,
+  locked_out: 'Use a valid token. To log in, try again later; `Retry-After` says when.',
   maintenance_changed: 'Look at the file, then remove it with `svc maintenance off --force`.',
   maintenance_file_exists: 'Remove the file, use `--force`, or set `maintenanceFile` in the policy.',
   maintenance_on: 'End the maintenance first: `svc maintenance off`.',
@@ -95,6 +103,7 @@ export const cures: Readonly<Record<string, string>> = {
   no_admin_token: 'Run `svc admin reset-password` on the server.',
   no_archive: 'Deploy that version again from its sources.',
   no_boundary: wellFormed,
+  no_cluster: 'Use `SVC_HOME` to choose the data directory of a hub.',
   no_content: 'Deploy again.',
   no_file: 'Send the zip as the form field `file`.',
   no_leader: 'Repeat the request after the time in `Retry-After`.',
@@ -106,6 +115,9 @@ export const cures: Readonly<Record<string, string>> = {
   no_such_project: 'Check the project id: `svc list` shows all.',
   no_times: 'Search by text instead.',
   no_webhook: 'Set `webhook_url` first.',
+  leader_answer:
+    'Look at the hub that leads, and at a proxy between the hubs: one of them is broken, of another version, or not in your hands. After a change, look before you repeat it.',
+  node_answer: 'Look at the node and at the log of its agent: it is broken, too old, or not in your hands.',
   node_away: 'Wait until the node is connected again, or look at the machine.',
   node_silent: 'Try again. If it stays so, look at the log of the agent.',
   node_unknown: 'Enroll the machine again.',
@@ -122,7 +134,7 @@ export const cures: Readonly<Record<string, string>> = {
   not_placed: 'Place the project on a node: `svc fleet place`.',
   nothing_to_undo: 'Deploy first.',
   nothing_to_repair: 'Nothing: the target is as deployed.',
-  other_owner: 'Ask the owner, or use the admin token with `takeOver`.',
+  other_owner: 'Ask the owner, or use `takeOver` with a token that is no deploy token.',
   not_sealed: 'Try again in a minute.',
   not_waiting: 'Nothing: the deployment is settled. Roll back to restore earlier files.',
   other_project: 'Use the deploy token of this project.',
@@ -168,7 +180,9 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_directories: 'Pack fewer directories.',
   too_many_enrollments: 'Revoke some, or wait until they expire.',
   too_many_entries: 'Pack fewer files.',
+  server_full: later,
   too_many_failures: later,
+  too_much_at_once: 'Read the answers, send fewer requests at once, and try again; `Retry-After` says when.',
   too_many_nodes: 'Forget nodes that are no longer used.',
   too_many_parts: 'Send fewer fields.',
   too_many_relays: 'Close pages of nodes, or try again in a moment.',
@@ -316,6 +330,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'etcd refused a request of the hub',
     'Check the user and the password of etcd, and what its role may do.'
   ),
+  hub_key: row(
+    'server start',
+    'The key of the hub cannot be used',
+    'Restore `keys/hub.ed25519` from a backup, or let the hub join again.'
+  ),
+  hub_removed: row(
+    'server start',
+    'The hub was removed from its cluster',
+    'Let it join again with an empty data directory.'
+  ),
   hub_running: row(
     'command',
     'The hub to forget is running',
@@ -332,6 +356,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'server start',
     'The hub needs the database of another hub and cannot get it',
     'Start another hub of the cluster.'
+  ),
+  image_too_large: row(
+    'server start',
+    'The database that another hub sends is larger than any of svc can be',
+    'Look at that hub: its machine may be in the hands of somebody else.'
   ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(
@@ -388,13 +417,9 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'There is no svc.config.json',
     'Run `svc init`, or name the project with `--project`.'
   ),
-  no_cluster: row(
-    'command',
-    'The data directory is not that of a hub, or its hub does not run',
-    'Choose the data directory with `SVC_HOME`.'
-  ),
   no_database: row('command', 'The data directory contains no database', 'Check `SVC_HOME`.'),
   no_node: row('server start', 'node was not found in PATH', 'Install Node.js, or choose another `--runtime`.'),
+  no_value: row('command', 'The key has no value here', 'Set it: `svc config:set`.'),
   no_output_dir: row('command', 'The output directory does not exist', 'Build first, or correct `--out`.'),
   no_pm2: row('server start', 'pm2 was not found in PATH', 'Run `npm install -g pm2`.'),
   no_project: row('command', 'No project is configured', 'Name it with `--project`, or run `svc init`.'),
@@ -417,6 +442,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The hub would leave although no other hub of the cluster runs',
     'Start another hub, or remove hubs that are gone with `svc cluster forget`.'
   ),
+  not_utf8: row('command', 'A file or standard input is UTF-16 text', 'Save it as UTF-8.'),
   only_copy: row(
     'command',
     'Some archives may be on this hub only',
@@ -534,6 +560,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'More than half of the files that svc put there would be removed',
     'Check the directory that is packed. If the removal is intended, push with `--prune=force`.'
   ),
+  target_emptied: row(
+    'deployment',
+    'A way back found none of the files that svc put into the target',
+    'Check that its disk is mounted. With `--force`, the files are brought back.'
+  ),
   target_drifted: row(
     'deployment',
     'Files were edited on the server, and the policy `drift` is `refuse`',
@@ -579,7 +610,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   wrong_hub: row('server start', 'The hub is not the one of the enrollment token', 'Check the address of the hub.'),
   wrong_release: row(
     'server start',
-    'The release of the hub does not match its order',
-    'Look at the log of the hub, and roll out again.'
+    'The release of the hub does not match its order, or needs a newer svc',
+    'If the message names a field, upgrade svc on the node. Else look at the log of the hub. Roll out again.'
   )
 }

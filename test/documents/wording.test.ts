@@ -77,6 +77,41 @@ t.test('no text contains a phrase of the old wording', async t => {
   report(t, found, 'phrases')
 })
 
+/** Where the admin token alone is meant, as nothing else will do. */
+const adminTokenOnly: Readonly<Record<string, number>> = {
+  'lib/auth/bearer.ts': 1,
+  'lib/backup/format.ts': 1,
+  'lib/cli/commands/login.ts': 1,
+  'lib/store/schema.ts': 1
+}
+
+t.test('no text asks for the admin token where a named one will do', async t => {
+  const pattern = /\b(?:needs?|requires?|accepts?|with|use) the admin token\b(?!\$\{orNamed|,?\s+(?:or|a named)\b)/gi
+  const counts: Record<string, number> = {}
+  for (const path of files.filter(path => /^(docs|lib|www|README)/.test(path))) {
+    const found = [...read(path).matchAll(pattern)].length
+    if (found > 0) counts[path] = found
+  }
+  const listed = Object.entries(adminTokenOnly).filter(([path]) => isKept(path))
+  t.strictSame(counts, Object.fromEntries(listed), 'each of them is listed above')
+})
+
+t.test('documents name the versions of Node.js that package.json names', async t => {
+  const { engines } = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as { engines: { node: string } }
+  const least = /\d+/.exec(engines.node)?.[0]
+  const found = files
+    .filter(path => /^(docs\/.*\.md|README\.md)$/.test(path))
+    .flatMap(path =>
+      [...read(path).matchAll(/Node\.js (\d+)(?:\.\d+)? (?:or|and) newer/g)].map(([words, version]) => ({
+        path,
+        words,
+        version
+      }))
+    )
+    .filter(({ version }) => version !== least && version !== '20')
+  t.strictSame(found, [], `svc runs on ${engines.node}; tests and builds need 20`)
+})
+
 /** Names of programs, options, fields and files keep their spelling. */
 const isName = /^(svc\b|--|[a-z]+[-A-Z_./:][A-Za-z])/
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { existsSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -61,6 +61,15 @@ t.test('the disk of the target fills: the deployment fails, the target is as it 
   t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
 })
 
+/** Fills the disk of a file to its end, without a turn of the event loop. */
+function fill(path: string): void {
+  try {
+    for (;;) appendFileSync(path, Buffer.alloc(4096))
+  } catch {
+    // It is full.
+  }
+}
+
 t.test('a disk that fills after the files are in place does not change the result of the deployment', async t => {
   const disk = smallDisk(t, 8 * megabyte)
   if (disk === null) return
@@ -82,6 +91,10 @@ t.test('a disk that fills after the files are in place does not change the resul
       .catch(() => {})
   }
   await writeFile(join(project.deployPath, 'go'), '')
+  // What svc noted before the script goes after it, and makes room for a block.
+  const marks = join(stage.home.deployments, `${run.deployId}.marks`)
+  while (existsSync(marks)) await turn()
+  fill(filling)
   const row = await run.finished
   t.match(row, { status: 'success', fileCount: 1 })
   t.strictSame(

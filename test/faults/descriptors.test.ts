@@ -361,7 +361,7 @@ t.test('logs', async t => {
     async download(viewer, source, signal) {
       for await (const block of viewer.read(source, signal)) if (block.length === 0) signal.throwIfAborted()
     },
-    search: (viewer, source, signal) => viewer.search(source, { ...query, signal }, async () => {}),
+    search: (viewer, source, signal) => viewer.search(source, { ...query, signal, caller: 'somebody' }, async () => {}),
     async tail(viewer, source, signal) {
       const enough = new AbortController()
       signal.addEventListener('abort', () => enough.abort(signal.reason), { once: true })

@@ -71,6 +71,7 @@ export function keepsPromises(t: Test, name: string, start: StartProxy, skip: st
         { skip: noPty },
         async t => terminal(t, stage)
       )
+      await t.test('a session is for this address and encrypted connections only', async t => session(t, stage))
       await t.test('the panel comes from below the prefix', async t => panel(t, stage))
       if (base === '')
         await t.test('200 MB pass, and so does the refusal of what is too large', async t => large(t, stage))
@@ -334,6 +335,23 @@ async function terminal(t: Test, { url, ca, client, proxy }: Stage): Promise<voi
   const foreign = await connectTerminal({ url, client }, { ca, headers: { origin: 'https://localhost' } })
   t.equal(foreign.status, 403)
   foreign.socket.destroy()
+}
+
+async function session(t: Test, { base, url, ca, token, proxy }: Stage): Promise<void> {
+  const anyone = createClient(() => url, null, { ca })
+  const signedIn = await anyone.post('/api/auth/login', { token, session: true })
+  const cookie = [signedIn.headers['set-cookie']].flat().join()
+  t.match(cookie, /^__Secure-svc_session_\w+=[\w-]+; /)
+  t.match(cookie, new RegExp(`; Path=${base}/; .*HttpOnly; SameSite=Strict; Secure$`))
+  const own = { cookie: cookie.split(';')[0] as string, origin: proxy.url }
+  const answer = await anyone.get('/api/auth/session', own)
+  t.equal(answer.headers['content-security-policy'], "default-src 'none'; sandbox")
+  const change = (headers: object) => anyone.post('/api/tickets', { purpose: 'terminal' }, { ...own, ...headers })
+  t.match(await change({}), { status: 403, body: { code: 'wrong_csrf' } })
+  t.not((await change({ 'x-svc-csrf': answer.body.csrf })).body.code, 'wrong_csrf')
+  const foreign = { 'x-svc-csrf': answer.body.csrf, 'sec-fetch-site': 'same-site' }
+  t.match(await change(foreign), { status: 403, body: { code: 'foreign_origin' } }, 'another port of this host')
+  t.match((await anyone.get('/')).headers['content-security-policy'], /frame-ancestors 'none'/)
 }
 
 async function panel(t: Test, { base, url, ca, client }: Stage): Promise<void> {

@@ -60,3 +60,56 @@ t.test('lib imports nothing by name that the oldest Node does not have', async t
   }
   t.ok(seen > 300, `${seen} imports of ${modules.length} modules`)
 })
+
+/**
+ * Globals that 18.0.0 does not have, their members, and members of what Node and JavaScript make. `?.` before a call
+ * asks whether there is one.
+ */
+const laterGlobals: Record<string, RegExp> = {
+  global:
+    /(?<![\w$.'"`-])(?:CloseEvent|CustomEvent|EventSource|File|Iterator|Navigator|Storage|URLPattern|WebSocket|localStorage|navigator|sessionStorage)(?=[.(])(?!\?\.)/,
+  'global crypto': /(?<![\w$.'"`-])(?:globalThis\.)?crypto\.(?:subtle|getRandomValues|randomUUID)\b/,
+  'static member':
+    /(?<![\w$])(?:AbortSignal\.any|Array\.fromAsync|ArrayBuffer\.prototype|Error\.isError|Map\.groupBy|Math\.(?:f16round|sumPrecise)|Object\.groupBy|Promise\.(?:try|withResolvers)|RegExp\.escape|Response\.json|Symbol\.(?:asyncDispose|dispose)|URL\.(?:canParse|parse)|Uint8Array\.from(?:Base64|Hex))\b(?!\?\.)/,
+  'member of arrays, strings and sets':
+    /\.(?:toReversed|toSorted|toSpliced|isWellFormed|toWellFormed|isDisjointFrom|isSubsetOf|isSupersetOf|symmetricDifference|setFromBase64|setFromHex|toBase64|toHex|transferToFixedLength)\(/,
+  'member of Node':
+    /\.(?:closeAllConnections|closeIdleConnections|getSetCookie|readLines|readableWebStream|writeEarlyHints|setHeaders|constrainedMemory|availableMemory|loadEnvFile|getBuiltinModule|addAbortListener)\b(?!\?\.|['"`])/,
+  'import.meta': /import\.meta\.(?:dirname|filename|main|resolve)\b/
+}
+
+/** The code of a module, without comments and texts: they may name anything. */
+function codeOf(text: string): string {
+  return text
+    .replace(/\/\*[^]*?\*\//g, '')
+    .replace(/^\s*\/\/.*$/gm, '')
+    .replace(/'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, "''")
+}
+
+t.test('lib uses no global and no member that the oldest Node does not have', async t => {
+  const modules = readdirSync(top, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.js'))
+  for (const path of modules) {
+    const code = codeOf(readFileSync(join(top, path), 'utf8'))
+    for (const [kind, pattern] of Object.entries(laterGlobals)) {
+      const found = pattern.exec(code)
+      if (found !== null) t.fail(`${path}: ${found[0]} (${kind})`)
+    }
+  }
+  const known = [
+    'x = AbortSignal.any([a])',
+    'list.toSorted()',
+    'new WebSocket(url)',
+    'import.meta.dirname',
+    'server.closeAllConnections()'
+  ]
+  for (const code of known)
+    t.ok(
+      Object.values(laterGlobals).some(pattern => pattern.test(codeOf(code))),
+      code
+    )
+  for (const code of ['// AbortSignal.any', "'AbortSignal.any'", 'isAscii?.(bytes)', 'AbortSignal.timeout(1)'])
+    t.notOk(
+      Object.values(laterGlobals).some(pattern => pattern.test(codeOf(code))),
+      code
+    )
+})

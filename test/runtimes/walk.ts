@@ -179,7 +179,7 @@ function createStage(
 
     async output() {
       const [latest] = (await client().get(`/api/logs?projectId=${project.id}`)).body as Array<{ id: string }>
-      const stream = await openStream(client(), `/api/logs/${latest?.id}/stream`)
+      const stream = await openStream(client(), `/api/logs/${latest?.id}/stream?timestamps=1`)
       await stream.next(({ event, data }) => event === 'log' && data.data === 'deployed', stepMs)
       equal((await stream.next('status', stepMs)).data.status, 'success', 'the status at the end of the stream')
       await stream.ended
@@ -251,7 +251,7 @@ function createStage(
       const complaints = ended
         ?.complained()
         .split('\n')
-        .filter(line => !line.startsWith('Stopping: ') && !noTerminal?.test(line))
+        .filter(line => !/^Stopping(?:$|: )/.test(line) && !noTerminal?.test(line))
       equal(complaints, [''], 'what was said on stderr, deprecations included')
     },
 

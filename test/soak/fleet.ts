@@ -4,6 +4,7 @@
  * or the seeds, whichever comes first. Prints TAP.
  */
 import t from 'tap'
+import { noFaults } from '../support/fleet-report.js'
 import { simulate } from '../support/fleet-simulation.js'
 
 const [seconds = 600, size = 10_000, first = 1, seeds = Infinity] = process.argv.slice(2).map(Number)
@@ -11,7 +12,17 @@ t.setTimeout(0)
 t.test(`histories of ${size} nodes for ${seconds} seconds`, { timeout: 0 }, async t => {
   const startMs = performance.now()
   const ends: Record<string, number> = {}
-  const sums = { rollouts: 0, messages: 0, lost: 0, doubled: 0, partitions: 0, crashes: 0, hubCrashes: 0, actions: 0 }
+  const sums = {
+    rollouts: 0,
+    messages: 0,
+    lost: 0,
+    doubled: 0,
+    partitions: 0,
+    crashes: 0,
+    hubCrashes: 0,
+    actions: 0,
+    ...noFaults()
+  }
   let [hours, broken, seed] = [0, 0, first]
   for (; seed < first + seeds && (seed === first || performance.now() - startMs < seconds * 1000); seed++) {
     const report = simulate(seed, size)

@@ -203,7 +203,7 @@ function randomChange(random: Random, model: TargetModel): Change {
     what: isUndo ? 'an undo' : `a rollback to ${goal}`,
     send: ({ client, project, token }) =>
       client.call('POST', path ?? `/api/projects/${project.id}/undo`, token, isUndo ? {} : { mode: 'exact' }),
-    apply: (model, id) => void model.goBack(id, goal, false)
+    apply: (model, id) => void model.goBack(id, goal, { force: false, isUndo })
   }
 }
 

@@ -123,7 +123,17 @@ export async function fillForAccess(stage: Stage, adminToken: string): Promise<A
       deployId,
       sourceId,
       rolloutId,
-      marks: [id, deployId, sourceId, rolloutId, message, `log-of-${name}`, `lock-of-${name}`]
+      marks: [
+        id,
+        deployId,
+        sourceId,
+        rolloutId,
+        message,
+        `log-of-${name}`,
+        `lock-of-${name}`,
+        `kind-${name}`,
+        `tag-${name}`
+      ]
     }
   }
 

@@ -8,14 +8,15 @@ import { admin, deployStage } from './deploy-stage.js'
  */
 const [, , directory = ''] = process.argv
 const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
-const { store, clock, ids, home, deployer } = stage
+const { store, clock, ids, home, deployer, headers } = stage
 const projects = createProjects({
   store,
   clock,
   ids,
   home: home.directory,
   audit: { within: () => {} },
-  deployments: deployer
+  deployments: deployer,
+  headers
 })
 for (let round = 0; ; round++) {
   const project = await stage.addProject()

@@ -21,15 +21,8 @@ export async function smallHome(directory: string): Promise<Record<string, Uint8
   }
 }
 
-/**
- * A sealed backup of these files at `path`; `lies` are false values of its list, `extra` are entries that the list
- * lacks.
- */
-export async function forgeBackup(
-  path: string,
-  files: Record<string, Uint8Array>,
-  { lies = {}, extra = {} }: { lies?: object; extra?: Record<string, Uint8Array> } = {}
-): Promise<void> {
+/** The list of these files, with false values. */
+export function manifestOf(files: Record<string, Uint8Array>, lies: object = {}): Buffer {
   const listed = Object.entries(files).map(([path, bytes]) => {
     return {
       path,
@@ -49,7 +42,19 @@ export async function forgeBackup(
     notes: [],
     ...lies
   }
-  const entries = { ...files, ...extra, 'manifest.json': Buffer.from(JSON.stringify(manifest)) }
+  return Buffer.from(JSON.stringify(manifest))
+}
+
+/**
+ * A sealed backup of these files at `path`; `lies` are false values of its list, `extra` are entries that the list
+ * lacks.
+ */
+export async function forgeBackup(
+  path: string,
+  files: Record<string, Uint8Array>,
+  { lies = {}, extra = {} }: { lies?: object; extra?: Record<string, Uint8Array> } = {}
+): Promise<void> {
+  const entries = { ...files, ...extra, 'manifest.json': manifestOf(files, lies) }
   writeFileSync(
     path,
     await zipOf(Object.fromEntries(Object.entries(entries).map(([name, bytes]) => [join('svc-backup', name), bytes])))

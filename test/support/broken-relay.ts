@@ -18,6 +18,8 @@ export interface BrokenRelayOptions {
   onSwallowed?: () => void
   /** A response that contains this does not reach the client: its connection is cut. */
   hides?: string
+  /** It breaks each time, not only once. */
+  isForever?: boolean
 }
 
 /**
@@ -33,7 +35,7 @@ export async function startBrokenRelay(
   const sockets = new Set<Socket>()
   let hasBroken = false
   const cut = (): void => {
-    hasBroken = true
+    hasBroken = options.isForever !== true
     for (const socket of sockets) socket.destroy()
   }
   const listener = createServer(client => {

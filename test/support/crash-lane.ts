@@ -34,6 +34,12 @@ export interface Lane {
   runAs: string | null
   lane: number
   round: number
+  /** How far the clock of its servers is ahead of the machine's. */
+  aheadMs: number
+  /** What the last backup contains; null if there is none. */
+  backup: Model | null
+  /** Unfinished deployments that no record of the restored database names. Their lists stay. */
+  lost: Set<string>
   /** State at the last kill. */
   moment: string
   next(): number
@@ -71,6 +77,9 @@ export function openLane(options: CrashOptions, report: CrashReport, number: num
     report,
     lane: number,
     round: 0,
+    aheadMs: 0,
+    backup: null,
+    lost: new Set(),
     moment: 'nothing',
     runAs: otherUser(),
     random: createRandom(options.seed),

@@ -30,14 +30,15 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
   for (const path of strays) complain('stray', path)
 }
 
-function findStrays({ places }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
+function findStrays({ places, lost }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
   const { home, sites, temporary } = places
   const [trees, keys] = [join(home, 'trees'), join(home, 'keys')]
   const isNamed = (name: string): boolean => {
     const [id = '', kind = ''] = [name.slice(0, 20), name.slice(20)]
     const record = named.get(id)
-    if (record === undefined) return false
+    if (record === undefined) return lost.has(id) && (kind === '.manifest' || kind === '.scripted')
     if (kind === '.before.zip') return keepsImages(join(home, 'deployments', `${id}.manifest`))
+    if (kind === '.scripted' || kind === '.scripted.zip') return record.hasArtifact
     return kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact)
   }
   const inside = (directory: string, isStray: (name: string) => boolean): string[] =>

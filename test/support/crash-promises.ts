@@ -27,6 +27,8 @@ export interface CheckNeeds {
   serverPid: number
   /** Processes that worked on targets when the server was killed. */
   helpers: readonly number[]
+  /** Deployments whose list of files stays without a record. */
+  lost: ReadonlySet<string>
   /** Whether outputs may be incomplete because the disk was full. */
   isDiskSmall: boolean
   complain: Complain

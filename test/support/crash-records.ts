@@ -6,7 +6,7 @@ import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { numberOf, type DeploymentModel, type ProjectModel } from './crash-model.js'
 import { get, type CheckNeeds } from './crash-promises.js'
-import { differences, overlay, readTree, type Tree } from './crash-site.js'
+import { differences, overlay, readTree, unedited, type Tree } from './crash-site.js'
 
 /** Checks every record of a project and its target. Returns the records. */
 export async function checkRecords(needs: CheckNeeds, project: ProjectModel, found: Project): Promise<Deployment[]> {
@@ -71,7 +71,7 @@ const siteOf = (project: ProjectModel, record: Deployment): Tree | null =>
  * The target is what the records make of it; where it is not, which of them is not true, or whether it is none at all.
  */
 function checkTarget({ trees, complain }: CheckNeeds, project: ProjectModel, fresh: readonly Deployment[]): void {
-  const found = trees.get(project.target) ?? readTree(project.target)
+  const found = unedited(project, trees.get(project.target) ?? readTree(project.target))
   const begun = fresh.filter(record => stepOf(record, 'extract') !== undefined && siteOf(project, record) !== null)
   const made = (isIn: (record: Deployment) => boolean): Tree =>
     begun.filter(isIn).reduce((tree, record) => overlay(tree, siteOf(project, record) as Tree), project.tree)
@@ -94,7 +94,7 @@ function checkTarget({ trees, complain }: CheckNeeds, project: ProjectModel, fre
     }
   }
   // One that was not at rest has come to it since.
-  project.tree = wrong.length === 0 ? found : readTree(project.target)
+  project.tree = wrong.length === 0 ? found : unedited(project, readTree(project.target))
 }
 
 function describe({ id, status, placed, steps }: Deployment): string {

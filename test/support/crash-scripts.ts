@@ -1,5 +1,8 @@
 import type { Random } from './random.js'
 
+/** What a script adds to index.html. */
+export const edit = 'edited'
+
 /** The behaviour of a script in a crash run. */
 const bodies = {
   /** Prints more than a pipe can hold. */
@@ -11,6 +14,10 @@ const bodies = {
   /** Leaves a process running that must be ended unless the script has ended by itself. */
   starts: 'setsid sleep 300 >/dev/null 2>&1 & sleep 0.3; echo the-end-of-the-script',
   fails: 'echo the-end-of-the-script; FAIL=1',
+  /** Takes everything in the target for the user it has anyway, and opens every directory: also that of svc. */
+  owns: 'chown -R "$(id -u)" . && find . -type d -exec chmod 755 {} +; echo the-end-of-the-script',
+  /** Changes a file that was just deployed, in one rename: not from another disk. */
+  edits: `new="$PROOF.new"; [ "$(stat -c %d .)" != "$(stat -c %d "\${new%/*}")" ] || { cp -p index.html "$new" && echo ${edit} >> "$new" && touch -r index.html "$new" && mv "$new" index.html; }; echo the-end-of-the-script`,
   /** Runs until it is cancelled or killed. */
   stays: 'setsid sleep 300 >/dev/null 2>&1 & sleep 300'
 }
@@ -23,7 +30,7 @@ export type ScriptKind = keyof typeof bodies
  */
 export function scriptOf(kind: ScriptKind, step: 'pre' | 'post', proofs: string): string {
   const proof = `${proofs}/$SVC_DEPLOY_ID.${step}`
-  return `export CRASH_STEP=${step}; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.told"; mv "${proof}.told" "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
+  return `export CRASH_STEP=${step} PROOF="${proof}"; echo "$SVC_PREVIOUS_DEPLOY_ID" > "${proof}.told"; mv "${proof}.told" "${proof}.begun"; ${bodies[kind]}; : > "${proof}.ended"; exit \${FAIL:-0}`
 }
 
 /** Returns random scripts for an upload. */
@@ -31,13 +38,15 @@ export function someScripts(random: Random, proofs: string): Array<[name: string
   const fields: Array<[string, string]> = []
   const of = (kinds: readonly ScriptKind[], step: 'pre' | 'post'): string => scriptOf(random.oneOf(kinds), step, proofs)
   if (random.below(3) === 0)
-    fields.push(['preDeploy', of(['short', 'short', 'slow', 'leaves', 'starts', 'prints', 'fails'], 'pre')])
+    fields.push(['preDeploy', of(['short', 'short', 'slow', 'leaves', 'starts', 'prints', 'owns', 'fails'], 'pre')])
   if (random.below(2) === 0) {
     const isAsync = random.below(3) === 0
     fields.push([
       'postDeploy',
       of(
-        isAsync ? ['slow', 'starts', 'fails', 'stays'] : ['short', 'slow', 'leaves', 'starts', 'prints', 'fails'],
+        isAsync
+          ? ['slow', 'starts', 'fails', 'stays']
+          : ['short', 'slow', 'leaves', 'starts', 'prints', 'owns', 'edits', 'fails'],
         'post'
       )
     ])

@@ -18,9 +18,13 @@ export interface CrashServer {
   kill(): Promise<void>
 }
 
-export function startCrashServer(base: string, { home, temporary }: CrashPlaces): CrashServer {
-  const env = bareEnvironment(base, { SVC_HOME: home, TMPDIR: temporary })
-  const child: ChildProcess = spawn(...bare(process.execPath, [svcPath, 'serve', '--port', '0']), {
+const steppedClock = new URL('stepped-clock.js', import.meta.url).href
+
+/** Starts a server whose clock is `aheadMs` ahead of the machine's. */
+export function startCrashServer(base: string, { home, temporary }: CrashPlaces, aheadMs = 0): CrashServer {
+  const env = bareEnvironment(base, { SVC_HOME: home, TMPDIR: temporary, CLOCK_AHEAD_MS: String(aheadMs) })
+  const clock = aheadMs === 0 ? [] : ['--import', steppedClock]
+  const child: ChildProcess = spawn(...bare(process.execPath, [...clock, svcPath, 'serve', '--port', '0']), {
     cwd: base,
     env,
     stdio: ['ignore', 'pipe', 'pipe']

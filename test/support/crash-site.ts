@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstatSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeZip, type EntryPlan } from './make-zip.js'
+import { edit } from './crash-scripts.js'
 import type { Random } from './random.js'
 
 /** The contents of a directory: kind, mode, time and contents of each path as one word. */
@@ -11,6 +12,8 @@ export type Tree = ReadonlyMap<string, string>
 export interface Site {
   zip: Buffer
   tree: Tree
+  /** The line of index.html after a script has changed it (crash-scripts.ts). */
+  edited: string
   sha256: string
 }
 
@@ -48,7 +51,19 @@ export function makeSite(random: Random, { number, files, isDamaged = false }: S
   // Last, so that all before it is staged by then.
   if (isDamaged) entries.push({ ...planFile('zz-damaged.txt', number, number), crc32: 1 })
   const zip = makeZip(entries)
-  return { zip, tree: new Map(entries.map(treeLineOf)), sha256: createHash('sha256').update(zip).digest('hex') }
+  const [index] = entries as [EntryPlan]
+  const [, edited] = treeLineOf({ ...index, data: `${index.data}${edit}\n` })
+  return { zip, tree: new Map(entries.map(treeLineOf)), edited, sha256: createHash('sha256').update(zip).digest('hex') }
+}
+
+/** Returns a tree as it was before scripts of a project's deployments changed index.html. */
+export function unedited(
+  { deployments }: { deployments: ReadonlyMap<number, { site: Site | null }> },
+  tree: Tree
+): Tree {
+  const found = tree.get('index.html')
+  const site = [...deployments.values()].map(({ site }) => site).find(site => site?.edited === found)
+  return site == null ? tree : overlay(tree, new Map([['index.html', site.tree.get('index.html') as string]]))
 }
 
 function planFile(path: string, version: number, time: number, mode = 0o644): EntryPlan {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkAll } from './crash-checks.js'
 import type { CrashClient } from './crash-client.js'
+import { backUp, checkRestored, restoreBackup, startWithoutDisks, stepClock } from './crash-events.js'
 import { closeLane, keepForLater, noteKill, openLane, type CrashOptions, type Lane } from './crash-lane.js'
 import { addProject, removeProject, runLoad } from './crash-load.js'
 import { journalsIn, largePoint, someMoment, stopMoment, tokenPoints, watchPoints } from './crash-moments.js'
@@ -15,6 +16,7 @@ import type { CrashReport } from './crash-report.js'
 import { awaitHealth, startCrashServer, type CrashServer } from './crash-server.js'
 import { emptyDisk } from './full-disk.js'
 import { readTree, type Tree } from './crash-site.js'
+import type { Model } from './crash-model.js'
 import { createRandom } from './random.js'
 
 /** Number of rounds of a project; the next project has its own target. */
@@ -36,16 +38,21 @@ export async function soakCrash(options: CrashOptions): Promise<CrashReport> {
 
 async function runLane(options: CrashOptions, report: CrashReport, number: number, untilMs: number): Promise<void> {
   const lane = openLane(options, report, number)
+  let replaced: Model | null = null
   const mayGoOn = (): boolean => performance.now() < untilMs && report.kills < options.kills
   for (; mayGoOn(); lane.round++) {
     lane.random = createRandom((options.seed * 1000 + number) * 100_000 + lane.round)
-    const started = await startAndCheck(lane)
+    stepClock(lane)
+    const started = await startAndCheck(lane, replaced)
     if (started === null) break
+    await backUp(lane)
     await loadAndKill(lane, started)
     keepForLater(lane)
+    if (mayGoOn()) await startWithoutDisks(lane)
+    replaced = await restoreBackup(lane)
     while (lane.random.below(100) < killedStartsPercent && mayGoOn()) await killStart(lane)
   }
-  const last = await startAndCheck(lane)
+  const last = await startAndCheck(lane, replaced)
   await last?.server.kill()
   closeLane(lane, options)
 }
@@ -55,10 +62,13 @@ interface Started {
   client: CrashClient
 }
 
-/** Starts the server and checks all invariants. Returns null if there is no server to continue with. */
-async function startAndCheck(lane: Lane): Promise<Started | null> {
+/**
+ * Starts the server and checks all invariants, of a restored one beside what it has replaced. Returns null if there is no
+ * server to continue with.
+ */
+async function startAndCheck(lane: Lane, replaced: Model | null): Promise<Started | null> {
   const { model, places, complain } = lane
-  const server = (await startFull(lane)) ?? startCrashServer(lane.base, places)
+  const server = (await startFull(lane)) ?? startCrashServer(lane.base, places, lane.aheadMs)
   const url = await server.listens
   const health = url === null ? null : await awaitHealth(url, sentence => lane.disk ?? complain('health', sentence))
   if (health === null) {
@@ -67,7 +77,9 @@ async function startAndCheck(lane: Lane): Promise<Started | null> {
     return null
   }
   // At once: from now on no target may be in the middle of a change.
-  const trees = new Map<string, Tree>(model.projects.map(({ target }) => [target, readTree(target)]))
+  const projects = [...(replaced?.projects ?? []), ...model.projects]
+  const trees = new Map<string, Tree>(projects.map(({ target }) => [target, readTree(target)]))
+  if (replaced !== null) checkRestored(lane, replaced, trees)
   const journals = journalsIn(places.home)
   if (journals.length > 0) complain('health', `health is good while ${journals.length} journals are there`)
   if (lane.round === 0)
@@ -82,6 +94,7 @@ async function startAndCheck(lane: Lane): Promise<Started | null> {
       trees,
       serverPid: server.pid,
       helpers: lane.helpers,
+      lost: lane.lost,
       isDiskSmall: lane.disk !== null,
       complain
     })
@@ -94,9 +107,9 @@ async function startAndCheck(lane: Lane): Promise<Started | null> {
 /**
  * A start on a disk that the kill has left full, and that has room again a moment later; null: it does not come so far.
  */
-async function startFull({ base, places, disk, random }: Lane): Promise<CrashServer | null> {
+async function startFull({ base, places, disk, random, aheadMs }: Lane): Promise<CrashServer | null> {
   if (disk === null) return null
-  const server = startCrashServer(base, places)
+  const server = startCrashServer(base, places, aheadMs)
   await Promise.race([server.listens, sleep(startMs)])
   await sleep(random.below(startMs))
   emptyDisk(disk)
@@ -157,8 +170,10 @@ async function loadAndKill(lane: Lane, { server, client }: Started): Promise<voi
 }
 
 /** The projects that the load works on: a small one, a large one, one of another user. */
-async function renewProjects({ model, places, round, runAs }: Lane, needs: LoadNeeds): Promise<void> {
+async function renewProjects(lane: Lane, needs: LoadNeeds): Promise<void> {
+  const { model, places, round, runAs } = lane
   if (round % roundsOfProject === 0) {
+    lane.backup = null
     for (const project of model.projects) await removeProject(needs, project)
     const gone = model.projects.filter(({ isThere }) => !isThere.settled())
     model.projects = model.projects.filter(({ isThere }) => isThere.settled())
@@ -174,7 +189,7 @@ async function renewProjects({ model, places, round, runAs }: Lane, needs: LoadN
 
 /** Starts a server that is killed during its start. */
 async function killStart(lane: Lane): Promise<void> {
-  const server = startCrashServer(lane.base, lane.places)
+  const server = startCrashServer(lane.base, lane.places, lane.aheadMs)
   const isAfterListening = lane.random.below(2) === 0
   if (isAfterListening) await server.listens
   await sleep(lane.random.below(isAfterListening ? startMs / 3 : startMs))

@@ -14,6 +14,8 @@ import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { OpenedVariable } from '../../lib/model/variable.js'
 import type { Store } from '../../lib/store/database.js'
+import { headersIn } from './store.js'
+import type { CheckHeaders } from '../../lib/projects/check-headers.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import { findDeployment } from '../../lib/store/tables/deployments.js'
 import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
@@ -21,6 +23,7 @@ import { zipOf } from './zips.js'
 import { aProject } from '../store/stage.js'
 
 export interface DeployStage extends DeployNeeds {
+  headers: CheckHeaders
   directory: string
   store: Store
   deployer: Deployer
@@ -72,6 +75,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
   const faults: unknown[] = []
   const kept: DeployStage['kept'] = []
   const variables: OpenedVariable[] = []
+  const headers = headersIn(store, home.directory)
   const values = {
     keep_archives: 10,
     keep_undo: 9,
@@ -97,10 +101,12 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     },
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     variables: { open: async () => variables },
+    headers,
     checks: {
       hosts: () => values.gate_hosts,
       pm2: async () => ({ bound: false, message: 'The project is not linked to a PM2 application' }),
-      log: async () => ({ lines: [], endOffset: 0, hasMore: false })
+      log: async () => ({ lines: [], endOffset: 0, hasMore: false }),
+      firstMatch: async () => -1
     },
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
@@ -112,6 +118,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
 
   const stage: DeployStage = {
     ...needs,
+    headers,
     directory: top,
     deployer,
     notices,

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { tmpdir } from 'node:os'
@@ -47,6 +47,10 @@ export interface EtcdCluster {
   leader(): Promise<number>
   /** Waits until every running member answers, and knows a leader. */
   ready(): Promise<void>
+  /** Keeps the data of all members as they are now. They are stopped for a moment. */
+  keep(): Promise<void>
+  /** Sets all members back to the data that was kept, as a restored snapshot does. */
+  goBack(): Promise<void>
   close(): Promise<void>
 }
 
@@ -117,6 +121,26 @@ export async function startEtcd(wishes: EtcdWishes = {}): Promise<EtcdCluster> {
     }
   }
 
+  async function signIn(): Promise<void> {
+    token = null
+    token = ((await ask('/v3/auth/authenticate', { name: 'root', password: rootPassword })) as { token: string }).token
+  }
+
+  async function stopped(work: (data: string) => void): Promise<void> {
+    await Promise.all(members.map(member => member.kill()))
+    for (const { name } of members) work(join(top, name))
+    for (const member of members) member.start()
+    await ready()
+    if (auth) await signIn()
+  }
+
+  const keep = (): Promise<void> => stopped(data => cpSync(data, `${data}.kept`, { recursive: true }))
+  const goBack = (): Promise<void> =>
+    stopped(data => {
+      rmSync(data, { recursive: true })
+      cpSync(`${data}.kept`, data, { recursive: true })
+    })
+
   async function close(): Promise<void> {
     await Promise.all(members.map(member => member.kill()))
     if (wishes.directory === undefined) rmSync(top, { recursive: true, force: true })
@@ -126,8 +150,7 @@ export async function startEtcd(wishes: EtcdWishes = {}): Promise<EtcdCluster> {
     await ready()
     if (auth) {
       for (const [path, body] of authSteps) await ask(path, body)
-      token = ((await ask('/v3/auth/authenticate', { name: 'root', password: rootPassword })) as { token: string })
-        .token
+      await signIn()
     }
   } catch (error) {
     const logs = members.map(member => member.log()).join('\n')
@@ -136,7 +159,7 @@ export async function startEtcd(wishes: EtcdWishes = {}): Promise<EtcdCluster> {
   }
   const endpoints = members.map(({ url }) => url)
   const options = { endpoints, ...(signed && { ca: signed.authority.cert }), ...(auth && { user, password }) }
-  return { members, options, ask, leader, ready, close }
+  return { members, options, ask, leader, ready, keep, goBack, close }
 }
 
 /** A user of its own for svc, which may use its keys only. */

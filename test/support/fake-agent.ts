@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
+import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { createInterface } from 'node:readline'
 import type { AgentReport, DesiredLine } from '../../lib/model/fleet-wire.js'
@@ -22,7 +22,7 @@ export interface Forged {
   headers?: Record<string, string>
 }
 
-/** An agent without a node: it signs requests, and does what the test says. */
+/** An agent of protocol 1 without a node: it signs requests, and does what the test says. */
 export class FakeAgent {
   /** The URL of the hub. */
   url: string
@@ -50,7 +50,10 @@ export class FakeAgent {
 
   /** Begins a session. */
   async begin(): Promise<void> {
-    const reply = await this.request('POST', '/api/agent/session', undefined, { session: '-', counter: 'nonce' })
+    const reply = await this.request('POST', '/api/agent/session', undefined, {
+      session: '-',
+      counter: randomBytes(9).toString('base64url')
+    })
     this.session = reply.json.session ?? 'none'
   }
 
@@ -71,6 +74,12 @@ export class FakeAgent {
   report(report: Partial<AgentReport> = {}): Promise<AgentReply> {
     const nothing: AgentReport = { version: '2.0.0', freeBytes: null, answers: [], placements: [] }
     return this.request('POST', '/api/agent/reports', { ...nothing, ...report })
+  }
+
+  /** Sends a part of the answer to a relayed request. */
+  part(id: string, bytes: Buffer, { number = 1, isLast = true } = {}): Promise<AgentReply> {
+    const path = `/api/agent/relays/${id}?part=${number}${isLast ? '&last=1' : ''}`
+    return this.#send('POST', path, { body: bytes, headers: this.headersOf({ method: 'POST', path, body: bytes }) })
   }
 
   /** Opens the stream. `next` resolves with its next line that is no heartbeat; null: it has ended. */

@@ -5,17 +5,18 @@ import * as https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import {
   hubKeyText,
-  inputText,
-  orderText,
-  relayText,
+  lineText,
   releaseText,
   requestText,
+  sessionText,
   type AgentReport,
+  type Asked,
   type BlobRanges,
   type DesiredLine,
   type OrderLine,
   type RelayedRequest,
-  type ReleaseDocument
+  type ReleaseDocument,
+  type SignedHubKey
 } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer, OrderAction } from '../../lib/model/rollout.js'
 import { zipOf } from './zip.js'
@@ -56,7 +57,7 @@ export interface FakeHub {
   /** Makes a release of these files. */
   release(projectId: string, files: Record<string, string>, more?: Partial<FakeRelease>): Promise<FakeRelease>
   /** Sends an order, and again to each new stream. The number of the rollout is 1 unless `number` says otherwise. */
-  order(release: FakeRelease, action: OrderAction, more?: { number?: number }): OrderLine
+  order(release: FakeRelease, action: OrderAction, more?: Partial<OrderLine>): OrderLine
   send(line: DesiredLine): void
   relay(request: RelayedRequest): string
   input(id: string, number: number, bytes: string): void
@@ -72,8 +73,18 @@ export interface FakeHub {
   cut(): void
   /** Forgets all sessions. */
   forgetSessions(): void
-  /** Replaces the key. Returns the line that says so. */
+  /** Sends a text to all streams. */
+  write(text: string): void
+  /** Returns the text of a line as the hub would send it to the last stream; the next line has the number after it. */
+  sealed(line: DesiredLine): string
+  /** Replaces the key. The streams are not told. Returns the line that says so, as the key before has signed it. */
   rotate(): DesiredLine
+  /** Tells the streams the last key, with the key before. */
+  tellKey(): void
+  /** What the hub has answered. */
+  readonly recorded: { sessions: string[] }
+  /** The history of the hub. */
+  epoch: string
   /** Called for each request; true means that it has been answered. */
   intercept: ((request: http.IncomingMessage, response: http.ServerResponse) => boolean) | null
   heartbeatMs: number | null
@@ -95,19 +106,28 @@ export async function startFakeHub(
   const events = new EventEmitter().setMaxListeners(0)
   let keys = generateKeyPairSync('ed25519')
   const publicKey = (): Buffer => keys.publicKey.export({ type: 'spki', format: 'der' }).subarray(12)
-  const signed = (text: string): string => sign(null, Buffer.from(text), keys.privateKey).toString('base64')
+  const signed = (text: string, { privateKey } = keys): string =>
+    sign(null, Buffer.from(text), privateKey).toString('base64')
+  const followers: SignedHubKey[] = []
+  let earlier = keys
   const nodes = new Map<string, { key: Buffer; sessions: Map<string, Set<number>> }>()
   const tokens = new Set<string>()
   const releases = new Map<string, FakeRelease>()
   const orders = new Map<string, OrderLine>()
-  const streams = new Map<http.ServerResponse, { nodeId: string; session: string }>()
+  const streams = new Map<http.ServerResponse, Asked & { count: number; openedMs: number }>()
   const seen: string[] = []
   const reports: AgentReport[] = []
   const parts: RelayPart[] = []
   let [lastNode, attempts] = ['', 0]
 
-  const send = (response: http.ServerResponse, line: DesiredLine): void =>
-    void response.write(`${JSON.stringify(line)}\n`)
+  function sealedFor(stream: Asked & { count: number; openedMs: number }, line: DesiredLine, key = keys): string {
+    const json = JSON.stringify({ ...line, line: ++stream.count, ms: Math.round(performance.now() - stream.openedMs) })
+    return `${json.slice(0, -1)},"seal":"${signed(lineText(stream, stream.count, json), key)}"}\n`
+  }
+  function send(response: http.ServerResponse, line: DesiredLine, key = keys): void {
+    const stream = streams.get(response)
+    if (stream !== undefined) response.write(sealedFor(stream, line, key))
+  }
   const refuse = (response: http.ServerResponse, status: number, code: string): void =>
     void response
       .writeHead(status, { 'content-type': 'application/json' })
@@ -116,7 +136,7 @@ export async function startFakeHub(
     void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 
   /** Returns the node and the session of a signed request, or a code that refuses it. */
-  function callerOf(request: http.IncomingMessage, body: Buffer): { nodeId: string; session: string } | string {
+  function callerOf(request: http.IncomingMessage, body: Buffer): Asked | string {
     const [scheme, nodeId = '', session = '', counter = '', signature = ''] =
       request.headers.authorization?.split(' ') ?? []
     const node = nodes.get(nodeId)
@@ -133,7 +153,7 @@ export async function startFakeHub(
     if (!verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'))) return 'wrong_signature'
     if (known?.has(Number(counter))) return 'request_repeated'
     known?.add(Number(counter))
-    return { nodeId, session }
+    return { nodeId, session, counter }
   }
 
   async function handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -148,11 +168,14 @@ export async function startFakeHub(
     if (path === '/api/agent/enroll') return enroll(response, JSON.parse(body.toString()))
     const caller = callerOf(request, body)
     if (typeof caller === 'string') return refuse(response, 401, caller)
-    const { nodeId, session } = caller
+    const { nodeId } = caller
     if (path === '/api/agent/session') {
       const name = randomBytes(12).toString('base64url')
       nodes.get(nodeId)?.sessions.set(name, new Set())
-      return answer(response, { success: true, session: name })
+      const signature = signed(sessionText({ ...caller, session: name }))
+      const begun = { success: true, session: name, keys: followers, signature }
+      hub.recorded.sessions.push(JSON.stringify(begun))
+      return answer(response, begun)
     }
     if (path === '/api/agent/desired') return open(response, caller)
     if (path === '/api/agent/reports') {
@@ -175,7 +198,7 @@ export async function startFakeHub(
     const json = JSON.stringify(document)
     response.writeHead(200, {
       'content-type': 'application/json',
-      'svc-signature': signed(releaseText(nodeId, session, json))
+      'svc-signature': signed(releaseText(caller, json))
     })
     response.end(json)
   }
@@ -187,9 +210,9 @@ export async function startFakeHub(
     answer(response, { success: true, nodeId: lastNode, name, hubKey: publicKey().toString('base64') })
   }
 
-  function open(response: http.ServerResponse, node: { nodeId: string; session: string }): void {
+  function open(response: http.ServerResponse, asked: Asked): void {
     response.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-accel-buffering': 'no' })
-    streams.set(response, node)
+    streams.set(response, { ...asked, count: 0, openedMs: performance.now() })
     send(response, { type: 'welcome', version: 'test', heartbeatMs: 15_000, hubs: [] })
     for (const line of orders.values()) send(response, line)
     const beat = setInterval(() => {
@@ -261,7 +284,7 @@ export async function startFakeHub(
         projectId,
         projectName: projectId,
         env: 'production',
-        deployPath: '',
+        deployPath: `/srv/${projectId}`,
         treeSha256: 'unknown',
         archiveSha256: createHash('sha256').update(archive).digest('hex'),
         archiveBytes: archive.length,
@@ -278,10 +301,10 @@ export async function startFakeHub(
       releases.set(deployId, release)
       return release
     },
-    order({ projectId, deployId, treeSha256, archiveSha256, archiveBytes }, action, { number = 1 } = {}) {
+    order({ projectId, deployId, treeSha256, archiveSha256, archiveBytes }, action, { number = 1, ...more } = {}) {
       const about = { projectId, rolloutId: `ro_${number}`, number, attempt: ++attempts, action, deployId }
-      const order = { ...about, treeSha256, archiveSha256, archiveBytes }
-      const line: OrderLine = { type: 'order', ...order, signature: signed(orderText(lastNode, order)) }
+      const order = { epoch: hub.epoch, ...about, treeSha256, archiveSha256, archiveBytes }
+      const line: OrderLine = { type: 'order', ...order, ...more }
       orders.set(projectId, line)
       toAll(line)
       return line
@@ -289,19 +312,14 @@ export async function startFakeHub(
     send: toAll,
     relay(request) {
       const id = `rel_${parts.length + 1}${randomBytes(3).toString('hex')}`
-      const text = JSON.stringify(request)
-      for (const [response, { nodeId, session }] of streams) {
-        const signature = signed(relayText(nodeId, session, { id, request: text }))
-        send(response, { type: 'relay', id, request: text, signature })
-      }
+      toAll({ type: 'relay', id, request: JSON.stringify(request) })
       return id
     },
-    input(id, number, bytes) {
-      for (const [response, { nodeId, session }] of streams) {
-        const signature = signed(inputText(nodeId, session, { id, number, bytes }))
-        send(response, { type: 'input', id, number, bytes, signature })
-      }
+    input: (id, number, bytes) => toAll({ type: 'input', id, number, bytes }),
+    write(text) {
+      for (const response of streams.keys()) response.write(text)
     },
+    sealed: line => sealedFor([...streams.values()].at(-1) as Asked & { count: number; openedMs: number }, line),
     answer: ({ projectId, rolloutId, attempt }, wanted) =>
       until('report', () => {
         const all = reports.flatMap(({ answers }) => answers)
@@ -322,10 +340,18 @@ export async function startFakeHub(
     rotate() {
       const next = generateKeyPairSync('ed25519')
       const hubKey = next.publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
-      const line: DesiredLine = { type: 'key', hubKey, signature: signed(hubKeyText(hubKey)) }
+      const key = { hubKey, signature: signed(hubKeyText(hubKey)) }
+      followers.push(key)
+      earlier = keys
       keys = next
-      return line
+      return { type: 'key', ...key }
     },
+    tellKey() {
+      for (const response of streams.keys())
+        send(response, { type: 'key', ...(followers.at(-1) as SignedHubKey) }, earlier)
+    },
+    epoch: 'epoch_1',
+    recorded: { sessions: [] },
     intercept: null,
     heartbeatMs: 1000,
     async close() {

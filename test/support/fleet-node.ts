@@ -16,7 +16,12 @@ export interface Failing {
 }
 
 /** The result of a work, as a node answers it. */
-type Result = Exclude<NodeAnswer, 'begun' | 'held'>
+type Result = Exclude<NodeAnswer, 'begun' | 'held' | 'ignored'>
+
+/** Returns the number of a rollout in the whole simulation: restores set back the numbers that orders have. */
+export function serialOf({ rolloutId }: Pick<NodeOrder, 'rolloutId'>): number {
+  return Number(rolloutId.slice(3))
+}
 
 /** A machine of the fleet: its files (a tree is the number of the rollout that named it), and what it knows. */
 export class SimulatedNode {
@@ -37,6 +42,12 @@ export class SimulatedNode {
   /** Until then no message reaches it or leaves it. */
   cutUntilMs = 0
   heardAtMs = 0
+  /** Until then the disk of its target is missing. */
+  lacksDiskUntilMs = 0
+  /** Until then a copy of the machine runs, too. */
+  isSharedUntilMs = 0
+  /** The newest history of the hub's database that it has seen. */
+  #epoch = 0
   readonly #rules: DutyRules
   readonly #random: Random
 
@@ -49,9 +60,12 @@ export class SimulatedNode {
 
   /** Takes an order. Returns false if it is not newer than the last one. */
   receive(order: NodeOrder): boolean {
-    const duty = this.#rules.obey(this.duty, order)
-    if (duty === null) return false
-    if (duty.number !== this.duty?.number) this.old = this.tree
+    const epoch = Number(order.epoch)
+    const obeyed = this.#rules.obey(this.duty, order, { isReplaced: epoch < this.#epoch })
+    if ('ignored' in obeyed) return false
+    this.#epoch = epoch
+    const duty = obeyed.state
+    if (duty.rolloutId !== this.duty?.rolloutId) this.old = this.tree
     this.duty = duty
     return true
   }
@@ -69,9 +83,11 @@ export class SimulatedNode {
   }
 
   /** Ends the work in progress. */
-  end(failing: Failing): Result {
+  end(failing: Failing, nowMs: number): Result {
     const { work } = this.doing as { work: Work }
     const random = this.#random
+    const lacksDisk = nowMs < this.lacksDiskUntilMs
+    if (lacksDisk) return this.#finish(work === 'prepare' ? 'refused' : work === 'revert' ? 'stuck' : 'failed')
     if (work === 'prepare') return this.#finish(!failing.isCalm && random.below(500) === 0 ? 'refused' : 'prepared')
     if (work === 'revert') return this.#finish(!failing.isCalm && random.below(200) === 0 ? 'stuck' : 'reverted')
     const isGood = !failing.isBadRelease && random.below(100) >= failing.swaps
@@ -103,20 +119,20 @@ export class SimulatedNode {
   #finish(wanted: Result): Result {
     const { work, begun } = this.doing as { work: Work; begun: DutyState }
     // It says what is in place: a second try that failed after `stuck` leaves the files of the release.
-    const result = wanted === 'failed' && this.tree === begun.number ? 'stuck' : wanted
+    const result = wanted === 'failed' && this.tree === serialOf(begun) ? 'stuck' : wanted
     const duty = this.duty as DutyState
     this.doing = null
     if (work === 'swap' && (result === 'good' || result === 'stuck')) {
       // A second try after `stuck` finds the files of the release: going back means before the first one.
-      if (this.tree !== begun.number) this.before = this.tree
-      this.tree = begun.number
+      if (this.tree !== serialOf(begun)) this.before = this.tree
+      this.tree = serialOf(begun)
       // A work for the rollout before the newest one.
-      if (begun.number !== duty.number) this.old = this.tree
+      if (begun.rolloutId !== duty.rolloutId) this.old = this.tree
     }
     if (result === 'reverted') {
       this.tree = this.before ?? this.tree
       this.before = null
-      if (begun.number !== duty.number) this.old = this.tree
+      if (begun.rolloutId !== duty.rolloutId) this.old = this.tree
     }
     this.duty = this.#rules.ended(duty, { begun, result })
     return result

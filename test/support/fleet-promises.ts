@@ -80,7 +80,7 @@ export class FleetPromises {
   began(node: SimulatedNode, attempt: number): void {
     const { rollout } = this.#machine
     const row = this.#machine.node(node.id)
-    if (!node.isPlaced || row === undefined || node.duty?.number !== rollout.number) return
+    if (!node.isPlaced || row === undefined || node.duty?.rolloutId !== rollout.id) return
     const { phase, swapAttempt, wave } = row
     if (!openPhases.has(phase)) this.#breaks(`${node.id} begins, and is ${phase}`)
     if (phase === 'swapping' && rollout.state !== 'swapping' && rollout.state !== 'done')
@@ -112,7 +112,7 @@ export class FleetPromises {
       const row = node.isPlaced ? this.#machine.node(id) : undefined
       if (row === undefined) continue
       const has = tree === rollout.number
-      if (!has && node.duty?.number === rollout.number && tree !== node.old)
+      if (!has && node.duty?.rolloutId === rollout.id && tree !== node.old)
         this.#breaks(`${id} has neither its earlier tree ${node.old} nor the new one, but ${tree}`)
       const { phase, wave, swapAttempt } = row
       if ((phase === 'good' || phase === 'stuck') && !has) this.#breaks(`${id} is ${phase}, and has the tree ${tree}`)

@@ -1,8 +1,9 @@
 /*
  * A fleet without machines: the hub's rules (lib/fleet/machine.ts) and the nodes' rules (lib/fleet/duty.ts) on a virtual
  * clock, with a network that loses, doubles, delays, reorders and cuts, and crashes of nodes and of the hub. Users halt,
- * resume, revert, approve, drain, place and remove meanwhile, and push again before the last nodes have answered. One seed
- * is one history.
+ * resume, revert, approve, drain, place and remove meanwhile, and push again before the last nodes have answered. The hub is
+ * restored from backups, its clock is set, disks of nodes are missing for a while, and copies of machines run. One seed is one
+ * history.
  */
 import * as duty from '../../lib/fleet/duty.js'
 import { Machine, type MachineNeeds } from '../../lib/fleet/machine.js'
@@ -18,27 +19,10 @@ import {
 } from '../../lib/model/rollout.js'
 import { Agenda, happenings, type FleetEvent, type Happening } from './fleet-agenda.js'
 import { FleetNetwork } from './fleet-network.js'
-import { SimulatedNode, type DutyRules, type Failing } from './fleet-node.js'
+import { serialOf, SimulatedNode, type DutyRules, type Failing } from './fleet-node.js'
 import { FleetPromises } from './fleet-promises.js'
+import { noFaults, rowsOf, type Backup, type SimulationReport } from './fleet-report.js'
 import { createLongRandom, type Random } from './random.js'
-
-/** The result of a history. An empty list of what was broken is good. */
-export interface SimulationReport {
-  rollouts: number
-  /** Number of rollouts that ended in each state; `replaced`: the next one began before all nodes had answered. */
-  ends: Record<string, number>
-  messages: number
-  lost: number
-  doubled: number
-  partitions: number
-  crashes: number
-  hubCrashes: number
-  /** What users did: resumes, reverts, drained, placed and removed nodes. */
-  actions: number
-  broken: readonly string[]
-  /** Virtual hours. */
-  hours: number
-}
 
 /** The rules that are simulated. */
 export interface Rules {
@@ -53,6 +37,8 @@ const sweepMs = 10_000
 
 const codes = Object.fromEntries(happenings.map((name, at) => [name, at])) as Readonly<Record<Happening, number>>
 const noAnswer = nodeAnswers.length
+/** A word of a message is an action or an answer, and the history of the hub's database in steps of this. */
+const words = 32
 
 /** Runs one history: some rollouts with random policies and faults. */
 export function simulate(seed: number, size: number, rules: Rules = { Machine, duty }): SimulationReport {
@@ -70,9 +56,24 @@ class Simulation {
   readonly #drained = new Set<string>()
   readonly #failing: Failing = { swaps: 0, isBadRelease: false, isCalm: false }
   readonly #needs: MachineNeeds
-  readonly #report = { rollouts: 0, ends: {} as Record<string, number>, crashes: 0, hubCrashes: 0, actions: 0 }
+  readonly #report = {
+    rollouts: 0,
+    ends: {} as Record<string, number>,
+    crashes: 0,
+    hubCrashes: 0,
+    actions: 0,
+    ...noFaults()
+  }
   #machine: Machine | null = null
   #isHubUp = true
+  /** The history of the hub's database, which orders name, and the number of its last rollout in the project. */
+  #epoch = 0
+  #rank = 0
+  /** The numbers of the rollouts in their project. */
+  readonly #ranks: number[] = []
+  #backup: Backup | null = null
+  /** How far the clock of the hub is off. */
+  #offMs = 0
   /** Number of nodes that work. */
   #busy = 0
   readonly #event: FleetEvent = { happening: 0, node: 0, number: 0, attempt: 0, word: 0 }
@@ -82,7 +83,7 @@ class Simulation {
     this.#random = createLongRandom(seed)
     this.#network = new FleetNetwork(this.#agenda, this.#random)
     this.#agenda.nowMs = startMs
-    this.#needs = { now: () => this.#agenda.nowMs, isDrained: id => this.#drained.has(id) }
+    this.#needs = { now: () => this.#nowMs, isDrained: id => this.#drained.has(id) }
     this.#nodes = Array.from({ length: size }, (_, at) => new SimulatedNode(at, rules.duty, this.#random))
     this.#byId = new Map(this.#nodes.map(node => [node.id, node]))
   }
@@ -104,6 +105,11 @@ class Simulation {
     const { messages, lost, doubled, partitions } = this.#network
     const hours = (this.#agenda.nowMs - startMs) / 3_600_000
     return { ...this.#report, messages, lost, doubled, partitions, broken: this.#promises.broken, hours }
+  }
+
+  /** The clock of the hub. */
+  get #nowMs(): number {
+    return this.#agenda.nowMs + this.#offMs
   }
 
   #later(afterMs: number, happening: Happening, node?: SimulatedNode): void {
@@ -160,6 +166,8 @@ class Simulation {
 
   #rollOut(number: number): void {
     const random = this.#random
+    if (this.#backup !== null && random.below(3) === 0) this.#restore(this.#backup)
+    this.#ranks[number] = ++this.#rank
     const policy = this.#policy()
     this.#failing.swaps = random.oneOf([0, 0, 1, 20])
     this.#failing.isBadRelease = random.below(6) === 0
@@ -188,7 +196,7 @@ class Simulation {
       pausedUntil: null,
       revertFrom: null,
       haltedReason: null,
-      createdAt: new Date(this.#agenda.nowMs).toISOString(),
+      createdAt: new Date(this.#nowMs).toISOString(),
       endedAt: null
     }
     this.#report.rollouts++
@@ -200,7 +208,32 @@ class Simulation {
     for (let turns = random.below(12); turns > 0; turns--) {
       this.#pass(random.oneOf([1 + random.below(20), 20 + random.below(200)]))
       if (this.#isHubUp) this.#manage(this.#machine)
+      if (random.below(4) === 0) this.#backup = { ...rowsOf(this.#machine), rank: this.#rank }
     }
+  }
+
+  #setClock(): void {
+    this.#report.clockSteps++
+    this.#offMs += this.#random.oneOf([-86_400_000, -3_600_000, 3_600_000])
+  }
+
+  /** The hub is what it was at the backup, and does not know what happened since. */
+  #restore({ rollout, rows, rank }: Backup): void {
+    this.#report.restores++
+    this.#epoch++
+    this.#rank = rank
+    const machine = new this.#rules.Machine(structuredClone(rollout), structuredClone(rows), this.#needs)
+    this.#machine = machine
+    this.#isHubUp = true
+    this.#promises.accepted(machine, this.#nodes.length)
+    machine.restored('restored')
+    for (const node of this.#nodes) {
+      if (!node.isPlaced) machine.remove(node.id)
+      else if (machine.node(node.id) === undefined) machine.add(node.id)
+      else this.#order(node)
+    }
+    this.#keep()
+    this.#pass(this.#random.below(200))
   }
 
   /** Everything works again, and everything that is open ends. */
@@ -208,6 +241,8 @@ class Simulation {
     this.#setCalm(true)
     for (const node of this.#nodes) {
       node.cutUntilMs = 0
+      node.lacksDiskUntilMs = 0
+      node.isSharedUntilMs = 0
       if (!node.isUp) this.#start(node)
     }
     const isSettled = () => this.#busy === 0 && this.#isHubUp && this.#isClosed(this.#machine as Machine)
@@ -298,7 +333,7 @@ class Simulation {
   /** After each change: the hub's state is on the disk, and those connected get their orders, unless it crashes. */
   #keep(): void {
     const changed = (this.#machine as Machine).takeChanged()
-    this.#promises.changed(changed, this.#agenda.nowMs)
+    this.#promises.changed(changed, this.#nowMs)
     if (!this.#failing.isCalm && this.#random.below(200 + Math.floor(this.#nodes.length / 10)) === 0) this.#crashHub()
     else for (const { nodeId } of changed) this.#order(this.#byId.get(nodeId) as SimulatedNode)
   }
@@ -312,9 +347,8 @@ class Simulation {
   /** Everything that the hub knows is in its rows. */
   #startHub(): void {
     if (this.#isHubUp) return
-    const { rollout, nodes } = this.#machine as Machine
-    const rows = [...nodes].map(row => ({ ...row }))
-    this.#machine = new this.#rules.Machine(JSON.parse(JSON.stringify(rollout)) as Rollout, rows, this.#needs)
+    const { rollout, rows } = rowsOf(this.#machine as Machine)
+    this.#machine = new this.#rules.Machine(rollout, rows, this.#needs)
     this.#promises.restarted(this.#machine)
     this.#isHubUp = true
     for (const node of this.#nodes) node.heardAtMs = this.#agenda.nowMs
@@ -323,19 +357,23 @@ class Simulation {
   /** Sends a node its order. One that it has already changes nothing, now or later, and is left out. */
   #order(node: SimulatedNode): void {
     const machine = this.#machine as Machine
-    if (!node.isPlaced) return
+    if (!node.isPlaced || this.#agenda.nowMs < node.isSharedUntilMs) return
     const { number } = machine.rollout
     const { action, attempt } = machine.orderOf(node.id)
-    if (node.duty !== null && node.duty.number === number && node.duty.attempt >= attempt) return
-    const word = orderActions.indexOf(action)
+    const { duty } = node
+    if (duty !== null && duty.epoch === String(this.#epoch) && serialOf(duty) === number && duty.attempt >= attempt)
+      return
+    const word = orderActions.indexOf(action) + this.#epoch * words
     this.#network.send(node, { happening: codes.order, node: node.index, number, attempt, word })
   }
 
   #receive(node: SimulatedNode, order: { number: number; attempt: number; word: number }): void {
     if (!node.isUp || !this.#network.reaches(node)) return
     const { number, attempt, word } = order
-    const action = orderActions[word] as (typeof orderActions)[number]
-    if (!node.receive({ rolloutId: `ro_${number}`, number, attempt, action })) return
+    const action = orderActions[word % words] as (typeof orderActions)[number]
+    const epoch = String(Math.floor(word / words))
+    if (!node.receive({ epoch, rolloutId: `ro_${number}`, number: this.#ranks[number] as number, attempt, action }))
+      return
     this.#begin(node)
     this.#answer(node, 'report')
   }
@@ -346,9 +384,9 @@ class Simulation {
     this.#network.send(node, {
       happening: codes[happening],
       node: node.index,
-      number: node.duty?.number ?? 0,
+      number: node.duty === null ? 0 : serialOf(node.duty),
       attempt: answer?.attempt ?? 0,
-      word: answer === null ? noAnswer : nodeAnswers.indexOf(answer.answer)
+      word: (answer === null ? noAnswer : nodeAnswers.indexOf(answer.answer)) + this.#epoch * words
     })
   }
 
@@ -358,8 +396,11 @@ class Simulation {
   ): void {
     const machine = this.#machine
     if (machine === null || !this.#isHubUp || !this.#network.reaches(node)) return
+    // A request to the hub before its restore does not reach the one after it.
+    if (Math.floor(word / words) !== this.#epoch) return
     node.heardAtMs = this.#agenda.nowMs
-    const answer = nodeAnswers[word]
+    if (this.#agenda.nowMs < node.isSharedUntilMs) return
+    const answer = nodeAnswers[word % words]
     if (answer !== undefined && number === machine.rollout.number)
       if (machine.answer({ nodeId: node.id, attempt, answer })) this.#keep()
     if (isRequest && this.#isHubUp) this.#order(node)
@@ -379,9 +420,9 @@ class Simulation {
 
   #end(node: SimulatedNode): void {
     const { work, begun } = node.doing as NonNullable<SimulatedNode['doing']>
-    const result = node.end(this.#failing)
+    const result = node.end(this.#failing, this.#agenda.nowMs)
     this.#busy--
-    if (work === 'swap') this.#promises.ended(node, begun.number, result === 'good')
+    if (work === 'swap') this.#promises.ended(node, serialOf(begun), result === 'good')
     this.#begin(node)
     this.#answer(node, 'report')
   }
@@ -399,7 +440,7 @@ class Simulation {
     const { doing } = node
     const result = node.start()
     if (doing !== null) this.#busy--
-    if (doing?.work === 'swap') this.#promises.ended(node, doing.begun.number, result === 'good')
+    if (doing?.work === 'swap') this.#promises.ended(node, serialOf(doing.begun), result === 'good')
     this.#begin(node)
     this.#answer(node, 'report')
   }
@@ -409,18 +450,34 @@ class Simulation {
     if (!this.#failing.isCalm) {
       if (this.#random.below(300) === 0) this.#network.cut([node])
       if (this.#random.below(1500) === 0) this.#crash(node)
+      if (this.#random.below(1500) === 0) this.#loseDisk(node)
+      if (this.#random.below(3000) === 0) this.#copy(node)
     }
     if (node.isUp) this.#answer(node, 'request')
     this.#later(pollMs, 'poll', node)
   }
 
+  #loseDisk(node: SimulatedNode): void {
+    this.#report.missingDisks++
+    node.lacksDiskUntilMs = this.#agenda.nowMs + this.#random.below(600_000)
+  }
+
+  /** Two machines with one identity: once they are found, the hub sends no orders and believes no answers. */
+  #copy(node: SimulatedNode): void {
+    this.#report.copies++
+    node.isSharedUntilMs = this.#agenda.nowMs + this.#random.below(600_000)
+  }
+
   #sweep(): void {
     this.#later(sweepMs, 'sweep')
     if (!this.#failing.isCalm && this.#random.below(60) === 0) this.#cutMany()
+    if (!this.#failing.isCalm && this.#random.below(30) === 0) this.#setClock()
     const machine = this.#machine
     if (machine === null || !this.#isHubUp) return
     const longAgoMs = this.#agenda.nowMs - lostAfterMs
-    for (const node of this.#nodes) if (node.isPlaced && node.heardAtMs < longAgoMs) machine.lost(node.id)
+    for (const node of this.#nodes)
+      if (node.isPlaced && (node.heardAtMs < longAgoMs || this.#agenda.nowMs < node.isSharedUntilMs))
+        machine.lost(node.id)
     machine.tick()
     if (this.#failing.isCalm && machine.rollout.state === 'approval') {
       this.#promises.approved()

@@ -25,6 +25,7 @@ export function aNode(letter: string, given: Partial<FleetNode> = {}): FleetNode
     lastSeenAt: null,
     version: null,
     freeBytes: null,
+    sharedSince: null,
     ...given
   }
 }
@@ -90,7 +91,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       megabytesPerSecond: () => 0,
       sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
-      done: deployId => void done.push(deployId),
+      ended: (deployId, state) => void done.push(state === 'done' ? deployId : `${deployId} ${state}`),
       endSessions: nodeId => void ended.push(nodeId),
       log: (message, error) => void told.push(`${message}: ${(error as Error).message}`)
     })

@@ -38,7 +38,12 @@ export interface FleetStandIn {
   cut(): void
 }
 
-const nobody = { enrolledAt: '2026-11-01T10:00:00.000Z', version: '1.0.0', freeBytes: 21_474_836_480 }
+const nobody = {
+  enrolledAt: '2026-11-01T10:00:00.000Z',
+  version: '1.0.0',
+  freeBytes: 21_474_836_480,
+  sharedSince: null
+}
 
 /** Returns a node. */
 export function nodeOf(number: number, given: Partial<ListedNode> = {}): ListedNode {

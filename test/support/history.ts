@@ -33,6 +33,7 @@ const texts = ['', 'one', 'two', 'three', 'x'.repeat(3000)]
 const codes: Record<Failure, RegExp> = {
   'in the way': /in the way|is a file in the archive|is a directory in the archive|is a symbolic link/,
   drifted: /edited on the server/,
+  emptied: /not there any more/,
   'not exact': /Cannot go back exactly/,
   'nothing to undo': /Nothing to undo/
 }
@@ -45,7 +46,9 @@ export async function runHistory(stage: DeployStage, seed: number): Promise<Reco
     prune: random.below(2) === 0,
     protect: random.below(3) === 0 ? 'p/' : null
   }
-  const project = await stage.addProject({ postDeployScript: 'test ! -e "$SVC_DEPLOY_PATH.fail"' })
+  const project = await stage.addProject({
+    postDeployScript: 'test ! -e "$SVC_DEPLOY_PATH.do" || . "$SVC_DEPLOY_PATH.do"; test ! -e "$SVC_DEPLOY_PATH.fail"'
+  })
   mkdirSync(project.deployPath, { recursive: true })
   const history = new History(stage, project, { random, policy })
   await history.begin()
@@ -92,11 +95,45 @@ class History {
 
   async #deploy(): Promise<string> {
     const items = this.#randomItems()
+    const script = this.#random.below(3) === 0 ? this.#chooseScript(items) : null
+    const place = `${this.#project.deployPath}.do`
+    if (script !== null) writeFileSync(place, script.text)
     const row = await this.#push(items)
+    rmSync(place, { force: true })
     this.#archives.set(row.id, items)
     const failure = this.#model.deploy(row.id, items, this.#policy)
     expect(row, failure)
-    return `deploy ${items.map(({ path, text, type }) => `${path}=${type === 'directory' ? '/' : text.slice(0, 5)}`).join(' ')}`
+    if (failure === null && script !== null) script.apply()
+    return `deploy ${script === null ? '' : `(${script.text}) `}${items.map(({ path, text, type }) => `${path}=${type === 'directory' ? '/' : text.slice(0, 5)}`).join(' ')}`
+  }
+
+  /** Returns what the script of a deployment does to a file of it, or to one of an earlier deployment. */
+  #chooseScript(items: readonly ArchiveItem[]): { text: string; apply(): void } | null {
+    const model = this.#model
+    const earlier = [...model.owned.keys()].filter(path => model.isUntouched(path))
+    const own = items.flatMap(({ path, type }) => (type === 'file' ? [path] : []))
+    const path = this.#random.oneOf([...own, ...earlier])
+    if (path === undefined) return null
+    // An earlier file that somebody has edited is not touched, unless the deployment replaces it.
+    if (model.files.has(path) && !model.isUntouched(path) && !own.includes(path)) return null
+    const how = this.#random.oneOf(['write', 'chmod', 'remove'] as const)
+    const timeUs = 1_690_000_000e6 + this.#random.below(3) * 1e6
+    const texts = {
+      write: `chmod u+w ${path}; printf script >> ${path}; chmod 644 ${path}; touch -d @${timeUs / 1e6} ${path}`,
+      chmod: `chmod 640 ${path}`,
+      remove: `rm ${path}`
+    }
+    return {
+      text: `if test -f ${path} -a ! -h ${path}; then ${texts[how]}; fi`,
+      apply() {
+        if (!model.isUntouched(path)) return
+        const text = `${model.files.get(path)?.text}script`
+        if (how === 'write') {
+          model.script(path, { text, timeUs })
+          model.script(path, { mode: 0o644 })
+        } else model.script(path, how === 'chmod' ? { mode: 0o640 } : null)
+      }
+    }
   }
 
   /** A deployment that fails: with a damaged archive, or in its post-deploy script. */
@@ -154,7 +191,23 @@ class History {
       if (random.below(5) > 0) continue
       items.push({ path, type: 'directory', text: '', mode: random.oneOf([0o755, 0o711]), timeUs: 1_700_000_000e6 })
     }
-    return items.length > 0 ? items : this.#randomItems()
+    const changed = this.#changeTypes(items)
+    return changed.length > 0 ? changed : this.#randomItems()
+  }
+
+  /** Now and then, a directory becomes a file or a link, or a file a directory. */
+  #changeTypes(items: readonly ArchiveItem[]): ArchiveItem[] {
+    const random = this.#random
+    if (random.below(3) > 0) return [...items]
+    const path = random.oneOf(['d', 'f', 'p', 'd/e', 'a', 'b'])
+    const others = items.filter(item => item.path !== path && !item.path.startsWith(`${path}/`))
+    const isFile = path === 'a' || path === 'b'
+    const type = isFile || random.below(3) > 0 ? 'file' : 'link'
+    const mode = type === 'link' ? 0o777 : 0o644
+    return [
+      ...others,
+      { path: isFile ? `${path}/x` : path, type, text: type === 'link' ? 'n' : 'one', mode, timeUs: 1_700_000_000e6 }
+    ]
   }
 
   async #goBack(number: number, isUndo: boolean): Promise<string> {
@@ -173,7 +226,7 @@ class History {
       return `${what}: refused`
     }
     const row = await this.#finished(run)
-    expect(row, this.#model.goBack(row.id, number, force))
+    expect(row, this.#model.goBack(row.id, number, { force, isUndo }))
     return what
   }
 
@@ -199,7 +252,7 @@ class History {
     const found = files.get(path)
     const timeUs = 1_600_000_000e6 + random.below(1e6) * 7 + 1
     const parent = path.includes('/') ? dirname(path) : null
-    if (parent !== null && files.has(parent)) return 'nothing'
+    if (directories.has(path) || (parent !== null && files.has(parent))) return 'nothing'
     if (how === 'remove' || how === 'chmod' || how === 'touch') {
       if (found === undefined || (found.type === 'link' && how !== 'remove')) return 'nothing'
       if (how === 'remove') {

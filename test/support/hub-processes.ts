@@ -10,6 +10,7 @@ import type { EtcdOptions } from '../../lib/store/log/etcd/connection.js'
 import type { HubRole, ReplicatedStoreOptions } from '../../lib/store/log/replicated-store.js'
 import { bare } from './bare.js'
 import { freePort } from './free-port.js'
+import { ownHub } from './hub-keys.js'
 import { until } from './until.js'
 
 /*
@@ -72,7 +73,7 @@ export async function startHubs({ etcd, directory, size, limits = {} }: Wishes):
   const hubs: HubProcess[] = []
   for (let at = 1; at <= size; at++) {
     const name = `h${at}`
-    const hub = { name, url: `http://127.0.0.1:${await freePort()}` }
+    const hub = ownHub({ name, url: `http://127.0.0.1:${await freePort()}` })
     mkdirSync(join(directory, name), { recursive: true })
     const process = hubProcess({ ...shared, lib: currentLib, directory: join(directory, name), hub, begin: at === 1 })
     hubs.push(process)

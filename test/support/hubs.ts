@@ -96,6 +96,7 @@ async function createHub({ cluster, name, directory, base }: HubNeeds): Promise<
         hub: { name, url },
         key: testKey,
         openStore: cluster.open,
+        allowsHttp: false,
         hasNode: false
       }
     })

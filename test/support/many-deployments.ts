@@ -41,6 +41,7 @@ export async function insertDeployments(
           tokenId: null,
           actorIp: '10.0.0.1',
           claimedIp: null,
+          traceId: null,
           placed: null,
           provenance: null,
           treeSha256: null,

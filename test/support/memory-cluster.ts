@@ -4,6 +4,7 @@ import { Refusal } from '../../lib/base/refusal.js'
 import type { Call, Store, Transaction } from '../../lib/store/database.js'
 import { freePort } from './free-port.js'
 import { openStore } from '../../lib/store/durable-store.js'
+import type { ListedHub } from '../../lib/store/log/hub-list.js'
 import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from '../../lib/store/log/replicated-store.js'
 
 /** The log of a cluster in the memory of a test, with a leader that the test chooses. */
@@ -11,8 +12,14 @@ export interface MemoryCluster {
   open(options: ReplicatedStoreOptions): Promise<ReplicatedStore>
   /** Makes a hub the leader; null: nobody leads. */
   lead(name: string | null): void
+  /** Returns a hub, as the others know it. */
+  peer(name: string): ListedHub
+  /** Removes a hub, as "svc cluster forget" does. The hub itself does not hear of it. */
+  forget(name: string): void
   /** Gives a hub an address at which nobody listens. */
   stopListening(name: string): Promise<void>
+  /** Which hub was given which key of the cluster, and which key is in use. */
+  expected: string[]
   /** Separates a hub from the log, or joins it again. */
   separate(name: string, isAlone: boolean): Promise<void>
 }
@@ -20,6 +27,8 @@ export interface MemoryCluster {
 interface Member {
   name: string
   url: string
+  publicKey: string
+  boot: string
   base: Store
   listeners: Set<(role: HubRole) => void>
   isAlone: boolean
@@ -32,6 +41,8 @@ interface Member {
 /** Creates a cluster without hubs. Every directory must contain the same database, or none. */
 export function createMemoryCluster(): MemoryCluster {
   const members = new Map<string, Member>()
+  const forgotten = new Set<string>()
+  const expected: string[] = []
   let leader: string | null = null
 
   function roleOf(member: Member): HubRole {
@@ -42,7 +53,8 @@ export function createMemoryCluster(): MemoryCluster {
       leader: found === undefined ? null : { name: found.name, url: found.url },
       staleMs: kind === 'leader' ? 0 : 1500,
       sequence: member.base.sequence(),
-      problem: null
+      problem: null,
+      reason: null
     }
   }
 
@@ -61,10 +73,20 @@ export function createMemoryCluster(): MemoryCluster {
     return member.applying
   }
 
+  function listed({ name, url, publicKey, boot, base }: Member): ListedHub {
+    return { name, url, publicKey, boot, applied: base.sequence(), seenAt: new Date().toISOString() }
+  }
+
+  function find(name: string): ListedHub | null {
+    const member = members.get(name)
+    return member === undefined || forgotten.has(name) ? null : listed(member)
+  }
+
   function storeOf(member: Member): ReplicatedStore {
     const { base } = member
     return {
       ...base,
+      peers: { find, isFresh: () => true },
       async write(work) {
         const { kind } = roleOf(member)
         if (kind === 'follower') throw new Refusal('unavailable', 'not_leader', 'Another hub leads')
@@ -95,16 +117,17 @@ export function createMemoryCluster(): MemoryCluster {
           })
         }
       },
-      hubs: async () =>
-        [...members.values()].map(({ name, url, base }) => ({
-          name,
-          url,
-          applied: base.sequence(),
-          seenAt: new Date().toISOString()
-        })),
+      hubs: async () => [...members.values()].map(listed),
       async forgetHub(name) {
         members.delete(name)
       },
+      async expectKey(key) {
+        expected.push(`${member.name} ${key.toString('hex')}`)
+      },
+      async rekey(key, holders) {
+        expected.push(`${member.name} uses ${key.toString('hex')} for ${holders.map(({ name }) => name).join(', ')}`)
+      },
+      renewEtcd() {},
       async resign() {
         if (leader !== member.name) return
         leader = null
@@ -133,6 +156,9 @@ export function createMemoryCluster(): MemoryCluster {
       members.set(hub.name, member)
       return storeOf(member)
     },
+    expected,
+    peer: name => find(name) as ListedHub,
+    forget: name => void forgotten.add(name),
     lead(name) {
       leader = name
       tell()

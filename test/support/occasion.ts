@@ -36,6 +36,7 @@ const deployment: DeploymentRow = {
   tokenId: null,
   actorIp: null,
   claimedIp: null,
+  traceId: null,
   placed: null,
   provenance: null,
   treeSha256: null,

@@ -3,13 +3,16 @@ import { schemaVersion } from '../../lib/store/schema.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** The schema version that `olderDatabase` produces. */
-export const olderVersion = schemaVersion - 11
+export const olderVersion = 6
 
 /** Changes a svc.db to an older schema: removes what the later steps added. */
 export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP INDEX deploymentsByTrace;
+    ALTER TABLE deployments DROP COLUMN traceId;
+    DROP TABLE epochs;
     DROP TABLE queuedReleases;
     DROP TABLE hubDeployments;
     DROP TABLE duties;
@@ -88,6 +91,14 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TRIGGER daysAfterUpdate;
     DROP TRIGGER daysAfterDelete;
     DROP TABLE deploymentDays;
+    DROP INDEX deploymentsInOrder;
+    DROP INDEX deploymentsByStatus;
+    DROP INDEX deploymentsByProject;
+    DROP INDEX deploymentsByProjectAndStatus;
+    ALTER TABLE deployments DROP COLUMN orderedAt;
+    CREATE INDEX deploymentsByStatus ON deployments (status, startTime);
+    CREATE INDEX deploymentsByProject ON deployments (projectId, startTime);
+    CREATE INDEX deploymentsByProjectAndStatus ON deployments (projectId, status, startTime);
     DROP INDEX projectsPinned;
     ALTER TABLE projects DROP COLUMN tagIds;
     ALTER TABLE projects DROP COLUMN status;

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { installedFolder } from './rivals.js'
@@ -31,4 +32,29 @@ export async function realPm2(t: { teardown(work: () => unknown): void }): Promi
     rmSync(directory, { recursive: true, force: true })
   })
   return { env, run }
+}
+
+/** A program `pm2` whose list is `listing`, and a daemon that listens: svc asks pm2 only if one does. */
+export interface StandInPm2 {
+  env: { PATH: string; PM2_HOME: string }
+  /** Puts the program there. */
+  install(listing: unknown): void
+}
+
+/** Creates a directory for a stand-in of PM2, as PATH and PM2_HOME name it. */
+export function standInPm2(t: { teardown(work: () => unknown): void }): StandInPm2 {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
+  const daemon = createServer().listen(join(directory, 'rpc.sock'))
+  t.teardown(() => {
+    daemon.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+  return {
+    env: { PATH: directory, PM2_HOME: directory },
+    install(listing) {
+      const program = join(directory, 'pm2')
+      writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(listing)}'\n`)
+      chmodSync(program, 0o755)
+    }
+  }
 }

@@ -37,3 +37,20 @@ function randomOf(below: Random['below']): Random {
     some: (max, make) => Array.from({ length: below(max + 1) }, make)
   }
 }
+
+/** Returns a text that differs from a given one in a few places, as a hostile peer would try. */
+export function changedText(random: Random, text: string): string {
+  const at = random.below(text.length)
+  const rest = text.slice(at + 1)
+  const other = String.fromCharCode(text.charCodeAt(at) ^ (1 << random.below(7)))
+  const changed = random.oneOf([
+    text.slice(0, at) + other + rest,
+    text.slice(0, at) + rest,
+    text.slice(0, at),
+    text.slice(0, at) + text.charAt(at) + text.slice(at),
+    text.slice(0, at) + random.oneOf(['\0', '\n', '"', '{', '[', '.', '-1', '__proto__', '\u2028', '\ud800']) + rest,
+    rest + text.slice(0, at + 1),
+    text + text
+  ])
+  return changed === text ? changedText(random, text) : changed
+}

@@ -21,7 +21,7 @@ export type Behaviour =
   | 'redirect'
   | 'endless'
   | 'silent-body'
-  | { status: number; body: string }
+  | { status: number; body: string; headers?: Record<string, string> }
 
 export interface Receiver {
   url: string
@@ -75,7 +75,8 @@ export async function startReceiver(t: { teardown(work: () => unknown): void }):
 
 function answer(response: ServerResponse, behaviour: Behaviour): void {
   if (typeof behaviour === 'number') return void response.writeHead(behaviour).end('answered')
-  if (typeof behaviour === 'object') return void response.writeHead(behaviour.status).end(behaviour.body)
+  if (typeof behaviour === 'object')
+    return void response.writeHead(behaviour.status, behaviour.headers).end(behaviour.body)
   switch (behaviour) {
     case 'hang':
       return

@@ -1,7 +1,11 @@
 import './directories.js'
+import { join } from 'node:path'
 import { createAudit } from '../../lib/audit/audit.js'
 import { randomIds } from '../../lib/base/ids.js'
 import { openStore } from '../../lib/store/durable-store.js'
+import type { Store } from '../../lib/store/database.js'
+import { createCheckHeaders, type CheckHeaders } from '../../lib/projects/check-headers.js'
+import { createVariablesKey } from '../../lib/projects/variables-key.js'
 import { setClock } from './clock.js'
 
 /** Creates a store in a temporary directory with a settable clock, ids and an audit log. */
@@ -19,5 +23,14 @@ export async function openStage(t: { testdir(): string; teardown(work: () => unk
       throw error
     }
   })
-  return { directory, store, clock, ids: randomIds, audit }
+  return { directory, store, clock, ids: randomIds, audit, headers: headersIn(store, directory) }
+}
+
+/** Creates the access to the header values of checks, with the key in a directory. */
+export function headersIn(store: Store, directory: string): CheckHeaders {
+  const key = createVariablesKey(join(directory, 'variables.key'))
+  const log = (_: string, error: unknown): void => {
+    throw error
+  }
+  return createCheckHeaders({ store, key, log })
 }

@@ -10,6 +10,8 @@ export interface ModelEntry {
   /** Permission bits; 0o777 for a link. */
   mode: number
   timeUs: number
+  /** Whether the script of a deployment made its contents: they are in no archive. */
+  isScripted?: true
 }
 
 /** An entry of an archive. Its time is in whole seconds. */
@@ -29,6 +31,8 @@ interface OwnedEntry extends ModelEntry {
 interface Earlier {
   before: ModelEntry | { directory: number } | null
   source: string
+  /** What the deployment put there; null if it removed it, and for a directory. */
+  after: ModelEntry | null
 }
 
 interface Placed {
@@ -37,7 +41,7 @@ interface Placed {
 }
 
 /** Why a step fails without any change. */
-export type Failure = 'in the way' | 'drifted' | 'not exact' | 'nothing to undo'
+export type Failure = 'in the way' | 'emptied' | 'drifted' | 'not exact' | 'nothing to undo'
 
 /** The policy of a project as far as the model knows it. */
 export interface ModelPolicy {
@@ -48,6 +52,7 @@ export interface ModelPolicy {
 }
 
 const own = 'own archive'
+const ofScript = 'copy of what a script made'
 
 /** A target with its history. */
 export class TargetModel {
@@ -74,25 +79,44 @@ export class TargetModel {
 
   /** A deployment of these items, or an overlay. Changes nothing if it fails. */
   deploy(id: string, items: readonly ArchiveItem[], policy: ModelPolicy): Failure | null {
-    if (items.some(item => this.#isInTheWay(item))) return 'in the way'
+    const ways = this.#waysOf(items)
+    const given = [...this.owned.keys()].filter(path => ways.some(way => isAtOrBelow(way, path)))
+    const isProtected = (path: string): boolean =>
+      policy.prune && policy.protect !== null && `${path}/`.startsWith(policy.protect)
+    if (given.some(path => this.files.has(path) && isProtected(path))) return 'in the way'
     const files = items.filter(item => item.type !== 'directory')
-    if (policy.drift === 'refuse' && files.some(item => this.#isEdited(item.path) && this.#replaces(item)))
-      return 'drifted'
+    const isLost = (path: string): boolean => this.#isEdited(path) && this.files.has(path)
+    const isOfOthers = (path: string): boolean => !this.owned.has(path) || this.#isEdited(path)
+    const loses = given.some(isLost) || files.some(item => isOfOthers(item.path) && this.#replaces(item))
+    if (policy.drift === 'refuse' && loses) return 'drifted'
+    if (this.#isBlocked(ways)) return 'in the way'
     const changes = new Map<string, Earlier>()
+    const earlier = this.#giveWay(ways, changes)
     this.#makeDirectories(items, changes)
     for (const item of files) this.#put(id, item, changes)
     if (policy.prune)
       this.#prune(new Set(items.flatMap(({ path }) => [path, ...parentsOf(path)])), policy.protect, changes)
+    this.#addEarlier(earlier, changes)
     this.placed.push({ id, changes })
     return null
   }
 
   /** Goes back exactly to the state after the deployment with this number (0: before the first one). */
-  goBack(id: string, number: number, force: boolean): Failure | null {
+  goBack(id: string, number: number, { force, isUndo }: { force: boolean; isUndo: boolean }): Failure | null {
     if (this.placed.length === 0) return 'nothing to undo'
     const wanted = new Map<string, Earlier & { undone: string }>()
     for (const { id: undone, changes } of this.placed.slice(number).reverse()) {
       for (const [path, earlier] of changes) wanted.set(path, { ...earlier, undone })
+    }
+    // An undo brings back what the target had just before; a rollback what the goal, or one before it, put into the target.
+    const kept = isUndo ? [] : this.placed.slice(0, number)
+    for (const [path, earlier] of wanted) {
+      const last = kept.findLast(({ changes }) => changes.has(path))
+      const put = last?.changes.get(path)?.after
+      if (last === undefined || put === undefined || put === null) continue
+      const { before } = earlier
+      const isKept = before !== null && 'type' in before && hasSameContents(before, put)
+      wanted.set(path, { ...earlier, before: put, ...(!isKept && { source: put.isScripted ? ofScript : last.id }) })
     }
     const items: Array<ModelEntry & { path: string }> = []
     const removed: string[] = []
@@ -109,16 +133,31 @@ export class TargetModel {
         items.push({ ...before, path })
       }
     }
+    // By force, what was edited since and is older than the undone deployments is to be as the goal left it, too.
+    const named = new Set([...items.map(({ path }) => path), ...made.keys(), ...removed])
+    for (const [path, { since, ...known }] of force && !isUndo ? this.owned : []) {
+      const found = this.files.get(path)
+      if (named.has(path) || (found !== undefined && isSame(found, known))) continue
+      if (this.lostArchives.has(known.isScripted ? ofScript : since)) return 'not exact'
+      items.push({ ...known, path })
+    }
     const asItems = [...items, ...[...made].map(([path, mode]) => ({ path, type: 'directory' as const, mode }))]
-    if (asItems.some(item => this.#isInTheWay(item))) return 'in the way'
+    const ways = this.#waysOf(asItems)
+    const given = [...this.owned.keys()].filter(path => ways.some(way => isAtOrBelow(way, path)))
+    if (!force && given.some(path => this.files.has(path) && this.#isEdited(path))) return 'in the way'
+    if (!force && items.length > 0 && this.owned.size > 0 && ![...this.owned.keys()].some(path => this.files.has(path)))
+      return 'emptied'
+    if (this.#isBlocked(ways)) return 'in the way'
     const changes = new Map<string, Earlier>()
+    const earlier = this.#giveWay(ways, changes)
     this.#makeDirectories(
       asItems.map(item => ({ text: '', timeUs: 0, ...item })),
       changes
     )
     for (const item of items) if (force || !this.#isTakenByOthers(item)) this.#put(id, item, changes)
-    for (const path of removed) this.#remove(path, force, changes)
+    for (const path of removed) if (this.owned.has(path)) this.#remove(path, force, changes)
     this.#removeEmpty(gone, changes)
+    this.#addEarlier(earlier, changes)
     this.placed.push({ id, changes })
     return null
   }
@@ -128,9 +167,63 @@ export class TargetModel {
     return [...this.owned.keys()].filter(path => this.#isEdited(path)).sort()
   }
 
-  #isInTheWay({ path, type }: Pick<ArchiveItem, 'path' | 'type'>): boolean {
-    if (parentsOf(path).some(parent => this.files.has(parent))) return true
-    return type === 'directory' ? this.files.has(path) : this.directories.has(path)
+  /**
+   * The script of the last deployment changes a file: it writes more (`text`), changes its mode, or removes it.
+   */
+  script(path: string, change: { text: string; timeUs: number } | { mode: number } | null): void {
+    const last = this.placed.at(-1) as Placed
+    const { since, ...known } = this.owned.get(path) as OwnedEntry
+    const next =
+      change === null ? null : { ...known, ...change, ...('text' in change && { isScripted: true as const }) }
+    const source = known.isScripted ? ofScript : since
+    last.changes.set(path, { ...(last.changes.get(path) ?? { before: known, source }), after: next })
+    if (next === null) {
+      this.files.delete(path)
+      this.owned.delete(path)
+    } else {
+      this.files.set(path, { ...next })
+      this.owned.set(path, { ...next, since: last.id })
+    }
+  }
+
+  /** Whether a file is exactly as svc put it there. */
+  isUntouched(path: string): boolean {
+    const [known, found] = [this.owned.get(path), this.files.get(path)]
+    return known !== undefined && found !== undefined && known.type === 'file' && isSame(known, found)
+  }
+
+  /** Returns the paths with another type of entry than these items need. */
+  #waysOf(items: ReadonlyArray<Pick<ArchiveItem, 'path' | 'type'>>): string[] {
+    const ways = items.flatMap(({ path, type }) => [
+      ...parentsOf(path).filter(parent => this.files.has(parent)),
+      ...((type === 'directory' ? this.files : this.directories).has(path) ? [path] : [])
+    ])
+    return [...new Set(ways)]
+  }
+
+  /** Whether somebody else owns a file at, or below, one of these paths. */
+  #isBlocked(ways: readonly string[]): boolean {
+    return [...this.files.keys()].some(path => !this.owned.has(path) && ways.some(way => isAtOrBelow(way, path)))
+  }
+
+  /** Removes everything at these paths. Returns their earlier entries. */
+  #giveWay(ways: readonly string[], changes: Map<string, Earlier>): Map<string, Pick<Earlier, 'before' | 'source'>> {
+    const earlier = new Map<string, Pick<Earlier, 'before' | 'source'>>()
+    const isGiven = (path: string): boolean => ways.some(way => isAtOrBelow(way, path))
+    for (const path of [...this.owned.keys()].filter(isGiven)) this.#remove(path, true, changes)
+    for (const [path, mode] of this.directories) {
+      if (!isGiven(path)) continue
+      changes.set(path, { before: { directory: mode }, source: own, after: null })
+      this.directories.delete(path)
+      this.ownedDirectories.delete(path)
+    }
+    for (const way of ways) earlier.set(way, changes.get(way) as Earlier)
+    return earlier
+  }
+
+  #addEarlier(earlier: ReadonlyMap<string, Pick<Earlier, 'before' | 'source'>>, changes: Map<string, Earlier>): void {
+    for (const [path, { before, source }] of earlier)
+      changes.set(path, { ...(changes.get(path) as Earlier), before, source })
   }
 
   /** Whether an owned file was edited or removed. */
@@ -156,9 +249,10 @@ export class TargetModel {
     const { path, type, text, mode, timeUs } = item as ModelEntry & { path: string }
     const found = this.files.get(path)
     const source = this.#sourceOf(id, path, { type, text })
-    changes.set(path, { before: found === undefined ? null : { ...found }, source })
     const isSameLink = type === 'link' && found !== undefined && hasSameContents(found, { type, text })
-    if (!isSameLink) this.files.set(path, { type, text, mode, timeUs })
+    const after = isSameLink ? { ...found } : { type, text, mode, timeUs }
+    changes.set(path, { before: found === undefined ? null : { ...found }, source, after: { ...after } })
+    this.files.set(path, after)
     this.owned.set(path, { ...(this.files.get(path) as ModelEntry), since: id })
   }
 
@@ -166,11 +260,12 @@ export class TargetModel {
   #sourceOf(id: string, path: string, next: Pick<ModelEntry, 'type' | 'text'> | null): string {
     const [known, found] = [this.owned.get(path), this.files.get(path)]
     if (found !== undefined && next !== null && hasSameContents(found, next)) return own
-    return known !== undefined && found !== undefined && hasSameContents(found, known) ? known.since : `before of ${id}`
+    if (known === undefined || found === undefined || !hasSameContents(found, known)) return `before of ${id}`
+    return known.isScripted ? ofScript : known.since
   }
 
   #prune(contained: ReadonlySet<string>, protect: string | null, changes: Map<string, Earlier>): void {
-    const isProtected = (path: string): boolean => protect !== null && path.startsWith(protect)
+    const isProtected = (path: string): boolean => protect !== null && `${path}/`.startsWith(protect)
     for (const path of [...this.owned.keys()]) {
       if (!contained.has(path) && !isProtected(path)) this.#remove(path, false, changes)
     }
@@ -185,7 +280,8 @@ export class TargetModel {
     if (found !== undefined && !hasSameContents(found, known) && !force) return
     changes.set(path, {
       before: found === undefined ? null : { ...found },
-      source: this.#sourceOf('removed', path, null)
+      source: this.#sourceOf('removed', path, null),
+      after: null
     })
     this.files.delete(path)
     this.owned.delete(path)
@@ -196,7 +292,7 @@ export class TargetModel {
       const mode = this.directories.get(path)
       const isEmpty = ![...this.files.keys(), ...this.directories.keys()].some(other => other.startsWith(`${path}/`))
       if (mode === undefined || !isEmpty) continue
-      changes.set(path, { before: { directory: mode }, source: own })
+      changes.set(path, { before: { directory: mode }, source: own, after: null })
       this.directories.delete(path)
       this.ownedDirectories.delete(path)
     }
@@ -211,10 +307,16 @@ export class TargetModel {
     for (const path of needed) {
       if (this.directories.has(path)) continue
       this.directories.set(path, modes.get(path) ?? 0o755)
+      // Somebody has removed a file of svc there.
+      this.owned.delete(path)
       this.ownedDirectories.add(path)
-      changes.set(path, { before: null, source: own })
+      changes.set(path, { before: null, source: own, after: null })
     }
   }
+}
+
+function isAtOrBelow(way: string, path: string): boolean {
+  return path === way || path.startsWith(`${way}/`)
 }
 
 function hasSameContents(

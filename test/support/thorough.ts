@@ -9,3 +9,6 @@ export const isThorough = process.env['THOROUGH'] === '1'
 export function repetitions(few: number, all: number): number {
   return isThorough ? all : few
 }
+
+/** The first seed of tests with hostile peers. test/soak/hostile.ts gives others. */
+export const firstSeed = Number(process.env['FIRST_SEED'] ?? 1)

@@ -3,11 +3,14 @@ import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
 
+/** The time of all files: two deployments of the same contents differ in nothing, whenever they are made. */
+const mtime = new Date()
+
 /** Returns a zip of path → content. A path that ends with `.sh` is executable. */
 export async function zipOf(files: Record<string, string | Buffer>): Promise<Buffer> {
   const zip = new ZipFile()
   for (const [path, content] of Object.entries(files)) {
-    zip.addBuffer(Buffer.from(content), path, { mode: path.endsWith('.sh') ? 0o100755 : 0o100644 })
+    zip.addBuffer(Buffer.from(content), path, { mtime, mode: path.endsWith('.sh') ? 0o100755 : 0o100644 })
   }
   zip.end()
   const chunks: Buffer[] = []

@@ -1,0 +1,34 @@
+import t from 'tap'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/* A promise that names its test must name one that exists. */
+
+const top = fileURLToPath(new URL('../../../', import.meta.url))
+const documents = readdirSync(join(top, 'docs')).filter(name => name.endsWith('.md'))
+
+/** Returns the tests that a text names: whole paths, and further files of the directory before them. */
+function namedIn(text: string): string[] {
+  let directory = 'test'
+  return [...text.matchAll(/`((?:test\/)?[\w./-]*\.test\.ts)`/g)].map(([, name = '']) => {
+    if (!name.startsWith('test/')) return `${directory}/${basename(name)}`
+    directory = dirname(name)
+    return name
+  })
+}
+
+t.test('each test that a document names exists', async t => {
+  for (const name of documents) {
+    const missing = namedIn(readFileSync(join(top, 'docs', name), 'utf8')).filter(path => !existsSync(join(top, path)))
+    t.strictSame(missing, [], name)
+  }
+  t.ok(documents.includes('security.md'))
+})
+
+t.test('every section of the boundaries names its hostile peer', async t => {
+  const text = readFileSync(join(top, 'docs/boundaries.md'), 'utf8')
+  for (const section of text.split(/^## /m).slice(1)) {
+    t.ok(namedIn(section).length > 0, section.split('\n', 1).join())
+  }
+})

@@ -1,0 +1,140 @@
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expressionsIn } from './support/expressions.js'
+import type { Expression } from './support/expressions.js'
+import type { Jobs } from './support/expression-worker.js'
+import { readers } from './support/readers-of-text.js'
+
+/*
+ * A regular expression can take minutes for a text of a few thousand characters. No text from outside meets such an
+ * expression, and no expression from outside runs in the thread that serves requests.
+ */
+
+const { literals, computed } = expressionsIn(fileURLToPath(new URL('../../', import.meta.url)), ['lib', 'www'])
+
+const fixed = 'built of fixed parts'
+const read = 'built of fixed parts, and tried as a reader of text below'
+const thread = 'run by a search thread, which is ended when it is stuck'
+const compiled = 'compiled to see whether it is valid, and never run'
+const noText = 'not a method of a text'
+
+/** Every place that computes an expression, or makes one of a text, with the reason why it is harmless. */
+const places: Readonly<Record<string, string>> = {
+  'lib/api/log-sources.ts: viewer.search(source, { ...query, signal, caller }, event =>': noText,
+  "lib/api/relays.ts: router.match('GET', path)": noText,
+  'lib/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
+  "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
+  "lib/cli/log/log-past.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
+  'lib/cli/terminal/terminal-text.ts: new RegExp(`[${directions}]`)': read,
+  'lib/cli/terminal/terminal-text.ts: new RegExp(`[\\\\x00-\\\\x08\\\\x0b-\\\\x1f\\\\x7f-\\\\x9f${directions}]': read,
+  "lib/cli/terminal/width.ts: new RegExp( [ '[\\\\u1100-\\\\u115f\\\\u2329\\\\u232a\\\\u2e80-\\\\u303e": fixed,
+  "lib/config/dotenv.ts: new RegExp(`${name.source}(?:${value.source})[^\\\\r\\\\n]*$`, '": read,
+  'lib/config/dotenv.ts: text.matchAll(assignment)': read,
+  'lib/config/dotenv.ts: withoutMark(text).matchAll(assignment)': read,
+  'lib/config/json.ts: new RegExp(`${string.source}|${number.source}|true|false|nul': read,
+  'lib/fleet/agent/agent.ts: live.search(projectId, stopping.signal)': noText,
+  'lib/http/core/dispatch.ts: this.#router.match(exchange.method, path)': noText,
+  "lib/install/system-paths.ts: new RegExp( '^/etc/((nginx|apache2|httpd|caddy|haproxy|light": fixed,
+  "lib/install/taken-file.ts: new RegExp(`^${name}:\\\\s*([\\\\d\\\\s]*?)$`, 'm')": fixed,
+  "lib/install/taken-file.ts: new RegExp(`^${name}:\\\\s*(\\\\w+)$`, 'm')": fixed,
+  "lib/logs/read/deny.ts: new RegExp( '^(/private)?(/etc/(shadow|gshadow|sudoers|maste": fixed,
+  "lib/logs/search/pattern.ts: new RegExp(`^(?:${text})$`, flags.replace('m', ''))":
+    'one part of a query, tried with one line end',
+  'lib/logs/search/pattern.ts: new RegExp(q, flags)': compiled,
+  'lib/logs/search/scan.ts: new RegExp(bytewise ?? source, `${flags}g`)': thread,
+  'lib/logs/search/scan.ts: new RegExp(source, flags)': thread,
+  'lib/logs/search/search-worker.ts: blocks?.search({ from: at, to: Math.min(to, at + blockBytes)': noText,
+  'lib/logs/search/search-worker.ts: new RegExp(source, flags)': thread,
+  'lib/logs/search/search.ts: thread.search({ index, from, to, size: this.#size })': noText,
+  "lib/machine/memory.ts: new RegExp(`^${name}:\\\\s+(\\\\d+) kB$`, 'm')": fixed,
+  "lib/machine/memory.ts: new RegExp(`^Pages ${kind}:\\\\s+(\\\\d+)\\\\.`, 'm')": fixed,
+  'lib/model/gate.ts: new RegExp(source, flags)': compiled,
+  "lib/shared/visible-text.ts: new RegExp(`(?:${sequence.source})+`, 'my')": read,
+  'lib/shared/lines.ts: whole.matchAll(lineBreak)': fixed,
+  "www/archive/left-out.ts: new RegExp(`^${name.replaceAll('.', '\\\\.').replaceAll('*', '": fixed,
+  "www/elements/base/code-tokens.ts: new RegExp(markup, 'g')": read,
+  "www/elements/base/code-tokens.ts: new RegExp(matcherOf(language), 'g')": read,
+  "www/elements/base/code-tokens.ts: new RegExp(sources.map(source => `(${source})`).join('|'), '": read,
+  'www/elements/base/svc-palette.ts: this.context.calls.search(this.#text, signal)': noText,
+  "www/elements/logs/ansi.ts: new RegExp(forms.map(form => form.source).join('|'), 'g')": read,
+  'www/elements/logs/ansi.ts: text.matchAll(sequence)': read,
+  "www/elements/logs/cells.ts: new RegExp( '^[\\\\u1100-\\\\u115f\\\\u2e80-\\\\u303e\\\\u3041-\\\\ua4cf": fixed,
+  'www/elements/logs/log-pieces.ts: text.slice(0, maxSearched).matchAll(pattern)':
+    'of the user, in the page of the user, with the first 5,000 characters of a line',
+  "www/elements/logs/log-view.ts: new RegExp(`.{1,${most}}`, 'gu')": fixed,
+  "www/elements/logs/log-view.ts: row.match(new RegExp(`.{1,${most}}`, 'gu'))": fixed,
+  'www/state/log-search.ts: calls.search(sourceId, query, this.#stop.signal)': noText,
+  "www/state/log-search.ts: new RegExp(source, `g${ignoresCase ? 'i' : ''}${isUnicode ? ":
+    'of the user, in the page of the user',
+  "www/words/errors.ts: new RegExp(`^${source.join('')}$`, 's')": fixed
+}
+
+t.test('every expression that is computed is listed', async t => {
+  t.strictSame([...computed].sort(), Object.keys(places).sort())
+})
+
+/** Files with expressions that are slow for some text, with what keeps such a text away. */
+const bounded: Readonly<Record<string, string>> = {
+  'lib/logs/search/pattern.ts': 'a query has at most 1,000 characters',
+  'www/elements/base/code-languages.ts': 'only parts of one expression, which is tried as "code in …" below'
+}
+
+const nameOf = ({ path, source }: Expression): string => `${path} ${source}`
+
+/** Milliseconds of one text after which a thread is stuck. It takes a few of them otherwise. */
+const stuckMs = 3000
+const lookMs = 500
+
+/** Returns the jobs at which a thread was stuck. */
+async function stuckAmong(jobs: Jobs['jobs']): Promise<Array<Expression | string>> {
+  const stuck: Array<Expression | string> = []
+  for (let from = 0; from < jobs.length; ) {
+    const place = new Int32Array(new SharedArrayBuffer(8))
+    const workerData: Jobs = { jobs, from, place }
+    const worker = new Worker(new URL('./support/expression-worker.js', import.meta.url), { workerData })
+    let isRunning = true
+    const ended = new Promise<number>((resolve, reject) => {
+      worker.once('error', reject)
+      worker.once('exit', resolve)
+    }).finally(() => (isRunning = false))
+    for (let texts = -1, since = 0; isRunning; ) {
+      await Promise.race([ended, sleep(lookMs)])
+      const now = Atomics.load(place, 1)
+      since = now === texts ? since + lookMs : 0
+      texts = now
+      if (since >= stuckMs) await worker.terminate()
+    }
+    await ended
+    from = Atomics.load(place, 0)
+    if (from < jobs.length) stuck.push(jobs[from++] as Expression | string)
+  }
+  return stuck
+}
+
+t.test('no expression is slow for a long text', async t => {
+  const all = new Map(literals.map(each => [`${each.source}/${each.flags}`, each]))
+  const jobs = [...all.values()].filter(each => bounded[each.path] === undefined)
+  const stuck = await stuckAmong(jobs)
+  t.strictSame(
+    stuck.map(each => nameOf(each as Expression)),
+    []
+  )
+  const paths = new Set(literals.map(({ path }) => path))
+  t.strictSame(
+    Object.keys(bounded).filter(path => !paths.has(path)),
+    [],
+    'what is listed exists'
+  )
+})
+
+t.test('no reader of a text from outside is slow for a long text', async t => {
+  t.strictSame(await stuckAmong(Object.keys(readers)), [])
+})
+
+t.test('a slow expression is found', async t => {
+  const slow = [/(a+)+b/, /\s+$/].map(({ source, flags }) => ({ path: 'x', source, flags }))
+  const fast = [/(?<!a)a+b/g, /(?<!\s)\s+$/].map(({ source, flags }) => ({ path: 'x', source, flags }))
+  t.strictSame(await stuckAmong([...fast, ...slow]), slow)
+})

@@ -1,0 +1,56 @@
+import { compileGlob, isGlob } from '../../lib/base/glob.js'
+import { parseDotenv } from '../../lib/config/dotenv.js'
+import { parseJsonObject } from '../../lib/config/json.js'
+import { plainText } from '../../lib/cli/terminal/terminal-text.js'
+import { chooseCoding } from '../../lib/http/core/coding.js'
+import { parseHeaderValue } from '../../lib/http/core/header-value.js'
+import { timeOfLine } from '../../lib/shared/line-time.js'
+import { levelOfLine } from '../../lib/shared/log-level.js'
+import { parseJlist } from '../../lib/pm2/pm2-list.js'
+import { withoutCredentials } from '../../lib/model/repository.js'
+import { codeLanguages } from '../../www/elements/base/code-languages.js'
+import { readCode } from '../../www/elements/base/code-tokens.js'
+import { parseAnsi, plainStyle } from '../../www/elements/logs/ansi.js'
+import { linksIn, piecesOf } from '../../www/elements/logs/log-pieces.js'
+
+/** A function that reads text from outside, and the beginning of a text that leads it to its repetitions. */
+export interface Reader {
+  begin: string
+  read(text: string): unknown
+}
+
+const links = (text: string): unknown => piecesOf([{ text, style: plainStyle }], linksIn(text), [])
+const plain = (read: (text: string) => unknown, begin = ''): Reader => ({ begin, read })
+
+/** What reads text from outside with several expressions, or with one that is computed. */
+export const readers: Readonly<Record<string, Reader>> = {
+  'a .env file': plain(parseDotenv),
+  'a .env file, in a value': plain(parseDotenv, 'A="'),
+  'a .env file, after a value': plain(parseDotenv, "export A = '' "),
+  'a configuration': plain(text => refused(() => parseJsonObject(text, 'x'))),
+  'a configuration, in a text': plain(text => refused(() => parseJsonObject(text, 'x')), '{"a":"'),
+  codings: plain(chooseCoding),
+  'codings, after one': plain(chooseCoding, 'gzip'),
+  'a header': plain(parseHeaderValue, 'form-data; name="'),
+  'a glob': plain(text => isGlob(text)),
+  'a glob, compiled': plain(text => refused(() => compileGlob(text).matches('a/b'))),
+  'text for a terminal': plain(plainText),
+  'the time of a line': plain(text => timeOfLine(text, 0)),
+  'the level of a line': plain(levelOfLine),
+  'the list of PM2': plain(parseJlist, '[{"name":"'),
+  'the address of a repository': plain(withoutCredentials, 'git@'),
+  'colours of a line': plain(text => parseAnsi(text, plainStyle)),
+  'colours of a line, in a sequence': plain(text => parseAnsi(text, plainStyle), '\u001b['),
+  'links of a line': plain(links, 'http://a'),
+  ...Object.fromEntries(
+    Object.keys(codeLanguages).map(language => [`code in ${language}`, plain(text => readCode(text, language))])
+  )
+}
+
+function refused(work: () => unknown): unknown {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
