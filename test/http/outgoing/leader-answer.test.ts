@@ -177,8 +177,7 @@ t.test('heads are read by a list', async t => {
     ).headers
   t.match(read({ 'x-svc-deploy-url': 'https://svc.example/deployments/dep_1', 'x-svc-deploy-id': 'dep_1' }), {
     'x-svc-deploy-url': 'https://svc.example/deployments/dep_1',
-    'x-svc-deploy-id': 'dep_1',
-    'x-svc-deploy-url': 'https://x.test/d'
+    'x-svc-deploy-id': 'dep_1'
   })
   t.equal(read({ 'x-svc-deploy-url': 'javascript:alert(1)' })['x-svc-deploy-url'], undefined)
   t.equal(read({ 'content-encoding': 'br' })['content-encoding'], undefined)
@@ -195,9 +194,9 @@ t.test('every header passes that an operation of the API answers with', t => {
   const values: Record<string, string> = {
     etag: '"a"',
     'svc-signature': `${'A+/'.repeat(28)}==`,
+    'x-svc-deploy-url': 'https://svc.example/deployments/dep_1',
     'set-cookie': 'svc_session_1=x; Path=/; HttpOnly; SameSite=Strict',
-    'x-svc-deploy-id': 'dep_1',
-    'x-svc-deploy-url': 'https://x.test/d'
+    'x-svc-deploy-id': 'dep_1'
   }
   const asked = { headers: {}, rawPath: '/api/x', belowPath: '/api/x', method: 'GET' }
   const names = Object.values(operations)
