@@ -596,6 +596,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Keep tokens in `.env.local` or in the environment.'
   ),
   tokens_differ: row('command', 'The two inputs are different', tryAgain),
+  too_many_waves: row(
+    'deployment',
+    'The policy of rollouts makes more than 1,000 waves of the nodes of the project',
+    'Set a larger `then` in the policy `rollout`.'
+  ),
   too_many_fields: row('API', 'The form has too many fields (413)', 'Send fewer fields.'),
   too_many_files: row('API', 'The form has too many files (413)', 'Send one file.'),
   unknown_source: row(

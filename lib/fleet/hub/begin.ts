@@ -1,7 +1,7 @@
 /* Begins rollouts. */
 import { instantOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
-import { notFound } from '../../base/refusal.js'
+import { notFound, Refusal } from '../../base/refusal.js'
 import { systemActor, type Actor, type AuditEvent } from '../../model/audit.js'
 import { isGoing, type RolloutPolicy } from '../../model/rollout.js'
 import type { Transaction } from '../../store/database.js'
@@ -10,7 +10,7 @@ import { findProject } from '../../store/tables/projects.js'
 import { nextRolloutNumber, removeOldRollouts, type StoredRollout } from '../../store/tables/rollouts.js'
 import { removeOldOutputs } from '../../store/tables/rollout-nodes.js'
 import { planWaves } from '../waves.js'
-import type { FleetNode } from '../../model/node.js'
+import { fleetLimits, type FleetNode } from '../../model/node.js'
 import type { Presence } from './presence.js'
 import type { Rolling, Turn } from './rolling.js'
 import { sharedError, type Twins } from './twins.js'
@@ -37,7 +37,7 @@ export interface BeginNeeds {
 /** Number of rollouts of a project that are kept. */
 const keptRollouts = 50
 
-/** Begins a rollout in a transaction, on all nodes of its project or on some. Refuses `not_found`. */
+/** Begins a rollout in a transaction, on all nodes of its project or on some. Refuses `not_found`, `too_many_waves`. */
 export type BeginIn = (turn: Turn, release: Release & { nodes?: readonly FleetNode[] }) => Rolling
 
 /** Creates the function that begins a rollout. An earlier rollout of the project that is still going on is halted. */
@@ -46,11 +46,12 @@ export function createBeginIn({ clock, ids, audit, presence, twins }: BeginNeeds
     const { tx } = turn
     const { projectId, policy, deployId } = release
     if (findProject(tx, projectId) === undefined) throw notFound('Project', projectId)
+    const { waves, nodes } = planWaves(given ?? nodesOfProject(tx, projectId), policy)
+    if (waves > fleetLimits.waves) throw tooManyWaves(waves)
     const id = ids.id('ro_')
     const earlier = turn.of(projectId)
     if (earlier !== null && isGoing(earlier.stored.state)) earlier.machine.halt(`Rollout ${id} replaces it`)
     if (earlier !== null) turn.leave(projectId)
-    const { waves, nodes } = planWaves(given ?? nodesOfProject(tx, projectId), policy)
     const number = nextRolloutNumber(tx, projectId)
     const at = instantOf(clock)
     const begun = {
@@ -76,4 +77,10 @@ export function createBeginIn({ clock, ids, audit, presence, twins }: BeginNeeds
     audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `deployment ${deployId}` })
     return added
   }
+}
+
+function tooManyWaves(waves: number): Refusal {
+  const given = `The policy "rollout" makes ${waves} waves of these nodes`
+  const sentence = `${given}, at most ${fleetLimits.waves} are allowed. Set a larger "then"`
+  return new Refusal('conflict', 'too_many_waves', sentence)
 }

@@ -3,10 +3,12 @@
  * that is placed then, gets that release by a rollout of its own: the others have it, and do nothing.
  */
 import type { Actor } from '../../model/audit.js'
+import { fleetLimits } from '../../model/node.js'
 import type { NodePhase } from '../../model/rollout.js'
 import { nodesOfProject } from '../../store/tables/nodes.js'
 import { listPlacements } from '../../store/tables/placements.js'
 import { doneBefore } from '../../store/tables/rollouts.js'
+import { planWaves } from '../waves.js'
 import type { BeginIn } from './begin.js'
 import type { Turn } from './rolling.js'
 
@@ -41,10 +43,12 @@ export function createCatchUp(needs: { beginIn: BeginIn; hasRunning(projectId: s
     const open = [...last.machine.nodes].filter(({ nodeId, phase }) => !empty.has(nodeId) && !wentBack.has(phase))
     const { deployId, treeSha256, archiveSha256, archiveBytes, sealed, policy } = earlier
     const release = { projectId, deployId, treeSha256, archiveSha256, archiveBytes, sealed }
+    // Nobody chose the policy for this number of nodes, so it is widened, not refused.
+    const then = planWaves(nodes, policy).waves > fleetLimits.waves ? '1%' : policy.then
     const { machine } = needs.beginIn(turn, {
       ...release,
       // One that is not connected gets it later: nobody waits for it.
-      policy: { ...policy, pause: 0, maxUnreachable: '100%' },
+      policy: { ...policy, then, pause: 0, maxUnreachable: '100%' },
       nodes,
       ...(given && { actor: given.actor })
     })

@@ -52,15 +52,35 @@ t.test('keeps the last 50 rollouts of a project', async t => {
   )
 })
 
-t.test('begins a rollout of 2000 nodes in one transaction of a few hundred kilobytes', async t => {
-  const stage = await openFleet(t)
+/** Places `proj_a` on further nodes: `n<first>` and so on. */
+async function placeMany({ store }: Awaited<ReturnType<typeof openFleet>>, first: number, count: number) {
   const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
-  await stage.store.write(tx => {
-    for (let n = 0; n < 2000; n++) {
+  await store.write(tx => {
+    for (let n = first; n < first + count; n++) {
       insertNode(tx, aNode('x', { id: `node_${n}`, name: `n${n}`, publicKey: `key ${n}` }))
       insertPlacement(tx, { projectId: 'proj_a', nodeId: `node_${n}`, deployPath: '/srv/a', ...nothing })
     }
   })
+}
+
+t.test('a rollout has at most 1,000 waves: one with more is refused, and the earlier one goes on', async t => {
+  const stage = await openFleet(t)
+  await placeMany(stage, 0, 1000)
+  const first = await beginRollout(stage, { canary: 1, then: '1' })
+  t.match(stage.hub.rollouts.get(first), { waves: 1000, state: 'preparing' })
+  await placeMany(stage, 1000, 1)
+  await t.rejects(beginRollout(stage, { canary: 1, then: '1' }), {
+    code: 'too_many_waves',
+    message: /makes 1001 waves of these nodes, at most 1000 are allowed/
+  })
+  t.match(stage.hub.rollouts.list({ limit: 9 }), [{ id: first, state: 'preparing' }])
+  await stage.store.write(tx => updateNode(tx, 'node_7', { isDrained: true }))
+  t.match(stage.hub.rollouts.get(await beginRollout(stage, { canary: 1, then: '1' })), { waves: 1000 })
+})
+
+t.test('begins a rollout of 2000 nodes in one transaction of a few hundred kilobytes', async t => {
+  const stage = await openFleet(t)
+  await placeMany(stage, 0, 2000)
   const before = stage.store.sequence()
   const id = await beginRollout(stage)
   t.equal(stage.store.sequence(), before + 1)

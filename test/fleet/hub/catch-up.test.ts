@@ -82,3 +82,15 @@ t.test('without an earlier release, or without its archive, nothing begins', asy
   await gone.place()
   t.match(gone.newest(), { id: second, state: 'reverted' })
 })
+
+t.test('many nodes that are placed after a revert catch up in fewer waves than the policy says', async t => {
+  const { hub, store, roll, revert, newest } = await openReverted(t)
+  await roll('dep_a')
+  await revert(await roll('dep_b'))
+  const names = Array.from({ length: 1001 }, (_, n) => `n${n}`)
+  await store.write(tx => {
+    for (const name of names) insertNode(tx, aNode('x', { id: `node_${name}`, name, publicKey: `key of ${name}` }))
+  })
+  await hub.placements.change('proj_a', { add: names.map(node => ({ node })), remove: [] }, ana)
+  t.match(newest(), { deployId: 'dep_a', nodeCount: 1001, waves: 92 })
+})
