@@ -5,6 +5,21 @@ export interface Pm2App {
   status: string
 }
 
+/** Why PM2 lists nothing. `idle`: it is installed, and its daemon does not run. */
+export type Pm2Absence = 'missing' | 'idle' | 'failed'
+
+/** The applications that PM2 runs. If it cannot be asked, `reason` and `message` say why. */
+export interface Pm2Apps {
+  apps: Pm2App[]
+  reason?: Pm2Absence
+  message?: string
+}
+
+/** Whether PM2 can be asked, or why not (§4.11). */
+export interface Pm2Availability extends Omit<Pm2Apps, 'apps'> {
+  available: boolean
+}
+
 /** The application of a project, as the project's page shows it (§2.12, §4.11). */
 export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details
 

@@ -1,7 +1,7 @@
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
 import { isListening } from '../base/socket-probe.js'
-import type { Pm2App, Pm2Binding } from '../model/pm2.js'
+import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
 import { parseJlist } from './pm2-list.js'
 import type { Pm2Process } from './pm2-list.js'
@@ -9,17 +9,16 @@ import { daemonSocket, findPm2, pm2Command, pm2Environment } from './pm2-program
 import type { Environment } from './pm2-program.js'
 
 /** The processes of `pm2 jlist`, or the reason why there are none. */
-export type Pm2Listing =
-  | { outcome: 'listed'; processes: Pm2Process[] }
-  /** `idle`: PM2 is installed, and its daemon does not run. */
-  | { outcome: 'missing' | 'idle' | 'failed'; message: string }
+export type Pm2Listing = { outcome: 'listed'; processes: Pm2Process[] } | { outcome: Pm2Absence; message: string }
 
 /** The applications that PM2 runs. */
 export interface Pm2 {
   /** Returns all processes. Results and failures are cached for 1.5 s; simultaneous calls share one child process. */
   list(): Promise<Pm2Listing>
-  /** Returns one entry for each application name; empty if PM2 cannot be asked. */
-  apps(): Promise<Pm2App[]>
+  /** Returns whether PM2 can be asked, or why not. */
+  available(): Promise<Pm2Availability>
+  /** Returns one entry for each application name; none and the reason if PM2 cannot be asked. */
+  apps(): Promise<Pm2Apps>
   /** Returns the application with this name. Null means that the project is not linked to one. */
   binding(name: string | null): Promise<Pm2Binding>
 }
@@ -34,12 +33,10 @@ interface Needs {
   environment: Environment
   find?: (environment: Environment) => Promise<string | null>
   limitMs?: number
-  /** Whether asking may start the daemon, for a command that starts an application anyway. */
-  mayStart?: boolean
 }
 
 /** Creates the view of the PM2 that belongs to this machine and user. */
-export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs, mayStart = false }: Needs): Pm2 {
+export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs): Pm2 {
   let cached: { listing: Pm2Listing; atMs: number } | undefined
   let asking: Promise<Pm2Listing> | undefined
 
@@ -53,7 +50,7 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
   /** Every command of pm2 starts a daemon if none runs, with the environment of svc and below it. Looking must not. */
   async function listOf(program: string): Promise<Pm2Listing> {
     const socket = daemonSocket(environment)
-    if (mayStart || (await isListening(socket))) return runList(program, environment, limitMs)
+    if (await isListening(socket)) return runList(program, environment, limitMs)
     const message = `The PM2 daemon of this user is not running: nothing listens on "${socket}". Start an application with pm2`
     return { outcome: 'idle', message }
   }
@@ -66,9 +63,13 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
 
   return {
     list,
+    async available() {
+      const listing = await list()
+      return { available: listing.outcome === 'listed', ...absenceOf(listing) }
+    },
     async apps() {
       const listing = await list()
-      return listing.outcome === 'listed' ? appsOf(listing.processes) : []
+      return { apps: listing.outcome === 'listed' ? appsOf(listing.processes) : [], ...absenceOf(listing) }
     },
     async binding(name) {
       if (name === null) return { bound: false, message: 'The project is not linked to a PM2 application' }
@@ -77,6 +78,10 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
       return bindingOf(name, listing.processes, clock.now())
     }
   }
+}
+
+function absenceOf(listing: Pm2Listing): Omit<Pm2Apps, 'apps'> {
+  return listing.outcome === 'listed' ? {} : { reason: listing.outcome, message: listing.message }
 }
 
 const missing: Pm2Listing = {

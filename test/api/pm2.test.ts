@@ -37,3 +37,10 @@ t.test('PM2 over the API', async t => {
   t.match(await binding(null), { bound: false, message: String })
   t.equal((await client.get('/api/projects/proj_unknown/pm2')).status, 404)
 })
+
+t.test('an answer without applications says why', async t => {
+  const missing = { reason: 'missing', message: /^PM2 not found/ }
+  const { client } = await startServer(t, { environment: standInPm2(t).env })
+  t.match((await client.get('/api/pm2/available')).body, { available: false, ...missing })
+  t.match((await client.get('/api/pm2/apps')).body, { apps: [], ...missing })
+})

@@ -38,6 +38,8 @@ t.test('health and resources', { skip }, async t => {
   await page.getByRole('heading', { name: 'Clean up' }).waitFor()
   await page.goBack()
   await comeBack(page, page.locator('.apps li', { hasText: 'worker' }).getByText('Errored'))
+  pm2.daemon.close()
+  await page.getByText(/^The PM2 daemon of this user is not running/).waitFor()
   await page.setViewportSize(phone)
   await photograph(page, 'phone', { isWhole: true })
   t.ok(await isWithin(page), 'nothing sticks out at the side')

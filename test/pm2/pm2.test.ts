@@ -1,13 +1,12 @@
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { appsOf, bindingOf, createPm2 } from '../../lib/pm2/pm2.js'
 import type { Pm2Process } from '../../lib/pm2/pm2-list.js'
 import { setClock } from '../support/clock.js'
+import { listenAsDaemon } from '../support/pm2.js'
 
 const online: Pm2Process = {
   name: 'shop',
@@ -66,13 +65,7 @@ function standIn(t: Test, script: string, limitMs = 30_000) {
   writeFileSync(program, `#!/bin/sh\necho x >> '${directory}/starts'\n${script}\n`)
   chmodSync(program, 0o755)
   const clock = setClock()
-  // Short: the path of a socket has a limit.
-  const home = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
-  const daemon = createServer().listen(join(home, 'rpc.sock'))
-  t.teardown(() => {
-    daemon.close()
-    rmSync(home, { recursive: true, force: true })
-  })
+  const { daemon, directory: home } = listenAsDaemon(t)
   const environment = { PATH: process.env['PATH'], PM2_HOME: home }
   const pm2 = createPm2({ clock, environment, find: async () => program, limitMs })
   return { daemon, pm2, clock, starts: () => readFileSync(join(directory, 'starts'), 'utf8').length / 2 }
@@ -96,7 +89,7 @@ t.test('reads a list that is longer than the limit of a line', async t => {
     t,
     `node -e 'process.stdout.write(JSON.stringify(Array.from({length: 40}, (_, i) => ({name: "a" + i, pm_id: i, pm2_env: {x: "é".repeat(20000)}}))))'`
   )
-  t.equal((await pm2.apps()).length, 40)
+  t.equal((await pm2.apps()).apps.length, 40)
 })
 
 t.test('reports each failure of pm2 and never hangs', async t => {
@@ -109,7 +102,7 @@ t.test('reports each failure of pm2 and never hangs', async t => {
   for (const [script, message, limitMs] of cases) {
     const { pm2, clock, starts } = standIn(t, script, limitMs)
     t.match(await pm2.list(), { outcome: 'failed', message }, script)
-    t.same(await pm2.apps(), [])
+    t.match(await pm2.apps(), { apps: [], reason: 'failed', message })
     t.match(await pm2.binding('shop'), { bound: false, message })
     t.equal(starts(), 1, 'a failure is kept as well')
     clock.advance(2000)
@@ -121,7 +114,8 @@ t.test('looking starts no daemon: without one, pm2 is not run', async t => {
   daemon.close()
   await once(daemon, 'close')
   t.match(await pm2.list(), { outcome: 'idle', message: /^The PM2 daemon of this user is not running/ })
-  t.same(await pm2.apps(), [])
+  t.match(await pm2.apps(), { apps: [], reason: 'idle', message: /not running/ })
+  t.match(await pm2.available(), { available: false, reason: 'idle', message: /not running/ })
   t.match(await pm2.binding('shop'), { bound: false, message: /not running/ })
   t.equal(starts(), 0)
 })

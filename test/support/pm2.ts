@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { installedFolder } from './rivals.js'
@@ -37,19 +37,28 @@ export async function realPm2(t: { teardown(work: () => unknown): void }): Promi
 /** A program `pm2` whose list is `listing`, and a daemon that listens: svc asks pm2 only if one does. */
 export interface StandInPm2 {
   env: { PATH: string; PM2_HOME: string }
+  daemon: Server
   /** Puts the program there. */
   install(listing: unknown): void
 }
 
-/** Creates a directory for a stand-in of PM2, as PATH and PM2_HOME name it. */
-export function standInPm2(t: { teardown(work: () => unknown): void }): StandInPm2 {
+/** Listens where the daemon of the PM2_HOME that it returns would. */
+export function listenAsDaemon(t: { teardown(work: () => unknown): void }) {
+  // Short: the path of a socket has a limit.
   const directory = mkdtempSync(join(tmpdir(), 'svc-pm2-'))
   const daemon = createServer().listen(join(directory, 'rpc.sock'))
   t.teardown(() => {
     daemon.close()
     rmSync(directory, { recursive: true, force: true })
   })
+  return { daemon, directory }
+}
+
+/** Creates a directory for a stand-in of PM2, as PATH and PM2_HOME name it. */
+export function standInPm2(t: { teardown(work: () => unknown): void }): StandInPm2 {
+  const { daemon, directory } = listenAsDaemon(t)
   return {
+    daemon,
     env: { PATH: directory, PM2_HOME: directory },
     install(listing) {
       const program = join(directory, 'pm2')

@@ -1,6 +1,6 @@
 import type { HealthDetail } from '../../lib/model/health.js'
 import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
-import type { Pm2App } from '../../lib/model/pm2.js'
+import type { Pm2Apps } from '../../lib/model/pm2.js'
 import { css } from '../dom/element.js'
 import { html, icon } from '../dom/html.js'
 import type { Template } from '../dom/html.js'
@@ -16,6 +16,7 @@ import { isCutOff } from '../shared/cut-off.js'
 import { formatBytes } from '../shared/size.js'
 import { createAdminCalls } from '../server/admin-calls.js'
 import type { AdminCalls } from '../server/admin-calls.js'
+import { serverWords, twoLines } from '../words/errors.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 import { may } from '../state/rights.js'
@@ -67,7 +68,7 @@ export class SystemPage extends Page {
   #health!: Resource<HealthDetail>
   #reading!: Resource<ResourceSnapshot>
   /** Undefined if the token may not see them. */
-  #apps: Resource<Pm2App[] | null> | undefined
+  #apps: Resource<Pm2Apps> | undefined
   #history!: Resource<MachineHistory>
 
   protected override connected(): void {
@@ -248,8 +249,8 @@ function day(history: MachineHistory): Template {
   return html`<div class="state"><p class="muted">${t('The first data appears after one minute.')}</p></div>`
 }
 
-function apps(list: Pm2App[] | null): Template {
-  if (list === null) {
+function apps({ apps: list, reason, message }: Pm2Apps): Template {
+  if (reason === 'missing') {
     return html`
       <div class="state">
         <h2>${t('PM2 is not installed')}</h2>
@@ -259,8 +260,11 @@ function apps(list: Pm2App[] | null): Template {
         <div class="command"><pre>npm install -g pm2</pre></div>
       </div>`
   }
+  if (message !== undefined) {
+    return html`<div class="state"><p class="muted anywhere">${twoLines(serverWords(message))}</p></div>`
+  }
   if (list.length === 0) {
-    return html`<div class="state"><p class="muted">${t('PM2 is installed and runs no applications.')}</p></div>`
+    return html`<div class="state"><p class="muted">${t('PM2 runs no applications.')}</p></div>`
   }
   return html`
     <ul class="apps">

@@ -1,7 +1,7 @@
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof } from '../../lib/model/audit.js'
 import type { HealthDetail } from '../../lib/model/health.js'
 import type { Label, LabelColor, LabelKind } from '../../lib/model/label.js'
-import type { Pm2App } from '../../lib/model/pm2.js'
+import type { Pm2Apps } from '../../lib/model/pm2.js'
 import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
@@ -69,8 +69,7 @@ export interface LabelFields {
 /** The API of the pages for administrators. Each function rejects as `Client.ask` does. */
 export interface AdminCalls {
   healthDetail(signal?: AbortSignal): Promise<HealthDetail>
-  /** Returns the applications of PM2, or null if PM2 does not answer. */
-  pm2Apps(signal?: AbortSignal): Promise<Pm2App[] | null>
+  pm2Apps(signal?: AbortSignal): Promise<Pm2Apps>
   storage(signal?: AbortSignal): Promise<StorageUsage>
   clean(request: CleanRequest): Promise<CleanResult>
   audit(query: AuditQuery, signal?: AbortSignal): Promise<AuditEntry[]>
@@ -107,11 +106,7 @@ export function createAdminCalls({ address, ask, send, ensureProven }: Client): 
   return {
     // An unhealthy server answers 503 in the same shape (§4.8).
     healthDetail: signal => ask('GET', 'api/health/detail', { alsoGood: 503, signal }),
-    async pm2Apps(signal) {
-      const { available } = await ask<{ available: boolean }>('GET', 'api/pm2/available', { signal })
-      if (!available) return null
-      return (await ask<{ apps: Pm2App[] }>('GET', 'api/pm2/apps', { signal })).apps
-    },
+    pm2Apps: signal => ask('GET', 'api/pm2/apps', { signal }),
     storage: signal => ask('GET', 'api/storage', { signal }),
     clean: body => ask('POST', 'api/storage/clean', { body }),
     async audit(query, signal) {

@@ -3,7 +3,7 @@ import type { FileContent, FileEntry } from '../../lib/model/file-entry.js'
 import type { Label } from '../../lib/model/label.js'
 import type { ServerStatus } from '../../lib/model/health.js'
 import type { GivenPolicy } from '../../lib/model/policy.js'
-import type { Pm2App, Pm2Binding } from '../../lib/model/pm2.js'
+import type { Pm2Apps, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../lib/model/variable.js'
 import { ifMatch } from './client.js'
@@ -72,7 +72,7 @@ export interface ProjectCalls {
   /** Changes variables and returns all of them. */
   changeVariables(id: string, change: VariablesChange): Promise<Variable[]>
   pm2(id: string, signal?: AbortSignal): Promise<Pm2Binding>
-  pm2Apps(signal?: AbortSignal): Promise<readonly Pm2App[]>
+  pm2Apps(signal?: AbortSignal): Promise<Pm2Apps>
   /** Lists a directory. `path` is relative to the target; empty means the target itself. */
   files(id: string, path: string, signal?: AbortSignal): Promise<FileEntry[]>
   file(id: string, path: string, signal?: AbortSignal): Promise<FileContent>
@@ -132,9 +132,7 @@ export function createProjectCalls({ ask, send, address }: Client): ProjectCalls
     },
     recentScripts: id => ask('GET', `${of(id)}/recent-scripts`),
     pm2: (id, signal) => ask('GET', `${of(id)}/pm2`, { signal }),
-    async pm2Apps(signal) {
-      return (await ask<{ apps: Pm2App[] }>('GET', 'api/pm2/apps', { signal })).apps
-    },
+    pm2Apps: signal => ask('GET', 'api/pm2/apps', { signal }),
     files: (id, path, signal) => ask('GET', `${of(id)}/files${at(path)}`, { signal }),
     file: (id, path, signal) => ask('GET', `${of(id)}/file${at(path)}`, { signal }),
     async bytes(id, path, signal) {

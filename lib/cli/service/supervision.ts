@@ -64,7 +64,7 @@ export async function startSupervised(words: readonly string[], context: Context
   return exitCodes.success
 }
 
-/** Stops the server under pm2 and removes it from pm2. Succeeds if there is none. */
+/** Stops the server under pm2 and removes it from pm2. Succeeds if there is none, and starts no daemon. */
 export async function stopSupervised(context: Context): Promise<number> {
   const pm2 = await locatePm2(context)
   if (!(await isThere(context))) {
@@ -131,7 +131,8 @@ async function writeEcosystem(home: Home, words: readonly string[], cwd: string)
 }
 
 async function findUnderPm2({ env }: Context): Promise<Pm2Process | null> {
-  const listing = await createPm2({ clock: systemClock, environment: env, mayStart: true }).list()
+  const listing = await createPm2({ clock: systemClock, environment: env }).list()
+  if (listing.outcome === 'idle') return null
   if (listing.outcome !== 'listed')
     throw new Refusal('unavailable', 'pm2_failed', `Cannot list the processes of pm2: ${listing.message}`)
   return listing.processes.find(({ name }) => name === processName) ?? null

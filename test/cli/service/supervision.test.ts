@@ -1,11 +1,12 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../lib/base/clock.js'
 import { createPm2 } from '../../../lib/pm2/pm2.js'
 import { findPm2 } from '../../../lib/pm2/pm2-program.js'
-import { realPm2 } from '../../support/pm2.js'
+import { listenAsDaemon, realPm2 } from '../../support/pm2.js'
 import { standIn } from '../../support/stand-in.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
@@ -43,6 +44,7 @@ interface StandIn {
 
 /** A pm2 that does as the test says: `start` runs a script, where "$logs" is the directory of the server's logs. */
 function standInPm2(t: Test, start: (pm2: StandIn) => string) {
+  const { daemon, directory } = listenAsDaemon(t)
   const cwd = t.testdir({ 'list.json': '[]', '.svc': { pm2: {} } })
   const logs = join(cwd, '.svc/pm2')
   writeFileSync(join(logs, 'out.log'), '')
@@ -61,10 +63,11 @@ function standInPm2(t: Test, start: (pm2: StandIn) => string) {
   )
   const asked = () => readFileSync(join(cwd, 'asked'), 'utf8').trim().split('\n')
   return {
+    daemon,
     logs,
     asked,
     run: (...words: string[]) =>
-      svc(['serve', '--pm2', ...words], { cwd, env: { PATH: `${path}:${process.env['PATH']}` } })
+      svc(['serve', '--pm2', ...words], { cwd, env: { PM2_HOME: directory, PATH: `${path}:${process.env['PATH']}` } })
   }
 }
 
@@ -101,6 +104,14 @@ t.test('serve --pm2 continues to wait after one restart', async t => {
   t.match(await run('stop'), { code: 0, stdout: /Stopped svc-server/ })
   t.equal(asked().at(-1), 'delete')
   t.match(await run('stop'), { code: 0, stderr: /not running under pm2/ })
+})
+
+t.test('stopping starts no daemon of pm2', async t => {
+  const { daemon, asked, run } = standInPm2(t, () => 'true')
+  daemon.close()
+  await once(daemon, 'close')
+  t.match(await run('stop'), { code: 0, stderr: /not running under pm2/ })
+  t.throws(asked, { code: 'ENOENT' }, 'pm2 was not run')
 })
 
 t.test('serve --pm2 quotes the error of pm2', async t => {

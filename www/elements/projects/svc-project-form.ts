@@ -106,7 +106,7 @@ export class SvcProjectForm extends SvcElement {
     })
     // Only proposals: without them, the name is typed.
     this.calls.pm2Apps(this.signal).then(
-      apps => {
+      ({ apps }) => {
         this.#apps = apps.map(({ name }) => name)
         this.update()
       },

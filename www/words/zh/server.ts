@@ -314,6 +314,8 @@ export const words: Words = {
   'server:Cannot open a terminal: too many are open. Close one first': '无法打开终端：数量已达上限，请先关闭一个',
   'server:Cannot open a terminal: the shell did not start': '无法打开终端：shell 无法启动',
   'server:The project is not linked to a PM2 application': '该项目没有关联 PM2 应用',
+  'server:The PM2 daemon of this user is not running: nothing listens on "{socket}". Start an application with pm2':
+    'PM2 守护进程没有运行：没有程序监听“{socket}”。请用 pm2 启动一个应用',
   'server:PM2 not found on PATH or in the directories of npm. Install it with "npm install -g pm2"':
     '找不到 PM2：可用 npm install -g pm2 安装',
   'server:The server was restarted before the rollout began: no node has changed. Push again':

@@ -87,5 +87,5 @@ export const words: Words = {
   Stopped: '已停止',
   Stopping: '正在停止',
   Starting: '正在启动',
-  'PM2 is installed and runs no applications.': 'PM2 已安装，但没有运行任何应用。'
+  'PM2 runs no applications.': 'PM2 没有运行任何应用。'
 }

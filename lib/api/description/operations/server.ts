@@ -10,7 +10,6 @@ import {
   type NotificationTargetView
 } from '../../../model/notification-target.js'
 import type { ClusterStatus } from '../../../model/cluster.js'
-import type { Pm2App } from '../../../model/pm2.js'
 import type { SettingDescription } from '../../../model/setting.js'
 import type { TerminalAvailability } from '../../../model/terminal.js'
 import {
@@ -34,7 +33,8 @@ import {
   healthDetail,
   healthReport,
   machineHistory,
-  pm2App,
+  pm2Apps,
+  pm2Availability,
   pm2Binding,
   resources,
   serverStatus,
@@ -337,11 +337,11 @@ export const serverOperations: Operations = {
   },
   'GET /api/pm2/available': {
     summary: 'Check whether PM2 is available',
-    answers: answer('Whether PM2 is available', record<{ available: boolean }>({ available: boolean(true) }))
+    answers: answer('Whether PM2 is available, or why not', pm2Availability)
   },
   'GET /api/pm2/apps': {
     summary: 'List PM2 applications',
-    answers: answer('The applications', record<{ apps: Pm2App[] }>({ apps: list(pm2App) }))
+    answers: answer('The applications', pm2Apps)
   },
   'GET /api/projects/:id/pm2': {
     summary: 'Get the PM2 application of a project',

@@ -9,7 +9,7 @@ import type {
   MemoryFigures,
   ResourceSnapshot
 } from '../../../model/machine.js'
-import type { Pm2App, Pm2Binding, Pm2Details } from '../../../model/pm2.js'
+import type { Pm2App, Pm2Apps, Pm2Availability, Pm2Binding, Pm2Details } from '../../../model/pm2.js'
 import {
   anyOf,
   boolean,
@@ -240,8 +240,18 @@ export const machineHistory = record<MachineHistory>({
 
 const pm2Fields = { name: text('shop'), pmId: integer(0), status: text('online') }
 
-/** A PM2 application. */
-export const pm2App = record<Pm2App>(pm2Fields)
+const absence = {
+  reason: optional(
+    described('Only if PM2 cannot be asked. `idle`: no daemon of PM2 runs', oneOf(['missing', 'idle', 'failed']))
+  ),
+  message: optional(text('PM2 not found on PATH or in the directories of npm. Install it with "npm install -g pm2"'))
+}
+
+/** Whether PM2 can be asked. */
+export const pm2Availability = record<Pm2Availability>({ available: boolean(false), ...absence })
+
+/** The PM2 applications. */
+export const pm2Apps = record<Pm2Apps>({ apps: list(record<Pm2App>(pm2Fields)), ...absence })
 
 /** The PM2 application of a project. */
 export const pm2Binding = anyOf<Pm2Binding[]>(
