@@ -1,11 +1,15 @@
 /*
  * The protocol of the terminal: one JSON object per text frame. Positions count the UTF-8 bytes of all `data` since the
- * session began, across all of its connections.
+ * session began, across all of its connections: those of the server for the output, those of its clients for the input.
  */
 
 /** A message from a client. */
 export type TerminalInput =
-  | { type: 'input'; data: string }
+  /**
+   * With `at`, the position of its first byte in the input, what the session already has is skipped, and `taken`
+   * messages follow.
+   */
+  | { type: 'input'; data: string; at?: number }
   | { type: 'resize'; cols: number; rows: number }
   | { type: 'ping' }
   /** The position up to which the client has drawn `data`. */
@@ -13,7 +17,10 @@ export type TerminalInput =
 
 /** A message from the server. */
 export type TerminalMessage =
-  /** The first message of a connection. `offset` is the position at which the next `data` begins. */
+  /**
+   * The first message of a connection. `offset` is the position at which the next `data` begins, `inputOffset` the one
+   * of the next input.
+   */
   | {
       type: 'ready'
       sessionId: string
@@ -24,8 +31,11 @@ export type TerminalMessage =
       cols: number
       rows: number
       offset: number
+      inputOffset?: number
     }
   | { type: 'data'; data: string }
+  /** The position up to which the program's terminal has accepted the input. */
+  | { type: 'taken'; bytes: number }
   /** Sent after all data; the server then closes the connection. */
   | { type: 'exit'; exitCode: number | null; signal: string | null }
   /** The server closes the connection, except after `invalid_message` and `input_overflow`. */

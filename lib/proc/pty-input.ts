@@ -5,17 +5,19 @@ import { hasCode } from '../base/system-error.js'
 export interface PtyInput {
   /**
    * Types text, in order. Returns false, without taking any of it, if too much input is already queued because nobody
-   * reads it.
+   * reads it. `onTaken` is called when the terminal has accepted all of it.
    */
-  write(text: string): boolean
+  write(text: string, onTaken?: () => void): boolean
   /** Drops the queued input. */
   stop(): void
 }
 
 /** Maximum size of input that the terminal has not accepted yet. */
 const maxWaitingBytes = 1024 * 1024
-/** Delay before input that was not accepted is written again. */
-const retryMs = 10
+/** Delay before input that was not accepted is written again. The terminal takes 4 KiB at a time. */
+const retryMs = 2
+/** The delay if the program has read nothing meanwhile. */
+const idleRetryMs = 20
 
 /**
  * Creates the input of a terminal. Bytes are written at once and synchronously (the descriptor does not block), and
@@ -23,22 +25,23 @@ const retryMs = 10
  * and continues after the descriptor is closed, when its number may belong to another file.
  */
 export function createPtyInput({ fd, stream }: { fd: number; stream: { readonly destroyed: boolean } }): PtyInput {
-  let waiting: Buffer[] = []
+  let waiting: Array<{ bytes: Buffer; onTaken: (() => void) | undefined }> = []
   let waitingBytes = 0
   let retry: NodeJS.Timeout | undefined
 
   function flush(): void {
     retry = undefined
-    for (let bytes = waiting[0]; bytes !== undefined; bytes = waiting[0]) {
-      const written = tryToWrite(bytes)
+    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+      const written = tryToWrite(first.bytes)
       if (written === undefined) return stop()
       waitingBytes -= written
-      if (written < bytes.length) {
-        waiting[0] = bytes.subarray(written)
-        retry = setTimeout(flush, retryMs)
+      if (written < first.bytes.length) {
+        first.bytes = first.bytes.subarray(written)
+        retry = setTimeout(flush, written > 0 ? retryMs : idleRetryMs)
         return
       }
       waiting.shift()
+      first.onTaken?.()
     }
   }
 
@@ -61,10 +64,10 @@ export function createPtyInput({ fd, stream }: { fd: number; stream: { readonly 
 
   return {
     stop,
-    write(text) {
+    write(text, onTaken) {
       const bytes = Buffer.from(text)
       if (waitingBytes + bytes.length > maxWaitingBytes) return false
-      waiting.push(bytes)
+      waiting.push({ bytes, onTaken })
       waitingBytes += bytes.length
       if (retry === undefined) flush()
       return true

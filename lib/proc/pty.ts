@@ -13,6 +13,7 @@ import { constants } from 'node:os'
 import { missingInRuntime } from '../base/runtime.js'
 import { keepBack } from './kept-descriptors.js'
 import { createPtyInput } from './pty-input.js'
+import type { PtyInput } from './pty-input.js'
 import { readPty } from './pty-output.js'
 import type { PtyStream } from './pty-output.js'
 import { membersOf } from './processes.js'
@@ -42,10 +43,8 @@ export interface Pty {
   onData(take: (text: string) => void): void
   /** Resolves after the last of its output. */
   readonly ended: Promise<PtyEnded>
-  /**
-   * Types text. Returns false, without taking any of it, if too much input is already queued because nobody reads it.
-   */
-  write(text: string): boolean
+  /** See PtyInput. */
+  write: PtyInput['write']
   resize(size: { cols: number; rows: number }): void
   /** Stops reading, so that the program blocks in its next write. Input still reaches it. */
   pause(): void
@@ -144,7 +143,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
     onData: output.onData,
     pause: output.pause,
     resume: output.resume,
-    write: text => isOver || input.write(text),
+    write: (text, onTaken) => isOver || input.write(text, onTaken),
     resize(size) {
       if (!isOver && !stream?.destroyed) terminal.resize(size.cols, size.rows)
     },
@@ -183,8 +182,9 @@ function plainOutput(terminal: NodePtyTerminal): ReturnType<typeof readPty> {
 function plainInput(terminal: NodePtyTerminal): ReturnType<typeof createPtyInput> {
   return {
     stop() {},
-    write(text) {
+    write(text, onTaken) {
       terminal.write(text)
+      onTaken?.()
       return true
     }
   }

@@ -10,10 +10,12 @@ export function readMessage(text: string): TerminalInput | { type: 'invalid'; se
     return invalid('a JSON object is needed')
   }
   if (typeof given !== 'object' || given === null) return invalid('a JSON object is needed')
-  const { type, data, cols, rows, bytes } = given as Record<string, unknown>
+  const { type, data, at, cols, rows, bytes } = given as Record<string, unknown>
   switch (type) {
     case 'input':
-      return typeof data === 'string' ? { type, data } : invalid('"data" must be a string')
+      if (typeof data !== 'string') return invalid('"data" must be a string')
+      if (at === undefined) return { type, data }
+      return isCount(at) ? { type, data, at } : invalid('"at" must be a whole number, 0 or greater')
     case 'resize':
       if (!isSide(cols) || !isSide(rows))
         return invalid(`"cols" and "rows" must be whole numbers from 1 to ${maxTerminalSide}`)

@@ -16,6 +16,7 @@ import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../mod
 import type { Pty, PtyEnded } from '../proc/pty.js'
 import { createFlow, defaultFlowLimits } from './flow.js'
 import type { FlowLimits } from './flow.js'
+import { createSessionInput } from './input.js'
 
 /** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
@@ -99,7 +100,7 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
   let client: TerminalClient | undefined
   let actor: Actor | undefined
   let exit: PtyEnded | undefined
-  const whole = createJoiner()
+  const input = createSessionInput(pty)
   let isOver = false
   let isPaused = false
   let isPongDue = false
@@ -160,9 +161,17 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       isPongDue = false
       return { type: 'pong', ts: now() }
     }
+    if (input.isTakenDue) return { type: 'taken', bytes: input.tell() }
     const data = flow.take()
     if (data !== '') return { type: 'data', data }
     return exit === undefined ? undefined : { type: 'exit', ...exit }
+  }
+
+  function type(from: TerminalClient, message: Extract<TerminalInput, { type: 'input' }>): void {
+    const outcome = input.type(message, pumpSoon)
+    if (outcome === 'overflow') complain(from, 'input_overflow', 'Input dropped: the program does not read its input')
+    if (outcome === 'gap')
+      complain(from, 'invalid_message', 'Invalid message: "at" is greater than the number of input bytes received')
   }
 
   function leaveAlone(): void {
@@ -198,28 +207,27 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       client = newcomer
       actor = who
       isPongDue = false
+      input.attach()
       if (wanted !== undefined) pty.resize((size = wanted))
       const offset = flow.rewind(from)
       hold()
-      void client.send({ type: 'ready', ...facts, pid: pty.pid, ...size, offset })
+      void client.send({ type: 'ready', ...facts, pid: pty.pid, ...size, offset, inputOffset: input.received })
       pumpSoon()
     },
-    take(from, input) {
+    take(from, message) {
       if (from !== client) return
-      switch (input.type) {
+      switch (message.type) {
         case 'input':
           idle.refresh()
-          if (!pty.write(whole(input.data)))
-            complain(client, 'input_overflow', 'Input dropped: the program does not read its input')
-          return
+          return type(from, message)
         case 'resize':
-          size = { cols: input.cols, rows: input.rows }
+          size = { cols: message.cols, rows: message.rows }
           return pty.resize(size)
         case 'ping':
           isPongDue = true
           return pumpSoon()
         case 'ack':
-          if (flow.ack(input.bytes) === 'ahead')
+          if (flow.ack(message.bytes) === 'ahead')
             complain(client, 'invalid_message', 'Invalid message: "bytes" is greater than the number of bytes sent')
           return hold()
       }
@@ -230,16 +238,6 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       else leaveAlone()
     },
     end
-  }
-}
-
-/** Joins surrogate pairs that a client cut between two inputs: half a character has no bytes, so it waits for the rest. */
-function createJoiner(): (input: string) => string {
-  let half = ''
-  return input => {
-    const text = half + input
-    half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : ''
-    return half === '' ? text : text.slice(0, -1)
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AuditEntry } from '../../lib/model/audit.js'
@@ -7,7 +7,15 @@ import { adminToken, startServer } from '../support/server.js'
 import type { Stage } from '../support/server.js'
 import { close, frame } from '../support/frames.js'
 import { breakOff } from '../support/websocket.js'
-import { connectTerminal, noPty as skip, openTerminal, refusalOf, ticketOf } from '../support/web-terminal.js'
+import {
+  browserSocket,
+  connectTerminal,
+  noPty as skip,
+  openTerminal,
+  refusalOf,
+  ticketOf
+} from '../support/web-terminal.js'
+import { openTerminal as openLink } from '../../www/server/terminal.js'
 import { until } from '../support/until.js'
 
 const environment = {
@@ -70,6 +78,36 @@ t.test('a shell in the browser', { skip }, async t => {
     await terminal.sees(/end\r\n/)
     terminal.raw.close(1000)
     t.equal(await terminal.closed(), 1000)
+  })
+
+  await t.test('a paste of 3 MB arrives whole, however slowly it is read, and after a broken connection', async t => {
+    const file = join(t.testdir(), 'pasted')
+    const lines = Array.from({ length: 40_000 }, (_, i) => `line ${i} ${'é😀x'.repeat(8)}`)
+    const paste = `${lines.join('\n')}\n`
+    let text = ''
+    let socket: ReturnType<typeof browserSocket> | undefined
+    const link = openLink({
+      client: { address: path => path, ask: async () => ({}) as never, ensureProven: async () => {} },
+      projectId: null,
+      size: { columns: 80, rows: 24 },
+      onData: (data, drawn) => {
+        text += data
+        drawn()
+      },
+      onGap: () => {},
+      onState: () => {},
+      openSocket: address => (socket = browserSocket(stage, address))
+    })
+    t.teardown(() => link.close())
+    link.send(`stty -echo; echo rea""dy; (sleep 1; cat) > ${file}; echo do""ne\n`)
+    await until(() => text.includes('ready'))
+    link.send(paste)
+    link.send('\x04')
+    await until(() => statSync(file).size > 1_000_000)
+    socket?.cut()
+    await until(() => text.includes('done'))
+    t.ok(readFileSync(file, 'utf8') === paste)
+    t.notOk(link.isInputLost)
   })
 
   await t.test('a close frame ends the shell', async t => {

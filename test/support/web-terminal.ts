@@ -1,5 +1,6 @@
 import type { TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
 import { createPtyLoader } from '../../lib/proc/pty.js'
+import type { TerminalSocket } from '../../www/server/terminal.js'
 import type { Client } from './client.js'
 import { openWebSocket } from './websocket.js'
 import type { RawWebSocket } from './websocket.js'
@@ -62,6 +63,32 @@ export async function connectTerminal(stage: Stage, options: OpenTerminal = {}):
     ...(headers && { headers }),
     ...(ca && { ca })
   })
+}
+
+/**
+ * Returns a socket for the panel's side of the terminal, as a browser would. `address` is that of a terminal. `cut`
+ * breaks the connection.
+ */
+export function browserSocket(stage: Stage, address: string): TerminalSocket & { cut(): void } {
+  let raw: RawWebSocket | undefined
+  const socket = {
+    readyState: 0,
+    onopen: null,
+    onmessage: null,
+    onclose: null,
+    send: (text: string) => raw?.say(text),
+    close: () => raw?.close(1000),
+    cut: () => raw?.socket.destroy()
+  } as { -readonly [name in keyof TerminalSocket]: TerminalSocket[name] } & { cut(): void }
+  void (async () => {
+    raw = await connectTerminal(stage, { query: Object.fromEntries(new URLSearchParams(address.split('?')[1])) })
+    socket.readyState = 1
+    for (let frame = await raw.next(); frame?.startsWith('text '); frame = await raw.next())
+      socket.onmessage?.call(socket as never, { data: frame.slice(5) } as never)
+    socket.readyState = 3
+    socket.onclose?.call(socket as never, {} as never)
+  })()
+  return socket
 }
 
 /** Opens a terminal. Its first message is `ready`. */

@@ -77,6 +77,23 @@ t.test('joins characters that a client cut between two inputs', async t => {
   t.same(typed, ['a', '\u{1f680}b', '\u{1f680}'])
 })
 
+t.test('skips input that it has, refuses a gap, and tells what is taken only to a client that counts', async t => {
+  const { session, typed } = start()
+  const one = client()
+  session.attach(one.it, { actor })
+  for (const [data, at] of [
+    ['aé', 0],
+    ['éb', 1],
+    ['z', 9]
+  ] as const)
+    session.take(one.it, { type: 'input', data, at })
+  t.same(typed, ['aé', 'b'])
+  t.match(one.heard.at(-1), { type: 'error', reason: 'invalid_message' })
+  const two = client()
+  session.attach(two.it, { actor })
+  t.match(two.heard[0], { type: 'ready', inputOffset: 4 })
+})
+
 t.test('replaces the first client by a second one and then ignores the first', async t => {
   const { session, typed } = start()
   const [one, two] = [client(), client()]

@@ -6,6 +6,7 @@ import type {
 } from '../../lib/model/terminal.js'
 import { pauseMs, Refused } from './client.js'
 import type { Client } from './client.js'
+import { createTerminalInput } from './terminal-input.js'
 
 /*
  * One session of the terminal over several sockets. The received output is counted in bytes, so each further socket
@@ -65,15 +66,18 @@ export interface TerminalLink {
   readonly receivedBytes: number
   /** Whether the server answers requests but no socket has reached it. */
   readonly isBlocked: boolean
-  /** Sends input. Input before the start of the shell waits; input while the connection is lost is dropped. */
+  /** Whether the newest input was refused, because the program does not read what it was given. */
+  readonly isInputLost: boolean
+  /**
+   * Sends input, as fast as the server takes it. Input before the start of the shell waits; input while the connection
+   * is lost is dropped.
+   */
   send(bytes: string): void
   resize(columns: number, rows: number): void
   /** Ends the session and its shell. */
   close(): void
 }
 
-/** Maximum length of an input message. Escaped as JSON it stays below the limit of the server. */
-const maxInputLength = 64 * 1024
 /** Maximum length of input before the start of the shell. */
 const maxEarlyLength = 1024
 /** Bytes between two acknowledgements. The server pauses the shell at 1 MiB without one. */
@@ -82,17 +86,6 @@ const ackPauseMs = 100
 const defaultTiming: TerminalTiming = { checkMs: 5_000, silenceMs: 20_000, answerMs: 10_000 }
 const blockedAttempts = 2
 const opened = 1
-
-/** Splits input into messages. The two halves of a surrogate pair stay together: one half alone has no form in UTF-8. */
-function* inputPieces(input: string): Generator<string> {
-  let at = 0
-  while (at < input.length) {
-    let end = Math.min(at + maxInputLength, input.length)
-    if (end < input.length && /^[\ud800-\udbff][\udc00-\udfff]/.test(input.slice(end - 1, end + 1))) end--
-    yield input.slice(at, end)
-    at = end
-  }
-}
 
 /** Starts or continues a session. */
 export function openTerminal(needs: TerminalLinkNeeds): TerminalLink {
@@ -106,13 +99,15 @@ class Session implements TerminalLink {
   end: TerminalEnd | null = null
   ready: TerminalReady | null = null
   receivedBytes = 0
+  isInputLost = false
   readonly #needs: TerminalLinkNeeds
   readonly #timing: TerminalTiming
   readonly #life = new AbortController()
   readonly #encoder = new TextEncoder()
   #size: TerminalLinkNeeds['size']
   #failures = 0
-  #early = ''
+  #earlyLength = 0
+  readonly #input = createTerminalInput(piece => this.#say(piece))
   #socket: TerminalSocket | null = null
   #drawnBytes = 0
   #ackedBytes = 0
@@ -132,8 +127,9 @@ class Session implements TerminalLink {
     const { resumed } = this.#needs
     // Queries in repeated output were answered before.
     if (resumed !== undefined && this.#drawnBytes < resumed.receivedBytes) return
-    if (this.ready === null && this.#early.length < maxEarlyLength) this.#early += bytes
-    for (const data of inputPieces(bytes)) this.#say({ type: 'input', data })
+    if (this.ready !== null && (this.state !== 'open' || this.#socket === null)) return
+    if (this.ready === null && (this.#earlyLength += bytes.length) - bytes.length >= maxEarlyLength) return
+    this.#setInputLost(!this.#input.push(bytes))
   }
 
   resize(columns: number, rows: number): void {
@@ -173,6 +169,12 @@ class Session implements TerminalLink {
     this.#needs.onState()
   }
 
+  #setInputLost(isLost: boolean): void {
+    if (isLost === this.isInputLost) return
+    this.isInputLost = isLost
+    this.#needs.onState()
+  }
+
   #finish(why: TerminalEnd): void {
     this.end ??= why
     this.#setState('ended')
@@ -194,13 +196,11 @@ class Session implements TerminalLink {
   #take(message: TerminalMessage): void {
     if (message.type === 'ready') this.#takeReady(message)
     else if (message.type === 'data') this.#takeData(message.data)
+    else if (message.type === 'taken') this.#input.taken(message.bytes)
     else if (message.type === 'exit') {
       this.#finish({ kind: 'exited', exitCode: message.exitCode, signal: message.signal })
-    } else if (
-      message.type === 'error' &&
-      message.reason !== 'invalid_message' &&
-      message.reason !== 'input_overflow'
-    ) {
+    } else if (message.type === 'error' && message.reason === 'input_overflow') this.#setInputLost(true)
+    else if (message.type === 'error' && message.reason !== 'invalid_message') {
       this.#finish({ kind: 'closed', reason: message.reason, message: message.message })
     }
   }
@@ -225,8 +225,7 @@ class Session implements TerminalLink {
     this.#ackedBytes = 0
     this.#setState('open')
     this.#acknowledge()
-    this.send(this.#early)
-    this.#early = ''
+    this.#input.open(message.inputOffset)
     const { columns, rows } = this.#size
     if (message.cols !== columns || message.rows !== rows) this.#say({ type: 'resize', cols: columns, rows })
   }
@@ -245,6 +244,7 @@ class Session implements TerminalLink {
         clearInterval(timer)
         mine.onopen = mine.onmessage = mine.onclose = null
         if (this.#socket === mine) this.#socket = null
+        this.#input.pause()
         signal.removeEventListener('abort', stop)
         resolve()
       }

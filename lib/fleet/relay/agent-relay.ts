@@ -178,7 +178,8 @@ function createInbox() {
     add(bytes: Buffer) {
       const text = bytes.toString('utf8')
       if (text.startsWith('{"type":"left"')) end(text.includes('"closed"') ? 'closed' : 'broken')
-      else if (!hasLeft && waiting.length < maxMessages) {
+      else if (waiting.length >= maxMessages) end('broken')
+      else if (!hasLeft) {
         waiting.push(text)
         wake()
       }

@@ -88,9 +88,11 @@ const messages: Record<TerminalMessage['type'], Record<string, readonly string[]
     projectId: ['string', 'null'],
     cols: ['number'],
     rows: ['number'],
-    offset: ['number']
+    offset: ['number'],
+    inputOffset: ['number', 'undefined']
   },
   data: { data: ['string'] },
+  taken: { bytes: ['number'] },
   exit: { exitCode: ['number', 'null'], signal: ['string', 'null'] },
   error: { reason: ['string'], message: ['string'] },
   pong: { ts: ['number'] }

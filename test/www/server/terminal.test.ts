@@ -136,6 +136,49 @@ t.test('sends input in pieces, and holds input until the shell has started', asy
   )
 })
 
+t.test('sends a server that counts only what it takes, and continues where it stands', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0, { inputOffset: 10 }))
+  one.link.send('é'.repeat(200_000))
+  const positions = ({ heard }: Peer): unknown[] =>
+    heard.flatMap(message => (message.type === 'input' ? [[message.at, message.data.length]] : []))
+  t.same(
+    positions(first),
+    [
+      [10, 65_536],
+      [131_082, 65_536]
+    ],
+    '256 KiB'
+  )
+  first.say({ type: 'taken', bytes: 131_082 })
+  t.same(positions(first).slice(2), [[262_154, 65_536]])
+  first.drop()
+  one.link.send('typed blindly')
+  const second = await peer(one, 1)
+  second.say(ready(0, { inputOffset: 262_154 }))
+  t.same(
+    positions(second),
+    [
+      [262_154, 65_536],
+      [393_226, 3_392]
+    ],
+    'the rest, and what did not arrive'
+  )
+})
+
+t.test('says that input was dropped, until the next is accepted', async t => {
+  const one = stage(t)
+  const first = await peer(one, 0)
+  first.say(ready(0))
+  first.say({ type: 'error', reason: 'input_overflow', message: '' })
+  t.ok(one.link.isInputLost)
+  one.link.send('x')
+  t.notOk(one.link.isInputLost)
+  one.link.send('x'.repeat(65 * 1024 * 1024))
+  t.ok(one.link.isInputLost)
+})
+
 t.test('acknowledges bytes after they are drawn', async t => {
   const one = stage(t)
   const first = await peer(one, 0)

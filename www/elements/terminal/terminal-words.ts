@@ -15,7 +15,13 @@ export function stateWords(state: TerminalState): string {
 export function noteOf({ link }: TerminalSession, onAgain: () => void): Template | null {
   switch (link?.state) {
     case 'open':
-      return null
+      return link.isInputLost
+        ? html`
+        <div class="note lost">
+          <span class="dot lost"></span>
+          <p>${t('The last input was dropped: the program does not read what it was given before.')}</p>
+        </div>`
+        : null
     case 'ended':
       return html`
         <div class="note ended">

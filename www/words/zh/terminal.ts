@@ -14,6 +14,8 @@ export const words: Words = {
   'Connecting…': '正在连接…',
   'Connection lost': '连接已断开',
   Ended: '已结束',
+  'The last input was dropped: the program does not read what it was given before.':
+    '最后的输入已丢弃：程序尚未读取之前的输入。',
   'Connection lost. Reconnecting… The shell keeps running for two minutes, and its output will appear here.':
     '连接已断开，正在重试。命令行会继续运行两分钟，其输出会显示在此处。',
   'The server responds, but WebSocket connections fail. A proxy in between must forward the “Upgrade” and “Connection” headers.':
