@@ -112,6 +112,12 @@ export function isDiskFull(error: unknown): boolean {
   return hasCode(error, 'ENOSPC', 'EDQUOT')
 }
 
+/** Whether TLS refused the other side, its certificate or ours: every later attempt fails until somebody changes something. */
+export function isTlsRefusal(error: unknown): boolean {
+  const code = codeOf(error)
+  return code.startsWith('ERR_SSL_') || words[code]?.startsWith('its certificate') === true
+}
+
 /** For `.catch()`: returns null if a file does not exist (ENOENT), and throws every other error. */
 export function nullIfMissing(error: unknown): null {
   if (hasCode(error, 'ENOENT')) return null

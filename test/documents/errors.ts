@@ -106,7 +106,8 @@ export const cures: Readonly<Record<string, string>> = {
   no_cluster: 'Use `SVC_HOME` to choose the data directory of a hub.',
   no_content: 'Deploy again.',
   no_file: 'Send the zip as the form field `file`.',
-  no_leader: 'Repeat the request after the time in `Retry-After`.',
+  no_leader:
+    'Repeat the request after the time in `Retry-After`. If it is missing, waiting does not help: the message names the problem.',
   no_manifest: 'Choose a deployment that put files in place.',
   no_named_token: 'Sign in with a named token.',
   no_second_copy: 'Start another hub, or push again when one is back.',

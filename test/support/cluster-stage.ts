@@ -5,7 +5,7 @@ import type { ClusterStatus } from '../../lib/model/cluster.js'
 import type { Project } from '../../lib/model/project.js'
 import type { RolloutPolicy } from '../../lib/model/rollout.js'
 import { startAgentProcess } from './agent-process.js'
-import { anEtcd } from './etcd.js'
+import { anEtcd, type EtcdCluster } from './etcd.js'
 import { freePort } from './free-port.js'
 import { startServeProcess, type ServeProcess, type ServeProgram } from './serve-process.js'
 import { svc, type Ended, type SvcOptions } from './svc.js'
@@ -14,6 +14,7 @@ import { until } from './until.js'
 /** Two hubs on etcd and nodes that know both, as real processes. */
 export interface ClusterStage {
   cwd: string
+  etcd: EtcdCluster
   /** The addresses of the hubs. */
   urls: readonly [string, string]
   /** The hubs. The first one leads at the beginning. */
@@ -85,6 +86,7 @@ export async function startCluster(t: Test, nodes: readonly string[]): Promise<C
 
   return {
     cwd,
+    etcd,
     urls,
     hubs,
     roleOf,

@@ -54,7 +54,8 @@ export function createMemoryCluster(): MemoryCluster {
       staleMs: kind === 'leader' ? 0 : 1500,
       sequence: member.base.sequence(),
       problem: null,
-      reason: null
+      reason: null,
+      passes: false
     }
   }
 

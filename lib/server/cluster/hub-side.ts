@@ -45,7 +45,7 @@ export function createHubSide<R extends string, A>(needs: HubSideNeeds): HubSide
     if (exchange.client.hub !== undefined) throw notLeader()
     if (leader === null || kind !== 'follower') throw noLeader(store.role())
     const to = store.peers.find(leader.name)
-    if (to === null) throw noLeader({ problem: `the list of hubs in etcd does not contain "${leader.name}"` })
+    if (to === null) throw unlisted(leader.name)
     return forwarder.pass(exchange, to)
   }
 
@@ -92,14 +92,23 @@ function stateOf({ kind, problem }: HubRole) {
   return { role: kind, problem }
 }
 
-/** Returns the refusal of a change while nobody leads, or while this hub cannot follow. With a problem, waiting does not help. */
-export function noLeader({ problem }: Pick<HubRole, 'problem'>): Refusal {
+/** Returns the refusal for a leader that this hub does not know: it may have joined a moment ago, or be removed and replaced soon. */
+function unlisted(name: string): Refusal {
+  return noLeader({ problem: `the list of hubs in etcd does not contain "${name}"`, passes: true })
+}
+
+/**
+ * Returns the refusal of a change while nobody leads, or while this hub cannot follow. Waiting does not help with a problem
+ * that does not pass.
+ */
+export function noLeader({ problem, passes }: Pick<HubRole, 'problem' | 'passes'>): Refusal {
+  const options = { ...((problem === null || passes) && { retryAfterSeconds: 2 }) }
   if (problem !== null) {
-    return new Refusal('unavailable', 'no_leader', `Nothing can be changed through this hub: ${problem}`)
+    return new Refusal('unavailable', 'no_leader', `Nothing can be changed through this hub: ${problem}`, options)
   }
   const sentence =
     'The cluster has no leader, so nothing can be changed now: a new one is elected within seconds. Try again in a moment'
-  return new Refusal('unavailable', 'no_leader', sentence, { retryAfterSeconds: 2 })
+  return new Refusal('unavailable', 'no_leader', sentence, options)
 }
 
 /** Returns the refusal of what only the local operator may do, while another hub would do it. */

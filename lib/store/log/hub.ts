@@ -10,7 +10,6 @@
 import { elapsedOf } from '../../base/clock.js'
 import type { Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
 import type { GroupCommit } from '../group-commit.js'
 import { encodeTransaction } from '../redo.js'
 import { migrationCall, migrationOf, schemaVersion } from '../schema.js'
@@ -22,7 +21,8 @@ import { createLeaderQueue } from './leader-queue.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
-import { DamagedLog, DivergedLog, OlderLog, Trimmed } from './redo-log.js'
+import { problemOf, type Problem } from './problem.js'
+import { DivergedLog, Trimmed } from './redo-log.js'
 import { aborted, createSignal } from './signals.js'
 import { noLeader, refusalOf } from './write-refusals.js'
 
@@ -46,13 +46,6 @@ export interface HubState {
   readonly removed: Refusal | null
   /** Whether etcd refused the last write of this hub because it has no space left. */
   readonly isFull: boolean
-}
-
-/** Why a hub cannot follow, for people and for programs. */
-export interface Problem {
-  sentence: string
-  /** A code of a `Refusal`, or `log_older`, `log_diverged`, `log_damaged`, `log_unreadable`. */
-  reason: string
 }
 
 /** The work of a hub. */
@@ -276,17 +269,9 @@ export function createHub(needs: HubNeeds): Hub {
       warn(`${error.message}. This hub takes a copy of the database of another hub`)
       await needs.fetchImage(signal)
       setProblem(null)
-    } else if (error instanceof DivergedLog) {
-      const sentence = `${error.message}: etcd was restored from a backup, and other writes took the place of those that this hub has. Nothing was changed here. To give up what only this hub has, let it join again with an empty data directory`
-      setProblem({ sentence, reason: 'log_diverged' })
-      await pause(stuckMs, signal)
-    } else if (error instanceof OlderLog) {
-      const sentence = `${error.message}: etcd was restored from a backup, or is another one. Nothing was changed on this hub. Restore a newer snapshot of etcd, or begin the log again with the hub that has most writes (docs/fleet.md)`
-      setProblem({ sentence, reason: 'log_older' })
-      await pause(againMs, signal)
     } else {
       setProblem(problemOf(error))
-      await pause(error instanceof Refusal ? stuckMs : againMs, signal)
+      await pause(error instanceof Refusal || error instanceof DivergedLog ? stuckMs : againMs, signal)
     }
   }
 
@@ -377,7 +362,7 @@ export function createHub(needs: HubNeeds): Hub {
       onChange()
     },
     async rekey(given) {
-      if (commits === null) throw noLeader({ problem: problem?.sentence ?? null })
+      if (commits === null) throw noLeader({ ...problem, problem: problem?.sentence ?? null })
       await commits
         .between(() => log.rekey(copy.applied, given))
         .catch((error: unknown) => {
@@ -391,12 +376,6 @@ export function createHub(needs: HubNeeds): Hub {
       await term?.resign()
     }
   }
-}
-
-function problemOf(error: unknown): Problem {
-  if (error instanceof Refusal) return { sentence: error.message, reason: error.code }
-  const reason = error instanceof DamagedLog ? 'log_damaged' : 'log_unreadable'
-  return { sentence: `Cannot follow the log: ${reasonOf(error)}`, reason }
 }
 
 type LineTransactions = Parameters<typeof migrationOf>[0][]

@@ -6,7 +6,7 @@ import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 import type { EtcdClient } from './etcd/client.js'
-import { Unreachable } from './etcd/errors.js'
+import { etcdRetrySeconds, explainEtcd, Unreachable } from './etcd/errors.js'
 import { createElection } from './election.js'
 import { beginHistory, newHistoryId, readHistory } from './history.js'
 import { createHubList } from './hub-list.js'
@@ -62,9 +62,7 @@ export async function joinHistory(joining: Joining): Promise<string> {
     if (!(error instanceof Unreachable)) throw error
     // A hub that belongs to the cluster can answer reads without etcd.
     if (isKnown) return (copy.belonging as { history: string }).history
-    throw new Refusal('unavailable', 'no_leader', `Cannot join the cluster "${cluster}": ${error.message}`, {
-      cause: error
-    })
+    throw explainEtcd(error, `Cannot join the cluster "${cluster}"`)
   }
 }
 
@@ -147,7 +145,7 @@ export async function takeImage({ copy, options, signal, ...outside }: Joining &
     'unavailable',
     'image_needed',
     `This hub needs the database of another hub of the cluster "${cluster}" and cannot get it: ${reason}`,
-    { cause: last }
+    { cause: last, ...(last !== null && { retryAfterSeconds: etcdRetrySeconds }) }
   )
 }
 

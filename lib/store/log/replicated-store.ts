@@ -16,7 +16,7 @@ import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd } from './etcd/connection.js'
 import type { EtcdOptions } from './etcd/connection.js'
-import { explainEtcd, Unreachable } from './etcd/errors.js'
+import { explainEtcd } from './etcd/errors.js'
 import { createEtcdLog } from './etcd-log.js'
 import { createHub } from './hub.js'
 import type { Hub } from './hub.js'
@@ -49,6 +49,8 @@ export interface HubRole {
   problem: string | null
   /** The same for programs (hub.ts). */
   reason: string | null
+  /** Whether the problem may end by itself, for example because etcd answers again. */
+  passes: boolean
 }
 
 /**
@@ -250,20 +252,22 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     const { term, leader, commits, heardAtMs, freshAtMs, outdated } = hub.state
     const problem = hub.state.problem?.sentence ?? null
     const reason = hub.state.problem?.reason ?? null
+    const passes = hub.state.problem?.passes ?? false
     const nowMs = elapsedOf(clock)
     const sequence = copy.applied
     if (term?.isValid === true && commits !== null) {
       const { name, url } = options.hub
-      return { kind: 'leader', leader: { name, url }, staleMs: 0, sequence, problem, reason }
+      return { kind: 'leader', leader: { name, url }, staleMs: 0, sequence, problem, reason, passes }
     }
     const staleMs = Math.max(0, Math.round(nowMs - freshAtMs))
     const isHeard = nowMs - heardAtMs <= limits.leaseSeconds * 1000 + 2 * limits.probeMs
     // What a client changed through a hub it reads there: not if this hub reads another log, or none. An older program says so.
     const isAstray = problem !== null && outdated === null
     if (leader === null || leader.name === options.hub.name || !isHeard || isAstray) {
-      return { kind: 'alone', leader: null, staleMs, sequence, problem, reason }
+      return { kind: 'alone', leader: null, staleMs, sequence, problem, reason, passes }
     }
-    return { kind: 'follower', leader: { name: leader.name, url: leader.url }, staleMs, sequence, problem, reason }
+    const { name, url } = leader
+    return { kind: 'follower', leader: { name, url }, staleMs, sequence, problem, reason, passes }
   }
 
   function tell(): void {
@@ -351,8 +355,8 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       if (copy.pages.damage !== null) throw copy.pages.damage
       const { term, commits } = hub.state
       if (term?.isValid !== true || commits === null) {
-        const { kind, leader, problem } = role()
-        throw kind === 'follower' && leader !== null ? notLeader(leader) : noLeader({ problem })
+        const now = role()
+        throw now.kind === 'follower' && now.leader !== null ? notLeader(now.leader) : noLeader(now)
       }
       memory.ensure()
       const { result, text } = memory.execute(work)
@@ -387,7 +391,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     },
     async hubs(): Promise<ListedHub[]> {
       return list.list().catch((error: unknown) => {
-        throw error instanceof Unreachable ? noLeader({ problem: null, cause: error }) : error
+        throw explainEtcd(error, 'Cannot read the list of hubs in etcd')
       })
     },
     async forgetHub(name) {

@@ -1,13 +1,17 @@
 import { Refusal } from '../../base/refusal.js'
-import { EtcdError, Unreachable } from './etcd/errors.js'
+import { EtcdError, etcdRetrySeconds, Unreachable } from './etcd/errors.js'
 import { LostLeadership, LostLine, UnknownOutcome } from './redo-log.js'
 
 /*
  * The refusals of writes in a cluster.
  */
 
-/** Time after which a new leader is usually there. */
-const retrySeconds = 3
+/** Why nobody leads. */
+interface Absence {
+  /** As in `HubRole`. */
+  problem: string | null
+  passes?: boolean
+}
 
 /** A write on a hub that follows. */
 export function notLeader(leader: { name: string; url: string }): Refusal {
@@ -19,10 +23,10 @@ export function notLeader(leader: { name: string; url: string }): Refusal {
   )
 }
 
-/** A write while nobody can lead, or while this hub cannot follow. With a problem, waiting does not help. */
-export function noLeader({ problem, cause }: { problem: string | null; cause?: unknown }): Refusal {
+/** A write while nobody can lead, or while this hub cannot follow. Waiting does not help with a problem that does not pass. */
+export function noLeader({ problem, passes, cause }: Absence & { cause?: unknown }): Refusal {
   const why = problem ?? 'no hub of the cluster leads at the moment. Try again in a few seconds'
-  const options = { cause, ...(problem === null && { retryAfterSeconds: retrySeconds }) }
+  const options = { cause, ...((problem === null || passes) && { retryAfterSeconds: etcdRetrySeconds }) }
   return new Refusal('unavailable', 'no_leader', `The change was not saved: ${why}`, options)
 }
 
@@ -33,7 +37,10 @@ export function refusalOf(error: unknown): { refusal: Refusal; endsTerm: boolean
   if (error instanceof UnknownOutcome) {
     return { refusal: unknown(error), endsTerm: true }
   }
-  if (error instanceof Unreachable) return { refusal: noLeader({ problem: null, cause: error }), endsTerm: true }
+  if (error instanceof Unreachable) {
+    const problem = error.isPassing ? null : error.message
+    return { refusal: noLeader({ problem, cause: error }), endsTerm: true }
+  }
   if (error instanceof EtcdError && error.isFull) {
     const sentence =
       'The change was not saved: the database of etcd is full (alarm NOSPACE). Give it more space, and run "etcdctl alarm disarm"'
@@ -49,6 +56,6 @@ function unknown(cause: unknown): Refusal {
     'unavailable',
     'write_unknown',
     'It is not known whether the change was saved: etcd did not answer in time. Look before you try again',
-    { retryAfterSeconds: retrySeconds, cause }
+    { retryAfterSeconds: etcdRetrySeconds, cause }
   )
 }

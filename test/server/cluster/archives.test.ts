@@ -37,7 +37,8 @@ async function stage(
       return answer(url, request)
     }
   }
-  const role = () => ({ kind: 'leader', leader: null, staleMs: 0, sequence: 1, problem: null, reason: null }) as const
+  const role = () =>
+    ({ kind: 'leader', leader: null, staleMs: 0, sequence: 1, problem: null, reason: null, passes: false }) as const
   const known = { get: store.get, all: store.all, write: store.write, role, hubs: async () => hubs as never }
   const archives = createArchives({
     store: known,

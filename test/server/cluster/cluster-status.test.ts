@@ -9,7 +9,8 @@ const following: HubRole = {
   staleMs: 1200,
   sequence: 10,
   problem: null,
-  reason: null
+  reason: null,
+  passes: false
 }
 const role = () => following
 const noKey = { publicKey: null, boot: null }

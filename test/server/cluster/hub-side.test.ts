@@ -2,20 +2,29 @@ import t from 'tap'
 import { createHubSide, noLeader } from '../../../lib/server/cluster/hub-side.js'
 import type { HubRole } from '../../../lib/store/log/replicated-store.js'
 import type { Exchange } from '../../../lib/http/core/exchange.js'
+import type { Peer } from '../../../lib/http/outgoing/forwarded.js'
 import { peer } from '../../support/hub-keys.js'
 import type { Route } from '../../../lib/http/core/route.js'
 
 const leader = { name: 'h1', url: 'http://h1' }
 const role = (kind: HubRole['kind']): HubRole => {
-  return { kind, leader: kind === 'alone' ? null : leader, staleMs: 2400, sequence: 7, problem: null, reason: null }
+  return {
+    kind,
+    leader: kind === 'alone' ? null : leader,
+    staleMs: 2400,
+    sequence: 7,
+    problem: null,
+    reason: null,
+    passes: false
+  }
 }
 const passed = { kind: 'empty', status: 204 } as const
 
-function hub(kind: HubRole['kind']) {
+function hub(kind: HubRole['kind'], find = (name: string) => peer(name) as Peer | null) {
   return createHubSide<string, unknown>({
     base: '/base',
     read: () => null,
-    store: { role: () => role(kind), peers: { find: name => peer(name) } },
+    store: { role: () => role(kind), peers: { find } },
     forwarder: { pass: async () => passed },
     terms: { isLeading: () => kind === 'leader', settled: async () => {} }
   })
@@ -23,8 +32,11 @@ function hub(kind: HubRole['kind']) {
 
 function ask(kind: HubRole['kind'], method: string, more: Partial<Route> & { query?: string; client?: object } = {}) {
   const { query = '', client = {}, ...route } = more
-  const exchange = { method, client, query: new URLSearchParams(query) } as unknown as Exchange
-  return hub(kind).divert(exchange, route as Route)
+  return hub(kind).divert(anExchange(method, query, client), route as Route)
+}
+
+function anExchange(method: string, query = '', client = {}): Exchange {
+  return { method, client, query: new URLSearchParams(query) } as unknown as Exchange
 }
 
 t.test('which hub answers', async t => {
@@ -52,9 +64,12 @@ t.test('nothing is passed on twice, and nobody is asked who is not there', async
   await t.rejects(ask('alone', 'GET', { query: 'ticket=a', answeredBy: 'leader_if_any' }) as Promise<unknown>, {
     code: 'no_leader'
   })
-  const lasting = noLeader({ problem: 'etcd was restored from a backup' })
+  const lasting = noLeader({ problem: 'etcd was restored from a backup', passes: false })
   t.match(lasting.message, /etcd was restored from a backup$/, 'waiting does not help')
   t.equal(lasting.retryAfterSeconds, undefined)
+  t.equal(noLeader({ problem: 'etcd does not answer', passes: true }).retryAfterSeconds, 2)
+  const unlisted = hub('follower', () => null).divert(anExchange('POST'), {} as Route) as Promise<unknown>
+  await t.rejects(unlisted, { code: 'no_leader', message: /does not contain "h1"/, retryAfterSeconds: 2 })
 })
 
 t.test('an answer says how old it may be', async t => {

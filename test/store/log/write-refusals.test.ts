@@ -1,5 +1,5 @@
 import t from 'tap'
-import { EtcdError, Unreachable } from '../../../lib/store/log/etcd/errors.js'
+import { EtcdError, explainEtcd, Unreachable } from '../../../lib/store/log/etcd/errors.js'
 import { LostLeadership, LostLine, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
 import { noLeader, notLeader, refusalOf } from '../../../lib/store/log/write-refusals.js'
 
@@ -23,5 +23,11 @@ t.test('clients are told when to try again', async t => {
   t.match(noLeader({ problem: null }), { code: 'no_leader', retryAfterSeconds: 3 })
   const lasting = noLeader({ problem: 'etcd was restored' })
   t.match(lasting, { code: 'no_leader', retryAfterSeconds: undefined, message: /etcd was restored$/ })
+  const passing = noLeader({ problem: 'etcd does not answer', passes: true })
+  t.match(passing, { message: /etcd does not answer$/, retryAfterSeconds: 3 })
   t.equal(refusalOf(new LostLine('x')).refusal.retryAfterSeconds, undefined)
+  const refused = new Unreachable(1, Object.assign(new Error('certificate has expired'), { code: 'CERT_HAS_EXPIRED' }))
+  t.match(refusalOf(refused).refusal, { message: /certificate has expired$/, retryAfterSeconds: undefined })
+  t.match(explainEtcd(refused, 'Cannot join'), { code: 'no_leader', retryAfterSeconds: undefined })
+  t.match(explainEtcd(new Unreachable(1, null), 'Cannot join'), { code: 'no_leader', retryAfterSeconds: 3 })
 })

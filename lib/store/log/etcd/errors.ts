@@ -1,4 +1,5 @@
 import { Refusal } from '../../../base/refusal.js'
+import { isTlsRefusal } from '../../../base/system-error.js'
 
 /** The codes of gRPC that matter here: https://grpc.io/docs/guides/status-codes/. */
 const [invalidArgument, deadlineExceeded, notFound, exhausted, outOfRange, unavailable, unauthenticated] = [
@@ -45,12 +46,20 @@ export class EtcdError extends Error {
   }
 }
 
+/** Time after which etcd usually answers again, and the hubs have a leader. */
+export const etcdRetrySeconds = 3
+
 /** No member of etcd did what was asked in time. Whether one of them did it without an answer is unknown. */
 export class Unreachable extends Error {
   constructor(members: number, last: unknown) {
     const of = members === 1 ? 'etcd does not answer' : `None of the ${members} members of etcd answers`
     super(last instanceof Error ? `${of}: ${last.message}` : of, { cause: last })
     this.name = 'Unreachable'
+  }
+
+  /** Whether a later attempt may be answered: it may not if a certificate is refused. */
+  get isPassing(): boolean {
+    return !isTlsRefusal(this.cause)
   }
 }
 
@@ -59,8 +68,10 @@ export class Unreachable extends Error {
  * example because of a wrong password; else the error.
  */
 export function explainEtcd(error: unknown, what: string): unknown {
-  if (error instanceof Unreachable)
-    return new Refusal('unavailable', 'no_leader', `${what}: ${error.message}`, { cause: error })
+  if (error instanceof Unreachable) {
+    const options = { cause: error, ...(error.isPassing && { retryAfterSeconds: etcdRetrySeconds }) }
+    return new Refusal('unavailable', 'no_leader', `${what}: ${error.message}`, options)
+  }
   if (!(error instanceof EtcdError)) return error
   const sentence = `${what}: ${error.message}. Check the user and the password of etcd, and what its role may do`
   return new Refusal('unavailable', 'etcd_refused', sentence, { cause: error })
