@@ -104,7 +104,7 @@ const reserved: Array<[what: string, pattern: RegExp, allowed: RegExp]> = [
   [
     'the network',
     /'node:(http|https|http2|net|tls|dgram)'/,
-    /^(http\/|probe\/|notify\/|telemetry\/|cli\/client\/|store\/owner\.ts|store\/log\/etcd\/connection\.ts|base\/socket-probe\.ts|proc\/output-pipe\.ts|proc\/helper-process\.ts)/
+    /^(http\/|probe\/|cli\/client\/|store\/owner\.ts|store\/log\/etcd\/connection\.ts|base\/socket-probe\.ts|proc\/output-pipe\.ts|proc\/helper-process\.ts)/
   ],
   ['child processes', /'node:child_process'/, /^(proc\/|cli\/)/],
   ['code made of text', /\b(eval|new Function)\(/, /^$/]

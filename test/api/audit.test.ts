@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readCheckpoint } from '../../lib/audit/checkpoint-text.js'
@@ -9,6 +9,8 @@ import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
 import { verified } from '../audit/export-stage.js'
 import { readSignedCheckpoint } from '../audit/note-reader.js'
 import { startServer } from '../support/server.js'
+import { until } from '../support/until.js'
+import { zipOf } from '../support/zip.js'
 
 t.test('the audit log', async t => {
   const { client, createProject } = await startServer(t)
@@ -118,4 +120,25 @@ t.test('proofs of the audit log', async t => {
       t.match(await client.get(`/api/audit/export${query}`), { status: 400, body: { code: 'invalid_field' } }, query)
     t.match(await as(shop.token).get('/api/audit/export'), { status: 403 })
   })
+})
+
+t.test('each deployment is followed by a checkpoint that contains it, without being asked', async t => {
+  const { client, createProject, as } = await startServer(t)
+  const kept = join(t.testdir(), 'kept.notes')
+  await client.put('/api/settings', { checkpoint_file: `>>${kept}` })
+  const project = await createProject('site')
+  const sizes = (): number[] =>
+    existsSync(kept)
+      ? [...readFileSync(kept, 'utf8').matchAll(/^svc\/\S+\n(\d+)\n/gm)].map(([, size]) => Number(size))
+      : []
+  for (const files of [{ a: '1' }, { a: '2' }]) {
+    const file = { filename: 'a.zip', bytes: await zipOf(files) }
+    await as(project.token).upload([
+      ['projectId', project.id],
+      ['file', file]
+    ])
+    const { seq } = (await client.get('/api/audit?action=deployment.upload&limit=1')).body.items[0] as { seq: number }
+    await until(() => Math.max(0, ...sizes()) >= seq)
+  }
+  t.equal(sizes().length >= 2, true)
 })

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
@@ -34,7 +34,7 @@ const archives: Record<string, { besides: readonly string[]; why: string }> = {
     why: 'another server sends the same messages; the secrets of projects are not in the package'
   },
   '/api/backup': {
-    besides: ['notification-targets.url', 'notification-targets.secret'],
+    besides: ['notification-targets.url', 'notification-targets.secret', 'keys.server'],
     why: 'a restored server signs and sends messages, and the key of all other secrets is in the backup'
   }
 }
@@ -96,7 +96,9 @@ const readers: Record<string, string> = {
   // The audit log names it.
   'notification-targets.name': 'operators',
   'notification-targets.url': 'nobody',
-  'notification-targets.secret': 'nobody'
+  'notification-targets.secret': 'nobody',
+  // Not texts of requests: what the server makes and keeps for itself.
+  'keys.server': 'nobody'
 }
 
 /** Texts of a fixed form, ids of records, bodies of bytes, and texts of which another row has the canary. */
@@ -258,6 +260,10 @@ t.test('each text that is stored is read only by its readers', async t => {
     given[role] = stage.as((await done(client.post('/api/tokens', { name: `a ${role}`, role }))).token)
   const reading = { name: plant('tokens.name'), role: 'viewer', showScripts: true }
   given.reader = stage.as((await done(client.post('/api/tokens', reading))).token)
+
+  // It is made with the first checkpoint.
+  await done(client.get('/api/audit/checkpoint'))
+  planted.set('keys.server', readFileSync(join(stage.home.keys, 'server.ed25519'), 'utf8').split('\n')[1] as string)
 
   // What a node answers itself is not of this server.
   const routes = apiRoutes(stage.server.services.api)

@@ -166,3 +166,30 @@ t.test('reports a key that cannot be used, and signs once it can', async t => {
   rmSync(join(directory, 'keys'), { recursive: true })
   t.equal((await checkpointOf(log)).size, 1)
 })
+
+t.test('signs every hour with new entries, and only then', async t => {
+  const hourly: Array<() => void> = []
+  const intercepted = t.intercept(globalThis, 'setInterval', {
+    value: (run: () => void, ms: number) => {
+      if (ms === 60 * 60_000) hourly.push(run)
+      return { unref: () => undefined }
+    }
+  })
+  const log = await openLog(t.testdir())
+  t.teardown(log.close)
+  log.keeper.start()
+  intercepted.restore()
+  t.equal(hourly.length, 1)
+  const sizesAfterAnHour = async (): Promise<number[]> => {
+    hourly[0]?.()
+    await log.keeper.current()
+    return log.signed.map(({ size }) => size)
+  }
+  t.same(await sizesAfterAnHour(), [], 'the log is empty')
+  await log.fill(7)
+  t.same(log.signed, [], 'an entry alone is not signed at once')
+  hourly[0]?.()
+  await until(() => log.signed.length > 0)
+  t.same(await sizesAfterAnHour(), [7])
+  t.same(await sizesAfterAnHour(), [7], 'nothing new')
+})

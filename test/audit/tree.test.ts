@@ -6,12 +6,14 @@ import {
   consistencyProof,
   emptyFrontier,
   frontierAt,
+  hashBytes,
   hashLeaf,
   hashNode,
   inclusionProof,
   isFrontier,
   rootOf
 } from '../../lib/audit/tree.js'
+import { createRandom } from '../support/random.js'
 import type { Frontier, ReadNode } from '../../lib/audit/tree.js'
 import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
 import { consistencies, inclusions, leaves, roots } from './ct-vectors.js'
@@ -85,4 +87,18 @@ t.test('recognizes a frontier that does not fit its size', async t => {
   t.equal(isFrontier({ ...frontier, size: 12 }), false)
   t.equal(isFrontier({ ...frontier, size: -1 }), false)
   t.equal(isFrontier({ size: 1, hashes: [Buffer.alloc(31)] }), false)
+})
+
+t.test('a proof has at most 60 hashes, in a log of a billion entries, too', async t => {
+  const hash = Buffer.alloc(hashBytes)
+  const random = createRandom(60)
+  const largest = 2 ** 30
+  const sizes = Array.from({ length: 2000 }, () => 1 + random.below(largest))
+  for (const size of [...sizes, largest, largest - 1, largest / 2 + 1]) {
+    const at = random.oneOf([0, size - 1, random.below(size)])
+    const proofs = [inclusionProof(at, size, () => hash), consistencyProof(at + 1, size, () => hash)]
+    if (proofs.some(({ length }) => length > 60))
+      t.fail(`${at} of ${size}: ${proofs.map(({ length }) => length).join()}`)
+  }
+  t.ok(inclusionProof(largest - 2, largest - 1, () => hash).length > 20)
 })

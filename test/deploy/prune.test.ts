@@ -1,7 +1,8 @@
 import t from 'tap'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { deployStage } from '../support/deploy-stage.js'
+import { deployStage, never } from '../support/deploy-stage.js'
+import { treeBody } from '../support/planned.js'
 import { snapshot } from '../support/tree.js'
 
 t.test('prune', async t => {
@@ -89,6 +90,40 @@ t.test('prune', async t => {
     t.match(refused, { status: 'failed', errorMessage: /60 of the 60 files .* --prune=force$/ })
     t.strictSame(snapshot(project.deployPath), before)
     t.match(await stage.deploy(project, { ...many, f0: 'y' }), { status: 'success' })
+  })
+
+  t.test('with force it removes most of the files, but not what is edited, protected or not from svc', async t => {
+    const project = await stage.addProject({ policy: { protect: ['uploads/**'] } })
+    const place = (path: string): string => join(project.deployPath, path)
+    const many = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`d/f${i}`, 'x']))
+    await stage.deploy(project, { ...many, 'uploads/one': '1', edited: '1' })
+    writeFileSync(place('edited'), 'by hand')
+    writeFileSync(place('mine'), 'mine')
+    const push = async (prune: 'managed' | 'force') => {
+      const tree = await treeBody(t.testdir({ a: '1' }))
+      const limits = { listed: 0, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
+      const asked = {
+        projectId: project.id,
+        tree,
+        asks: { prune, force: false },
+        scripts: {},
+        signal: never,
+        ...limits
+      }
+      const { planId } = await stage.deployer.plan(asked)
+      return planId === null ? null : stage.deploy(project, { a: '1' }, { planId })
+    }
+    const before = snapshot(project.deployPath)
+    t.not((await push('managed'))?.status, 'success')
+    t.strictSame(snapshot(project.deployPath), before)
+    t.match(await push('force'), { status: 'success' })
+    t.strictSame(snapshot(project.deployPath), [
+      'a 644 1',
+      'edited 644 by hand',
+      'mine 644 mine',
+      'uploads/ 755',
+      'uploads/one 644 1'
+    ])
   })
 
   t.test('lists removed files for the post-deploy script', async t => {

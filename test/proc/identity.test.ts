@@ -1,5 +1,6 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { cannotIsolate } from '../support/namespaces.js'
 import { findIdentity, maySwitchUser, parseUmask, variablesOf, withRights } from '../../lib/proc/identity.js'
 
 const isRoot = maySwitchUser()
@@ -74,4 +75,41 @@ t.test('parses a umask of three octal digits', async t => {
   for (const text of ['', '8', '27', '0x1b', '1022', '02222', '02 2', '-22', '088']) {
     t.throws(() => parseUmask(text), /"umask" cannot be/, JSON.stringify(text))
   }
+})
+
+/** Prints why `nobody` cannot be the user of a project. */
+const tryNobody = `
+import { checkRights } from ${JSON.stringify(new URL('../../lib/proc/identity.js', import.meta.url).href)}
+const why = await checkRights({ runAs: 'nobody', umask: null }).catch(error => error.field + ': ' + error.message)
+console.log(why ?? 'accepted')
+`
+
+/** Runs `tryNobody` where the words of a shell have changed the machine, for this process alone. */
+function saidAfter(words: string, t: Test): string {
+  const directory = t.testdir({ one: '1\n', programs: {}, real: {} })
+  const run = 'set -e; cd "$1"; shift; mount --make-rprivate /; ' + words + '; exec "$@"'
+  const program = [process.execPath, '--input-type=module', '--eval', tryNobody]
+  const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', run, 'sh', directory, ...program], {
+    encoding: 'utf8'
+  })
+  return stdout.trim() || stderr
+}
+
+t.test('refuses a user that svc cannot confine on this machine', { skip: asRoot.skip ?? cannotIsolate() }, async t => {
+  t.equal(saidAfter('true', t), 'accepted')
+  t.match(
+    saidAfter('mount --bind one /proc/sys/fs/suid_dumpable', t),
+    /^runAs: .* fs\.suid_dumpable = 1, that user could trace the processes of svc\. Set it to 2/
+  )
+  const hide =
+    'mount --bind /usr/bin real; for each in real/*; do ln -s "$PWD/$each" programs/; done; rm programs/setpriv; '
+  t.match(
+    saidAfter(`${hide} mount --bind programs /usr/bin`, t),
+    /^runAs: .* svc cannot switch to that user \(.*setpriv ENOENT/
+  )
+})
+
+t.test('refuses every user where svc is not root', asRoot, async t => {
+  const words = ['--reuid=nobody', '--clear-groups', process.execPath, '--input-type=module', '--eval', tryNobody]
+  t.match(spawnSync('setpriv', words, { encoding: 'utf8' }).stdout, /^runAs: .* svc does not run as root/)
 })

@@ -43,6 +43,17 @@ t.test('the record of a deployment says what became of a release', async t => {
   t.match(stage.row('dep_undo'), { undoOf: stuck.id, status: 'success' })
 })
 
+t.test('the hub gets the last 4 KiB of an output, and the node has all of it', async t => {
+  const stage = await deployStage(t)
+  const needs = { store: stage.store, deployer: stage.deployer, clock: stage.clock }
+  const project = await stage.addProject({ postDeployScript: 'seq 1 3000; exit 1' })
+  const failed = await stage.deploy(project, { a: '1' })
+  const { output, failedStep } = await swapResult(needs, failed, 'hub_1')
+  t.ok(Buffer.byteLength(output as string) <= 4096)
+  t.match({ output, failedStep }, { output: /\b2999\r?\n.*\b3000\b/s, failedStep: 'postDeploy' })
+  t.match(await stage.output(failed.id), /\b1\r?\n.*\b3000\b/s)
+})
+
 t.test('several attempts put the same release in place, and are undone together', async t => {
   const stage = await deployStage(t)
   const { store } = stage

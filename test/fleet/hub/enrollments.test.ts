@@ -1,7 +1,7 @@
 import t from 'tap'
 import { fleetLimits } from '../../../lib/model/node.js'
-import { countNodes, deleteNode, findNode, findNodeByName } from '../../../lib/store/tables/nodes.js'
-import { ana, openFleet } from '../../support/fleet-stage.js'
+import { countNodes, deleteNode, findNode, findNodeByName, insertNode } from '../../../lib/store/tables/nodes.js'
+import { aNode, ana, openFleet } from '../../support/fleet-stage.js'
 
 const publicKey = Buffer.alloc(32, 7).toString('base64')
 const machine = { publicKey, name: 'plant-a', labels: { os: 'linux' }, version: '2.0.0' }
@@ -73,4 +73,21 @@ t.test('limits the number of open tokens', async t => {
   await t.rejects(hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana), {
     code: 'too_many_enrollments'
   })
+})
+
+t.test('a hub has at most 10,000 nodes', async t => {
+  const { hub, store } = await openFleet(t)
+  await store.write(tx => {
+    for (let n = 1; n < fleetLimits.nodes; n++)
+      insertNode(tx, aNode('x', { id: `node_${n}`, name: `n${n}`, publicKey: `key ${n}` }))
+  })
+  const enroll = async (byte: number) => {
+    const { token } = await hub.enrollments.create({ name: null, labels: {}, seconds: 60 }, ana)
+    return hub.agents.enroll({ ...machine, publicKey: Buffer.alloc(32, byte).toString('base64'), token }, from)
+  }
+  const last = await enroll(1)
+  t.equal(countNodes(store), 10_000)
+  await t.rejects(enroll(2), { code: 'too_many_nodes', message: /the fleet has 10000\. Forget some/ })
+  await store.write(tx => void deleteNode(tx, last.nodeId))
+  t.ok((await enroll(3)).nodeId)
 })
