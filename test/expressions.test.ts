@@ -53,6 +53,8 @@ const places: Readonly<Record<string, string>> = {
   'lib/model/gate.ts: new RegExp(source, flags)': compiled,
   "lib/shared/visible-text.ts: new RegExp(`(?:${sequence.source})+`, 'my')": read,
   'lib/shared/lines.ts: whole.matchAll(lineBreak)': fixed,
+  'lib/terminal/modes.ts: input.matchAll(pattern)': read,
+  "lib/terminal/modes.ts: new RegExp( [ '(?:\\\\x1b\\\\[|\\\\x9b)([0-?]*)([ -/]*[@-~])', '(?": read,
   "www/archive/left-out.ts: new RegExp(`^${name.replaceAll('.', '\\\\.').replaceAll('*', '": fixed,
   "www/elements/base/code-tokens.ts: new RegExp(markup, 'g')": read,
   "www/elements/base/code-tokens.ts: new RegExp(matcherOf(language), 'g')": read,

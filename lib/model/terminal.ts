@@ -19,7 +19,7 @@ export type TerminalInput =
 export type TerminalMessage =
   /**
    * The first message of a connection. `offset` is the position at which the next `data` begins, `inputOffset` the one
-   * of the next input.
+   * of the next input. `modes` are control sequences for a client that has lost the output before `offset`.
    */
   | {
       type: 'ready'
@@ -31,6 +31,7 @@ export type TerminalMessage =
       cols: number
       rows: number
       offset: number
+      modes?: string
       inputOffset?: number
     }
   | { type: 'data'; data: string }

@@ -7,9 +7,10 @@
  *         byte kept the client the socket
  *
  * The flow keeps all bytes that are not acknowledged, and at least the last `keptBytes`, for a client that has lost
- * its screen. While no client is connected, nothing can be acknowledged and the shell is not paused. Then only
+ * its screen. The modes that the dropped output has set are kept, too. While no client is connected, nothing can be acknowledged and the shell is not paused. Then only
  * `keptBytes` are kept.
  */
+import { createTerminalModes } from './modes.js'
 
 /** Limits of a flow. */
 export interface FlowLimits {
@@ -34,6 +35,8 @@ export interface Flow {
   readonly isFull: boolean
   /** Position of the next byte that `take` returns. */
   readonly sent: number
+  /** If `take` returns the oldest kept byte next: the control sequences that set the modes of the terminal there. */
+  readonly modes: string
   /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
   push(text: string, isHeard: boolean): void
   /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
@@ -63,6 +66,7 @@ interface Chunk {
 /** Creates an empty flow. */
 export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
   const { keptBytes, windowBytes, batchBytes } = limits
+  const modes = createTerminalModes()
   let chunks: Chunk[] = []
   /** Index of the chunk that `take` returns next. */
   let next = 0
@@ -77,6 +81,7 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
     for (let chunk = chunks[0]; chunk !== undefined && chunk.at + chunk.bytes <= position; chunk = chunks[count])
       count++
     if (count === 0) return
+    for (const { text } of chunks.slice(0, count)) modes.read(text)
     chunks = chunks.slice(count)
     next = Math.max(0, next - count)
   }
@@ -135,6 +140,9 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
     },
     get sent() {
       return sent()
+    },
+    get modes() {
+      return next === 0 ? modes.sequences() : ''
     },
     push(text, isHeard) {
       const bytes = Buffer.byteLength(text)

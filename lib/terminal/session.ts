@@ -211,7 +211,15 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
       if (wanted !== undefined) pty.resize((size = wanted))
       const offset = flow.rewind(from)
       hold()
-      void client.send({ type: 'ready', ...facts, pid: pty.pid, ...size, offset, inputOffset: input.received })
+      void client.send({
+        type: 'ready',
+        ...facts,
+        pid: pty.pid,
+        ...size,
+        offset,
+        modes: flow.modes,
+        inputOffset: input.received
+      })
       pumpSoon()
     },
     take(from, message) {

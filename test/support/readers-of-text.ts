@@ -5,6 +5,7 @@ import { plainText } from '../../lib/cli/terminal/terminal-text.js'
 import { chooseCoding } from '../../lib/http/core/coding.js'
 import { parseHeaderValue } from '../../lib/http/core/header-value.js'
 import { timeOfLine } from '../../lib/shared/line-time.js'
+import { createTerminalModes } from '../../lib/terminal/modes.js'
 import { levelOfLine } from '../../lib/shared/log-level.js'
 import { parseJlist } from '../../lib/pm2/pm2-list.js'
 import { withoutCredentials } from '../../lib/model/repository.js'
@@ -41,6 +42,8 @@ export const readers: Readonly<Record<string, Reader>> = {
   'the address of a repository': plain(withoutCredentials, 'git@'),
   'colours of a line': plain(text => parseAnsi(text, plainStyle)),
   'colours of a line, in a sequence': plain(text => parseAnsi(text, plainStyle), '\u001b['),
+  'modes of a terminal': plain(text => createTerminalModes().read(text), '\u001b['),
+  'modes of a terminal, in a string': plain(text => createTerminalModes().read(text), '\u001b]0;'),
   'links of a line': plain(links, 'http://a'),
   ...Object.fromEntries(
     Object.keys(codeLanguages).map(language => [`code in ${language}`, plain(text => readCode(text, language))])

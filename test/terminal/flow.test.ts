@@ -120,3 +120,16 @@ t.test('handles a program that prints byte by byte at low cost', async t => {
   }
   t.equal(flow.rewind(500_000), 500_000)
 })
+
+t.test('keeps the modes that dropped output has set, for who begins at the oldest byte', async t => {
+  const flow = createFlow(limits)
+  flow.push('\x1b[?2004h', false)
+  t.equal(flow.modes, '', 'nothing is dropped')
+  flow.push('x'.repeat(200), false)
+  t.equal(flow.modes, '\x1b[?2004h')
+  t.equal(flow.rewind(0), 108)
+  t.equal(flow.modes, '\x1b[?2004h')
+  flow.take()
+  t.equal(flow.rewind(150), 150)
+  t.equal(flow.modes, '')
+})

@@ -38,8 +38,11 @@ export interface TerminalLinkNeeds {
   resumed?: { sessionId: string; receivedBytes: number } | undefined
   /** Takes output of the program. Calling `drawn` when it is visible lets the server send more. */
   onData: (text: string, drawn: () => void) => void
-  /** Called if output was lost with the connection, so that the screen differs from what the program expects. */
-  onGap: () => void
+  /**
+   * Called if output was lost with the connection, so that the screen differs from what the program expects. `modes` are
+   * the control sequences that set what the lost output has set.
+   */
+  onGap: (modes: string) => void
   /** Called when the state changes. */
   onState: () => void
   openSocket?: (address: string) => TerminalSocket
@@ -220,7 +223,7 @@ class Session implements TerminalLink {
     this.ready = message
     if (isGap) {
       this.receivedBytes = this.#drawnBytes = message.offset
-      this.#needs.onGap()
+      this.#needs.onGap(message.modes ?? '')
     }
     this.#ackedBytes = 0
     this.#setState('open')

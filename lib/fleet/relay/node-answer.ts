@@ -89,6 +89,7 @@ const messages: Record<TerminalMessage['type'], Record<string, readonly string[]
     cols: ['number'],
     rows: ['number'],
     offset: ['number'],
+    modes: ['string', 'undefined'],
     inputOffset: ['number', 'undefined']
   },
   data: { data: ['string'] },

@@ -55,7 +55,10 @@ function stage(
       stage.text += text
       stage.drawn.push(drawn)
     },
-    onGap: () => stage.gaps++,
+    onGap: modes => {
+      stage.gaps++
+      stage.text += modes
+    },
     onState: () => {},
     openSocket: address => socketTo(address, stage.peers),
     ...options
@@ -221,8 +224,9 @@ t.test('reports output that was lost in between', async t => {
   first.say({ type: 'data', data: 'abc' })
   first.drop()
   const second = await peer(one, 1)
-  second.say(ready(1000))
+  second.say(ready(1000, { modes: '<modes>' }))
   t.equal(one.gaps, 1)
+  t.equal(one.text, 'abc<modes>')
   second.say({ type: 'data', data: 'd' })
   one.drawn[1]?.()
   await until(() => acks(second).length === 2)

@@ -54,7 +54,10 @@ export function createTerminalSession({
       size,
       resumed,
       onData: (text, drawn) => element.write(text, drawn),
-      onGap: () => element.reset(),
+      onGap: modes => {
+        element.reset()
+        element.write(modes)
+      },
       onState: onChange
     })
   }
