@@ -87,6 +87,8 @@ export interface RollbackRequest extends RequestNote {
 export interface UndoRequest extends Omit<RollbackRequest, 'mode'> {
   /** The oldest deployment that is undone; undefined: only the last one is. */
   since?: string | undefined
+  /** Whether the hub of this node takes a release back: then the on-failure script runs, too. Default: false. */
+  takesBack?: boolean | undefined
 }
 
 /** A repair as requested by a user. */
@@ -146,6 +148,7 @@ interface Draft {
   repair: RepairGoal | null
   rollout?: Partial<RolloutPolicy> | undefined
   role?: string | undefined
+  takesBack?: boolean | undefined
   discardUpload(): Promise<void>
 }
 
@@ -237,7 +240,7 @@ export class Admission {
   }
 
   /** Admits a deployment that brings back an earlier state of the target exactly. */
-  async #restore(project: Project, goal: ExactGoal, request: Omit<RollbackRequest, 'mode'>): Promise<Run> {
+  async #restore(project: Project, goal: ExactGoal, request: Omit<UndoRequest, 'since'>): Promise<Run> {
     // What is certain now is refused now. The way back is computed at the turn of the deployment.
     const { to } = exactRange(this.#needs.store, project, goal)
     const at = instantOf(this.#needs.clock)
@@ -255,6 +258,7 @@ export class Admission {
         plan: null,
         exact: goal,
         repair: null,
+        takesBack: request.takesBack,
         discardUpload: async () => {}
       })
     } catch (error) {
@@ -346,9 +350,9 @@ export class Admission {
         addDeployment(tx, row)
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         if (release !== null) putQueuedRelease(tx, id, release)
-        const { offered, env, plan, exact, repair, rollout, role, discardUpload } = draft
+        const { offered, env, plan, exact, repair, rollout, role, takesBack, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, rollout, role, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, rollout, role, takesBack, discardUpload }
       })
       return { planned, note }
     } catch (error) {

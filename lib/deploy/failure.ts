@@ -55,6 +55,7 @@ const stepTitles: Record<StepName, string> = {
   check: 'The check of the deployment',
   confirm: 'The confirmation of the deployment',
   revert: 'Putting the earlier files back',
+  onFailure: 'The on-failure script',
   cleanup: 'Removing the temporary zip'
 }
 

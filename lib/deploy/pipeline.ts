@@ -23,6 +23,10 @@ export interface PipelineRun {
   watch(): Promise<(options?: { isLate: boolean }) => Promise<void>>
   /** Writes the list of changes for the post-deploy script. Returns its path. */
   writeChanges(changes: Uint8Array[]): Promise<string>
+  /** Runs the script for a failure (failure-script.ts). Never rejects. */
+  failed(error: unknown): Promise<void>
+  /** Runs it after a success that takes a release back. Never rejects. */
+  done(): Promise<void>
   discardUpload(): Promise<void>
 }
 
@@ -49,20 +53,29 @@ export async function runPipeline(run: PipelineRun, result: PipelineResult): Pro
       if (result.tail !== null) leaveRunning(steps.all())
       await confirmHold(run, { fromConfirm: false })
     })
+    await run.done()
   })
 }
 
-/** Where a start continues a held deployment: at its checks or its confirmation, or by putting the files back. */
-export type ResumePoint = { at: 'check' | 'confirm' } | { at: 'revert'; error: Interrupted }
+/**
+ * Where a start continues a deployment: a held one at its checks or its confirmation, or by putting the files back; an
+ * interrupted one with what follows a failure.
+ */
+export type ResumePoint =
+  | { at: 'check' | 'confirm' }
+  | { at: 'revert'; error: Interrupted }
+  | { at: 'failure'; error: Error }
 
-/** Continues a deployment that was held when the server stopped. */
+/** Continues a deployment that was held, or ran, when the server stopped. */
 export async function resumePipeline(run: PipelineRun, point: ResumePoint): Promise<void> {
-  await cleaningUp(run, () =>
-    orGoBack(run, async () => {
+  await cleaningUp(run, async () => {
+    if (point.at === 'failure') throw point.error
+    await orGoBack(run, async () => {
       if (point.at === 'revert') throw point.error
       await confirmHold(run, { fromConfirm: point.at === 'confirm' })
     })
-  )
+    await run.done()
+  })
 }
 
 /** Runs the checks and waits for the confirmation, as the plan says. */
@@ -106,8 +119,9 @@ async function cleaningUp(run: PipelineRun, work: () => Promise<void>): Promise<
   let isSuspended = false
   await closing(async defer => {
     defer(() => (isSuspended ? run.discardUpload() : run.steps.run('cleanup', () => discardUpload(run))))
-    await work().catch(error => {
+    await work().catch(async error => {
       isSuspended = error instanceof Suspension
+      if (!isSuspended) await run.failed(error)
       throw error
     })
   })

@@ -1,7 +1,9 @@
 import { rm } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
+import { policyOf } from '../model/policy.js'
 import { isPlaced } from '../store/tables/placements.js'
+import { findProject } from '../store/tables/projects.js'
 import { findQueuedRelease } from '../store/tables/queued-releases.js'
 import { rolloutOfDeployment } from '../store/tables/rollouts.js'
 import { recoverTargets } from '../install/unpack/extract.js'
@@ -24,8 +26,8 @@ type RecoveryNeeds = DeployNeeds & {
   executors: Executors
   ends: Ends
   open: OpenExtractions
-  /** Takes up a deployment that was held. */
-  resume(row: DeploymentRow): Promise<void>
+  /** Takes up a deployment that was held, or whose failure is followed by a script. */
+  resume(row: DeploymentRow, failure?: { sentence: string; note: string }): Promise<void>
   /** Queues a deployment again that was to be rolled out. */
   requeue(row: DeploymentRow): Promise<void>
   scripted: Pick<Scripted, 'recover' | 'leave'>
@@ -83,6 +85,10 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
     async onComplete(deployId) {
       const row = findDeployment(store, deployId)
       if (row === undefined || isFinal(row.status)) return recordComplete(needs, deployId)
+      if (hasFailureScript(needs, row)) {
+        found.set(deployId, 'complete')
+        return recordComplete(needs, deployId)
+      }
       await endInterrupted(needs, row, 'complete')
       // An error keeps the journal, from which the next start learns that the files are in place.
       const unrecorded = needs.ends.unrecorded(row.id)
@@ -112,8 +118,28 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
       await (isWaiting ? needs.requeue : needs.resume)(row).catch(error =>
         log(`Cannot continue deployment ${row.id}`, error)
       )
-    else if (needs.ends.unrecorded(row.id) === null) await endInterrupted(needs, row, found.get(row.id) ?? null)
+    else if (needs.ends.unrecorded(row.id) === null) await endOrRunScript(needs, row, found.get(row.id) ?? null)
   }
+}
+
+/** Whether a script follows the failure of an interrupted deployment. A rollout has those of its nodes. */
+function hasFailureScript({ store }: RecoveryNeeds, row: DeploymentRow): boolean {
+  const project = findProject(store, row.projectId)
+  if (row.status !== 'running' || project === undefined || isPlaced(store, project.id)) return false
+  // A repair that had not run a script was asked to run none.
+  const isSilent = row.triggerSource === 'repair' && row.scripts.length === 0
+  const hasBegun = row.steps.some(({ name }) => name === 'onFailure' || name === 'rollout')
+  return !isSilent && !hasBegun && policyOf(project).onFailureScript !== null
+}
+
+async function endOrRunScript(needs: RecoveryNeeds, row: DeploymentRow, target: TargetState | null): Promise<void> {
+  if (!hasFailureScript(needs, row)) return endInterrupted(needs, row, target)
+  const failure = { sentence: reasonFor(needs, row), note: target === null ? '' : notes[target] }
+  const ended = { ...row, steps: endSteps(row, needs.clock.now()) }
+  await needs.resume(ended, failure).catch(async error => {
+    needs.log(`Cannot run the on-failure script of deployment ${row.id}`, error)
+    await endInterrupted(needs, row, target)
+  })
 }
 
 async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: TargetState | null): Promise<void> {
@@ -139,6 +165,8 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
 function reasonFor({ copies, store }: RecoveryNeeds, row: DeploymentRow): string {
   const said = sentences[copies === undefined ? 'server' : 'hub']
   if (row.status === 'queued') return said.queued
+  // The on-failure script had begun.
+  if (row.errorMessage !== null) return row.errorMessage
   const wasPlaced = findQueuedRelease(store, row.id) !== undefined || row.steps.some(({ name }) => name === 'rollout')
   return wasPlaced ? said.unrolled : said.running
 }

@@ -36,13 +36,15 @@ export async function takeUp(
 }
 
 /**
- * Creates the function that takes up a deployment which was held when the server stopped. It is the first of its
+ * Creates the function that takes up a deployment which was held when the server stopped, or which has failed because it
+ * ran then, and has a script for that (`failure`: why it failed, and what became of its target). It is the first of its
  * project in the queue. The variables that the client sent are not stored, so a script that runs again does not get
  * them.
  */
 export function createResume({ clock, files, live, queue, runner, log, copies }: ResumeNeeds) {
-  return async (row: DeploymentRow): Promise<void> => {
-    const run = await takeUp(row, 'the deployment continues', { clock, files, live, copies })
+  return async (row: DeploymentRow, failure?: { sentence: string; note: string }): Promise<void> => {
+    const what = failure === undefined ? 'the deployment continues' : `the deployment has failed${failure.note}`
+    const run = await takeUp(row, what, { clock, files, live, copies })
     const planned = {
       row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
       live: run,
@@ -53,6 +55,7 @@ export function createResume({ clock, files, live, queue, runner, log, copies }:
       // Its files are in place; only its scripts may still run.
       repair: row.triggerSource === 'repair' ? { paths: [], runScripts: row.scripts.length > 0 } : null,
       discardUpload: async () => {},
+      ...(failure && { failure: failure.sentence }),
       resumedFrom: row
     }
     queue.add({

@@ -22,14 +22,14 @@ import { endBackground } from './scripts/background.js'
 import { createMasker } from './scripts/masking.js'
 import { restartReason } from './settle.js'
 import type { Tail } from './scripts/script-run.js'
-import { chooseScripts, hasScripts, permittedScripts, type ChosenScripts } from './scripts/scripts.js'
+import { chooseScripts, failureScriptOf, hasScripts, permittedScripts, type ChosenScripts } from './scripts/scripts.js'
 import { pipelineOf, type Planned, type TurnNeeds } from './turn.js'
 
 /** Runs admitted deployments, or drops them before they start. */
 export interface Runner {
   /** Runs the pipeline of a deployment from the second step to the final record. Never rejects. */
   run(planned: Planned): Promise<DeploymentRow>
-  /** Continues a deployment that was held when the server stopped. Never rejects. */
+  /** Continues a deployment that was held, or ran, when the server stopped. Never rejects. */
   resume(planned: Planned): Promise<DeploymentRow>
   /** Records the end of a deployment that never started. Never rejects. */
   drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
@@ -84,8 +84,9 @@ export function createRunner(needs: RunnerNeeds): Runner {
     await runPlaced(needs, planned, project)
   }
 
-  /** Continues a deployment that was held. */
-  async function goOn({ row, live, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
+  /** Continues a deployment that was held, or that an end of the server interrupted. */
+  async function goOn({ row, live, failure, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
+    if (failure !== undefined) return resumePipeline(run, { at: 'failure', error: new StepFailure(failure) })
     await targets.hold(row.id, run.stage.target, { signal: live.signal })
     const isReverting = openState(needs.home, row.id) === 'reverting'
     const reason = isReverting ? (row.revertReason ?? 'restart') : restartReason(resumedFrom, clock.now())
@@ -133,7 +134,7 @@ export function createRunner(needs: RunnerNeeds): Runner {
       await discardUpload(planned)
       if (isBug(error)) log(`Deployment ${row.id} failed because of an internal error`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
-      return { status: 'failed', cause, errorMessage: masker.text(sentenceOf(error, null)) }
+      return { status: 'failed', cause, errorMessage: planned.failure ?? masker.text(sentenceOf(error, null)) }
     } finally {
       targets.release(row.id)
     }
@@ -147,14 +148,14 @@ export function createRunner(needs: RunnerNeeds): Runner {
 
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
   function scriptsOf({ row, live, offered, repair }: Planned, project: Project): ChosenScripts {
-    if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null }
+    if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null, onFailure: null }
     const permitted = permittedScripts(project, needs.settings.flag('allow_client_scripts'), offered)
     for (const step of permitted.dropped) {
       live.output.say(
         `→ skipping the ${step} script of ${row.rollbackOf ?? 'the live deployment'}: client scripts have been disabled since`
       )
     }
-    return chooseScripts(project, permitted.offered)
+    return { ...chooseScripts(project, permitted.offered), onFailure: failureScriptOf(policyOf(project)) }
   }
 
   async function settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {

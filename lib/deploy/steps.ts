@@ -44,7 +44,7 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
 
   return {
     async run(name, work) {
-      const isClosing = name === 'cleanup' || name === 'revert'
+      const isClosing = name === 'cleanup' || name === 'revert' || name === 'onFailure'
       if (!isClosing) signal.throwIfAborted()
       const step: DeploymentStep = { name, status: 'running', startedAt: instantOf(clock), endedAt: null }
       steps.push(step)

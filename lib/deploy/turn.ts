@@ -23,6 +23,8 @@ import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'
 import { createChecks } from './checks.js'
 import { reportGate, runGate } from './gate.js'
+import { StepFailure } from './failure.js'
+import { runFailureScript, type FailureScriptNeeds } from './failure-script.js'
 import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
 import type { Scripted } from './scripted.js'
@@ -64,8 +66,12 @@ export interface Planned {
   scriptSources?: readonly string[]
   /** Removes the uploaded file: step 6. */
   discardUpload(): Promise<void>
-  /** The record of a deployment that was held when the server stopped, and continues. */
+  /** The record of a deployment that was held, or ran, when the server stopped. */
   resumedFrom?: DeploymentRow
+  /** Whether it takes a release back for the hub of this node. */
+  takesBack?: boolean | undefined
+  /** Why a deployment has failed that ran when the server stopped; absent: it has not. */
+  failure?: string
 }
 
 /** The state when a deployment starts. */
@@ -170,7 +176,21 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       await needs.executors.writeChanges(rights, path, changes)
       return path
     },
+    failed: error => runFailureScript(failure, error),
+    async done() {
+      if (planned.takesBack !== true) return
+      await runFailureScript(failure, new StepFailure('The hub has taken the release back'), { isTakenBack: true })
+    },
     discardUpload: planned.discardUpload
+  }
+  const failure: FailureScriptNeeds = {
+    row,
+    script: scripts.onFailure,
+    steps,
+    stage: () => run.stage,
+    forced: live.forced,
+    holdTarget: signal => targets.hold(row.id, target, { signal }),
+    watch: () => watchScripts(needs, planned, project)
   }
   return run
 }
@@ -316,10 +336,11 @@ function saveSteps({ store, home, log }: TurnNeeds, planned: Planned, target: st
   const { row } = planned
   return async (steps: DeploymentStep[]): Promise<void> => {
     try {
-      const { scripts, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } = row
+      const { scripts, errorMessage, fileCount, treeSha256, heldFor, holdUntil, confirmSeconds, revertReason, checks } =
+        row
       const hold = { heldFor, holdUntil, confirmSeconds, revertReason, checks }
       const { archiveBytes, archiveSha256 } = row
-      const patch = { steps, scripts, fileCount, treeSha256, archiveBytes, archiveSha256, ...hold }
+      const patch = { steps, scripts, errorMessage, fileCount, treeSha256, archiveBytes, archiveSha256, ...hold }
       const saved = await store.write(tx => {
         if (planned.beforeFrom !== undefined) setBeforeFrom(tx, row.id, planned.beforeFrom)
         return recordProgress(tx, row.id, patch)

@@ -20,7 +20,7 @@ export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_de
 export type EventKey = 'deploy_success' | 'deploy_failure'
 
 /**
- * The steps of a deployment, in the order of §3. `check`, `confirm` and `revert` occur only where they are needed;
+ * The steps of a deployment, in the order of §3. `check`, `confirm`, `revert` and `onFailure` occur only where they are needed;
  * `rollout` takes the place of all others between `store` and `cleanup` if the project is on nodes.
  */
 export const stepNames = [
@@ -33,6 +33,7 @@ export const stepNames = [
   'check',
   'confirm',
   'revert',
+  'onFailure',
   'cleanup'
 ] as const
 /** The name of a step. */
@@ -50,7 +51,7 @@ export interface DeploymentStep {
 }
 
 /** The steps that run a script. */
-export const scriptSteps = ['preDeploy', 'postDeploy'] as const
+export const scriptSteps = ['preDeploy', 'postDeploy', 'onFailure'] as const
 
 /** A script that was actually run, and its source. */
 export interface RanScript {
@@ -177,6 +178,11 @@ export interface DeploymentRow {
 /** Whether the earlier files of a deployment are to be put back, and that has not succeeded yet. */
 export function isRevertPending(row: Pick<DeploymentRow, 'revertReason' | 'revertedAt'>): boolean {
   return row.revertReason !== null && row.revertedAt === null
+}
+
+/** Returns the step at which a deployment failed. The failure of the on-failure script is not one of the deployment. */
+export function failedStep<T extends Pick<DeploymentStep, 'name' | 'status'>>(steps: readonly T[]): T | undefined {
+  return steps.findLast(({ name, status }) => status === 'failed' && name !== 'onFailure')
 }
 
 /** A record without its output, as lists show it. */

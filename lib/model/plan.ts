@@ -108,7 +108,8 @@ export interface PlanBytes {
 }
 
 /** A script that would run. */
-export interface PlannedScript extends Pick<RanScript, 'step' | 'source' | 'async'> {
+export interface PlannedScript extends Pick<RanScript, 'source' | 'async'> {
+  step: Exclude<RanScript['step'], 'onFailure'>
   /** The SHA-256 of the script. */
   sha256: string
   /** Whether the client's own script is ignored because the project has one. */

@@ -9,6 +9,8 @@ import {
   line,
   list,
   maxPathLength,
+  maxScriptLength,
+  multiline,
   nullable,
   object,
   oneOf,
@@ -64,6 +66,10 @@ function invalidGate(field: string, fault: { field: string; reason: string }): E
   return invalid(place, `"${place}" is not valid: ${fault.reason}`)
 }
 
+const failureScript: Read<string> = checked(multiline({ max: maxScriptLength }), text =>
+  text.trim() === '' ? 'it is empty; null sets none' : null
+)
+
 const protectedGlob: Read<string> = checked(line({ min: 1, max: 1000 }), pattern => {
   try {
     compileGlob(pattern)
@@ -94,6 +100,10 @@ export const policyKeys = {
   revertScript: {
     read: oneOf(revertScripts),
     what: 'What runs after the earlier files are back. Default: `post`, the post-deploy script'
+  },
+  onFailureScript: {
+    read: failureScript,
+    what: 'The script that runs after a deployment has failed or was reverted. Default: none'
   },
   maintenanceFile: {
     read: targetFile,

@@ -30,6 +30,8 @@ export interface Policy {
   confirm: { seconds: number } | null
   onPostFailure: (typeof postFailureModes)[number]
   revertScript: (typeof revertScripts)[number]
+  /** The script that runs after a deployment has failed or was reverted; null: none. */
+  onFailureScript: string | null
   prune: (typeof pruneModes)[number]
   /** Globs of paths that are never removed by a prune. */
   protect: readonly string[]
@@ -79,6 +81,7 @@ export const defaultPolicy: Policy = {
   confirm: null,
   onPostFailure: 'keep',
   revertScript: 'post',
+  onFailureScript: null,
   prune: 'off',
   protect: [],
   pruneByDeployToken: false,
@@ -127,6 +130,7 @@ export const policyReaders: Readers<Policy> = {
     confirm: { fields: { seconds: 'everybody' } },
     onPostFailure: 'everybody',
     revertScript: 'everybody',
+    onFailureScript: 'scripts',
     prune: 'everybody',
     protect: { items: 'everybody' },
     pruneByDeployToken: 'everybody',

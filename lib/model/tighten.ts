@@ -55,6 +55,7 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
     return { what: 'run the post-deploy script in the background', key: 'onPostFailure' }
   },
   revertScript: null,
+  onFailureScript: null,
   maintenanceFile: null,
   maintenancePage: null,
   prune: ({ policy, wish: { prune } }) => {

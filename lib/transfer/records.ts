@@ -23,7 +23,7 @@ import {
 import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
-import { revertReasons, stepNames, triggerSources } from '../model/deployment.js'
+import { revertReasons, scriptSteps, stepNames, triggerSources } from '../model/deployment.js'
 import type { CheckResult, DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
 import { labelColors } from '../model/label.js'
@@ -314,7 +314,7 @@ const step: Read<DeploymentStep> = mapped(
 )
 
 const script = object({
-  step: oneOf(['preDeploy', 'postDeploy']),
+  step: oneOf(scriptSteps),
   source: oneOf(['platform', 'client']),
   script: multiline({ max }),
   async: switchedOff

@@ -56,6 +56,7 @@ const readers: Record<string, string> = {
   'projects.policy.gate.after[].command': 'scripts',
   'projects.policy.gate.after[].log': 'everybody',
   'projects.policy.gate.after[].none': 'everybody',
+  'projects.policy.onFailureScript': 'scripts',
   'projects.policy.maintenanceFile': 'everybody',
   'projects.policy.maintenancePage': 'everybody',
   'projects.policy.protect[]': 'everybody',

@@ -85,7 +85,16 @@ t.test('below operator, a request makes a policy only stricter', async t => {
 
 t.test('every key of a policy, and of that of rollouts, is decided here or can only be set', async t => {
   const asked = new Set(table.map(([key]) => key).filter(key => key !== 'nothing'))
-  const onlySet = ['gate', 'revertScript', 'maintenanceFile', 'maintenancePage', 'protect', 'rollback', 'exact']
+  const onlySet = [
+    'gate',
+    'revertScript',
+    'onFailureScript',
+    'maintenanceFile',
+    'maintenancePage',
+    'protect',
+    'rollback',
+    'exact'
+  ]
   const permits = ['pruneByDeployToken', 'forceByDeployToken']
   t.same([...asked, ...onlySet, ...permits].sort(), Object.keys(policyKeys).sort())
   t.same(Object.keys(policyKeys).sort(), Object.keys(defaultPolicy).sort())

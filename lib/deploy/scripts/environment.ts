@@ -107,6 +107,8 @@ function variablesOf({
     SVC_DEPLOY_MODE: rollbackOf === null && !isUndo ? 'deploy' : 'rollback',
     SVC_ROLLBACK_OF: rollbackOf ?? '',
     SVC_PREVIOUS_DEPLOY_ID: previousDeployId ?? '',
-    SVC_CHANGES: ''
+    SVC_CHANGES: '',
+    SVC_FAILURE: '',
+    SVC_FAILURE_REASON: ''
   }
 }

@@ -8,6 +8,7 @@
  * with the script's marker is stopped, whatever its group. Processes that outlive a script which ended by itself are
  * left alone.
  */
+import { scriptSteps } from '../../model/deployment.js'
 import type { DeploymentRow, DeploymentStep, RanScript, ScriptProcess } from '../../model/deployment.js'
 import { bootId, isStillRunning } from '../../proc/processes.js'
 import { defaultGraceMs, stopProcesses, type Stopped } from '../../proc/stop.js'
@@ -47,13 +48,15 @@ function unrecorded({ store }: InterruptedNeeds, recorded: readonly ScriptProces
     recorded.some(one => one.deployId === deployId && one.step === step)
   return unfinishedDeployments(store).flatMap(({ id, steps }) =>
     steps
-      .filter(step => step.status === 'running' && isScript(step) && !isRecorded(id, step.name))
-      .map(step => ({ deployId: id, step: step.name === 'preDeploy' ? 'preDeploy' : 'postDeploy', process: null }))
+      .filter(isRunningScript)
+      .filter(({ name }) => !isRecorded(id, name))
+      .map(({ name }) => ({ deployId: id, step: name === 'revert' ? 'postDeploy' : name, process: null }))
   )
 }
 
-const isScript = ({ name }: DeploymentStep): boolean =>
-  name === 'preDeploy' || name === 'postDeploy' || name === 'revert'
+/** The step `revert` runs the post-deploy script. */
+const isRunningScript = (step: DeploymentStep): step is DeploymentStep & { name: RanScript['step'] | 'revert' } =>
+  step.status === 'running' && (step.name === 'revert' || scriptSteps.some(name => name === step.name))
 const isRevert = ({ name }: DeploymentStep): boolean => name === 'revert'
 
 async function endScript(needs: InterruptedNeeds, script: Script): Promise<void> {

@@ -32,7 +32,9 @@ export function markerOf(deployId: string, step: RanScript['step']): Marker {
 }
 
 /** Returns the name of a script as sentences use it. */
-export const nameOf = (step: RanScript['step']): string => (step === 'preDeploy' ? 'pre-deploy' : 'post-deploy')
+export const nameOf = (step: RanScript['step']): string => names[step]
+
+const names = { preDeploy: 'pre-deploy', postDeploy: 'post-deploy', onFailure: 'on-failure' } as const
 
 /** Returns the output lines about a stopped script whose processes may not all have ended. */
 export function linesOfRemains({ left, isPartial }: Stopped, step: RanScript['step']): string[] {

@@ -1,5 +1,6 @@
 import { Refusal } from '../../base/refusal.js'
 import type { RanScript } from '../../model/deployment.js'
+import type { Policy } from '../../model/policy.js'
 import type { Project } from '../../model/project.js'
 
 /** A script that will run, and the output line that says which one and why. */
@@ -7,10 +8,20 @@ export interface ChosenScript extends RanScript {
   line: string
 }
 
-/** The scripts of one deployment. Null means none. */
-export interface ChosenScripts {
-  preDeploy: ChosenScript | null
-  postDeploy: ChosenScript | null
+/** A script that clients may send, too. */
+export interface StepScript extends ChosenScript {
+  step: Exclude<RanScript['step'], 'onFailure'>
+}
+
+/** The scripts of the steps of one deployment. Null means none. */
+export interface StepScripts {
+  preDeploy: StepScript | null
+  postDeploy: StepScript | null
+}
+
+/** All scripts of one deployment. */
+export interface ChosenScripts extends StepScripts {
+  onFailure: ChosenScript | null
 }
 
 /** The scripts that came with the archive: those of the client for an upload, or of the source for a rollback. */
@@ -27,7 +38,7 @@ const ignored = { upload: 'sent by the client is ignored', 'source deployment': 
 type ProjectScripts = Pick<Project, 'preDeployScript' | 'postDeployScript' | 'postDeployAsync'>
 
 /** Chooses the scripts to run. The project's own take precedence over those that came with the archive (§4.6). */
-export function chooseScripts(project: ProjectScripts, offered: OfferedScripts): ChosenScripts {
+export function chooseScripts(project: ProjectScripts, offered: OfferedScripts): StepScripts {
   const preDeploy = choose('preDeploy', project.preDeployScript, offered)
   const postDeploy = choose('postDeploy', project.postDeployScript, offered)
   if (postDeploy === null) return { preDeploy, postDeploy }
@@ -35,7 +46,19 @@ export function chooseScripts(project: ProjectScripts, offered: OfferedScripts):
   return { preDeploy, postDeploy: { ...postDeploy, async: isAsync, line: postDeploy.line + note } }
 }
 
-function choose(step: RanScript['step'], platform: string, offered: OfferedScripts): ChosenScript | null {
+/** Returns the script that runs after a failure. Clients cannot send one. */
+export function failureScriptOf({ onFailureScript: script }: Pick<Policy, 'onFailureScript'>): ChosenScript | null {
+  if (script === null) return null
+  return {
+    step: 'onFailure',
+    source: 'platform',
+    script,
+    async: false,
+    line: 'on-failure script (policy of the project)'
+  }
+}
+
+function choose(step: StepScript['step'], platform: string, offered: OfferedScripts): StepScript | null {
   const { [step]: client, origin } = offered
   const title = step === 'preDeploy' ? 'pre-deploy script' : 'post-deploy script'
   const isOffered = !isBlank(client)
@@ -96,8 +119,8 @@ export function permittedScripts(
 }
 
 /** Whether any script runs. */
-export function hasScripts({ preDeploy, postDeploy }: ChosenScripts): boolean {
-  return preDeploy !== null || postDeploy !== null
+export function hasScripts({ preDeploy, postDeploy, onFailure }: ChosenScripts): boolean {
+  return preDeploy !== null || postDeploy !== null || onFailure !== null
 }
 
 function isBlank(script: string | undefined): boolean {

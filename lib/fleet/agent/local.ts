@@ -39,7 +39,7 @@ export interface LocalDeployer {
   ): Promise<LocalRun>
   undo(
     projectId: string,
-    request: { deployId: string; since: string | undefined; message: string | null; actor: Actor }
+    request: { deployId: string; since: string | undefined; takesBack: true; message: string | null; actor: Actor }
   ): Promise<LocalRun>
   preflight(request: { projectId: string; archivePath: string; offered: OfferedToNode }): Promise<void>
   exactWindow(projectId: string): ExactWindow

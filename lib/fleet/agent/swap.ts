@@ -4,7 +4,7 @@
  */
 import { instantOf, type Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
-import type { DeploymentRow } from '../../model/deployment.js'
+import { failedStep, type DeploymentRow } from '../../model/deployment.js'
 import type { Duty } from '../../model/duty.js'
 import { fleetLimits } from '../../model/node.js'
 import type { NodeAnswer } from '../../model/rollout.js'
@@ -82,7 +82,13 @@ export async function revert(needs: SwapNeeds, { undoId, ...placing }: Placing &
     const who = live === undefined ? 'its record is gone' : `deployment ${live.id} was made on the node after it`
     return { ...nothing, answer: 'stuck', error: `Cannot undo deployment ${swapId}: ${who}` }
   }
-  const run = await needs.deployer.undo(projectId, { deployId: undoId, since, message: null, actor: hubActor })
+  const run = await needs.deployer.undo(projectId, {
+    deployId: undoId,
+    since,
+    takesBack: true,
+    message: null,
+    actor: hubActor
+  })
   return revertResult(needs, await run.finished, placing)
 }
 
@@ -141,7 +147,7 @@ function refuseUnfinished({ id, status }: DeploymentRow): void {
 const nothing = { error: null, failedStep: null, output: null }
 
 function failureOf({ errorMessage, steps }: DeploymentRow): Pick<Swapped, 'error' | 'failedStep'> {
-  const step = steps.findLast(({ status }) => status === 'failed')
+  const step = failedStep(steps)
   return { error: errorMessage ?? 'The deployment failed', failedStep: step?.name ?? null }
 }
 

@@ -75,8 +75,13 @@ t.test('several attempts put the same release in place, and are undone together'
   const placing = { projectId: project.id, swapId: 'dep_4', releaseId: 'hub_2' }
   t.same(placedBy(store, placing), ['dep_3', 'dep_2'])
   t.same(placedBy(store, { ...placing, releaseId: 'hub_1' }), [])
-  await stage.change(project, { preDeployScript: '', postDeployScript: '' })
-  t.match(await revert(needs, { ...placing, undoId: 'dep_undo' }), { answer: 'reverted' })
+  const onFailureScript = 'echo "[$SVC_FAILURE] $SVC_FAILURE_REASON: $(cat a)"; exit 1'
+  await stage.change(project, { preDeployScript: '', postDeployScript: '', policy: { onFailureScript } })
+  t.match(await revert(needs, { ...placing, undoId: 'dep_undo' }), {
+    answer: 'reverted',
+    error: null,
+    output: /\n\[reverted\] The hub has taken the release back: 1\n/
+  })
   t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
   t.same(placedBy(store, placing), [])
   t.match(stage.row('dep_undo'), { undoOf: 'dep_3', rollbackOf: first.id, status: 'success' })

@@ -151,6 +151,7 @@ export const stepWords: ReadonlyArray<{ name: StepName; words: string; isOptiona
   { name: 'check', words: 'Checks', isOptional: true },
   { name: 'confirm', words: 'Confirmation', isOptional: true },
   { name: 'revert', words: 'Put earlier files back', isOptional: true },
+  { name: 'onFailure', words: 'On-failure script', isOptional: true },
   { name: 'cleanup', words: 'Clean up' }
 ]
 

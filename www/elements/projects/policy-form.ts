@@ -38,6 +38,7 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   confirmSeconds: string
   onPostFailure: string
   revertScript: string
+  onFailureScript: string
   prune: string
   /** One glob per line. */
   protect: string
@@ -62,6 +63,7 @@ export function draftOf(policy: PolicyChanges): PolicyDraft {
     confirmSeconds: confirm ? String(confirm.seconds) : '',
     onPostFailure: onPostFailure ?? '',
     revertScript: revertScript ?? '',
+    onFailureScript: policy.onFailureScript ?? '',
     prune: policy.prune ?? '',
     protect: (policy.protect ?? []).join('\n'),
     pruneByDeployToken: policy.pruneByDeployToken ? 'true' : '',
@@ -92,6 +94,7 @@ const plainTexts = [
   'drift',
   'onPostFailure',
   'revertScript',
+  'onFailureScript',
   'prune',
   'rollback',
   'exact',

@@ -23,7 +23,7 @@ import { noRollout, rolloutOfDraft } from './rollout-form.js'
 import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
 
 /** The keys that are texts. */
-const textKeys = ['protect', 'maintenanceFile', 'maintenancePage'] as const
+const textKeys = ['protect', 'onFailureScript', 'maintenanceFile', 'maintenancePage'] as const
 /** Maximum number of checks, as on the server. */
 const maxChecks = 10
 
@@ -124,6 +124,7 @@ export class SvcProjectPolicy extends SvcElement {
           })}
           ${this.#choice('revertScript', t('After the earlier files are back, run'), choices.revertScript)}
         </div>
+        ${this.#text('onFailureScript', 'On-failure script', { rows: 3, placeholder: './report.sh', hint: t('Runs after a deployment has failed or was reverted. It changes no result.') })}
         ${this.#rollout()}
         ${errorLine(this.#unplacedProblem())}
         <div class="save">
@@ -206,7 +207,7 @@ export class SvcProjectPolicy extends SvcElement {
   }
 
   #text(
-    name: 'protect' | 'maintenanceFile' | 'maintenancePage',
+    name: (typeof textKeys)[number],
     words: string,
     more: Partial<Pick<Field, 'rows' | 'placeholder' | 'hint'>>
   ): Template {

@@ -199,6 +199,7 @@ export const words: Words = {
   Checks: '检查',
   Confirmation: '确认',
   'Put earlier files back': '恢复先前的文件',
+  'On-failure script': '失败后脚本',
   'Clean up': '清理',
   waiting: '等待中',
   running: '进行中',

@@ -388,6 +388,8 @@ export const words: Words = {
   'If replaced files are too large to be kept': '如果被替换的文件太大而无法保留',
   'Maintenance file': '维护文件',
   'Maintenance page': '维护页面',
+  'Runs after a deployment has failed or was reverted. It changes no result.':
+    '在部署失败或被恢复之后运行，不改变部署的结果。',
   'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。',
   ', {removed} removed': '，移除 {removed} 个',
   Comparison: '比较',

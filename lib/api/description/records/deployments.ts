@@ -2,6 +2,7 @@
 import {
   holdReasons,
   revertReasons,
+  scriptSteps,
   stepNames,
   triggerSources,
   type CheckResult,
@@ -80,7 +81,7 @@ const step = record<DeploymentStep>({
 })
 
 const ranScript = record<RanScript>({
-  step: oneOf(['preDeploy', 'postDeploy']),
+  step: oneOf(scriptSteps),
   source: described(
     '`platform` for a script of the project, `client` for a script of the upload',
     oneOf(['platform', 'client'])

@@ -22,6 +22,7 @@ const full = {
   confirm: { seconds: 90 },
   onPostFailure: 'revert',
   revertScript: 'none',
+  onFailureScript: './report\n./page',
   prune: 'managed',
   protect: ['uploads/**', '.env*'],
   pruneByDeployToken: true,
