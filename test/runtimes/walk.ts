@@ -44,6 +44,7 @@ export const steps = [
   'search',
   'terminal',
   'rollback',
+  'repair',
   'export',
   'cancel',
   'stop',
@@ -230,6 +231,17 @@ function createStage(
       isServed('one')
     },
 
+    async repair() {
+      const secrets = { SVC_TOKEN: running().adminToken }
+      await svc(['verify', project.id], secrets)
+      writeFileSync(join(target, 'index.html'), 'edited')
+      const { code, stdout } = await runOnce(invoke(['verify', project.id], secrets))
+      equal(code, 1, 'the exit code of verify after an edit')
+      matches(stdout, /index\.html/)
+      await svc(['repair', project.id, '--yes'], secrets)
+      isServed('one')
+    },
+
     async export() {
       const { url, adminToken } = running()
       const file = join(directory, 'walk.zip')
@@ -260,7 +272,7 @@ function createStage(
       const records = (await client().get(`/api/logs?projectId=${project.id}`)).body as Array<{ status: string }>
       equal(
         records.map(({ status }) => status),
-        ['failed', 'success', 'success', 'success'],
+        ['failed', 'success', 'success', 'success', 'success'],
         'the records of before'
       )
       matches((await push('three')).stdout, /deployed\n/)
