@@ -8,6 +8,8 @@ export interface Queue {
   takeBack(id: string): QueueEntry | undefined
   /** Removes all waiting entries and returns them, in order of arrival within each key. */
   takeBackAll(): QueueEntry[]
+  /** Returns whether an entry is in the queue and does not run yet. */
+  isWaiting(id: string): boolean
   /** Returns the number of entries of a key, including the running one. */
   count(key: string): number
 }
@@ -51,6 +53,7 @@ export function createQueue(): Queue {
       }
       return undefined
     },
+    isWaiting: id => [...lanes.values()].some(lane => lane.findIndex(entry => entry.id === id) > 0),
     takeBackAll: () => [...lanes.values()].flatMap(lane => lane.splice(1)),
     count: key => lanes.get(key)?.length ?? 0
   }

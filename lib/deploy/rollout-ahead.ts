@@ -16,28 +16,23 @@ export function addSaying(
   entry: QueueEntry,
   say: (line: string) => void
 ): number {
-  let timer: NodeJS.Timeout | undefined
-  const ahead = queue.add({
-    ...entry,
-    run() {
-      clearInterval(timer)
-      return entry.run()
-    },
-    drop(request) {
-      clearInterval(timer)
-      return entry.drop(request)
-    }
-  })
+  const ahead = queue.add(entry)
   if (ahead === 0) return 0
   let last = ''
   const look = (): void => {
-    const rollout = rolloutAhead(store, entry.key)
-    const line = rollout === null ? '' : aheadSentence(rollout)
-    if (line !== '' && line !== last) say(`→ waits: ${line}`)
-    last = line
+    // It runs, was dropped, or is left to the next start.
+    if (!queue.isWaiting(entry.id)) return clearInterval(timer)
+    try {
+      const rollout = rolloutAhead(store, entry.key)
+      const line = rollout === null ? '' : aheadSentence(rollout)
+      if (line !== '' && line !== last) say(`→ waits: ${line}`)
+      last = line
+    } catch {
+      // The database cannot be read now. The next look tells it.
+    }
   }
+  const timer = setInterval(look, lookEveryMs).unref()
   // The line about the queue comes first.
   queueMicrotask(look)
-  timer = setInterval(look, lookEveryMs).unref()
   return ahead
 }

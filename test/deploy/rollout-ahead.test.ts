@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { StopRequest } from '../../lib/deploy/failure.js'
 import { createQueue } from '../../lib/deploy/queue.js'
@@ -41,4 +42,26 @@ t.test('a deployment that waits names the rollout ahead, and another one that fo
   end()
   await until(() => queue.count('proj_a') === 0)
   t.equal(said.length, 4, 'one that does not wait says nothing')
+})
+
+t.test('what a stop leaves to the next start reads no closed database', async t => {
+  const stage = await openFleet(t, ['a'])
+  const queue = createQueue()
+  const entry = { key: 'proj_a', async drop() {} }
+  const said: string[] = []
+  queue.add({ ...entry, id: 'dep_1', run: () => new Promise(() => {}) })
+  await beginRollout(stage)
+  addSaying({ store: stage.store, queue }, { ...entry, id: 'dep_2', async run() {} }, line => said.push(line))
+  await until(() => said.length === 1)
+  t.equal(queue.isWaiting('dep_2'), true)
+  const readable = stage.store.all
+  stage.store.all = () => {
+    throw new Error('The database cannot be read')
+  }
+  await sleep(2500)
+  stage.store.all = readable
+  queue.takeBackAll()
+  await stage.store.close()
+  await sleep(2500)
+  t.equal(said.length, 1)
 })
