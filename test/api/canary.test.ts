@@ -1,7 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
+import type { ApiRoute } from '../../lib/api/route.js'
+import { ask, pathOf, rankOf } from '../support/canary-asking.js'
 import { localClient, plantFleet, type AskedRecords } from '../support/canary-fleet.js'
 import { eventsOf, type Client } from '../support/client.js'
 import { startServer } from '../support/server.js'
@@ -9,12 +12,12 @@ import { isZip, unzippedText } from '../support/unzipped.js'
 import { zipOf } from '../support/zip.js'
 
 /*
- * A canary in each text that a request can store, and every GET answer to each kind of caller searched for it, also in
- * the archives among them. The description of the API says which texts a request has: one that this table does not name
- * fails the test.
+ * A canary in each text that a request can store, and every answer to each kind of caller and to nodes searched for it,
+ * also in the archives among them. The description of the API says which texts a request has: one that this table does
+ * not name fails the test. Every route is asked but those in `passedOver`, those that only read first.
  */
 
-const callers = ['viewer', 'deployer', 'operator', 'reader', 'project', 'admin', 'local'] as const
+const callers = ['viewer', 'deployer', 'reader', 'project', 'operator', 'admin', 'local'] as const
 type CallerName = (typeof callers)[number]
 
 /** The readers of a text: `reader` is a viewer with the right to scripts, `project` the deploy token. */
@@ -102,9 +105,29 @@ const readers: Record<string, string> = {
   'keys.server': 'nobody'
 }
 
+/** What a node reads of the project that it has: what it needs to deploy it. */
+const nodeTexts = [
+  'deploy.env',
+  'deploy.file',
+  'deploy.message',
+  'deploy.preDeploy',
+  'deploy.provenance',
+  'projects.add[].deployPath',
+  'projects.allowedEnv[]',
+  'projects.policy.rollout.order'
+]
+
+/** Routes that are not asked, with the reason. */
+const passedOver: Record<string, string> = {
+  'GET /api/nodes/:node/at/*path': 'a node answers it, with the masks of its own server: test/api/relays.test.ts',
+  'POST /api/auth/reset': 'it replaces the token of the admin'
+}
+
 /** Texts of a fixed form, ids of records, bodies of bytes, and texts of which another row has the canary. */
 const others =
   /^(auth|cluster|public|migration|deployments|storage|log-sources)\.|^agent\.$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|\.add\[\]\.(node)$|^deploy\.$/
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 interface Schema {
   $ref?: string
@@ -149,19 +172,6 @@ function textsOf(described: Described): Set<string> {
       for (const { schema } of Object.values(requestBody?.content ?? {}))
         if (schema !== undefined) walk(schema, path.split('/')[2] as string)
   return found
-}
-
-/** Returns the path of a route for these records. */
-function pathOf(path: string, { id, deployId, source, rolloutId, node }: AskedRecords): string {
-  const known: Array<[RegExp, string | undefined]> = [
-    [/(?<=^\/api\/projects\/):id/, id],
-    [/:deployId|(?<=^\/api\/deployments\/):id/, deployId],
-    [/:sourceId/, source],
-    [/:rolloutId/, rolloutId],
-    [/:node/, node],
-    [/[:*]\w+/g, 'none']
-  ]
-  return known.reduce((at, [what, value]) => at.replace(what, value ?? 'none'), path)
 }
 
 t.test('each text that is stored is read only by its readers', async t => {
@@ -228,7 +238,7 @@ t.test('each text that is stored is read only by its readers', async t => {
   const items = [{ filePath: join(sites, plant('projects.items[].filePath')), label: plant('projects.items[].label') }]
   writeFileSync(items[0]?.filePath as string, 'a line\n')
   const sources = await done(client.post(`/api/projects/${id}/log-sources`, { items }))
-  await done(
+  const { target } = await done(
     client.post('/api/notification-targets', {
       name: plant('notification-targets.name'),
       kind: 'generic',
@@ -241,15 +251,19 @@ t.test('each text that is stored is read only by its readers', async t => {
     client.post('/api/enrollments', { name: plant('enrollments.name'), labels: { a: plant('enrollments.labels.*') } })
   )
   const allowedEnv = [plant('projects.allowedEnv[]')]
+  const bytes = await zipOf({ 'a.txt': plant('deploy.file') })
   const fields: Parameters<Client['upload']>[0] = [
     ['preDeploy', plant('deploy.preDeploy', ': ')],
     ['env', JSON.stringify({ [allowedEnv[0] as string]: plant('deploy.env') })],
     ['message', plant('deploy.message')],
     ['provenance', JSON.stringify({ branch: plant('deploy.provenance') })],
-    ['file', { filename: 'a.zip', bytes: await zipOf({ 'a.txt': plant('deploy.file') }) }]
+    ['file', { filename: 'a.zip', bytes }]
   ]
+  const firstBytes = await zipOf({ 'a.txt': plant('deploy.file'), 'b.txt': 'another release' })
   const placed = await plantFleet(t, stage, { plant, done, fields, allowedEnv })
-  const reply = await stage.as(project.token).upload([['projectId', id], ...fields])
+  const reply = await stage
+    .as(project.token)
+    .upload([['projectId', id], ...fields.slice(0, -1), ['file', { filename: 'a.zip', bytes: firstBytes }]])
   const deployId = eventsOf(reply).at(-1).deployId as string
   // A script of the project has precedence over that of a client, so these come after the deployment.
   await done(client.put(`/api/projects/${id}`, { preDeployScript: plant('projects.preDeployScript', ': ') }))
@@ -260,54 +274,70 @@ t.test('each text that is stored is read only by its readers', async t => {
   for (const role of ['viewer', 'deployer', 'operator'] as const)
     given[role] = stage.as((await done(client.post('/api/tokens', { name: `a ${role}`, role }))).token)
   const reading = { name: plant('tokens.name'), role: 'viewer', showScripts: true }
-  given.reader = stage.as((await done(client.post('/api/tokens', reading))).token)
+  const { token: secret, record: reader } = await done(client.post('/api/tokens', reading))
+  given.reader = stage.as(secret)
 
   // It is made with the first checkpoint.
   await done(client.get('/api/audit/checkpoint'))
   planted.set('keys.server', readFileSync(join(stage.home.keys, 'server.ed25519'), 'utf8').split('\n')[1] as string)
 
-  // What a node answers itself is not of this server.
-  const routes = apiRoutes(stage.server.services.api)
-    .filter(({ method, path }) => method === 'GET' && !/terminal|verify$|\/at\//.test(path))
-    .map(({ path }) => path)
+  const routes = apiRoutes(stage.server.services.api).filter(({ method, path }) => !(`${method} ${path}` in passedOver))
   const seen = new Map<string, Set<CallerName>>()
   const wrong: string[] = []
   const unpacked = new Map<string, Set<string>>()
-  let answered = 0
-  const search = async (caller: CallerName, path: string, asked: string, from: Client): Promise<void> => {
-    const answer = await from.open('GET', asked)
-    if (answer.statusCode === 200) answered++
-    const chunks: Buffer[] = []
-    // A stream that follows something has no end: its first part has what is stored.
-    const isFollowed = /stream$|\/changes$|events$/.test(path)
-    for await (const chunk of answer) {
-      chunks.push(chunk as Buffer)
-      if (isFollowed) break
-    }
-    answer.destroy()
-    const bytes = Buffer.concat(chunks)
+  const answered = { read: 0, changed: 0 }
+  const canariesIn = (text: string): string[] =>
+    [...planted].flatMap(([key, each]) => (text.includes(each) ? [key] : []))
+  const search = async (route: ApiRoute, record: AskedRecords, caller: CallerName): Promise<void> => {
+    const { method, path } = route
+    const answer = await ask(route, record, given[caller] ?? stage.as(record.token))
+    if (answer === null) return
+    const { status, headers, bytes } = answer
+    if (status === 200) answered[method === 'GET' ? 'read' : 'changed']++
     const found = isZip(bytes) ? (unpacked.get(path) ?? new Set<string>()) : null
     if (found !== null) unpacked.set(path, found)
-    const text = JSON.stringify(answer.headers) + (await unzippedText(bytes))
-    for (const [key, canary] of planted) {
-      if (!text.includes(canary)) continue
+    for (const key of canariesIn(JSON.stringify(headers) + (await unzippedText(bytes)))) {
       found?.add(key)
       seen.set(key, (seen.get(key) ?? new Set()).add(caller))
       const isOfArchive = found !== null && archives[path]?.besides.includes(key)
       if (isOfArchive || mayRead[readers[key] as string]?.includes(caller)) continue
-      wrong.push(`${caller} reads ${key} in ${path}`)
+      wrong.push(`${caller} reads ${key} in ${method} ${path}`)
     }
   }
-  const records: AskedRecords[] = [{ id, deployId, token: project.token, source: sources.items[0].id }, placed]
-  for (const record of records) {
-    for (const caller of callers) {
-      for (const path of routes) {
-        const asked = `${pathOf(path, record)}?path=a.txt&q=cnry&projectId=${record.id}&from=0`
-        await search(caller, path, asked, given[caller] ?? stage.as(record.token))
+  const ids = { categories: category.id, tags: tag.id, tokens: reader.id, 'notification-targets': target.id }
+  const archiveSha256 = sha256(firstBytes)
+  const first = { id, deployId, token: project.token, source: sources.items[0].id, archiveSha256, ids }
+  const records: AskedRecords[] = [first, { ...placed, archiveSha256: sha256(bytes) }]
+  for (const record of records)
+    for (const caller of callers)
+      for (const route of routes.filter(({ method }) => method === 'GET')) await search(route, record, caller)
+
+  // A node reads the releases of its projects, and nothing of others.
+  const ofNodes = routes.filter(({ path }) => /^\/api\/agent\/(?!enroll|desired|relays)/.test(path))
+  const nodeReads = new Set(canariesIn(JSON.stringify(placed.placedNode.orders)))
+  for (const agent of [placed.placedNode.agent, placed.otherNode]) {
+    for (const record of records) {
+      for (const { method, path } of ofNodes) {
+        const ranges = [0, record === first ? firstBytes.length : bytes.length]
+        const { body } = await agent.request(method, pathOf(path, record), method === 'GET' ? undefined : { ranges })
+        const found = canariesIn(await unzippedText(body))
+        for (const key of found) nodeReads.add(key)
+        const isItsOwn = agent === placed.placedNode.agent && record !== records[0]
+        if (found.length > 0 && !isItsOwn)
+          wrong.push(`a node reads ${found.join()} of a project that it does not have in ${method} ${path}`)
       }
     }
   }
-  t.ok(answered > 150, `${answered} answers`)
+  t.same([...nodeReads].sort(), nodeTexts)
+
+  // Those who may do most come last.
+  const changing = routes.filter(({ method }) => method !== 'GET').sort((a, b) => rankOf(a) - rankOf(b))
+  await done(client.delete('/api/lock'))
+  await done(client.delete(`/api/projects/${id}/lock`))
+  for (const caller of callers.filter(name => name !== 'local'))
+    for (const record of records) for (const route of changing) await search(route, record, caller)
+
+  t.ok(answered.read > 150 && answered.changed > 50, JSON.stringify(answered))
   t.same(wrong, [], 'nobody reads what is not for them')
   const unseen = [...planted.keys()].filter(key => readers[key] !== 'nobody' && !seen.get(key)?.has('admin'))
   t.same(unseen, [], 'an admin reads what was searched for')

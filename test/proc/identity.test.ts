@@ -87,7 +87,7 @@ console.log(why ?? 'accepted')
 /** Runs `tryNobody` where the words of a shell have changed the machine, for this process alone. */
 function saidAfter(words: string, t: Test): string {
   const directory = t.testdir({ one: '1\n', programs: {}, real: {} })
-  const run = 'set -e; cd "$1"; shift; mount --make-rprivate /; ' + words + '; exec "$@"'
+  const run = `set -e; cd "$1"; shift; mount --make-rprivate /; ${words}; exec "$@"`
   const program = [process.execPath, '--input-type=module', '--eval', tryNobody]
   const { stdout, stderr } = spawnSync('unshare', ['--mount', 'sh', '-c', run, 'sh', directory, ...program], {
     encoding: 'utf8'

@@ -1,6 +1,6 @@
 import { createClient, eventsOf } from './client.js'
-import { FakeAgent } from './fake-agent.js'
-import { obedientAgent, obeys } from './obedient-agent.js'
+import { enrolledAgent, FakeAgent } from './fake-agent.js'
+import { obedientAgent, obeys, type ObedientAgent } from './obedient-agent.js'
 import type { startServer, Stage } from './server.js'
 import { until } from './until.js'
 
@@ -10,8 +10,17 @@ export interface AskedRecords {
   deployId: string
   token: string
   source?: string
+  archiveSha256?: string
   rolloutId?: string
   node?: string
+  /** Other records, by the name of their collection in paths. */
+  ids?: Record<string, string>
+}
+
+/** Records of a project on nodes, with a node that has it and one that does not. */
+export interface PlacedRecords extends AskedRecords {
+  placedNode: ObedientAgent
+  otherNode: FakeAgent
 }
 
 interface Planting {
@@ -32,7 +41,7 @@ export async function plantFleet(
   t: Parameters<typeof startServer>[0],
   stage: Stage,
   { plant, done, fields, allowedEnv }: Planting
-): Promise<AskedRecords> {
+): Promise<PlacedRecords> {
   const { client, url } = stage
   const hub = await stage.server.services.fleet.hub()
   const order = plant('projects.policy.rollout.order')
@@ -87,7 +96,9 @@ export async function plantFleet(
   await until(async () => (await client.get(`/api/rollouts/${rolloutId}`)).body.rollout.state === 'approval')
   await done(client.post(`/api/rollouts/${rolloutId}/halt`, { reason: plant('rollouts.reason') }))
   const { deployId } = eventsOf(await pushing).at(-1)
-  return { id, token, deployId, rolloutId, node: first?.agent.nodeId as string }
+  const placedNode = first as ObedientAgent
+  const otherNode = await enrolledAgent({ url, hub }, 'web-9')
+  return { id, token, deployId, rolloutId, node: placedNode.agent.nodeId, placedNode, otherNode }
 }
 
 function isFailing(name: string, action: string): boolean {
