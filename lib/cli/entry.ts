@@ -101,10 +101,14 @@ function isInterrupted(error: unknown): boolean {
   return error.name === 'Interrupted' || (error.name === 'AbortError' && isInterrupted(error.cause))
 }
 
-/** Returns null if the module of the command itself does not exist. Throws every other error again. */
+/**
+ * Returns null if the module of the command itself does not exist. Throws every other error again. Node names the path of
+ * the module, Bun what the table of commands asks for.
+ */
 function missing(error: unknown): null {
   const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'ERR_MODULE_NOT_FOUND' && /cli[\\/]commands[\\/][\w-]+\.js' imported/.test(message)) return null
+  const isOfTable = /[\\/]commands[\\/][\w-]+\.js' imported from .*command-table\.js/.test(message)
+  if (code === 'ERR_MODULE_NOT_FOUND' && isOfTable) return null
   throw error
 }
 

@@ -233,12 +233,14 @@ function createStage(
 
     async repair() {
       const secrets = { SVC_TOKEN: running().adminToken }
-      await svc(['verify', project.id], secrets)
+      const { stderr } = await runOnce(invoke(['verify', project.id], secrets))
+      matches(stderr, /not part of the client package/)
+      await svc(['verify', project.id], secrets, server)
       writeFileSync(join(target, 'index.html'), 'edited')
-      const { code, stdout } = await runOnce(invoke(['verify', project.id], secrets))
+      const { code, stdout } = await runOnce(invoke(['verify', project.id], secrets, server))
       equal(code, 1, 'the exit code of verify after an edit')
       matches(stdout, /index\.html/)
-      await svc(['repair', project.id, '--yes'], secrets)
+      await svc(['repair', project.id, '--yes'], secrets, server)
       isServed('one')
     },
 
