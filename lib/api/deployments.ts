@@ -7,7 +7,7 @@ import { maxMessageLength } from '../model/deployment.js'
 import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { rollbackModes } from '../model/policy.js'
 import { optionalBody } from './optional-body.js'
-import { queryText } from './query.js'
+import { queryText, switchText } from './query.js'
 import type { Records } from './records.js'
 import type { ApiRequest, Handler } from './route.js'
 import { param } from './route.js'
@@ -47,6 +47,7 @@ export interface DeploymentsNeeds {
     | 'planUndo'
     | 'cancel'
     | 'mark'
+    | 'deleteArchive'
     | 'follow'
     | 'unrecorded'
     | 'confirmUntil'
@@ -126,6 +127,14 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
       const { status } = readFields(await request.json(), markFields)
       const row = await deployer.mark(param(request, 'id'), status, request.actor)
       return json({ success: true, deployment: await records.complete(request, row) })
+    },
+
+    /** `DELETE /api/deployments/:id/archive`: deletes the archive of a finished deployment. */
+    deleteArchive: async request => {
+      const { query, actor } = request
+      const force = switchText(query.get('force'), 'force') ?? false
+      const { row, freedBytes } = await deployer.deleteArchive(param(request, 'id'), { force, actor })
+      return json({ success: true, freedBytes, deployment: await records.complete(request, row) })
     },
 
     /** `GET /api/deployments/:id/files`: the files that the deployment installed. */

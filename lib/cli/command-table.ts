@@ -457,6 +457,12 @@ export const commands: readonly CommandRow[] = [
     summary: 'export projects and deployments to a package',
     load: () => import('./commands/export.js')
   },
+  {
+    name: 'archive delete',
+    group: 'data',
+    summary: 'delete the archive of one deployment',
+    load: () => import('./commands/archive-delete.js')
+  },
   { name: 'import', group: 'data', summary: 'import an export package', load: () => import('./commands/import.js') },
   {
     name: 'verify',

@@ -25,6 +25,7 @@ import {
   type UndoRequest,
   type Run
 } from './admission.js'
+import { createArchiveRemoval, type ArchiveRemoval } from './archive-removal.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
 import { describeJournal, listJournals } from '../install/undo.js'
 import type { UnfinishedTarget } from '../model/health.js'
@@ -66,7 +67,7 @@ import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-ou
 import type { Wishes } from './ownership.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
-export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation {
+export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation, ArchiveRemoval {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
    * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
@@ -358,6 +359,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     treeSummary: states.summary,
     ...correction,
     ...confirmation,
+    ...createArchiveRemoval({ ...needs, files, ends }),
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)
       return followOutput(live, { deployId, path: files.output(deployId), from, signal })

@@ -9,7 +9,7 @@ import {
   updateDeployment,
   type Placement
 } from '../store/tables/deployments.js'
-import { lastRollout } from '../store/tables/rollouts.js'
+import { doneBefore, lastRollout } from '../store/tables/rollouts.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { isFinal } from './status.js'
@@ -64,13 +64,22 @@ export function prunableArchives(db: Reader, projectId: string, { archives, step
   const live = liveDeployment(db, projectId)?.id
   // The own archives, too: they contain files that only got another mode or time.
   const needed = new Set(undoable(db, projectId, steps).flatMap(({ id, beforeFrom }) => [id, ...(beforeFrom ?? [])]))
-  // The last rollout is resumed, or late nodes still fetch it.
-  const rolledOut = lastRollout(db, projectId)?.deployId
-  if (rolledOut !== undefined) needed.add(rolledOut)
+  for (const id of rolledOut(db, projectId)) needed.add(id)
   return archivesToPrune(archivedDeployments(db, projectId), archives, needed).filter(id => id !== live)
 }
 
-function undoable(db: Reader, projectId: string, steps: number): Placement[] {
+/**
+ * Returns the deployments that nodes of a project still fetch: the last rollout is resumed, or reaches late nodes, and after
+ * its revert they get the release of before.
+ */
+export function rolledOut(db: Reader, projectId: string): Set<string> {
+  const last = lastRollout(db, projectId)
+  const earlier = last?.state === 'reverted' ? doneBefore(db, projectId, last.number) : undefined
+  return new Set([last, earlier].flatMap(rollout => (rollout === undefined ? [] : [rollout.deployId])))
+}
+
+/** Returns the deployments that an exact undo is kept for, newest first. */
+export function undoable(db: Reader, projectId: string, steps: number): Placement[] {
   return placements(db, projectId).slice(0, steps)
 }
 
@@ -87,11 +96,25 @@ export async function pruneArchives(
     for (const id of chosen) updateDeployment(tx, id, { hasArtifact: false })
     return chosen
   })
-  for (const id of ids) {
-    for (const path of [files.archive(id), files.scriptedImages(id)])
-      quota.changed(projectId, -(await removeArchive(path)))
-  }
+  await removeArchives({ files, quota }, projectId, ids)
   return ids
+}
+
+/** Removes the files of archives whose records say so already. Returns the bytes freed. */
+export async function removeArchives(
+  { files, quota }: { files: DeployFiles } & Pick<DeployNeeds, 'quota'>,
+  projectId: string,
+  ids: readonly string[]
+): Promise<number> {
+  let freed = 0
+  for (const id of ids) {
+    for (const path of [files.archive(id), files.scriptedImages(id)]) {
+      const bytes = await removeArchive(path)
+      quota.changed(projectId, -bytes)
+      freed += bytes
+    }
+  }
+  return freed
 }
 
 /** Removes the before-images of deployments that cannot be undone exactly any more. */

@@ -17,8 +17,8 @@ function partialArchive(deployId: string): Refusal {
 }
 
 /** Returns the 409 for an archive that was removed, by retention or by hand. */
-export function noArchive(deployId: string): Refusal {
-  const sentence = `Cannot roll back to deployment ${deployId}: its archive has been removed`
+export function noArchive(deployId: string, doing = 'roll back to'): Refusal {
+  const sentence = `Cannot ${doing} deployment ${deployId}: its archive has been removed`
   return new Refusal('conflict', 'no_archive', sentence)
 }
 

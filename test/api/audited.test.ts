@@ -159,6 +159,11 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       entries: [{ action: 'deployment.mark_status', detail: 'success → failed' }]
     },
     {
+      what: 'deletion of an archive',
+      act: () => client.delete(`/api/deployments/${ids['deployment']}/archive?force=true`),
+      entries: [{ action: 'deployment.delete_archive', target: /^dep_/, detail: 'forced' }]
+    },
+    {
       what: 'cancellation',
       async act() {
         await client.put(`/api/projects/${ids['shop']}`, { preDeployScript: 'sleep 20' })

@@ -315,3 +315,24 @@ t.test(
     t.same(watch.complaints, [])
   }
 )
+
+t.test('the archive of one deployment is deleted', { skip }, async t => {
+  const stage = await startServer(t)
+  const { id } = await stage.createProject('storefront')
+  const [first] = [
+    await push(stage, id, { a: '1' }),
+    await push(stage, id, { a: '2' }),
+    await push(stage, id, { a: '3' })
+  ]
+  const { page, watch } = await open(t, stage, `deployments/${first}`)
+  await page.getByRole('button', { name: 'Roll back to this…' }).waitFor()
+  await page.getByRole('button', { name: 'Delete the archive…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete the archive' }).click()
+  await page.getByText('an exact undo of deployment').waitFor()
+  await page.getByLabel('Also if an exact undo needs it').check()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete the archive' }).click()
+  await page.getByText('Archive deleted').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Roll back to this…' }).count(), 0)
+  await page.getByText(/, deleted$/).waitFor()
+  t.match(watch.foreign, [])
+})

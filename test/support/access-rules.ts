@@ -242,7 +242,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/tags/:id server`
   ],
   [
-    'read and change settings, tokens, sessions, notifications, disk usage',
+    'read and change settings, tokens, sessions, notifications, disk usage, delete archives',
     `GET /api/settings server
      GET /api/settings/schema server
      PUT /api/settings server
@@ -263,7 +263,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/notification-targets/:id server
      POST /api/notification-targets/:id/test server
      GET /api/storage server
-     POST /api/storage/clean server`
+     POST /api/storage/clean server
+     DELETE /api/deployments/:id/archive deployment`
   ],
   [
     'export, import, browse directories of the machine, metrics',

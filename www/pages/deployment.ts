@@ -17,6 +17,8 @@ import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcDeploymentActions } from '../elements/deployments/svc-deployment-actions.js'
 import type { DeploymentMarkEvent, RolledBackEvent } from '../elements/deployments/svc-deployment-actions.js'
+import { SvcArchive } from '../elements/deployments/svc-archive.js'
+import type { ArchiveDeletedEvent } from '../elements/deployments/svc-archive.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcFailure } from '../elements/deployments/svc-failure.js'
 import type { ShowLineEvent } from '../elements/deployments/svc-failure.js'
@@ -313,7 +315,7 @@ export class DeploymentPage extends Page {
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
-          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment))}</section>
+          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment, this.#archive(deployment)))}</section>
           ${deployment.provenance === null ? null : originSection(deployment)}
           ${deployment.scripts.map(
             ran => html`
@@ -372,7 +374,13 @@ export class DeploymentPage extends Page {
   }
 
   /** Loads the line that the correction added to the output after its stream had ended. */
-  #marked({ deployment }: DeploymentMarkEvent): void {
+  #archive(deployment: Deployment): Template | null {
+    if (deployment.archiveBytes === null) return null
+    return html`<svc-archive .deployment="${deployment}" .size="${formatBytes(deployment.archiveBytes)}" .exactCalls="${this.#exactCalls}"
+      @archivedeleted="${(event: Event) => this.#marked(event as ArchiveDeletedEvent)}"></svc-archive>`
+  }
+
+  #marked({ deployment }: DeploymentMarkEvent | ArchiveDeletedEvent): void {
     this.#deployment.set(deployment)
     void this.#openOutput().then(() => this.update())
   }
@@ -418,16 +426,15 @@ function originSection(deployment: Deployment): Template {
     </section>`
 }
 
-function facts(deployment: Deployment): Array<[string, unknown]> {
-  const { archiveBytes, archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, hasArtifact } =
-    deployment
+function facts(deployment: Deployment, archive: unknown): Array<[string, unknown]> {
+  const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
     [t('Token'), actor?.startsWith('token:') ? html`<span translate="no">${actorName(actor)}</span>` : null],
     [t('From'), addressWords(actorIp, claimedIp)],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
-    [t('Archive'), archiveBytes === null ? null : `${formatBytes(archiveBytes)}${hasArtifact ? '' : t(', deleted')}`],
+    [t('Archive'), archive],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
     [t('Tree'), treeSha256 && html`<code title="${treeSha256}">${treeSha256.slice(0, 12)}…</code>`],
     [t('Id'), html`<code>${id}</code>`]
@@ -442,6 +449,7 @@ function factList(rows: ReadonlyArray<[string, unknown]>): Template {
 /** The elements of this page. */
 export const elements = {
   'svc-page-deployment': DeploymentPage,
+  'svc-archive': SvcArchive,
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
   'svc-failure': SvcFailure,

@@ -1,3 +1,4 @@
+import type { Deployment } from '../../lib/model/deployment.js'
 import type { DriftReport } from '../../lib/model/plan.js'
 import type { RollbackPlan } from '../../lib/model/rollback-plan.js'
 import type { TreeSummary, VerifyEvent } from '../../lib/model/verify.js'
@@ -28,6 +29,8 @@ export interface ExactCalls {
   planRollback(deployId: string, wish: RollbackWish, signal: AbortSignal): Promise<RollbackPlan>
   /** Starts a rollback like `undo`. */
   rollback(deployId: string, reason: string, wish: RollbackWish): Promise<string>
+  /** Deletes the archive of a deployment. `force`: also one that an exact undo needs. */
+  deleteArchive(deployId: string, force: boolean): Promise<Deployment>
 }
 
 /** Creates the calls. */
@@ -60,7 +63,11 @@ export function createExactCalls({ ask, send }: Client): ExactCalls {
     planUndo: (id, wish, signal) => plan(`${project(id)}/undo`, wish, signal),
     undo: (id, reason, wish) => start(`${project(id)}/undo`, { ...wish, message: reason || null }),
     planRollback: (id, wish, signal) => plan(`${deployment(id)}/rollback`, wish, signal),
-    rollback: (id, reason, wish) => start(`${deployment(id)}/rollback`, { ...wish, message: reason || null })
+    rollback: (id, reason, wish) => start(`${deployment(id)}/rollback`, { ...wish, message: reason || null }),
+    async deleteArchive(id, force) {
+      const path = `${deployment(id)}/archive${force ? '?force=true' : ''}`
+      return (await ask<{ deployment: Deployment }>('DELETE', path)).deployment
+    }
   }
 }
 

@@ -21,6 +21,7 @@ export const rightNeeds = {
   undo: { role: 'operator' },
   repair: { role: 'operator' },
   mark: { role: 'operator' },
+  delete_archive: { role: 'admin' },
   lock: { role: 'operator' },
   lock_server: { role: 'operator', isOfServer: true },
   maintain: { role: 'operator' },

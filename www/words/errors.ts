@@ -89,6 +89,7 @@ const sentenceActions = new Set([
   'audit.tree_broken',
   'auth.login',
   'auth.login_failed',
+  'deployment.delete_archive',
   'deployment.repair',
   'deployment.rollback',
   'deployment.undo',

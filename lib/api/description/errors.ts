@@ -16,6 +16,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   already_finished: { kind: 'conflict', means: 'The deployment has already finished' },
   already_revoked: { kind: 'conflict', means: 'The token was revoked before' },
+  archive_needed: {
+    kind: 'conflict',
+    means: 'The archive is needed: its files are in the target, nodes get it, or an exact undo needs it'
+  },
   backslash_in_name: { kind: 'invalid', means: 'A name in the archive contains a backslash' },
   body_timeout: { kind: 'timed_out', means: 'The body did not arrive in time' },
   broken_boundary: { kind: 'invalid', means: 'A boundary of the form is malformed' },

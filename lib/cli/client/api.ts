@@ -175,6 +175,8 @@ export interface Api {
   /** Puts back the files that differ from what svc put there; no paths: all of them. */
   repair(projectId: string, wish: RepairWish): Promise<Run>
   cancel(id: string): Promise<unknown>
+  /** Deletes the archive of a deployment; `force`: also one that an exact undo needs. */
+  deleteArchive(id: string, force: boolean): Promise<{ freedBytes: number }>
   /** Confirms a deployment that waits for it. */
   confirm(id: string): Promise<unknown>
   /** Puts the files before a held deployment back. */
@@ -325,6 +327,8 @@ export function createApi(client: Client): Api {
       return runOf(client, await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
+    deleteArchive: (id, force) =>
+      client.json({ method: 'DELETE', path: `${deploymentPath(id)}/archive${force ? '?force=true' : ''}` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
     revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` }),
     async rolloutOf(deployId) {

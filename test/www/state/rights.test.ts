@@ -32,6 +32,7 @@ const routes: Readonly<Record<Right, string>> = {
   undo: 'POST /api/projects/:id/undo',
   repair: 'POST /api/projects/:id/repair',
   mark: 'PATCH /api/deployments/:id/status',
+  delete_archive: 'DELETE /api/deployments/:id/archive',
   lock: 'PUT /api/projects/:id/lock',
   lock_server: 'DELETE /api/lock',
   maintain: 'PUT /api/projects/:id/maintenance',

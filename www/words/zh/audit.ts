@@ -70,6 +70,7 @@ export const words: Words = {
   'Deployment confirmed': '部署已确认',
   'Deployment reverted': '部署已恢复为先前的文件',
   'Revert failed': '恢复先前的文件失败',
+  'Archive deleted': '压缩包已删除',
   'Deployment marked': '部署状态已标记',
   'Post-deploy script failed': '部署后脚本失败',
   'Category created': '分类已创建',

@@ -55,6 +55,13 @@ export const words: Words = {
   Environment: '环境',
   Files: '文件',
   Archive: '压缩包',
+  'Delete the archive…': '删除压缩包…',
+  'Delete the archive?': '删除压缩包？',
+  'Delete the archive': '删除压缩包',
+  'Nobody can roll back to this deployment afterwards. Its record, output and list of files stay.':
+    '删除后无法再回滚到此部署。其记录、输出和文件列表会保留。',
+  'Also if an exact undo needs it': '即使精确撤销需要它也删除',
+  'Archive deleted': '压缩包已删除',
   ', deleted': '，已不再保留',
   Id: '编号',
   Message: '说明',

@@ -19,7 +19,7 @@ import { rollbackPlan } from '../plans.js'
 import { success } from '../records/common.js'
 import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
 import { ranAnswers, runHeaders } from '../records/run.js'
-import { anyOf, list, record, text } from '../schema.js'
+import { anyOf, integer, list, record, text } from '../schema.js'
 
 const runExample =
   '{"event":"log","data":"→ Extracting 12 files"}\n{"event":"status","status":"success","duration":"1.2s","deployId":"dep_1a2b3c4d5e6f7a8b"}\n'
@@ -234,6 +234,17 @@ export const deploymentOperations: Operations = {
     fields: { status: 'The correct status' },
     answers: answer('The record', record<Marked>({ success, deployment: deployment as never })),
     errors: ['not_found', 'not_finished']
+  },
+  'DELETE /api/deployments/:id/archive': {
+    summary: 'Delete the archive of a deployment',
+    description:
+      'The record, the output and the list of files stay. Refused while the archive is needed: its files are in the target, nodes get it, or an exact undo needs it.',
+    parameters: [query('force', 'Whether to delete an archive that an exact undo needs. Default: false', switchSchema)],
+    answers: answer(
+      'The record',
+      record<Marked & { freedBytes: number }>({ success, freedBytes: integer(52_428), deployment: deployment as never })
+    ),
+    errors: ['not_found', 'not_finished', 'no_archive', 'archive_needed', 'invalid_field']
   },
   'GET /api/deployments/:id/files': {
     summary: 'List the files of a deployment',
