@@ -11,7 +11,7 @@ import { testReply } from './settings.js'
 /** Dependencies of the handlers of notification targets. */
 export interface NotificationTargetsNeeds {
   targets: Pick<Targets, 'list' | 'create' | 'update' | 'remove'>
-  webhook: Pick<Webhook, 'test'>
+  webhook: Pick<Webhook, 'test' | 'retry'>
 }
 
 const maxProjects = 1_000
@@ -51,7 +51,9 @@ export function notificationTargetHandlers({ targets, webhook }: NotificationTar
     update: async request => {
       const fields = readFields(await request.json(), targetFields)
       const change = { ...withoutDuplicates(fields), seen: expectedTags(request.headers) }
-      return json({ success: true, target: await targets.update(param(request, 'id'), change, request.actor) })
+      const target = await targets.update(param(request, 'id'), change, request.actor)
+      webhook.retry(target.id)
+      return json({ success: true, target })
     },
 
     remove: async request => {

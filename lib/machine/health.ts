@@ -7,6 +7,7 @@ import type { FleetHealth, HealthDetail, UnfinishedTarget } from '../model/healt
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
+import { countWaitingMessages } from '../store/tables/waiting-messages.js'
 import { readDisk, unknownDisk } from './disk.js'
 import type { Probe } from './probe.js'
 import { successShare } from './status.js'
@@ -85,6 +86,7 @@ export function createHealth({
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
         ...unfinishedOf(unfinishedTargets),
+        notifications: countWaitingMessages(store),
         ...fleetOf(fleetState),
         ...(hubs === undefined ? {} : { cluster: hubs }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }

@@ -12,6 +12,7 @@ import type { DeploymentCounts } from './deployment-counts.js'
 import type { LoopDelayMeter } from './loop-delay.js'
 import { metricsText } from './metrics-text.js'
 import type { Metric } from './metrics-text.js'
+import { countWaitingMessages } from '../store/tables/waiting-messages.js'
 
 /** The metrics of the server. */
 export interface Metrics {
@@ -157,7 +158,7 @@ function ofDeployments({ store, deployments }: MetricsNeeds): Metric[] {
   ]
 }
 
-function ofTransfers({ uploads, outputFollowers, logFollowers, searches, deliveries }: MetricsNeeds): Metric[] {
+function ofTransfers({ store, uploads, outputFollowers, logFollowers, searches, deliveries }: MetricsNeeds): Metric[] {
   const { now, total, bytes } = uploads()
   return [
     gauge('svc_uploads_in_flight', 'Uploads in progress.', now),
@@ -173,6 +174,11 @@ function ofTransfers({ uploads, outputFollowers, logFollowers, searches, deliver
       ]
     },
     gauge('svc_log_searches_in_flight', 'Searches in log files that are running or queued.', searches.now),
+    gauge(
+      'svc_notifications_waiting',
+      'Notifications that wait for their targets.',
+      countWaitingMessages(store).waiting
+    ),
     counter('svc_log_searches_total', 'Searches in log files that were started.', searches.total),
     {
       name: 'svc_notification_deliveries_total',

@@ -58,6 +58,8 @@ export interface HealthDetail {
    * another directory is at the path. Absent in older servers.
    */
   unfinishedTargets?: UnfinishedTarget[]
+  /** Messages that notification targets have not accepted yet. Absent in older servers. */
+  notifications?: { waiting: number; oldestAt: string | null }
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
   fleet?: FleetHealth
   /** The cluster, as this hub sees it. Absent if the server is not a hub of one. */

@@ -40,6 +40,32 @@ export interface NotificationTarget {
   updatedAt: string
 }
 
+/** A message that is not delivered yet. */
+export interface WaitingMessage {
+  id: string
+  targetId: string
+  notification: Record<string, unknown>
+  createdAt: string
+  attempts: number
+  /** When the next attempt is due. */
+  nextAt: string
+  /** Why the latest attempt failed; null before the first one. */
+  problem: string | null
+}
+
+/** What waits for a target. The target of the settings has no queue. */
+export interface NotificationQueue {
+  /** Number of messages that are not delivered yet. */
+  waiting: number
+  oldestAt: string | null
+  /** When the next attempt is due, after one that failed. */
+  nextAt: string | null
+  /** Why the latest attempt failed. */
+  problem: string | null
+  /** Number of messages that were dropped since the last delivered one. */
+  dropped: number
+}
+
 /** A target as the API returns it: without its secret, and without the part of its address that may be secret. */
 export interface NotificationTargetView
   extends Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'events' | 'projectIds' | 'enabled'> {
@@ -48,6 +74,7 @@ export interface NotificationTargetView
   hasSecret: boolean
   /** Whether the target comes from the settings `webhook_…`, where it is edited. */
   isFromSettings: boolean
+  queue: NotificationQueue
   /** Null for the target of the settings. */
   createdAt: string | null
   updatedAt: string | null

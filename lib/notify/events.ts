@@ -47,11 +47,21 @@ type TokenEvent =
   | ({ trigger: 'expiry'; event: 'token_expiring' } & TokenReminder)
   | ({ trigger: 'wrong_codes'; event: 'token_locked' } & TokenLock)
 
-/** Copies an event as it is now, because the record may change before a retry. */
+/** Copies what a payload needs of an event as it is now: the record may change before a retry, and the copy is stored. */
 export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: string | null): DeploymentNotification {
-  const { trigger, event, deployment, project, errorMessage } = occasion
+  const { trigger, event, errorMessage } = occasion
   const timestamp = new Date(nowMs).toISOString()
-  return { trigger, event, timestamp, project, deployment, errorMessage, url: deploymentPage(publicUrl, deployment.id) }
+  const { id, name, deployPath } = occasion.project
+  const { status, duration, startTime, endTime, rollbackOf, message, provenance } = occasion.deployment
+  return {
+    trigger,
+    event,
+    timestamp,
+    project: { id, name, deployPath },
+    deployment: { id: occasion.deployment.id, status, duration, startTime, endTime, rollbackOf, message, provenance },
+    errorMessage,
+    url: deploymentPage(publicUrl, occasion.deployment.id)
+  }
 }
 
 /** Returns the notification of a token that ends soon, or that is locked. */

@@ -26,6 +26,7 @@ import {
   listNotificationTargets,
   updateNotificationTarget
 } from '../store/tables/notification-targets.js'
+import { queueOf } from '../store/tables/waiting-messages.js'
 import { kindOfSetting } from './payloads.js'
 import { parseHttpUrl } from '../http/outgoing/post.js'
 import { takesSecret } from './signature.js'
@@ -104,6 +105,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
       events: eventKeys.filter(event => settings.list('webhook_events').includes(event)),
       projectIds: [],
       enabled: target !== null,
+      queue: { waiting: 0, oldestAt: null, nextAt: null, problem: null, dropped: 0 },
       createdAt: null,
       updatedAt: null
     }
@@ -124,7 +126,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
   }
 
   return {
-    list: () => [settingsView(), ...listNotificationTargets(store).map(viewOf)],
+    list: () => [settingsView(), ...listNotificationTargets(store).map(target => viewOf(store, target))],
 
     create: (fields, actor) =>
       store.write(tx => {
@@ -144,7 +146,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
         })
         insertNotificationTarget(tx, target)
         audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail: describe(target) })
-        return viewOf(target)
+        return viewOf(tx, target)
       }),
 
     update: (id, { seen, ...fields }, actor) =>
@@ -168,7 +170,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
           target: id,
           detail: `${describe(target)}: ${changed}`
         })
-        return viewOf(target)
+        return viewOf(tx, target)
       }),
 
     remove: (id, actor) =>
@@ -197,8 +199,9 @@ export function createTargets(needs: TargetsNeeds): Targets {
 }
 
 /** Returns a target without its secrets. */
-function viewOf({ url, secret, ...target }: NotificationTarget): NotificationTargetView {
-  return { ...target, address: maskedAddress(url), hasSecret: secret !== '', isFromSettings: false }
+function viewOf(db: Reader, { url, secret, ...target }: NotificationTarget): NotificationTargetView {
+  const queue = queueOf(db, target.id)
+  return { ...target, address: maskedAddress(url), hasSecret: secret !== '', isFromSettings: false, queue }
 }
 
 /** Returns the text for an audit entry. It contains only the host of the address. */

@@ -6,10 +6,13 @@ import { reasonOf } from '../base/system-error.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
 import { maxNotificationTargets, settingsTargetId, type NotificationKind } from '../model/notification-target.js'
+import type { Store } from '../store/database.js'
 import { complaintOf } from './complaints.js'
 import { notificationOf, testNotification, tokenNotification } from './events.js'
 import type { Notification, Occasion } from './events.js'
 import { createLane } from './lane.js'
+import { createMessageQueue, droppedText } from './message-queue.js'
+import type { Attempted } from './message-queue.js'
 import { payloadOf } from './payloads.js'
 import { parseHttpUrl, post, type Posted } from '../http/outgoing/post.js'
 import { signed } from './signature.js'
@@ -46,12 +49,17 @@ export interface Webhook {
   test(actor: Actor, options: { signal: AbortSignal; targetId?: string }): Promise<Delivery>
   /** Returns the number of messages by outcome since the start, including test messages. */
   deliveries(): Readonly<Record<DeliveryOutcome, number>>
+  /** Begins to send the stored messages to the targets other than that of the settings. */
+  start(): void
+  /** Tries again at once to send what waits for a target: it was changed. */
+  retry(targetId: string): void
   /** Accepts no more messages, waits `graceMs` for those in progress, then aborts them. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
 /** Dependencies of the notifications. */
 export interface WebhookNeeds {
+  store: Store
   targets: Pick<Targets, 'wanting' | 'find'>
   audit(event: AuditEvent): Promise<void>
   clock: Clock
@@ -81,8 +89,8 @@ const pauseMs = 500
 /** The longest wait that a receiver may ask for: it keeps one of the places of its lane. */
 const maxPauseMs = 60_000
 /**
- * Each target has a delivery of its own, and three more while few need them. There are more keys than targets, because a
- * removed target may still have messages.
+ * Each target has a delivery of its own, and three more while few need them. Those of stored targets are used only while
+ * the database cannot be written.
  */
 const laneLimits = { keys: 2 * (maxNotificationTargets + 1), shared: 24, perKey: 4, waitingPerKey: 250 }
 
@@ -96,6 +104,24 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   const stopping = new AbortController()
   const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
   let takesMore = true
+
+  const messages = createMessageQueue({
+    store: needs.store,
+    clock,
+    ids,
+    log,
+    attempt: attemptStored,
+    delivered: () => counts.delivered++,
+    refused: (to, notification, end) => {
+      const delivery = { ...neverSent(end.reason), outcome: 'refused' as const, attempts: end.attempts }
+      return record(messageOf(to, new URL(to.url), notification), delivery)
+    },
+    async dropped(to, count, why) {
+      counts.stopped += count
+      const detail = droppedText(to.name, count, why)
+      await needs.audit({ action: 'webhook.send', actor: systemActor, target: new URL(to.url).host, detail, ok: false })
+    }
+  })
 
   function witnessed<T extends Notification>(notification: T): T {
     return { ...notification, checkpoint: needs.checkpoint?.() ?? null }
@@ -123,8 +149,18 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   function queue(to: Destination, notification: Notification): void {
     const url = parseHttpUrl(to.url)
     if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
-    const projectId = 'project' in notification ? notification.project.id : null
-    const message: Message = { notification, to, url, actor: systemActor, projectId }
+    const message = messageOf(to, url, notification)
+    if (takesMore && to.id !== settingsTargetId) {
+      messages.add(to.id, notification).catch((error: unknown) => {
+        log('Cannot store a notification', error)
+        queueInMemory(message)
+      })
+    } else queueInMemory(message)
+  }
+
+  /** Sends a message with two attempts (§6.5). */
+  function queueInMemory(message: Message): void {
+    const { to } = message
     const isTaken = takesMore && lane.add(to.id, async () => void (await send(message, stopping.signal)))
     if (!isTaken) void record(message, neverSent(takesMore ? 'too many messages are waiting' : stopped))
   }
@@ -134,16 +170,27 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     { signal, targetId = settingsTargetId }: { signal: AbortSignal; targetId?: string }
   ): Promise<Delivery> {
     const to = targets.find(targetId)
-    return send(
-      {
-        notification: witnessed(testNotification(clock.now(), publicUrl)),
-        to,
-        url: new URL(to.url),
-        actor,
-        projectId: null
-      },
-      signal
-    )
+    const notification = witnessed(testNotification(clock.now(), publicUrl))
+    const delivery = await send({ notification, to, url: new URL(to.url), actor, projectId: null }, signal)
+    if (delivery.outcome === 'delivered') messages.retry(targetId)
+    return delivery
+  }
+
+  async function attemptStored(
+    to: Destination,
+    notification: Notification,
+    { id, signal }: { id: string; signal: AbortSignal }
+  ): Promise<Attempted> {
+    const payload = payloadOf(notification, to.kind)
+    const posted = await attempt(messageOf(to, new URL(to.url), notification), { id, payload, signal })
+    const { outcome, reason } = verdictOf(posted, to.kind)
+    if (outcome === 'delivered') return { outcome }
+    return {
+      outcome: 'failed',
+      mayRetry: mayRetry(posted),
+      reason: reason ?? outcome,
+      retryAfterMs: retryAfterOf(posted)
+    }
   }
 
   /** Makes all attempts of one message and audits a failure. Never rejects. */
@@ -193,12 +240,28 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
 
   async function stop({ graceMs }: { graceMs: number }): Promise<void> {
     takesMore = false
+    const stored = messages.stop({ graceMs })
     const grace = setTimeout(() => stopping.abort(new Error(stopped)), graceMs)
     await lane.idle()
     clearTimeout(grace)
+    await stored
   }
 
-  return { notify, remind: tellOfToken, locked: tellOfToken, test, deliveries: () => ({ ...counts }), stop }
+  return {
+    notify,
+    remind: tellOfToken,
+    locked: tellOfToken,
+    test,
+    deliveries: () => ({ ...counts }),
+    start: messages.start,
+    retry: messages.retry,
+    stop
+  }
+}
+
+function messageOf(to: Destination, url: URL, notification: Notification): Message {
+  const projectId = 'project' in notification ? notification.project.id : null
+  return { notification, to, url, actor: systemActor, projectId }
 }
 
 const stopped = 'the server was stopped'
@@ -209,8 +272,11 @@ function neverSent(reason: string): Delivery {
 
 /** The time before the second attempt: as long as a receiver asks, up to a limit. Somebody waits for a test. */
 function pauseAfter(posted: Posted | undefined, maxMs: number): number {
-  const asked = posted?.outcome === 'answered' ? (posted.retryAfterMs ?? 0) : 0
-  return Math.min(Math.max(asked, pauseMs), maxMs)
+  return Math.min(Math.max(retryAfterOf(posted), pauseMs), maxMs)
+}
+
+function retryAfterOf(posted: Posted | undefined): number {
+  return posted?.outcome === 'answered' ? (posted.retryAfterMs ?? 0) : 0
 }
 
 /** Whether to try again: no response, an error of the receiver, or a request to slow down (§6.5). */

@@ -183,6 +183,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     services.history.start()
     opened.push(() => services.history.stop())
     services.reminders.start()
+    services.webhook.start()
     opened.push(() => services.reminders.stop())
     await services.fleet.start()
     opened.push(() => services.fleet.stop())

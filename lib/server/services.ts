@@ -194,6 +194,7 @@ function createWork(
     isProject: (db, id) => findProject(db, id) !== undefined
   })
   const webhook = createWebhook({
+    store,
     targets: notificationTargets,
     audit: audit.record,
     clock,

@@ -610,6 +610,22 @@ const migrations: Migration[] = [
     sql: `
       ALTER TABLE nodes ADD COLUMN sharedSince TEXT;
       CREATE INDEX nodesShared ON nodes (id) WHERE sharedSince IS NOT NULL;`
+  },
+  {
+    what: 'messages that wait for notification targets',
+    sql: `
+      CREATE TABLE waitingMessages (
+        position INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        targetId TEXT NOT NULL REFERENCES notificationTargets (id) ON DELETE CASCADE,
+        notification TEXT NOT NULL,
+        createdAt TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        nextAt TEXT NOT NULL,
+        problem TEXT
+      );
+      CREATE INDEX waitingMessagesByTarget ON waitingMessages (targetId, position);
+      ALTER TABLE notificationTargets ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;`
   }
 ]
 

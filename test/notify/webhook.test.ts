@@ -21,9 +21,15 @@ function createStage(
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
   const clock = setClock()
+  const store = {
+    all: () => more.stored ?? [],
+    get: () => undefined,
+    write: () => Promise.reject(new Error('read-only'))
+  } as unknown as Store
   const webhook = createWebhook({
+    store,
     targets: createTargets({
-      store: { all: () => more.stored ?? [], get: () => undefined } as unknown as Store,
+      store,
       clock,
       ids: randomIds,
       audit: { within: () => {} },
@@ -195,58 +201,61 @@ t.test('the test message', async t => {
   t.match(await test, { outcome: 'stopped', reason: 'it was cancelled' })
 })
 
-t.test('several targets get their own events and forms, and one that hangs delays no other', async t => {
-  const [slow, quick, chat] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
-  slow.behave('hang')
-  const stored = (id: string, url: string, patch: object = {}) => ({
-    position: 1,
-    id,
-    name: id,
-    kind: 'generic',
-    url,
-    secret: '',
-    events: '["deploy_success","deploy_failure"]',
-    projectIds: '[]',
-    enabled: 1,
-    createdAt: '',
-    updatedAt: '',
-    ...patch
-  })
-  const rows = [
-    stored('slow', slow.url),
-    stored('quick', quick.url, { secret: 'a-secret' }),
-    stored('chat', `${chat.url}/services/secret`, {
-      kind: 'slack',
-      events: '["deploy_failure"]',
-      projectIds: '["proj_1"]'
-    }),
-    stored('off', quick.url, { enabled: 0 }),
-    stored('elsewhere', quick.url, { projectIds: '["proj_other"]' })
-  ]
-  // Rows are decoded on each read, so each read returns its own objects.
-  const { webhook, audits } = createStage('', {
-    get stored() {
-      return rows.map(row => ({ ...row }))
-    }
-  })
-  for (let i = 0; i < 40; i++) webhook.notify(occasion({ event: 'deploy_success' }))
-  webhook.notify(occasion({ event: 'deploy_failure' }))
-  await Promise.all([quick.received(41), chat.received(1)])
-  t.equal(slow.requests.length, 4, 'only its own places are used')
-  t.match(JSON.parse(chat.requests[0]?.text as string), { blocks: [{ type: 'header' }, { type: 'section' }] })
-  t.match(quick.requests[0]?.headers['webhook-signature'], /^v1,/)
+t.test(
+  'several targets get their own events and forms, and one that hangs delays no other, while the database is full',
+  async t => {
+    const [slow, quick, chat] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
+    slow.behave('hang')
+    const stored = (id: string, url: string, patch: object = {}) => ({
+      position: 1,
+      id,
+      name: id,
+      kind: 'generic',
+      url,
+      secret: '',
+      events: '["deploy_success","deploy_failure"]',
+      projectIds: '[]',
+      enabled: 1,
+      createdAt: '',
+      updatedAt: '',
+      ...patch
+    })
+    const rows = [
+      stored('slow', slow.url),
+      stored('quick', quick.url, { secret: 'a-secret' }),
+      stored('chat', `${chat.url}/services/secret`, {
+        kind: 'slack',
+        events: '["deploy_failure"]',
+        projectIds: '["proj_1"]'
+      }),
+      stored('off', quick.url, { enabled: 0 }),
+      stored('elsewhere', quick.url, { projectIds: '["proj_other"]' })
+    ]
+    // Rows are decoded on each read, so each read returns its own objects.
+    const { webhook, audits } = createStage('', {
+      get stored() {
+        return rows.map(row => ({ ...row }))
+      }
+    })
+    for (let i = 0; i < 40; i++) webhook.notify(occasion({ event: 'deploy_success' }))
+    webhook.notify(occasion({ event: 'deploy_failure' }))
+    await Promise.all([quick.received(41), chat.received(1)])
+    t.equal(slow.requests.length, 4, 'only its own places are used')
+    t.match(JSON.parse(chat.requests[0]?.text as string), { blocks: [{ type: 'header' }, { type: 'section' }] })
+    t.match(quick.requests[0]?.headers['webhook-signature'], /^v1,/)
 
-  chat.behave({ status: 404, body: 'no_service' })
-  webhook.notify(occasion({ event: 'deploy_failure' }))
-  await chat.received(2)
-  await webhook.stop({ graceMs: 50 })
-  const said = audits.find(({ detail }) => /^chat/.test(detail ?? ''))
-  t.match(said, {
-    target: `127.0.0.1:${chat.port}`,
-    detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt'
-  })
-  t.notMatch(JSON.stringify(audits), 'secret')
-})
+    chat.behave({ status: 404, body: 'no_service' })
+    webhook.notify(occasion({ event: 'deploy_failure' }))
+    await chat.received(2)
+    await webhook.stop({ graceMs: 50 })
+    const said = audits.find(({ detail }) => /^chat/.test(detail ?? ''))
+    t.match(said, {
+      target: `127.0.0.1:${chat.port}`,
+      detail: 'chat: deploy_failure (cli): answered 404: no_service, 1 attempt'
+    })
+    t.notMatch(JSON.stringify(audits), 'secret')
+  }
+)
 
 t.test('sends a reminder of a token to the targets that want it', async t => {
   const receiver = await startReceiver(t)

@@ -178,6 +178,7 @@ export async function diagnoseServer(
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
       ...targetFindings(detail),
+      ...notificationFindings(detail),
       ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
@@ -272,6 +273,17 @@ export function targetFindings({ unfinishedTargets = [], kiteHome }: HealthDetai
     'Mount the disk of the target, then restart the server or deploy again. If the target is gone for good, stop the ' +
     `server and remove ${oneLine(journal)}`
   return [failure('Targets', `half of a change may be in ${shown.join(', ')}`, advice)]
+}
+
+/** Time after which a waiting notification is a finding. */
+const lateMs = 10 * 60_000
+
+/** Returns a warning for notifications that a target does not accept. Pure. */
+export function notificationFindings({ notifications, serverTime }: HealthDetail): Finding[] {
+  const { waiting, oldestAt } = notifications ?? { waiting: 0, oldestAt: null }
+  if (oldestAt === null || Date.parse(serverTime) - Date.parse(oldestAt) < lateMs) return []
+  const advice = 'The page Settings says why, and so does GET /api/notification-targets'
+  return [warning('Notifications', `${waiting} not accepted yet, the oldest of ${oldestAt}`, advice)]
 }
 
 /** Returns a failure for secrets that cannot be read: every deployment with a script that needs them fails. Pure. */

@@ -158,6 +158,7 @@ async function lead(active: Active): Promise<void> {
   front.keeper.start()
   services.history.start()
   services.reminders.start()
+  services.webhook.start()
   active.isReady = true
 }
 

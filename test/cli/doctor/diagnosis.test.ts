@@ -5,6 +5,7 @@ import {
   detailFindings,
   nameFindings,
   revertFindings,
+  notificationFindings,
   secretFindings,
   terminalFinding
 } from '../../../lib/cli/doctor/diagnosis.js'
@@ -67,6 +68,17 @@ t.test('a damaged tree of the audit log is a failure', async t => {
   t.match(auditFindings({ ...well, audit: { ok: false, brokenSince, why: 'entry 7 was changed' } }), [
     { result: 'failure', detail: /broken since 2030-01-01.*entry 7/, advice: /svc audit verify/ }
   ])
+})
+
+t.test('warns of notifications that wait for long', async t => {
+  const after = (minutes: number) => ({
+    ...well,
+    serverTime: `2030-01-01T00:${minutes}:00.000Z`,
+    notifications: { waiting: 3, oldestAt: '2030-01-01T00:10:00.000Z' }
+  })
+  t.same(notificationFindings(well), [], 'an older server')
+  t.same(notificationFindings(after(15)), [])
+  t.match(notificationFindings(after(21)), [{ result: 'warning', detail: /^3 not accepted yet, the oldest of 20/ }])
 })
 
 t.test('warns if a server with a host name does not check host names', async t => {

@@ -11,7 +11,7 @@ import { NoticeEvent } from '../base/svc-notices.js'
 import { elements as formElements } from './svc-notification-target.js'
 import type { TargetFormEvent } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
-import { spanWords } from '../base/words.js'
+import { exactWords, spanWords } from '../base/words.js'
 import { serverWords, twoLines, errorWords } from '../../words/errors.js'
 import { Submission } from '../base/submission.js'
 
@@ -31,6 +31,7 @@ export class SvcNotificationTargets extends SvcElement {
       .what .off { color: var(--warning); font-weight: 500; }
       .tools { display: flex; align-items: center; gap: 4px; }
       .result { grid-column: 1 / -1; font-size: var(--size-13); overflow-wrap: anywhere; }
+      .queue { grid-column: 1 / -1; color: var(--warning); font-size: var(--size-13); overflow-wrap: anywhere; }
       .result:empty { display: none; }
       .good { color: var(--success); }
       .bad { color: var(--failure); }
@@ -120,6 +121,7 @@ export class SvcNotificationTargets extends SvcElement {
               </button>`
           }
         </div>
+        ${queueLine(target)}
         <p class="result" role="status">${test === undefined || test === 'going' ? null : resultOf(test)}</p>
       </li>`
   }
@@ -186,6 +188,19 @@ export class SvcNotificationTargets extends SvcElement {
     }
     this.update()
   }
+}
+
+/** Returns what waits for a target and why, and what was dropped. An older server does not say. */
+function queueLine({ queue }: NotificationTargetView): Template | null {
+  const { waiting = 0, nextAt = null, problem = null, dropped = 0 } = queue ?? {}
+  if (dropped === 0 && (waiting === 0 || problem === null)) return null
+  return html`
+    <p class="queue">
+      ${waiting === 0 ? null : t('Messages waiting: {count}.', { count: waiting })}
+      ${problem === null ? null : html`${t('Latest attempt:')} <span translate="no">${serverWords(problem)}</span>.`}
+      ${nextAt === null ? null : t('Next attempt: {time}.', { time: exactWords(nextAt) })}
+      ${dropped === 0 ? null : t('Messages dropped: {count}.', { count: dropped })}
+    </p>`
 }
 
 /** Returns the result of a test message as a sentence. */

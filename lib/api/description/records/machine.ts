@@ -148,6 +148,12 @@ export const healthDetail = record<HealthDetail>({
       )
     )
   ),
+  notifications: optional(
+    described(
+      'Messages that notification targets have not accepted yet',
+      record<NonNullable<HealthDetail['notifications']>>({ waiting: integer(0), oldestAt: nullableInstant })
+    )
+  ),
   secrets: optional(
     record<NonNullable<HealthDetail['secrets']>>({
       ok: boolean(true),

@@ -1,6 +1,11 @@
 /* Schemas of notification targets. */
-import { eventKeys, notificationKinds, type NotificationTargetView } from '../../../model/notification-target.js'
-import { boolean, described, list, named, nullableInstant, oneOf, record, text } from '../schema.js'
+import {
+  eventKeys,
+  notificationKinds,
+  type NotificationQueue,
+  type NotificationTargetView
+} from '../../../model/notification-target.js'
+import { boolean, described, integer, list, named, nullable, nullableInstant, oneOf, record, text } from '../schema.js'
 import { projectId } from './common.js'
 
 /** The id of a notification target. */
@@ -16,6 +21,16 @@ const view = {
   address: described('Scheme, host and port of the address. The rest is hidden', text('https://hooks.slack.com/…')),
   hasSecret: described('Whether messages are signed with a secret', boolean(false)),
   isFromSettings: described('Whether the target is defined by the settings', boolean(false)),
+  queue: described(
+    'Messages that are not delivered yet. The target of the settings has no queue',
+    record<NotificationQueue>({
+      waiting: integer(0),
+      oldestAt: nullableInstant,
+      nextAt: described('When the next attempt is due, after one that failed', nullableInstant),
+      problem: described('Why the latest attempt failed', nullable(text('answered 503'))),
+      dropped: described('Number of messages dropped since the last delivered one', integer(0))
+    })
+  ),
   createdAt: nullableInstant,
   updatedAt: nullableInstant
 }
