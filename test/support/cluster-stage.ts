@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import type { ClusterStatus } from '../../lib/model/cluster.js'
 import type { Project } from '../../lib/model/project.js'
 import type { RolloutPolicy } from '../../lib/model/rollout.js'
-import { startAgentProcess } from './agent-process.js'
+import { startAgentProcess, type AgentProcess } from './agent-process.js'
 import { anEtcd, type EtcdCluster } from './etcd.js'
 import { freePort } from './free-port.js'
 import { startServeProcess, type ServeProcess, type ServeProgram } from './serve-process.js'
@@ -15,6 +15,7 @@ import { until } from './until.js'
 export interface ClusterStage {
   cwd: string
   etcd: EtcdCluster
+  agents: AgentProcess[]
   /** The addresses of the hubs. */
   urls: readonly [string, string]
   /** The hubs. The first one leads at the beginning. */
@@ -30,8 +31,12 @@ export interface ClusterStage {
   placedProject(name: string, rollout: Partial<RolloutPolicy>): Promise<Project>
 }
 
-/** Starts two hubs, and one agent for each name. */
-export async function startCluster(t: Test, nodes: readonly string[]): Promise<ClusterStage> {
+/** Starts two hubs, and one agent for each name. `known`: the hubs whose addresses the agents know, and enroll at. */
+export async function startCluster(
+  t: Test,
+  nodes: readonly string[],
+  { known = [0, 1] }: { known?: ReadonlyArray<0 | 1> } = {}
+): Promise<ClusterStage> {
   const etcd = await anEtcd(t)
   const cwd = t.testdir()
   writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
@@ -71,6 +76,7 @@ export async function startCluster(t: Test, nodes: readonly string[]): Promise<C
   await start(1)
   await until(async () => (await roleOf(1)) === 'follower')
 
+  const agents: AgentProcess[] = []
   for (const name of nodes) {
     const { token } = await first.api<{ token: string }>('POST', '/api/enrollments', { name })
     mkdirSync(join(cwd, name))
@@ -78,15 +84,17 @@ export async function startCluster(t: Test, nodes: readonly string[]): Promise<C
     const agent = await startAgentProcess(
       t,
       cwd,
-      urls.flatMap(url => ['--hub', url]),
+      known.flatMap(at => ['--hub', urls[at]]),
       { env }
     )
     await agent.says(/Connected to the hub/)
+    agents.push(agent)
   }
 
   return {
     cwd,
     etcd,
+    agents,
     urls,
     hubs,
     roleOf,

@@ -6,6 +6,7 @@
  * end, takes nothing from the others.
  */
 import { createBudget, type Claim } from '../../base/budget.js'
+import { createLineSplitter } from '../../base/lines.js'
 import { Refusal, notFound } from '../../base/refusal.js'
 import type { Ids } from '../../base/ids.js'
 import { relayPartBytes, type DesiredLine, type RelayedRequest } from '../../model/fleet-wire.js'
@@ -108,6 +109,8 @@ type PlaceKind = 'node' | 'caller' | 'callerOfNode'
 
 /** Number of parts that wait for the client. */
 const maxWaiting = 2
+/** Maximum size of a message of a terminal. Output comes in pieces of 64 KiB, which JSON may escape to six times that size. */
+const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
@@ -301,9 +304,16 @@ async function* bodyOf(
   }
 }
 
-/** A message is a line; a part ends with one. */
+/** Yields the messages of a terminal, one a line. A part may end within a line, and within a character. */
 async function* linesOf(parts: AsyncGenerator<Buffer>): AsyncGenerator<string> {
-  for await (const bytes of parts) for (const line of bytes.toString('utf8').split('\n')) if (line !== '') yield line
+  let lines: string[] = []
+  const splitter = createLineSplitter(line => void lines.push(line), maxLineBytes)
+  for await (const bytes of parts) {
+    splitter.push(bytes)
+    const whole = lines
+    lines = []
+    for (const line of whole) if (line !== '') yield line
+  }
 }
 
 function away(): Refusal {

@@ -177,8 +177,29 @@ t.test('messages of a terminal are numbered and signed', async t => {
     { number: 1, bytes: Buffer.from('one').toString('base64') },
     { number: 2, bytes: Buffer.from('two').toString('base64') }
   ])
-  await relays.take('n', id, part(1, '{"a":1}\n{"b":2}\n', true))
   const got: string[] = []
-  for await (const line of terminal.lines) got.push(line)
-  t.strictSame(got, ['{"a":1}', '{"b":2}'])
+  const reading = (async () => {
+    for await (const line of terminal.lines) got.push(line)
+  })()
+  await relays.take('n', id, part(1, '{"a":1}\n{"b":2}\n'))
+  // A node sends what is waiting in parts of a fixed size, wherever a message or a character ends.
+  const bytes = Buffer.from('{"c":"é"}\n{"d":4}\n')
+  await relays.take('n', id, { number: 2, isLast: false, read: async () => bytes.subarray(0, 7) })
+  await relays.take('n', id, { number: 3, isLast: true, read: async () => bytes.subarray(7) })
+  await reading
+  t.strictSame(got, ['{"a":1}', '{"b":2}', '{"c":"é"}', '{"d":4}'])
+})
+
+t.test('a message of a terminal without an end is no message', async t => {
+  const { relays, part, relay } = stage()
+  const terminal = await relays.terminal('n', { ...request, kind: 'terminal' })
+  const { id } = await relay()
+  let longest = 0
+  const reading = (async () => {
+    for await (const line of terminal.lines) longest = Math.max(longest, line.length)
+  })()
+  for (let number = 1; number <= 20; number++)
+    await relays.take('n', id, part(number, 'x'.repeat(200_000), number === 20))
+  await reading
+  t.ok(longest > 1_000_000 && longest < 1_500_000, `${longest}`)
 })
