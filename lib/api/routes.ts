@@ -302,6 +302,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       relayed(row('GET', '/api/projects/:id/log-sources', 'viewer', 'project', 'reads', logSources.list)),
       row('POST', '/api/projects/:id/log-sources', 'admin', 'project', 'secrets', logSources.create),
+      row('POST', '/api/projects/:id/log-sources/pm2', 'admin', 'project', 'secrets', pm2.addLogs),
       relayed(row('GET', '/api/log-sources', 'viewer', 'filtered', 'reads', logSources.listAll)),
       row('POST', '/api/log-sources/bulk', 'admin', 'server', 'works', logSources.bulk),
       row('PATCH', '/api/log-sources/:sourceId', 'operator', 'logSource', 'works', logSources.update),

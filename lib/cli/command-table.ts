@@ -126,6 +126,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import('./commands/projects-token.js')
   },
   {
+    name: 'projects pm2-logs',
+    group: 'projects',
+    summary: 'add the log files of the PM2 application',
+    load: () => import('./commands/projects-pm2-logs.js')
+  },
+  {
     name: 'projects delete',
     group: 'projects',
     summary: 'delete a project, its deployments and its archives',

@@ -1,5 +1,6 @@
 import { elapsedOf } from '../base/clock.js'
 import type { Clock } from '../base/clock.js'
+import { Refusal } from '../base/refusal.js'
 import { isListening } from '../base/socket-probe.js'
 import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
@@ -21,6 +22,8 @@ export interface Pm2 {
   apps(): Promise<Pm2Apps>
   /** Returns the application with this name. Null means that the project is not linked to one. */
   binding(name: string | null): Promise<Pm2Binding>
+  /** Returns the log files of all instances of an application. Refuses (`conflict`) no_pm2_logs. */
+  logFiles(name: string | null): Promise<string[]>
 }
 
 const cacheMs = 1500 // §8
@@ -72,16 +75,30 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
       return { apps: listing.outcome === 'listed' ? appsOf(listing.processes) : [], ...absenceOf(listing) }
     },
     async binding(name) {
-      if (name === null) return { bound: false, message: 'The project is not linked to a PM2 application' }
+      if (name === null) return { bound: false, message: notLinked }
       const listing = await list()
       if (listing.outcome !== 'listed') return { bound: false, message: listing.message }
       return bindingOf(name, listing.processes, clock.now())
+    },
+    async logFiles(name) {
+      if (name === null) throw noLogs(notLinked)
+      const listing = await list()
+      if (listing.outcome !== 'listed') throw noLogs(listing.message)
+      const files = logFilesOf(name, listing.processes)
+      if (files.length === 0) throw noLogs(`PM2 has no application "${name}" that writes log files`)
+      return files
     }
   }
 }
 
 function absenceOf(listing: Pm2Listing): Omit<Pm2Apps, 'apps'> {
   return listing.outcome === 'listed' ? {} : { reason: listing.outcome, message: listing.message }
+}
+
+const notLinked = 'The project is not linked to a PM2 application'
+
+function noLogs(why: string): Refusal {
+  return new Refusal('conflict', 'no_pm2_logs', `Cannot add the log files of the PM2 application: ${why}`)
 }
 
 const missing: Pm2Listing = {
@@ -156,6 +173,12 @@ export function bindingOf(name: string, processes: readonly Pm2Process[], nowMs:
     outLogPath: first.outLogPath,
     createdAt: first.createdAt
   }
+}
+
+/** Returns the log files of an application, each once. Pure. */
+export function logFilesOf(name: string, processes: readonly Pm2Process[]): string[] {
+  const paths = instancesOf(name, processes).flatMap(({ outLogPath, errorLogPath }) => [outLogPath, errorLogPath])
+  return [...new Set(paths)].filter((path): path is string => path !== null && path !== '/dev/null')
 }
 
 function instancesOf(name: string, processes: readonly Pm2Process[]): Pm2Process[] {

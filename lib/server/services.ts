@@ -500,7 +500,7 @@ function apiOfMachine(
         cluster: world.cluster?.status
       })
     },
-    pm2: { pm2, projects },
+    pm2: { pm2, projects, sources: logs.sources },
     cluster: { cluster: world.cluster, audit },
     stats: { stats, projects },
     fs: { places: createPlaces(logs.secrets) }

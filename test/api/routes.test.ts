@@ -84,6 +84,7 @@ GET /api/logs/:deployId/stream read deployment
 GET /api/logs/:deployId/output download deployment
 GET /api/projects/:id/log-sources viewer project
 POST /api/projects/:id/log-sources admin project
+POST /api/projects/:id/log-sources/pm2 admin project
 GET /api/log-sources viewer filtered
 POST /api/log-sources/bulk admin server
 PATCH /api/log-sources/:sourceId operator logSource

@@ -212,7 +212,8 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
         restart_time: 3,
         unstable_restarts: 0,
         pm_uptime: Date.now() - 7_200_000,
-        exec_mode: 'fork_mode'
+        exec_mode: 'fork_mode',
+        pm_out_log_path: join(t.testdir({ 'shop-out.log': '' }), 'shop-out.log')
       }
     }
   ]
@@ -283,6 +284,11 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.locator('svc-pm2').getByText('2 h').waitFor()
   await page.locator('.facts svc-label', { hasText: 'Customers' }).waitFor()
 
+  await tab(page, 'Logs').click()
+  await page.getByRole('button', { name: 'Add PM2 log files' }).click()
+  await page.getByText('1 log file added').waitFor()
+  await page.getByText('shop-out.log').first().waitFor()
+  await tab(page, 'Settings').click()
   await page.getByLabel('Description').fill('to be thrown away')
   await tab(page, 'Deployments').click()
   await page.getByRole('button', { name: 'Discard changes' }).click()

@@ -112,6 +112,7 @@ export const cures: Readonly<Record<string, string>> = {
   no_manifest: 'Choose a deployment that put files in place.',
   no_named_token: 'Sign in with a named token.',
   no_second_copy: 'Start another hub, or push again when one is back.',
+  no_pm2_logs: 'The message names the cause. Start the application with pm2, or link it to the project.',
   no_session: 'Send the session cookie, or leave the request out: a bearer token proves itself.',
   no_space: 'Free space on the disk that the message names.',
   no_such_project: 'Check the project id: `svc list` shows all.',

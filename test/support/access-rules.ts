@@ -233,6 +233,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      PUT /api/projects/:id/variables project
      PATCH /api/projects/:id/variables project
      POST /api/projects/:id/log-sources project
+     POST /api/projects/:id/log-sources/pm2 project
      POST /api/log-sources/bulk server
      POST /api/categories server
      PUT /api/categories/:id server
@@ -314,6 +315,7 @@ export const asksAgain = [
   'PUT /api/projects/:id/variables',
   'PATCH /api/projects/:id/variables',
   'POST /api/projects/:id/log-sources',
+  'POST /api/projects/:id/log-sources/pm2',
   'PATCH /api/projects/:id/placements',
   'POST /api/rollouts/:rolloutId/resume',
   'POST /api/rollouts/:rolloutId/revert',

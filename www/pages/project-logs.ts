@@ -114,7 +114,14 @@ export class ProjectLogsPage extends Page {
     return html`
       <div class="page-head">
         <div><h1 translate="no">${project.name}</h1></div>
+        <div class="actions">
+        ${
+          may('add_logs') && !this.#isPlaced && project.pm2AppName !== null
+            ? html`<button type="button" @click="${() => void this.attempt(() => this.#addPm2())}">${icon('plus')}${t('Add PM2 log files')}</button>`
+            : null
+        }
         ${may('add_logs') && !this.#isPlaced ? html`<a class="button primary" href="${`${address}/logs?add`}">${icon('plus')}${t('Add log files')}</a>` : null}
+        </div>
       </div>
       ${this.#tabs(project)}
       ${staleLine(this.#sources)}
@@ -126,6 +133,10 @@ export class ProjectLogsPage extends Page {
             @dialogclose="${() => this.#close()}"></svc-dialog>`
           : null
       }`
+  }
+
+  async #addPm2(): Promise<void> {
+    this.#added((await this.#calls.addPm2(this.#projectId)).length)
   }
 
   get #isPlaced(): boolean {
@@ -211,7 +222,7 @@ export class ProjectLogsPage extends Page {
   #form(project: Project): Template {
     return html`
       <svc-log-add .projectId="${project.id}" .start="${'/var/log'}" .calls="${this.#calls}" .places="${this.#places}"
-        @sourcesadded="${(event: Event) => this.#added(event as SourcesAddedEvent)}"
+        @sourcesadded="${(event: Event) => this.#added((event as SourcesAddedEvent).count)}"
         @sourcescancel="${() => this.#close()}"></svc-log-add>`
   }
 
@@ -219,7 +230,7 @@ export class ProjectLogsPage extends Page {
     this.context.go(panelPath`projects/${this.#projectId}/logs`, { isReplacing: true })
   }
 
-  #added({ count }: SourcesAddedEvent): void {
+  #added(count: number): void {
     this.notify(t('{files} added', { files: countWords(count, 'log file') }))
     this.#close()
     void this.#sources.load()

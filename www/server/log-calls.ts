@@ -48,6 +48,8 @@ export interface LogCalls {
   /** Returns the sources of all projects. */
   allSources(signal?: AbortSignal): Promise<LogSource[]>
   add(projectId: string, items: readonly NewLogSource[]): Promise<LogSource[]>
+  /** Adds the log files of the PM2 application that are no log sources yet. */
+  addPm2(projectId: string): Promise<LogSource[]>
   change(id: string, patch: Partial<Pick<LogSource, 'label' | 'kind' | 'sortOrder'>>): Promise<LogSource>
   /** Removes at most 200 sources. Their files stay. */
   remove(ids: readonly string[]): Promise<BulkOutcome>
@@ -77,6 +79,9 @@ export function createLogCalls(client: Client): LogCalls {
     },
     async add(projectId, items) {
       return (await ask<{ items: LogSource[] }>('POST', ofProject(projectId), { body: { items } })).items
+    },
+    async addPm2(projectId) {
+      return (await ask<{ items: LogSource[] }>('POST', `${ofProject(projectId)}/pm2`)).items
     },
     async change(id, body) {
       return (await ask<{ source: LogSource }>('PATCH', at(id), { body })).source

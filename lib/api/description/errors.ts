@@ -148,6 +148,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   no_manifest: { kind: 'not_found', means: 'The deployment has no list of files, because it put none in place' },
   no_named_token: { kind: 'conflict', means: 'The admin token has no second factor' },
   no_second_copy: { kind: 'unavailable', means: 'No second hub can keep the archive' },
+  no_pm2_logs: { kind: 'conflict', means: 'PM2 names no log files: no application is linked, or PM2 does not run it' },
   no_session: { kind: 'conflict', means: 'The request has no browser session' },
   no_space: { kind: 'unavailable', means: 'No space left on device for temporary files' },
   no_such_project: { kind: 'not_found', means: 'There is no project with this id' },

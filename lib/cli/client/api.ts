@@ -3,6 +3,7 @@ import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
 import type { AccessReport } from '../../model/access-report.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
+import type { LogSource } from '../../model/log-source.js'
 import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Project, ShownProject } from '../../model/project.js'
@@ -118,6 +119,8 @@ export interface Api {
   createProject(fields: ProjectChange): Promise<Project>
   updateProject(id: string, fields: ProjectChange): Promise<Project>
   removeProject(id: string): Promise<void>
+  /** Adds the log files of the PM2 application of a project that are no log sources yet. */
+  addPm2Logs(id: string): Promise<{ items: LogSource[] }>
   /** Returns the named tokens and the built-in ones. */
   tokens(): Promise<TokenList>
   /** Returns which tokens can deploy where. */
@@ -233,6 +236,7 @@ export function createApi(client: Client): Api {
     updateProject: async (id, json) =>
       (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
     removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
+    addPm2Logs: id => client.json({ method: 'POST', path: `${projectPath(id)}/log-sources/pm2` }),
     replaceToken: async id =>
       (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
     tokens: () => client.json<TokenList>({ path: '/api/tokens' }),

@@ -9,6 +9,7 @@ export const words: Words = {
   Files: '文件',
   logs: '日志',
   'Add log files': '添加日志文件',
+  'Add PM2 log files': '添加 PM2 日志文件',
   'Add the log files of this project, its server or its database. Then follow them live, search them, or view them side by side.':
     '添加此项目、其服务器或数据库写入的文件，即可在此阅读：实时查看、搜索、并排对照。',
   '{files} added': '已添加 {files}',

@@ -106,6 +106,7 @@ export const words: Words = {
   'code:no_manifest': '该部署没有放置文件',
   'code:no_named_token': '管理员令牌没有第二因素',
   'code:no_second_copy': '没有第二个节点可以保存压缩包',
+  'code:no_pm2_logs': 'PM2 没有给出日志文件：没有关联应用，或 PM2 没有运行它',
   'code:no_session': '该请求不属于浏览器会话',
   'code:no_space': '磁盘上没有存放临时文件的空间',
   'code:no_such_project': '没有使用该 ID 的项目',

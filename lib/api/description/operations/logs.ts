@@ -45,6 +45,15 @@ export const logOperations: Operations = {
     ),
     errors: [...fileErrors, 'too_many_sources', 'invalid_path', 'forbidden_path', 'not_a_directory']
   },
+  'POST /api/projects/:id/log-sources/pm2': {
+    summary: 'Add the log files of the PM2 application of a project',
+    description: 'Files that are log sources of the project already are left as they are.',
+    answers: answer(
+      'The new log sources',
+      record<{ success: true; items: LogSource[] }>({ success, items: list(logSource) })
+    ),
+    errors: [...fileErrors, 'no_pm2_logs', 'too_many_sources', 'invalid_path', 'forbidden_path', 'not_a_directory']
+  },
   'GET /api/log-sources': { summary: 'List all log sources', answers: answer('The log sources', items) },
   'POST /api/log-sources/bulk': {
     summary: 'Remove several log sources',
