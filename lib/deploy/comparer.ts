@@ -7,6 +7,7 @@ import type { Executors } from '../install/unpack/executors.js'
 import type { Baseline } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { findRights, umaskOf } from '../proc/identity.js'
+import { modesOf } from './modes.js'
 import type { DeployNeeds } from './needs.js'
 import type { Trees } from './trees.js'
 
@@ -24,7 +25,7 @@ export interface Comparison {
   keeps?: Pick<Ownership, 'archives' | 'before'>
   /** Paths that the archive must not touch (install/reserved.ts); default: none. */
   reserved?: readonly string[]
-  /** Whether the modes are final, so that the umask of the project does not apply; default: false. */
+  /** Whether the modes are final, so that the umask and the policy of the project do not apply; default: false. */
   isExact?: boolean
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
@@ -112,7 +113,8 @@ export function createComparer({
     const { reserved = [], edited = 'ignore', keeps } = more
     const isUnknown = known.baseline === 'building'
     const asked = { removes, reserved, isFull, edited, isUnknown, ...(keeps && { keeps }) }
-    const job = { target, rules, tree, owned, ...asked, umask: isExact ? null : umaskOf(project), ...limits }
+    const modes = isExact ? { umask: null } : { umask: umaskOf(project), modes: modesOf(project) }
+    const job = { target, rules, tree, owned, ...asked, ...modes, ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
     if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
     signal.throwIfAborted()

@@ -13,6 +13,7 @@ import type { Project } from '../model/project.js'
 import { findRights, umaskOf, type Rights } from '../proc/identity.js'
 import { findProject } from '../store/tables/projects.js'
 import type { Ends } from './ends.js'
+import { modesOf } from './modes.js'
 import type { DeployNeeds } from './needs.js'
 import type { Pending } from './pending.js'
 import { recordComplete } from './placement.js'
@@ -78,7 +79,8 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
     const target = await executors.makeTarget(rights, project.deployPath, {
       home: home.directory,
       allowSystemPaths: needs.allowSystemPaths,
-      umask: umaskOf(project)
+      umask: umaskOf(project),
+      modes: modesOf(project)
     })
     const note = await pending.note([id])
     try {
@@ -99,6 +101,7 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
             open: needs.open,
             rights,
             umask: umaskOf(project),
+            modes: modesOf(project),
             deployId: id,
             home,
             signal

@@ -29,6 +29,7 @@ import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
 import type { Scripted } from './scripted.js'
 import { reservedPaths } from './maintenance.js'
+import { modesOf } from './modes.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -127,7 +128,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     stage: stageOf(needs, planned, turn),
     async makeTarget() {
       if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
-      await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project) })
+      await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project), modes: modesOf(project) })
       await holdTarget(needs, planned, target)
       // A change that is not possible is refused before the pre-deploy script runs.
       if (planned.exact !== null && scripts.preDeploy !== null)
@@ -145,6 +146,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         isAtWork: targets.isHeld,
         rights,
         umask: umaskOf(project),
+        modes: modesOf(project),
         deployId: row.id,
         home: needs.home,
         limits: exact === null ? limits : unlimited,

@@ -26,6 +26,7 @@ import { clearWay, isAtOrBelow } from './give-way.js'
 import { holdFolders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
+import { modeUnder, type ModePolicy, type ModeRules } from './modes.js'
 import type { Ownership, Removes } from './ownership.js'
 import { readOwnedTree } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
@@ -58,6 +59,8 @@ export interface CompareJob {
   isFull?: boolean
   /** The project's own umask, which removes bits from the modes of the tree; null if the umask of svc applies. */
   umask: number | null
+  /** What the policy of the project says about permissions; absent: nothing. */
+  modes?: ModePolicy | undefined
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** Time limit in milliseconds. */
@@ -94,10 +97,10 @@ export async function compareTarget(job: CompareJob, tools: CompareTools): Promi
 }
 
 /** Returns the entry of a deployment. */
-function itemOf({ path, mode, size, mtimeMs, sha256 }: TimedEntry, umask: number | null): WantedItem {
+function itemOf({ path, mode, size, mtimeMs, sha256 }: TimedEntry, rules: ModeRules): WantedItem {
   const isLink = mode === linkMode
-  const permissions = mode & 0o777 & ~(umask ?? 0)
-  return { path, kind: isLink ? 'symlink' : 'file', size, mode: isLink ? null : permissions, mtimeMs, sha256 }
+  const permissions = isLink ? null : modeUnder(rules, 'file', mode & 0o777)
+  return { path, kind: isLink ? 'symlink' : 'file', size, mode: permissions, mtimeMs, sha256 }
 }
 
 async function compareUsable(tree: ReceivedTree, comparing: Comparing): Promise<Findings> {
@@ -301,7 +304,7 @@ async function compareIn(
     const entries = tree.entries()
     const nextItem = (): WantedItem | null => {
       const next = entries.next()
-      return next.done === true ? null : itemOf(next.value, job.umask)
+      return next.done === true ? null : itemOf(next.value, job)
     }
     let item = nextItem()
     let isPartial = false
@@ -351,7 +354,7 @@ async function compareMissing(
   const expected = buildExpected(tree.digits)
   const wanted = new Set<string>()
   for (const entry of tree.entries()) {
-    const item = itemOf(entry, job.umask)
+    const item = itemOf(entry, job)
     lists.path('added', item.path)
     expected.add(item, null)
     if (job.owned !== null) wanted.add(item.path)

@@ -19,6 +19,7 @@ import { isInside } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { disk } from './disk.js'
+import { modeUnder, type ModePolicy } from './modes.js'
 import { holdTarget, targetIsFile } from './reach.js'
 import { systemPathFault } from './system-paths.js'
 
@@ -89,6 +90,8 @@ export interface TargetRules {
 export interface NewTargetRules extends TargetRules {
   /** The project's own umask, if it has one. */
   umask?: number | null | undefined
+  /** What its policy says about permissions; absent: nothing. */
+  modes?: ModePolicy | undefined
 }
 
 /**
@@ -157,7 +160,8 @@ export async function ensureTarget(deployPath: string, rules: NewTargetRules): P
   try {
     const isNew = !existsSync(path)
     holdTarget(disk, path, { make: true }).close()
-    if (isNew && rules.umask != null) disk.chmodSync(path, (0o777 & ~rules.umask) | 0o700)
+    const mode = modeUnder({ umask: rules.umask ?? null, modes: rules.modes }, 'directory', null)
+    if (isNew && mode !== null) disk.chmodSync(path, mode | 0o700)
   } catch (error) {
     if (error instanceof Refusal) throw error
     const { code } = error as NodeJS.ErrnoException

@@ -66,6 +66,16 @@ function invalidGate(field: string, fault: { field: string; reason: string }): E
   return invalid(place, `"${place}" is not valid: ${fault.reason}`)
 }
 
+/** Reads permissions of which the owner has at least some: svc must be able to read its files. */
+function octal({ example, digits, least }: { example: string; digits: RegExp; least: number }): Read<string> {
+  const read = checked(line({ min: 1, max: 4 }), text => {
+    if (!digits.test(text)) return `it must be octal, such as "${example}"`
+    if ((Number.parseInt(text, 8) & least) === least) return null
+    return `its owner must have at least ${least.toString(8).padStart(4, '0')}`
+  })
+  return Object.assign(read, { example })
+}
+
 const failureScript: Read<string> = checked(multiline({ max: maxScriptLength }), text =>
   text.trim() === '' ? 'it is empty; null sets none' : null
 )
@@ -104,6 +114,14 @@ export const policyKeys = {
   onFailureScript: {
     read: failureScript,
     what: 'The script that runs after a deployment has failed or was reverted. Default: none'
+  },
+  fileMode: {
+    read: octal({ example: '0644', digits: /^0?[0-7]{3}$/, least: 0o400 }),
+    what: 'Permissions of files, in octal; executable files of the archive get x for each r. Default: those of the archive'
+  },
+  directoryMode: {
+    read: octal({ example: '0755', digits: /^[02]?[0-7]{3}$/, least: 0o700 }),
+    what: 'Permissions of directories that svc makes, in octal. Default: those of the archive'
   },
   maintenanceFile: {
     read: targetFile,

@@ -42,6 +42,10 @@ export interface Policy {
   /** What a rollback does unless it says otherwise. */
   rollback: (typeof rollbackModes)[number]
   exact: (typeof exactModes)[number]
+  /** Permissions of the files that svc puts in place, in octal; null: those of the archive. */
+  fileMode: string | null
+  /** Permissions of the directories that svc makes, in octal; null: those of the archive. */
+  directoryMode: string | null
   /** The file that says that the project is in maintenance, relative to the target. */
   maintenanceFile: string
   /** A file of the target whose contents the maintenance file gets; null: a page of svc. */
@@ -88,6 +92,8 @@ export const defaultPolicy: Policy = {
   forceByDeployToken: false,
   rollback: 'overlay',
   exact: 'best',
+  fileMode: null,
+  directoryMode: null,
   maintenanceFile: '.maintenance',
   maintenancePage: null,
   rollout: defaultRolloutPolicy
@@ -137,6 +143,8 @@ export const policyReaders: Readers<Policy> = {
     forceByDeployToken: 'everybody',
     rollback: 'everybody',
     exact: 'everybody',
+    fileMode: 'everybody',
+    directoryMode: 'everybody',
     maintenanceFile: 'everybody',
     maintenancePage: 'everybody',
     rollout: rolloutPolicyReaders

@@ -56,6 +56,8 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
   },
   revertScript: null,
   onFailureScript: null,
+  fileMode: null,
+  directoryMode: null,
   maintenanceFile: null,
   maintenancePage: null,
   prune: ({ policy, wish: { prune } }) => {

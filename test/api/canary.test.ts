@@ -60,6 +60,8 @@ const readers: Record<string, string> = {
   'projects.policy.gate.after[].log': 'everybody',
   'projects.policy.gate.after[].none': 'everybody',
   'projects.policy.onFailureScript': 'scripts',
+  'projects.policy.fileMode': 'everybody',
+  'projects.policy.directoryMode': 'everybody',
   'projects.policy.maintenanceFile': 'everybody',
   'projects.policy.maintenancePage': 'everybody',
   'projects.policy.protect[]': 'everybody',

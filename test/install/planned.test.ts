@@ -141,9 +141,10 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
     await zipDirectory(site, archivePath)
 
     const umask = random.below(3) === 0 ? 0o027 : null
+    const modes = random.below(3) === 0 ? { file: 0o640, directory: 0o750 } : undefined
     const owned = random.below(2) === 0 ? null : await ownedAmong(random, target)
     const removes = owned === null ? null : ({ kind: 'absent', protect: ['A b/**'], isForced: true } as const)
-    const plan = await planOf(site, target, { job: { umask, owned: owned?.tree ?? null, removes } })
+    const plan = await planOf(site, target, { job: { umask, modes, owned: owned?.tree ?? null, removes } })
     const { counts, paths, expected } = plan
     if (expected === null) throw new Error('The plan is incomplete')
     for (const kind of ['added', 'changed', 'timeOnly', 'unchanged', 'conflicts'] as const) {
@@ -164,6 +165,7 @@ t.test('the lists are what the deployment does, and an edit in between stops it'
       deployId: 'dep_test',
       umask: umask ?? process.umask(),
       masksModes: umask !== null,
+      modes,
       limits: { maxEntries: 200_000, maxExtractedBytes: 1e9 },
       ownership: { ...noOwnership, tree: owned?.tree ?? null, removes },
       isDurable: false,

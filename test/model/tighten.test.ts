@@ -89,6 +89,8 @@ t.test('every key of a policy, and of that of rollouts, is decided here or can o
     'gate',
     'revertScript',
     'onFailureScript',
+    'fileMode',
+    'directoryMode',
     'maintenanceFile',
     'maintenancePage',
     'protect',

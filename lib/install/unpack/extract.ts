@@ -17,6 +17,7 @@ import { formatBytes } from '../../shared/size.js'
 import type { Expected } from '../expected.js'
 import { beforePathOf } from '../before-images.js'
 import { summarizeManifest } from '../manifest.js'
+import type { ModePolicy } from '../modes.js'
 import type { Ownership } from '../ownership.js'
 import { stagingName } from '../staging.js'
 import { describeJournal, listJournals, removeLeftOwners } from '../undo.js'
@@ -50,6 +51,8 @@ export interface ExtractOptions {
    * or of svc.
    */
   umask?: number | null | undefined
+  /** What the policy of the project says about permissions; absent: nothing. */
+  modes?: ModePolicy | undefined
   deployId: string
   home: ExtractionHome
   limits: ArchiveLimits
@@ -91,6 +94,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     real,
     rights = null,
     umask = rights?.umask ?? null,
+    modes,
     deployId,
     home,
     limits,
@@ -109,6 +113,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     deployId,
     umask: umask ?? process.umask(),
     masksModes: umask !== null,
+    modes,
     limits,
     expected,
     ownership,

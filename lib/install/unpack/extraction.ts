@@ -22,6 +22,7 @@ import type { Manifest, ManifestFile } from '../manifest.js'
 import { canonicalOrder, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
 import { reckon, type Edits } from '../reckon.js'
+import { modeUnder, type ModePolicy, type ModeRules } from '../modes.js'
 import { planTarget, type Item } from '../plan.js'
 import { refuseReserved } from '../reserved.js'
 import { holdTarget, type HeldTarget } from '../reach.js'
@@ -48,6 +49,8 @@ export interface ExtractionJob {
    * have another umask.
    */
   masksModes: boolean
+  /** What the policy of the project says about permissions; absent: nothing. */
+  modes?: ModePolicy | undefined
   /** The plan that the extraction is held to; undefined: none. */
   expected?: Expected | undefined
   /** What svc owns in the target; default: nothing is known. */
@@ -146,7 +149,7 @@ async function extractInto(
   const archiveModes = items.map(({ mode }) => mode)
   const exact = job.ownership?.exact ?? null
   const digests = exact === null ? null : setExactly(items, exact)
-  const umask = exact !== null ? exactUmask : job.masksModes ? maskModes(items, job.umask) : job.umask
+  const umask = exact !== null ? exactUmask : giveModes(items, job)
   const toleranceMs = exact === null ? sameTimeMs : exactTimeMs
   const links = readLinks(archive)
   checkArchive(archive, links, { root, job, disk, check })
@@ -177,7 +180,7 @@ async function extractInto(
     const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
     const reckoned = await reckon(ownership, { ...found, reserved })
     if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, order, records, reckoned })
-    sealFolders(disk, plan, { staging: staging.path, otherMode: job.masksModes ? 0o777 & ~job.umask : null })
+    sealFolders(disk, plan, { staging: staging.path, otherMode: modeUnder(rulesOf(job), 'directory', null) })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
     const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
     const manifest = await writeManifest(files.manifest, staged)
@@ -208,10 +211,15 @@ const nothingKnown: Ownership = {
   before: { maxBytes: 0, isRequired: false }
 }
 
-/** Gives every item its final mode. Returns the umask with which a stage sets all of them. */
-function maskModes(items: readonly Item[], umask: number): number {
-  for (const item of items) item.mode = (item.mode ?? (item.kind === 'directory' ? 0o777 : 0o666)) & ~umask
-  return 0o7777
+/** Gives the items the modes that the project says. Returns the umask with which a stage sets all of them. */
+function giveModes(items: readonly Item[], job: ExtractionJob): number {
+  const rules = rulesOf(job)
+  for (const item of items) item.mode = modeUnder(rules, item.kind, item.mode)
+  return job.masksModes || job.modes?.file != null ? 0o7777 : job.umask
+}
+
+function rulesOf({ umask, masksModes, modes }: ExtractionJob): ModeRules {
+  return { umask: masksModes ? umask : null, modes }
 }
 
 /** Checks names and links. It creates nothing except a directory for a moment, to find out how names are compared. */

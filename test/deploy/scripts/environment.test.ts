@@ -86,7 +86,9 @@ t.test('a script gets the server environment without secrets, the client variabl
       SVC_DEPLOY_MODE: 'deploy',
       SVC_ROLLBACK_OF: '',
       SVC_PREVIOUS_DEPLOY_ID: 'dep_1',
-      SVC_CHANGES: ''
+      SVC_CHANGES: '',
+      SVC_FAILURE: '',
+      SVC_FAILURE_REASON: ''
     }
   )
   const rollback = scriptEnvironment({

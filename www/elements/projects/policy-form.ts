@@ -46,6 +46,8 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   forceByDeployToken: string
   rollback: string
   exact: string
+  fileMode: string
+  directoryMode: string
   maintenanceFile: string
   maintenancePage: string
   rollout: RolloutDraft
@@ -70,6 +72,8 @@ export function draftOf(policy: PolicyChanges): PolicyDraft {
     forceByDeployToken: policy.forceByDeployToken ? 'true' : '',
     rollback: policy.rollback ?? '',
     exact: policy.exact ?? '',
+    fileMode: policy.fileMode ?? '',
+    directoryMode: policy.directoryMode ?? '',
     maintenanceFile: policy.maintenanceFile ?? '',
     maintenancePage: policy.maintenancePage ?? '',
     rollout: rolloutDraft(policy.rollout)
@@ -98,6 +102,8 @@ const plainTexts = [
   'prune',
   'rollback',
   'exact',
+  'fileMode',
+  'directoryMode',
   'maintenanceFile',
   'maintenancePage'
 ] as const

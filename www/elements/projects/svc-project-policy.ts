@@ -23,7 +23,14 @@ import { noRollout, rolloutOfDraft } from './rollout-form.js'
 import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
 
 /** The keys that are texts. */
-const textKeys = ['protect', 'onFailureScript', 'maintenanceFile', 'maintenancePage'] as const
+const textKeys = [
+  'protect',
+  'onFailureScript',
+  'fileMode',
+  'directoryMode',
+  'maintenanceFile',
+  'maintenancePage'
+] as const
 /** Maximum number of checks, as on the server. */
 const maxChecks = 10
 
@@ -100,6 +107,8 @@ export class SvcProjectPolicy extends SvcElement {
         </div>
         <div class="pair">
           ${this.#choice('exact', t('If replaced files are too large to be kept'), choices.exact)}
+          ${this.#text('fileMode', 'Permissions of files', { placeholder: '0644', hint: t('Executable files get x for each r. Empty: as in the archive.') })}
+          ${this.#text('directoryMode', 'Permissions of directories', { placeholder: '0755', hint: t('Of those that svc makes. Others keep theirs.') })}
           ${this.#text('maintenanceFile', 'Maintenance file', { placeholder: '.maintenance' })}
           ${this.#text('maintenancePage', 'Maintenance page', { placeholder: 'maintenance.html', hint: t('A file of the target. The maintenance file gets its contents.') })}
         </div>

@@ -388,6 +388,10 @@ export const words: Words = {
   'If replaced files are too large to be kept': '如果被替换的文件太大而无法保留',
   'Maintenance file': '维护文件',
   'Maintenance page': '维护页面',
+  'Permissions of files': '文件权限',
+  'Permissions of directories': '目录权限',
+  'Executable files get x for each r. Empty: as in the archive.': '可执行文件对每个 r 都加上 x。留空则与归档中相同。',
+  'Of those that svc makes. Others keep theirs.': '仅用于 svc 创建的目录，其他目录保持不变。',
   'Runs after a deployment has failed or was reverted. It changes no result.':
     '在部署失败或被恢复之后运行，不改变部署的结果。',
   'A file of the target. The maintenance file gets its contents.': '目标目录中的一个文件。维护文件将采用其内容。',

@@ -29,6 +29,8 @@ const full = {
   forceByDeployToken: true,
   rollback: 'exact',
   exact: 'required',
+  fileMode: '0640',
+  directoryMode: '2750',
   maintenanceFile: '.down',
   maintenancePage: 'down.html',
   rollout: { canary: 2, then: '50%' }
