@@ -8,12 +8,15 @@ import { constants } from 'node:os'
 type SystemError = Partial<NodeJS.ErrnoException> | null | undefined
 
 const unknownIssuer =
-  'its certificate is signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=<file> to trust it)'
+  'its certificate is signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=<file> to trust it; for ' +
+  'notifications and checks, the setting outgoing_ca names a file)'
 
 /** The usual words for each name, also of errors of TLS. A message continues with what to do. */
 const words: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet, or a clock is wrong',
+  // An authority of the same name, with another key.
+  CERT_SIGNATURE_FAILURE: unknownIssuer,
   DEPTH_ZERO_SELF_SIGNED_CERT: unknownIssuer,
   E2BIG: 'argument list too long',
   EACCES: 'permission denied',

@@ -1,9 +1,12 @@
+import type { SecureContext } from 'node:tls'
 import type { Pm2Binding } from '../model/pm2.js'
 
 /** What checks ask the rest of the server for. */
 export interface CheckSources {
   /** The setting `gate_hosts`. */
   hosts(): readonly string[]
+  /** Returns the authorities that requests trust; undefined: those of Node. Throws if they cannot be read. */
+  trust?(): SecureContext | undefined
   /** The PM2 application of a project. */
   pm2(appName: string | null): Promise<Pm2Binding>
   /** Returns the lines of a log source of the project after an offset, or its size if the offset is null. */

@@ -28,7 +28,7 @@ export function createChecks(sources: CheckSources, checked: Checked): Attempts 
   const state: Remembered = { restarts: null, offsets: new Map() }
   return async (check, options) => {
     try {
-      if ('http' in check) return await attemptHttp(check, { hosts: sources.hosts(), checked, options })
+      if ('http' in check) return await attemptHttp(check, { sources, checked, options })
       if ('tcp' in check) return await attemptTcp(check.tcp, sources.hosts(), options)
       if ('command' in check) return await attemptCommand(check, checked.stage(), options)
       if ('pm2' in check) return await attemptPm2(sources, checked, state)
@@ -50,13 +50,14 @@ interface Remembered {
 
 async function attemptHttp(
   { http, status = '200-299', contains, header = {} }: Extract<Check, { http: string }>,
-  { hosts, checked, options }: { hosts: readonly string[]; checked: Checked; options: Options }
+  { sources, checked, options }: { sources: CheckSources; checked: Checked; options: Options }
 ): Promise<Attempt> {
   const filled = (text: string): string => text.replaceAll('${SVC_DEPLOY_ID}', checked.deployId)
   const answer = await probeHttp({
     ...options,
     url: http,
-    hosts,
+    hosts: sources.hosts(),
+    secureContext: http.startsWith('https:') ? sources.trust?.() : undefined,
     header: Object.fromEntries(Object.entries(header).map(([name, value]) => [name, filled(value)])),
     readsBody: contains !== undefined
   })

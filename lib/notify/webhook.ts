@@ -1,3 +1,4 @@
+import type { SecureContext } from 'node:tls'
 import { countOf } from '../base/count.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
@@ -69,6 +70,8 @@ export interface WebhookNeeds {
   publicUrl: string | null
   /** Returns the newest signed checkpoint of the audit log; null: there is none. */
   checkpoint?(): string | null
+  /** Returns the authorities to trust; undefined: those of Node. Throws an error with a sentence. */
+  trust?(): SecureContext | undefined
   log(message: string, error?: unknown): void
   /** Waits before the second attempt; rejects when the signal is aborted. Default: by the clock of the machine. */
   pause?(ms: number, signal: AbortSignal): Promise<void>
@@ -222,7 +225,22 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   ): Promise<Posted> {
     const message = signed(kind, { id, atMs: clock.now(), url, payload, secret })
     const headers = { 'user-agent': `svc/${needs.version}`, 'x-svc-event': notification.event, ...message.headers }
-    return post(message.url, { headers, body: message.body, limitMs, signal })
+    return trusted(message.url, secureContext => {
+      return post(message.url, { headers, body: message.body, limitMs, secureContext, signal })
+    })
+  }
+
+  async function trusted(
+    { protocol }: URL,
+    send: (context: SecureContext | undefined) => Promise<Posted>
+  ): Promise<Posted> {
+    let context: SecureContext | undefined
+    try {
+      context = protocol === 'https:' ? needs.trust?.() : undefined
+    } catch (error) {
+      return { outcome: 'network', code: '', message: (error as Error).message }
+    }
+    return send(context)
   }
 
   /** Counts a result, and audits it unless the message was delivered. */

@@ -5,6 +5,7 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
+import type { SecureContext } from 'node:tls'
 import { reasonOf } from '../base/system-error.js'
 import { reach, Unreachable, type ReachOptions } from './reach.js'
 
@@ -15,6 +16,8 @@ export interface HttpProbe extends ReachOptions {
   /** Whether the body is read. */
   readsBody: boolean
   timeoutMs: number
+  /** The authorities to trust. Default: those of Node. */
+  secureContext?: SecureContext | undefined
   signal: AbortSignal
 }
 
@@ -39,7 +42,7 @@ export async function probeHttp(probe: HttpProbe): Promise<HttpAnswer> {
 
 function request(
   url: URL,
-  { header, readsBody, timeoutMs, signal }: HttpProbe,
+  { header, readsBody, timeoutMs, secureContext, signal }: HttpProbe,
   { address, family, isLoopback }: { address: string; family: 4 | 6; isLoopback: boolean }
 ): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
@@ -55,6 +58,7 @@ function request(
       setHost: false,
       headers: { host: url.host, 'user-agent': 'svc-gate', accept: '*/*', connection: 'close', ...header },
       // A service on this machine often has a certificate for its public name, or one of its own.
+      ...(secureContext && { secureContext }),
       ...(isSecure && { rejectUnauthorized: !isLoopback, ...(isIP(name) === 0 && { servername: name }) })
     })
     let hasEnded = false

@@ -84,6 +84,7 @@ import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
 import { createFleet } from './fleet.js'
 import type { FleetService } from './fleet.js'
+import { createTrust } from '../http/outgoing/trust.js'
 import { tooMuch } from '../http/core/memory.js'
 import type { Front, World } from './front.js'
 
@@ -193,6 +194,10 @@ function createWork(
     settings,
     isProject: (db, id) => findProject(db, id) !== undefined
   })
+  const trust = createTrust({
+    path: () => settings.text('outgoing_ca'),
+    extraPath: environment['NODE_EXTRA_CA_CERTS']
+  })
   const webhook = createWebhook({
     store,
     targets: notificationTargets,
@@ -202,6 +207,7 @@ function createWork(
     version,
     publicUrl,
     checkpoint: () => keeper.newest()?.note ?? null,
+    trust,
     log
   })
   const counts = createDeploymentCounts()
@@ -223,6 +229,7 @@ function createWork(
     copies,
     checks: {
       hosts: () => settings.list('gate_hosts'),
+      trust,
       pm2: pm2.binding,
       log: query => newLogLines(store, logs().viewer, query),
       firstMatch: (...given) => logs().firstMatch(...given)

@@ -2,6 +2,7 @@ import { parseUrl } from '../base/parse-url.js'
 import { isAbsolute } from 'node:path'
 import { unprintableIn } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
+import { readAuthorities } from '../http/outgoing/trust.js'
 import { parseCidr } from '../http/core/client-address.js'
 import { eventKeys } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
@@ -73,6 +74,17 @@ export const events: Check = (value, key) => {
 export const absolutePath: Check = (value, key) => {
   if (value !== '' && !isAbsolute(value)) throw unusable(key, `"${value}" is not an absolute path`)
   return line(value, key)
+}
+
+/** Accepts the absolute path of a file with certificates, or empty. */
+export const authorityFile: Check = (value, key) => {
+  absolutePath(value, key)
+  try {
+    if (value !== '') readAuthorities(value)
+  } catch (error) {
+    throw unusable(key, (error as Error).message)
+  }
+  return value
 }
 
 /** Accepts an absolute path, also with `>>` before it, or empty. */

@@ -12,6 +12,7 @@ import type { Check } from './setting-checks.js'
 import {
   absolutePath,
   addresses,
+  authorityFile,
   commitPattern,
   deployToken,
   events,
@@ -175,6 +176,14 @@ export const settingRows = [
     default: '',
     check: hosts,
     help: 'Hosts and addresses that the checks of deployments may connect to, besides this machine.'
+  },
+  {
+    key: 'outgoing_ca',
+    type: 'text',
+    unit: null,
+    default: '',
+    check: authorityFile,
+    help: 'File with certificates (PEM) of authorities that notifications and checks trust, besides the usual ones. It is read again when it changes.'
   },
   {
     key: 'durable_targets',

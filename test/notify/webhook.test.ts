@@ -1,3 +1,7 @@
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { createSecureContext } from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import t from 'tap'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomIds } from '../../lib/base/ids.js'
@@ -7,6 +11,7 @@ import { createTargets } from '../../lib/notify/targets.js'
 import { createWebhook } from '../../lib/notify/webhook.js'
 import { setClock } from '../support/clock.js'
 import { aReminder, occasion } from '../support/occasion.js'
+import { makeSigned } from '../support/certificates.js'
 import { startReceiver } from '../support/receiver.js'
 import type { Behaviour } from '../support/receiver.js'
 import { until } from '../support/until.js'
@@ -16,7 +21,13 @@ const never = () => ({ signal: new AbortController().signal })
 
 function createStage(
   url: string,
-  more: { events?: string[]; secret?: string; stored?: object[]; pause?: (ms: number) => Promise<void> } = {}
+  more: {
+    events?: string[]
+    secret?: string
+    stored?: object[]
+    pause?: (ms: number) => Promise<void>
+    trust?: () => SecureContext | undefined
+  } = {}
 ) {
   const audits: AuditEvent[] = []
   const faults: unknown[] = []
@@ -45,6 +56,7 @@ function createStage(
     version: '1.2.3',
     publicUrl: null,
     ...(more.pause && { pause: more.pause }),
+    ...(more.trust && { trust: more.trust }),
     log: (...fault) => void faults.push(fault)
   })
   return { webhook, audits, faults, clock }
@@ -103,6 +115,29 @@ t.test('delivery', async t => {
       t.notMatch(JSON.stringify(audits), 'secret')
     })
   }
+})
+
+t.test('trusts the authorities of the settings, and says if they cannot be read', async t => {
+  const { authority, server: signed } = makeSigned()
+  const server = createServer(signed, (_, response) => void response.end('ok'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/`
+  const trusting = createStage(url, { trust: () => createSecureContext({ ca: authority.cert }) }).webhook
+  t.match(await trusting.test(admin, never()), { outcome: 'delivered' })
+  const broken = createStage(url, {
+    pause: async () => {},
+    trust() {
+      throw new Error('"/ca.pem" contains no certificate')
+    }
+  }).webhook
+  t.match(await broken.test(admin, never()), {
+    outcome: 'network',
+    reason: 'the connection failed: "/ca.pem" contains no certificate'
+  })
+  const receiver = await startReceiver(t)
+  const plain = createStage(receiver.url, { trust: () => t.fail('not needed') as never }).webhook
+  t.match(await plain.test(admin, never()), { outcome: 'delivered' })
 })
 
 t.test('sends the chosen events', async t => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
   absolutePath,
+  authorityFile,
   filePlace,
   addresses,
   commitPattern,
@@ -23,6 +24,7 @@ t.test('returns values as they are stored', async t => {
     ['events', events, '', ''],
     ['absolutePath', absolutePath, '/srv/www', '/srv/www'],
     ['absolutePath', absolutePath, '', ''],
+    ['authorityFile', authorityFile, '', ''],
     ['filePlace', filePlace, '/mnt/a', '/mnt/a'],
     ['filePlace', filePlace, '>> /mnt/a', '>>/mnt/a'],
     ['filePlace', filePlace, '', ''],
@@ -72,6 +74,7 @@ t.test('refuses wrong values with a reason', async t => {
     ['httpUrl', httpUrl, ['hooks.example', 'ftp://x', 'file:///etc/passwd', 'javascript:1', 'https://']],
     ['events', events, ['deploy_succes', 'deploy_success,all']],
     ['filePlace', filePlace, ['www', '>>', '>> www', '>/srv/a']],
+    ['authorityFile', authorityFile, ['ca.pem', '/no/such/ca.pem', '/dev/null', '/']],
     ['absolutePath', absolutePath, ['www', './www', '/srv/\u0007bell']],
     ['whole', whole(1, 10), ['', '0', '11', '1.5', '-1', '1e1', 'ten', '0x5', '9999999999999']],
     ['onOff', onOff, ['', 'yes', 'TRUE', '2']],

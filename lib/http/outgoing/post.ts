@@ -8,6 +8,7 @@
  */
 import * as http from 'node:http'
 import * as https from 'node:https'
+import type { SecureContext } from 'node:tls'
 import { createLookup } from './lookup.js'
 
 /** The message to send. */
@@ -19,6 +20,8 @@ export interface PostOptions {
    * Whether the process may end during the request. A lookup in progress still keeps it running; `signal` ends that.
    */
   isIdle?: boolean
+  /** The authorities to trust. Default: those of Node. */
+  secureContext?: SecureContext | undefined
   signal: AbortSignal
 }
 
@@ -29,8 +32,8 @@ export interface PostOptions {
 export type Posted =
   | { outcome: 'answered'; status: number; text: string | null; retryAfterMs?: number }
   | { outcome: 'timeout' }
-  /** `code`: the error code of the system, of TLS, or of the parser. */
-  | { outcome: 'network'; code: string }
+  /** `code`: the error code of the system, of TLS, or of the parser. `message` replaces it if nothing was sent. */
+  | { outcome: 'network'; code: string; message?: string }
 
 const maxAnswerBytes = 64 * 1024
 
@@ -45,7 +48,10 @@ export function parseHttpUrl(text: string): URL | null {
 }
 
 /** Sends `body` as JSON. Rejects only with the signal's reason. */
-export function post(url: URL, { headers, body, limitMs, isIdle = false, signal }: PostOptions): Promise<Posted> {
+export function post(
+  url: URL,
+  { headers, body, limitMs, isIdle = false, secureContext, signal }: PostOptions
+): Promise<Posted> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return void reject(signal.reason)
     const length = String(Buffer.byteLength(body))
@@ -53,6 +59,7 @@ export function post(url: URL, { headers, body, limitMs, isIdle = false, signal 
     const request = (url.protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
       agent: false,
+      ...(secureContext && { secureContext }),
       lookup,
       headers: { 'content-type': 'application/json', 'content-length': length, connection: 'close', ...headers }
     })

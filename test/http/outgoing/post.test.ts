@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
+import { createSecureContext } from 'node:tls'
 import { reasonOf } from '../../../lib/base/system-error.js'
 import { parseHttpUrl, post } from '../../../lib/http/outgoing/post.js'
 import type { Posted } from '../../../lib/http/outgoing/post.js'
@@ -82,6 +83,17 @@ t.test('post: sends user and password of the URL as a header', async t => {
 t.test('accepts only HTTP URLs', async t => {
   t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
   for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
+})
+
+t.test('trusts the authorities of a context', async t => {
+  const { authority, server: signed } = makeSigned()
+  const server = createTlsServer(signed, (_, response) => void response.end('ok'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const url = new URL(`https://localhost:${(server.address() as AddressInfo).port}/`)
+  const secureContext = createSecureContext({ ca: authority.cert })
+  const options = { headers: {}, body: '{}', limitMs: 30_000, signal: never, secureContext }
+  t.match(await post(url, options), { outcome: 'answered', status: 200 })
 })
 
 t.test('a certificate that is not trusted is named with its cure', async t => {

@@ -36,7 +36,8 @@ export const settingGroups: readonly SettingGroup[] = [
       { key: 'max_output_size', words: 'Maximum output per deployment' },
       { key: 'max_home_size', words: 'Maximum size of the data directory' },
       { key: 'fleet_upload_rate', words: 'Maximum rate to nodes' },
-      { key: 'commit_url', words: 'Commit page' }
+      { key: 'commit_url', words: 'Commit page' },
+      { key: 'outgoing_ca', words: 'File of trusted authorities' }
     ]
   },
   {

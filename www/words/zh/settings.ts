@@ -35,6 +35,9 @@ export const words: Words = {
   'Addresses allowed to deploy': '允许部署的地址',
   'Trusted proxies': '受信任的代理',
   'Audit log retention': '审计日志保留时间',
+  'File of trusted authorities': '受信任的证书颁发机构文件',
+  'File with certificates (PEM) of authorities that notifications and checks trust, besides the usual ones. It is read again when it changes.':
+    '通知和检查额外信任的证书颁发机构的证书文件（PEM）。文件更改后会重新读取。',
   'File of audit checkpoints': '审计检查点文件',
   'Panel host names': '面板的主机名',
 
