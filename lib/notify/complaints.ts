@@ -6,25 +6,28 @@ export interface Answer {
   text: string | null
 }
 
+/** The end of a complaint about the rate: the same message is accepted later. */
+const tooMany = 'too many messages were sent'
+
 /** Error codes documented by the services, as the end of a sentence that says what to do. */
 const knownCodes: Partial<Record<NotificationKind, Readonly<Record<number, string>>>> = {
   feishu: {
     9499: 'it cannot read the message',
-    11232: 'too many messages were sent',
+    11232: tooMany,
     19001: 'the address is not valid',
     19021: 'the signature does not match: check the secret',
     19022: "this server's IP address is not on its allow list",
     19024: 'its keyword is missing: set "svc" as the keyword'
   },
   dingtalk: {
-    130101: 'too many messages were sent',
+    130101: tooMany,
     300001: 'the address is not valid',
     310000: 'its security settings reject the message: set "svc" as the keyword, or check the secret',
     400013: 'the group was dissolved',
-    410100: 'too many messages were sent'
+    410100: tooMany
   },
   wecom: {
-    45009: 'too many messages were sent',
+    45009: tooMany,
     40008: 'it cannot read the message',
     93000: 'the address is not valid',
     93004: 'the robot was stopped',
@@ -42,6 +45,11 @@ export function complaintOf({ status, text }: Answer, kind: NotificationKind): s
   const inBody = text === null ? null : complaintIn(text, kind, isGood)
   if (isGood) return inBody === null ? null : `answered with ${inBody}`
   return inBody === null ? `answered ${status}` : `answered ${status}: ${inBody}`
+}
+
+/** Whether a target complains about the rate of messages only, with whatever status. */
+export function isAboutRate(complaint: string): boolean {
+  return complaint.endsWith(tooMany) || /^answered \d+: rate_limited$|the Teams status 429$/.test(complaint)
 }
 
 function complaintIn(text: string, kind: NotificationKind, isGood: boolean): string | null {

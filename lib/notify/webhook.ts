@@ -8,7 +8,7 @@ import type { Actor, AuditEvent } from '../model/audit.js'
 import { systemActor } from '../model/audit.js'
 import { maxNotificationTargets, settingsTargetId, type NotificationKind } from '../model/notification-target.js'
 import type { Store } from '../store/database.js'
-import { complaintOf } from './complaints.js'
+import { complaintOf, isAboutRate } from './complaints.js'
 import { notificationOf, testNotification, tokenNotification } from './events.js'
 import type { Notification, Occasion } from './events.js'
 import { createLane } from './lane.js'
@@ -190,7 +190,7 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     if (outcome === 'delivered') return { outcome }
     return {
       outcome: 'failed',
-      mayRetry: mayRetry(posted),
+      mayRetry: mayRetry(posted) || isAboutRate(reason ?? ''),
       reason: reason ?? outcome,
       retryAfterMs: retryAfterOf(posted)
     }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { NotificationKind } from '../../lib/model/notification-target.js'
-import { complaintOf } from '../../lib/notify/complaints.js'
+import { complaintOf, isAboutRate } from '../../lib/notify/complaints.js'
 
 /** Responses as documented by the services. */
 const cases: Array<[kind: NotificationKind, status: number, text: string | null, expected: string | null]> = [
@@ -83,3 +83,15 @@ for (const [kind, status, text, expected] of cases) {
     t.equal(complaintOf({ status, text }, kind), expected)
   })
 }
+
+t.test('knows complaints about the rate, whatever their status', async t => {
+  const about = (kind: 'dingtalk' | 'teams' | 'wecom', status: number, text: string): boolean =>
+    isAboutRate(complaintOf({ status, text }, kind) ?? '')
+  t.ok(about('dingtalk', 200, '{"errcode": 130101}'))
+  t.ok(about('wecom', 200, '{"errcode": 45009}'))
+  t.ok(
+    about('teams', 200, 'Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429')
+  )
+  t.notOk(about('dingtalk', 200, '{"errcode": 310000}'))
+  t.notOk(about('wecom', 200, '{"errcode": 0}'))
+})

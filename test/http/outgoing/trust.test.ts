@@ -6,8 +6,14 @@ import t from 'tap'
 import { reasonOf } from '../../../lib/base/system-error.js'
 import { post } from '../../../lib/http/outgoing/post.js'
 import { createTrust, readAuthorities } from '../../../lib/http/outgoing/trust.js'
-import { makeSigned } from '../../support/certificates.js'
+import { makeCertificate } from '../../support/certificates.js'
 import type { Identity } from '../../support/certificates.js'
+
+/** An authority, and a certificate for this machine. TLS looks authorities up by their names. */
+function signedBy(name: string): { authority: Identity; server: Identity } {
+  const authority = makeCertificate({ name, isAuthority: true })
+  return { authority, server: makeCertificate({ issuer: authority }) }
+}
 
 async function serve({ key, cert }: Identity): Promise<URL> {
   const server = createServer({ key, cert }, (_, response) => void response.end('ok'))
@@ -17,7 +23,7 @@ async function serve({ key, cert }: Identity): Promise<URL> {
 }
 
 t.test('trusts the authorities of a file, and reads it again when it changes', async t => {
-  const [one, two, extra] = [makeSigned(), makeSigned(), makeSigned()]
+  const [one, two, extra] = [signedBy('one'), signedBy('two'), signedBy('extra')]
   const directory = t.testdir({ 'extra.pem': extra.authority.cert })
   const file = join(directory, 'ca.pem')
   let path = ''
