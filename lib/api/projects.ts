@@ -4,7 +4,7 @@ import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import type { Proof } from '../auth/proof.js'
 import { changesCommands } from '../model/commands.js'
-import { bulkActions } from '../model/bulk.js'
+import { bulkActions, maxBulk } from '../model/bulk.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
 import { projectReaders, type Project, type RecentScripts } from '../model/project.js'
@@ -26,10 +26,11 @@ export const pinFields = { pinned: flag }
 
 /** Fields of `POST /api/projects/bulk`. */
 export const bulkFields = {
-  ids: list(id, { min: 1, max: 200 }),
+  ids: list(id, { min: 1, max: maxBulk }),
   action: oneOf(bulkActions),
   categoryId: nullable(id),
-  tagIds: optional(ids)
+  tagIds: optional(ids),
+  allowClientScripts: optional(nullable(flag))
 }
 
 /** Dependencies of the handlers of projects. */
@@ -94,6 +95,7 @@ export function projectHandlers({ projects, bulk, recentScripts, proof }: Projec
 
     bulk: async request => {
       const { ids: chosen, ...action } = readFields(await request.json(), bulkFields)
+      if (action.action === 'setClientScripts') proof.check(request.actor.provenAt)
       return json({ success: true, ...(await bulk(action, chosen, request.actor)) })
     },
 

@@ -211,7 +211,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
       relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', 'depends', projects.list))),
       row('POST', '/api/projects', 'admin', 'server', 'commands', projects.create),
-      row('POST', '/api/projects/bulk', 'admin', 'server', 'works', projects.bulk),
+      row('POST', '/api/projects/bulk', 'admin', 'server', 'depends', projects.bulk),
       relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', 'depends', projects.get))),
       row('PUT', '/api/projects/:id', 'admin', 'project', 'depends', projects.update),
       row('DELETE', '/api/projects/:id', 'admin', 'project', 'works', projects.remove),

@@ -1,5 +1,8 @@
 /** The actions that can be applied to many projects at once (decisions §10). */
-export const bulkActions = ['delete', 'setCategory', 'addTags', 'removeTags'] as const
+export const bulkActions = ['delete', 'setCategory', 'addTags', 'removeTags', 'setClientScripts'] as const
+
+/** Maximum number of projects of one request. */
+export const maxBulk = 200
 
 /** An action and its parameters. */
 export interface BulkAction {
@@ -8,6 +11,8 @@ export interface BulkAction {
   categoryId: string | null
   /** The tags for `addTags` and `removeTags`. */
   tagIds?: string[] | undefined
+  /** For `setClientScripts`; null for the setting of the server. */
+  allowClientScripts?: boolean | null | undefined
 }
 
 /**

@@ -26,15 +26,23 @@ export async function applyToProjects(
 
 function operationOf(
   projects: Needs,
-  { action, categoryId, tagIds }: BulkAction,
+  { action, categoryId, tagIds, allowClientScripts }: BulkAction,
   actor: Actor
 ): (id: string) => Promise<unknown> {
   if (action === 'delete') return id => projects.remove(id, actor)
   if (action === 'setCategory') return id => projects.update(id, { categoryId }, actor)
-  if (tagIds === undefined) throw invalid('tagIds', `"tagIds" is missing: "${action}" requires it`)
+  if (action === 'setClientScripts') {
+    if (allowClientScripts === undefined) throw missing('allowClientScripts', action)
+    return id => projects.update(id, { allowClientScripts }, actor)
+  }
+  if (tagIds === undefined) throw missing('tagIds', action)
   return id => {
     const had = projects.get(id).tagIds
     const tags = action === 'addTags' ? [...had, ...tagIds] : had.filter(tagId => !tagIds.includes(tagId))
     return projects.update(id, { tagIds: tags }, actor)
   }
+}
+
+function missing(field: string, action: string): Refusal {
+  return invalid(field, `"${field}" is missing: "${action}" requires it`)
 }

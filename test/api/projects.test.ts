@@ -209,6 +209,12 @@ t.test('labels of projects', async t => {
     t.same(idsOf(await client.get(`/api/projects?tagIds=${red}`)), [])
     await bulk({ ids, action: 'setCategory', categoryId: category })
     t.equal((await client.get(`/api/projects/${two.id}`)).body.categoryId, category)
+    const allowed = async () => (await client.get(`/api/projects/${two.id}`)).body.allowClientScripts
+    await bulk({ ids, action: 'setClientScripts', allowClientScripts: false })
+    t.equal(await allowed(), false)
+    t.match((await bulk({ ids, action: 'setClientScripts' })).body, { field: 'allowClientScripts' })
+    await bulk({ ids, action: 'setClientScripts', allowClientScripts: null })
+    t.equal(await allowed(), null)
     t.match((await bulk({ ids: [three.id], action: 'delete' })).body, { done: 1, failed: [] })
     t.equal((await client.get(`/api/projects/${three.id}`)).status, 404)
     for (const wrong of [

@@ -47,6 +47,7 @@ t.test('a session past its proof runs no command, reads no secret and changes no
   }
   const project = (id: string) => `/api/projects/${id}`
   const gate = { after: [{ command: 'id' }] }
+  const bulk = (action: object) => send('POST', '/api/projects/bulk', { ids: [plain.id], ...action })
   type Sent = () => Promise<{ status: number; body: { code?: string } }>
 
   /** Of each route whose power depends on the request: what needs a proof, and what does not. */
@@ -69,6 +70,10 @@ t.test('a session past its proof runs no command, reads no secret and changes no
       accepted: [{ description: 'Shop' }, { name: 'plain', postDeployScript: '', policy: {} }].map(
         change => () => send('PUT', project(plain.id), change)
       )
+    },
+    'POST /api/projects/bulk': {
+      refused: [() => bulk({ action: 'setClientScripts', allowClientScripts: true })],
+      accepted: [() => bulk({ action: 'setCategory' })]
     },
     'POST /api/deploy/upload': {
       refused: [

@@ -212,15 +212,16 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
         restart_time: 3,
         unstable_restarts: 0,
         pm_uptime: Date.now() - 7_200_000,
-        exec_mode: 'fork_mode',
-        pm_out_log_path: join(t.testdir({ 'shop-out.log': '' }), 'shop-out.log')
+        exec_mode: 'fork_mode'
       }
     }
   ]
-  pm2.install(listing)
   const stage = await startServer(t, {
     environment: { ...pm2.env, PATH: `${pm2.env.PATH}:${process.env['PATH']}`, ADMIN_TOKEN: adminToken }
   })
+  const outLog = join(stage.sites, 'shop-out.log')
+  writeFileSync(outLog, '')
+  pm2.install([{ ...listing[0], pm2_env: { ...listing[0]?.pm2_env, pm_out_log_path: outLog } }])
   const project = await stage.createProject('storefront')
   await labelsOf(stage)
   await deployWithScript(stage, project)

@@ -128,6 +128,13 @@ t.test('several are chosen by mouse and keys; what refuses is named', { skip }, 
   await shown(page, '5 projects')
   t.same(await tagged(), ['api', 'handbook', 'status-page', 'storefront'])
 
+  await page.getByLabel('Choose api').click()
+  await page.getByRole('button', { name: 'Scripts in a push' }).click()
+  await page.getByRole('button', { name: 'Reject pushes with scripts' }).click()
+  await page.getByText('Client scripts set: 1 project').waitFor()
+  const [api] = (await stage.client.get('/api/projects')).body.filter(({ name }: Project) => name === 'api')
+  t.equal(api.allowClientScripts, false)
+
   const first = page.locator('svc-rows a').first()
   await first.focus()
   await page.keyboard.press('ArrowDown')

@@ -33,6 +33,10 @@ t.test('applies the action to each project', async t => {
     [{ action: 'delete', categoryId: null }, 'one'],
     [{ action: 'setCategory', categoryId: 'cat_a' }, ['one', { categoryId: 'cat_a' }]],
     [{ action: 'setCategory', categoryId: null }, ['one', { categoryId: null }]],
+    [
+      { action: 'setClientScripts', categoryId: null, allowClientScripts: false },
+      ['one', { allowClientScripts: false }]
+    ],
     [{ action: 'addTags', categoryId: null, tagIds: ['tag_b'] }, ['one', { tagIds: ['tag_a', 'tag_b'] }]],
     [{ action: 'removeTags', categoryId: null, tagIds: ['tag_a'] }, ['one', { tagIds: [] }]]
   ]

@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/refusal.js'
 import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
 import type { AccessReport } from '../../model/access-report.js'
+import { maxBulk, type BulkAction, type BulkOutcome } from '../../model/bulk.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { LogSource } from '../../model/log-source.js'
@@ -118,6 +119,8 @@ export interface Api {
   project(id: string): Promise<ShownProject>
   createProject(fields: ProjectChange): Promise<Project>
   updateProject(id: string, fields: ProjectChange): Promise<Project>
+  /** Applies an action to any number of projects. */
+  changeProjects(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
   removeProject(id: string): Promise<void>
   /** Adds the log files of the PM2 application of a project that are no log sources yet. */
   addPm2Logs(id: string): Promise<{ items: LogSource[] }>
@@ -235,6 +238,16 @@ export function createApi(client: Client): Api {
       (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
     updateProject: async (id, json) =>
       (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
+    async changeProjects(ids, action) {
+      const outcome: BulkOutcome = { done: 0, failed: [] }
+      for (let from = 0; from < ids.length; from += maxBulk) {
+        const json = { ids: ids.slice(from, from + maxBulk), ...action }
+        const { done, failed } = await client.json<BulkOutcome>({ method: 'POST', path: '/api/projects/bulk', json })
+        outcome.done += done
+        outcome.failed.push(...failed)
+      }
+      return outcome
+    },
     removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
     addPm2Logs: id => client.json({ method: 'POST', path: `${projectPath(id)}/log-sources/pm2` }),
     replaceToken: async id =>

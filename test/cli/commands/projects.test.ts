@@ -70,6 +70,13 @@ t.test('a project is created, shown, changed and deleted', async t => {
   })
   t.match(await run(['projects', 'set', 'store', '--client-scripts', 'default', '--max-disk-mb', '0']), { code: 0 })
   t.match(await server.api('GET', `/api/projects/${project.id}`), { allowClientScripts: null, maxDiskMb: null })
+  const toAll = (...more: string[]) => run(['projects', 'set', '--all', '--client-scripts', 'false', ...more])
+  t.match(await toAll('store'), { code: 2, stderr: /leave out "store"/ })
+  t.match(await toAll('--post', 'true'), { code: 2, stderr: /no other setting/ })
+  t.match(await run(['projects', 'set', '--client-scripts', 'false']), { code: 2, stderr: /The project is missing/ })
+  t.match(await toAll(), { code: 1, stderr: /use --yes/ })
+  t.match(await toAll('--yes'), { code: 0, stdout: /^Changed allowClientScripts of 1 project$/m })
+  t.match(await server.api('GET', `/api/projects/${project.id}`), { allowClientScripts: false })
   t.match(await run(['projects', 'show', 'shop']), { code: 1, stderr: /Project not found: "shop"/ })
 
   const { stdout: first } = await run(['projects', 'token', 'store'])

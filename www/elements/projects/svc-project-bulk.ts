@@ -7,6 +7,7 @@ import type { Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { submitted } from '../base/field.js'
 import { question } from '../base/question.js'
+import { clientScripts } from './client-scripts.js'
 import { confirmation } from './confirmation.js'
 import type { SvcMenu } from '../base/svc-menu.js'
 import { NoticeEvent } from '../base/svc-notices.js'
@@ -20,6 +21,7 @@ type TagAction = 'addTags' | 'removeTags'
 const done: Record<BulkAction['action'], { words: string }> = {
   addTags: { words: 'Tagged: {projects}' },
   removeTags: { words: 'Untagged: {projects}' },
+  setClientScripts: { words: 'Client scripts set: {projects}' },
   setCategory: { words: 'Category set: {projects}' },
   delete: { words: 'Deleted: {projects}' }
 }
@@ -57,6 +59,7 @@ export class SvcProjectBulk extends SvcElement {
       ${this.#tagMenu('addTags', t('Tag'))}
       ${this.#tagMenu('removeTags', t('Untag'))}
       <svc-menu label="${t('Category')}" picture="folder" .content="${this.#categories()}"></svc-menu>
+      <svc-menu label="${t('Scripts in a push')}" picture="settings" .content="${this.#clientScripts()}"></svc-menu>
       <button type="button" class="danger" @click="${() => this.#deleting(true)}">${icon('delete')}${t('Delete…')}</button>
       <svc-dialog heading="${t('Delete {projects}?', { projects: this.#what })}"
         .content="${this.#isDeleting ? this.#deleteForm() : null}"
@@ -93,6 +96,18 @@ export class SvcProjectBulk extends SvcElement {
           </button>`
         )}
         <button type="button" class="quiet" disabled="${this.#submission.isBusy}" @click="${() => set(null)}">${t('No category')}</button>
+      </div>`
+  }
+
+  #clientScripts(): Template {
+    const set = (allowClientScripts: boolean | null): void =>
+      void this.#apply({ action: 'setClientScripts', categoryId: null, allowClientScripts })
+    return html`
+      <div class="choices">
+        ${clientScripts.map(
+          ({ allowed, words }) => html`
+          <button type="button" disabled="${this.#submission.isBusy}" @click="${() => set(allowed)}">${t(words)}</button>`
+        )}
       </div>`
   }
 

@@ -4,6 +4,7 @@ import type { PlaceCalls } from '../../server/place-calls.js'
 import type { Labels, ProjectCalls, ProjectFields } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html } from '../../dom/html.js'
+import { clientScripts } from './client-scripts.js'
 import type { Template } from '../../dom/html.js'
 import { saveMerged } from '../../state/merge.js'
 import type { Loaded } from '../../state/merge.js'
@@ -38,12 +39,6 @@ declare global {
     unsaved: UnsavedEvent
   }
 }
-
-const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | null; words: string }> = [
-  { value: '', allowed: null, words: 'Use the server setting' },
-  { value: 'yes', allowed: true, words: 'Run them unless the project has its own' },
-  { value: 'no', allowed: false, words: 'Reject pushes with scripts' }
-]
 
 /**
  * The form of a project's settings. Properties: `project`, `calls`, `places`, `labels`; `define`, registers elements

@@ -38,6 +38,11 @@ export const words: Words = {
   'Tagged: {projects}': '已添加标签：{projects}',
   'Untagged: {projects}': '已移除标签：{projects}',
   'Category set: {projects}': '已设置分类：{projects}',
+  'Client scripts set: {projects}': '已设置推送携带的脚本：{projects}',
+  'Scripts in a push': '推送携带的脚本',
+  'Use the server setting': '遵循服务器设置',
+  'Run them unless the project has its own': '在项目自己没有脚本时运行',
+  'Reject pushes with scripts': '拒绝携带脚本的推送',
   'Deleted: {projects}': '已删除：{projects}',
 
   'Directory on the server': '服务器上的目录',

@@ -67,7 +67,9 @@ export const projectOperations: Operations = {
       ids: 'Ids of the projects',
       action: 'The change to make',
       categoryId: 'For `setCategory`: the id of the category. Null means the default category',
-      tagIds: 'For `addTags` and `removeTags`: the ids of the tags'
+      tagIds: 'For `addTags` and `removeTags`: the ids of the tags',
+      allowClientScripts:
+        'For `setClientScripts`: whether clients may send scripts. Null uses the setting of the server'
     },
     answers: answer(
       'The number of changed projects, and the failures',
