@@ -72,6 +72,7 @@ export function keepsPromises(t: Test, name: string, start: StartProxy, skip: st
         async t => terminal(t, stage)
       )
       await t.test('a session is for this address and encrypted connections only', async t => session(t, stage))
+      await t.test('headers that only a proxy may write do nothing for a client', async t => forged(t, stage))
       await t.test('the panel comes from below the prefix', async t => panel(t, stage))
       if (base === '')
         await t.test('200 MB pass, and so does the refusal of what is too large', async t => large(t, stage))
@@ -352,6 +353,29 @@ async function session(t: Test, { base, url, ca, token, proxy }: Stage): Promise
   const foreign = { 'x-svc-csrf': answer.body.csrf, 'sec-fetch-site': 'same-site' }
   t.match(await change(foreign), { status: 403, body: { code: 'foreign_origin' } }, 'another port of this host')
   t.match((await anyone.get('/')).headers['content-security-policy'], /frame-ancestors 'none'/)
+}
+
+async function forged(t: Test, stage: Stage): Promise<void> {
+  const { url, ca, client, token } = stage
+  const anyone = createClient(() => url, null, { ca })
+  const evil = 'evil.example'
+  const headers = { 'x-forwarded-proto': 'http', 'x-forwarded-host': evil, forwarded: `host=${evil};proto=http` }
+  const signedIn = await anyone.post('/api/auth/login', { token, session: true }, headers)
+  t.match([signedIn.headers['set-cookie']].flat().join(), /^__Secure-.*; Secure$/, 'the cookie stays Secure')
+  const foreign = await connectTerminal({ url, client }, { ca, headers: { ...headers, origin: `https://${evil}` } })
+  t.equal(foreign.status, 403, 'the origin of a terminal is compared with the real host')
+  foreign.socket.destroy()
+  // RFC 9110 §7.6.1: a proxy removes what `Connection` names. It must not be what the proxy itself writes.
+  const removing = {
+    connection: 'close, x-forwarded-for, x-forwarded-proto, x-forwarded-host',
+    'x-forwarded-for': '203.0.113.9'
+  }
+  t.equal((await anyone.post('/api/auth/login', { token: 'wrong-two' }, removing)).status, 401)
+  const [failure] = (await client.get('/api/audit?limit=1')).body.items
+  t.match(failure, { action: 'auth.login_failed', ip: '127.0.0.1' })
+  t.notMatch(JSON.stringify(failure), '203.0.113.9')
+  const again = await anyone.post('/api/auth/login', { token, session: true }, { connection: removing.connection })
+  t.match([again.headers['set-cookie']].flat().join(), /^__Secure-.*; Secure$/)
 }
 
 async function panel(t: Test, { base, url, ca, client }: Stage): Promise<void> {
