@@ -40,8 +40,8 @@ export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEn
   labels?: Record<string, string>
   /** Whether addresses of hubs may be without TLS that are not on this machine. */
   allowHttp?: boolean
-  /** Certificates to trust for the hub, in PEM, instead of those that Node trusts. */
-  ca?: string | undefined
+  /** As in `CallerOptions`. */
+  ca?: (() => Promise<string>) | undefined
   /** Whether users of the hub can read the pages of this node; default: true. */
   relay?: boolean
   times?: Partial<AgentTimes>

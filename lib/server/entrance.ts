@@ -85,11 +85,13 @@ export async function prepareEntrance(
 
 /** The TLS modules are loaded only if they are used, because loading them takes time. */
 async function openTls(files: CertificateFiles, { clock, report }: Pick<EntranceNeeds, 'clock' | 'report'>) {
-  const [{ openRenewal }, { createSecureServer }, { contextOf }] = await Promise.all([
+  const [{ openRenewal }, { createSecureServer }, { contextOf }, { createExpiryWarnings }] = await Promise.all([
     import('../http/tls/renewal.js'),
     import('../http/tls/secure-server.js'),
-    import('../http/tls/certificate.js')
+    import('../http/tls/certificate.js'),
+    import('./expiry.js')
   ])
+  const expiry = createExpiryWarnings(line => report.warn(line), clock)
   const renewal = await openRenewal({
     files,
     clock,
@@ -97,10 +99,12 @@ async function openTls(files: CertificateFiles, { clock, report }: Pick<Entrance
       report.info(`New certificate in use: ${describe(certificate)}`)
       for (const warning of certificate.warnings) report.warn(warning)
     },
-    onExpired: ({ expiresAt }) =>
-      report.warn(
-        `The certificate "${files.cert}" expired on ${expiresAt.slice(0, 10)}, so clients reject it. Renew it`
-      ),
+    onLook: ({ expiresAt }) =>
+      expiry({
+        name: `The certificate "${files.cert}"`,
+        expiresAtMs: Date.parse(expiresAt),
+        cure: 'Clients reject it then. Renew it: it is read again'
+      }),
     onBroken: error =>
       report.warn(`The previous certificate stays in use: ${error instanceof Error ? error.message : error}`)
   })

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { systemClock } from '../../base/clock.js'
 import { reasonOf } from '../../base/system-error.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
@@ -10,6 +11,7 @@ import { openReadiness, untilStopped, whereTokenShows } from '../service/running
 import { readTokenOption } from '../terminal/prompt.js'
 import { readText } from '../../base/text.js'
 import { Refusal } from '../../base/refusal.js'
+import { rereadCa } from '../../server/ca-file.js'
 
 /** The command `svc agent`. */
 export const command = defineCommand({
@@ -69,6 +71,7 @@ export const command = defineCommand({
     const listening = listeningOf(options, cwd)
     const hubs = options.hub.map(hubAddress)
     const labels = labelsOf(options.label)
+    const report = { info: output.print, warn: output.warn }
     const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
     const given = options.enroll ?? (env['SVC_ENROLL_TOKEN'] || undefined)
     const enroll = given === undefined ? undefined : await readTokenOption(host, '--enroll', given)
@@ -83,7 +86,9 @@ export const command = defineCommand({
       enroll,
       name: options.name,
       labels,
-      ca,
+      ...(ca !== undefined && {
+        ca: rereadCa({ first: ca, read: () => readCa(options.ca as string, context), report, clock: systemClock })
+      }),
       allowHttp: options['allow-http'],
       relay: options.relay,
       terminal: options.terminal,
@@ -91,7 +96,7 @@ export const command = defineCommand({
       // Scripts must not inherit it.
       environment: { ...env, SVC_ENROLL_TOKEN: undefined },
       cwd,
-      report: { info: output.print, warn: output.warn },
+      report,
       showsToken: await whereTokenShows(isJson, host)
     })
     // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).

@@ -35,8 +35,8 @@ export interface CallerOptions {
   socketPath?: string
   /** Where the proxies are named. */
   environment: ProxyEnvironment
-  /** Certificates to trust instead of those that Node trusts, in PEM. */
-  ca?: string | undefined
+  /** Returns the certificates to trust for the next connection instead of those that Node trusts, in PEM. */
+  ca?: (() => Promise<string>) | undefined
 }
 
 const connectLimitMs = 15_000
@@ -59,7 +59,8 @@ export function createCaller({ address, socketPath, environment, ca }: CallerOpt
       const all: Record<string, string | number> = { ...headers }
       if (body !== undefined || method !== 'GET') all['content-length'] = body?.length ?? 0
       const start = { method, headers: all, ...(socketPath === undefined ? {} : { socketPath }) }
-      const request = await dial(new URL(address + path), start, { proxy, signal, limitMs: connectLimitMs, ca, agent })
+      const way = { proxy, signal, limitMs: connectLimitMs, ca: await ca?.(), agent }
+      const request = await dial(new URL(address + path), start, way)
       if (signal.aborted) {
         request.on('error', () => {}).destroy()
         throw signal.reason

@@ -20,8 +20,8 @@ export interface RenewalOptions {
   clock: Clock
   /** Called when the files have changed and can be used. */
   onRenewed(certificate: Certificate): void
-  /** Called once when the certificate in use has expired. */
-  onExpired(certificate: Certificate): void
+  /** Called at each look with the certificate in use. */
+  onLook(certificate: Certificate): void
   /** Called when the files have changed and cannot be used. `error` says why. */
   onBroken(error: unknown): void
 }
@@ -39,26 +39,23 @@ export interface Renewal {
 }
 
 /** Opens a certificate. Refuses as `readCertificate` does. */
-export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken }: RenewalOptions): Promise<Renewal> {
+export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }: RenewalOptions): Promise<Renewal> {
   let settled = await stateOf(files)
   let suspected: string | undefined
   let lookedAtMs = -Infinity
   const certificate = await readCertificate(files, clock.now())
   let inUse = certificate
-  let isExpired = false
 
   async function look({ isAsked }: { isAsked: boolean }): Promise<Certificate | null> {
     const state = await stateOf(files)
-    if (!isExpired && clock.now() > Date.parse(inUse.expiresAt)) {
-      isExpired = true
-      onExpired(inUse)
+    if (state === settled) {
+      onLook(inUse)
+      return null
     }
-    if (state === settled) return null
     try {
       const next = await readCertificate(files, clock.now())
       settled = state
       inUse = next
-      isExpired = false
       onRenewed(next)
       return next
     } catch (error) {
@@ -71,6 +68,7 @@ export async function openRenewal({ files, clock, onRenewed, onExpired, onBroken
     }
   }
 
+  onLook(certificate)
   return {
     certificate,
     async renewed() {

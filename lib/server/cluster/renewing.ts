@@ -6,6 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { reasonOf } from '../../base/system-error.js'
 import type { EtcdOptions } from '../../store/log/etcd/connection.js'
+import { createExpiryWarnings, expiryOfPem } from '../expiry.js'
 import type { Reloadable } from '../reload.js'
 
 /** What the files contain. */
@@ -35,8 +36,6 @@ export interface Renewing {
 }
 
 const defaultEveryMs = 10_000
-/** A certificate that expires within this time is warned of, once. */
-const soonMs = 14 * 24 * 3_600_000
 
 type Part = [name: string, of: (secrets: ClusterSecrets) => string | undefined]
 const parts: Part[] = [
@@ -53,7 +52,7 @@ export function startRenewing(needs: RenewingNeeds): Renewing {
   let { secrets } = needs
   let broken = ''
   let isTold = false
-  const warned = new Set<string>()
+  const expiry = createExpiryWarnings(report.warn, clock)
 
   async function look(): Promise<string | null> {
     const next = await reread()
@@ -71,15 +70,8 @@ export function startRenewing(needs: RenewingNeeds): Renewing {
 
   function warnOfExpiry(): void {
     for (const [name, of] of parts.filter(([name]) => !/key|password/.test(name))) {
-      const expiresAt = expiryOf(of(secrets))
-      const leftMs = expiresAt - clock.now()
-      const state = leftMs <= 0 ? 'expired' : leftMs < soonMs ? 'expires' : null
-      if (state === null || warned.has(`${name} ${state} ${expiresAt}`)) continue
-      warned.add(`${name} ${state} ${expiresAt}`)
-      const day = new Date(expiresAt).toISOString().slice(0, 10)
-      report.warn(
-        `${name[0]?.toUpperCase()}${name.slice(1)} ${state} on ${day}. Renew it: the hub reads the file again`
-      )
+      const first = `${name[0]?.toUpperCase()}${name.slice(1)}`
+      expiry({ name: first, expiresAtMs: expiryOfPem(of(secrets)), cure: 'Renew it: the hub reads the file again' })
     }
   }
 
@@ -109,10 +101,4 @@ function check({ etcd: { ca, cert, key }, hubCa }: ClusterSecrets): void {
   if (cert === undefined || key === undefined) return
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
     throw new Error('the key for etcd is not that of the certificate')
-}
-
-/** Returns when the first of the certificates in a PEM text expires, in milliseconds since 1970; infinity without one. */
-function expiryOf(pem: string | undefined): number {
-  const blocks = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  return Math.min(...blocks.map(block => Date.parse(new X509Certificate(block).validTo)))
 }

@@ -81,10 +81,10 @@ t.test('TLS goes through a tunnel, and trusts only the given authority', async t
   })
   const environment = { HTTPS_PROXY: `http://127.0.0.1:${await listen(proxy)}` }
   const address = `https://localhost:${port}`
-  t.equal(await ask(callerOf({ address, environment, ca: authority.cert })), 'secure /x')
-  t.equal(await ask(callerOf({ address, ca: authority.cert })), 'secure /x')
+  t.equal(await ask(callerOf({ address, environment, ca: async () => authority.cert })), 'secure /x')
+  t.equal(await ask(callerOf({ address, ca: async () => authority.cert })), 'secure /x')
   await t.rejects(ask(callerOf({ address, environment })), { code: /UNABLE_TO|SELF_SIGNED|SIGNATURE/ })
-  await t.rejects(ask(callerOf({ address, ca: makeSigned().authority.cert })), {
+  await t.rejects(ask(callerOf({ address, ca: async () => makeSigned().authority.cert })), {
     code: /UNABLE_TO|SELF_SIGNED|SIGNATURE/
   })
   t.strictSame(asked, [`localhost:${port}`, `localhost:${port}`])

@@ -25,7 +25,9 @@ async function open(files: CertificateFiles, clock: Clock = systemClock) {
     files,
     clock,
     onRenewed: ({ names }) => void told.names.push(...names),
-    onExpired: ({ names }) => void told.expired.push(...names),
+    onLook: ({ names, expiresAt }) => {
+      if (clock.now() > Date.parse(expiresAt)) told.expired = [...names]
+    },
     onBroken: error => void told.broken.push((error as Error).message)
   })
   const shown: Certificate[] = [renewal.certificate]

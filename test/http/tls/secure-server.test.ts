@@ -79,7 +79,7 @@ const routes: Route[] = [
 async function startSecure(t: Test, options: Partial<ServerOptions<string, unknown>> = {}) {
   const directory = t.testdir({ 'cert.pem': identity.cert + authority.cert, 'key.pem': identity.key })
   const files = { cert: join(directory, 'cert.pem'), key: join(directory, 'key.pem') }
-  const renewal = await openRenewal({ files, clock: systemClock, onRenewed() {}, onExpired() {}, onBroken() {} })
+  const renewal = await openRenewal({ files, clock: systemClock, onRenewed() {}, onLook() {}, onBroken() {} })
   const secure: ServerOptions<string, unknown>['secure'] = options => createSecureServer(options, renewal)
   const started = await startServer(t, routes, { ...options, secure: secure as NonNullable<typeof secure> })
   return { ...started, files }

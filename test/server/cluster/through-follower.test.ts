@@ -103,7 +103,7 @@ t.test('a follower answers as the leader would', async t => {
       headers: { ...deployer, 'content-type': contentType },
       body: form.subarray(0, 1000)
     },
-    'a part of what has none': { path: `/api/projects/${id}/tree`, headers: { range: 'bytes=0-3' } },
+    'a part of what is sent whole': { path: `/api/projects/${id}/tree`, headers: { range: 'bytes=0-3' } },
     'a stream of what is missing': { path: '/api/logs/none/stream' },
     'a terminal without a handshake': { path: '/api/nodes/none/terminal' },
     'a node that is missing': { path: '/api/nodes/none/at/projects' },
