@@ -20,6 +20,7 @@ import type { Disk } from './disk.js'
 import type { StagedFile, TargetSync } from './durable.js'
 import { changedMeanwhile, holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
+import { keptOwnerOf, type KeptOwner } from './kept-owner.js'
 import type { Folder, Item, Plan } from './plan.js'
 import type { Records } from './record.js'
 import type { RemovedDirectory, RemovedFile } from './removal.js'
@@ -57,7 +58,7 @@ export async function commit(needs: CommitNeeds): Promise<void> {
       plan.folders.filter(folder => !folder.exists).map(folder => folder.path)
     )
   // If there is nothing to move, the target already has the contents of the archive. The journal must say so too.
-  await journal.ready(lines, modesOfFolders(needs, lines))
+  await journal.ready(lines, { modes: modesOfFolders(needs, lines), owners: ownersOf(needs, lines) })
   if (lines.hasLines) {
     move(needs, lines)
     await sync.moved(changedDirectories(lines))
@@ -77,6 +78,18 @@ function modesOfFolders({ disk, root }: CommitNeeds, lines: Iterable<JournalLine
     }
   }
   return modes
+}
+
+/** Returns owner and permissions of what is kept aside while scripts run. */
+function ownersOf({ disk, root, staysOpen }: CommitNeeds, lines: Iterable<JournalLine>): Map<number, KeptOwner> {
+  const owners = new Map<number, KeptOwner>()
+  if (!staysOpen) return owners
+  for (const line of lines) {
+    if (line.kind !== 'R' && line.kind !== 'X') continue
+    const stats = disk.lstatSync(`${root.path}/${line.path}`, { throwIfNoEntry: false })
+    if (stats !== undefined) owners.set(line.aside, keptOwnerOf(stats))
+  }
+  return owners
 }
 
 function stagedFiles({ items, records }: CommitNeeds): StagedFile[] {

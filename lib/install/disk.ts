@@ -16,6 +16,8 @@ export type Disk = Pick<
   | 'lstatSync'
   | 'ftruncateSync'
   | 'fchmodSync'
+  | 'fchownSync'
+  | 'lchownSync'
   | 'chmodSync'
   | 'futimesSync'
   | 'utimesSync'

@@ -3,6 +3,7 @@
  */
 import { decodePath, encodePath, journalVersion, type JournalFile } from './journal-file.js'
 import { formatLine, parseLine, type JournalLine } from './journal-line.js'
+import type { KeptOwner } from './kept-owner.js'
 import type { StagingSigns } from './staging.js'
 
 /** Versions that do not encode paths. */
@@ -20,8 +21,8 @@ export interface Journal {
    * moved before that.
    */
   staged(mark: string, place?: JournalPlace): void
-  /** Writes and syncs the list of actions, before the first of them, and the modes of folders (FoundJournal). */
-  ready(lines: Iterable<JournalLine>, modes?: ReadonlyMap<string, number>): Promise<void>
+  /** Writes and syncs the list of actions, before the first of them, and what goes with it (FoundJournal). */
+  ready(lines: Iterable<JournalLine>, more?: Partial<Pick<FoundJournal, 'modes' | 'owners'>>): Promise<void>
   /** Records that everything is in place, and that it may still be put back. */
   placed(): Promise<void>
   /** Records that everything is in place: from here on nothing is undone. */
@@ -39,8 +40,7 @@ export async function beginJournal(file: JournalFile, target: string): Promise<J
       at = place
       file.append([`staging ${mark}\n`], { isSynced: false })
     },
-    ready: (lines, modes = new Map()) =>
-      file.appendAsync(formatLines(lines, total => (sum = total), formatPlace(at, modes))),
+    ready: (lines, more = {}) => file.appendAsync(formatLines(lines, total => (sum = total), formatPlace(at, more))),
     placed: () => file.appendAsync([`${formatPlaced(Date.now(), sum)}\n`]),
     done: () => file.appendAsync(['done\n'])
   }
@@ -68,9 +68,15 @@ function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void
   if (place !== '') yield place
 }
 
-function formatPlace(at: JournalPlace | undefined, modes: ReadonlyMap<string, number>): string {
+function formatPlace(
+  at: JournalPlace | undefined,
+  { modes = new Map(), owners = new Map() }: Partial<Pick<FoundJournal, 'modes' | 'owners'>>
+): string {
   const folders = [...modes].map(([path, mode]) => `m ${mode.toString(8)} ${encodePath(path)}\n`).join('')
-  return at === undefined ? '' : `at ${at.target} ${at.staging}\n${folders}`
+  const kept = [...owners].map(
+    ([aside, { mode, uid, gid, ino }]) => `o ${aside} ${mode.toString(8)} ${uid} ${gid} ${ino}\n`
+  )
+  return at === undefined ? '' : `at ${at.target} ${at.staging}\n${folders}${kept.join('')}`
 }
 
 function formatPlaced(atMs: number, sum: number): string {
@@ -100,6 +106,8 @@ export interface FoundJournal extends StagingSigns {
   place: JournalPlace | null
   /** The permission bits of the folders that contained what was replaced or removed: somebody may remove one. */
   modes: ReadonlyMap<string, number>
+  /** Owner and permissions of what is kept aside, by its number: a script may change them. */
+  owners: ReadonlyMap<number, KeptOwner>
   lines: JournalLine[]
 }
 
@@ -128,7 +136,8 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
     mark,
     placedAtMs: null,
     place: null,
-    modes: new Map<string, number>()
+    modes: new Map<string, number>(),
+    owners: new Map<number, KeptOwner>()
   }
   const begin = mark === null ? 1 : 2
   const end = parts.findIndex((part, i) => i >= begin && part.startsWith('ready '))
@@ -146,6 +155,7 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
     placedAtMs,
     place: placeIn(last),
     modes: modesIn(last),
+    owners: ownersIn(last),
     lines: listed.map(line => parseLine(line, pathOf))
   }
 }
@@ -166,6 +176,15 @@ function modesIn(last: readonly string[]): ReadonlyMap<string, number> {
   const found = last.flatMap(line => {
     const [, mode, path] = /^m ([0-7]{1,4}) (.+)$/.exec(line) ?? []
     return mode === undefined || path === undefined ? [] : [[decodePath(path), parseInt(mode, 8)] as const]
+  })
+  return new Map(found)
+}
+
+function ownersIn(last: readonly string[]): ReadonlyMap<number, KeptOwner> {
+  const found = last.flatMap(line => {
+    const [, aside, mode, uid, gid, ino] = /^o (\d+) ([0-7]{1,4}) (\d+) (\d+) (\d+)$/.exec(line) ?? []
+    if (aside === undefined || mode === undefined) return []
+    return [[Number(aside), { mode: parseInt(mode, 8), uid: Number(uid), gid: Number(gid), ino: Number(ino) }] as const]
   })
   return new Map(found)
 }

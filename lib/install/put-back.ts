@@ -31,6 +31,7 @@ import type { Disk } from './disk.js'
 import { createDisplace, createKeepEarlier, type Displacing } from './displaced.js'
 import { holdFolders, type Folders } from './folders.js'
 import type { HeldDirectory } from './held.js'
+import { restoreOwner, type KeptOwner } from './kept-owner.js'
 import type { JournalLine } from './journal-line.js'
 import { changeTime, sameTimeMs } from './regular.js'
 
@@ -42,13 +43,15 @@ export interface PutBackNeeds {
   staging: string
   /** The permission bits of folders that may have to be made again. */
   modes?: ReadonlyMap<string, number>
+  /** Owner and permissions of what is kept aside, by its number. */
+  owners?: ReadonlyMap<number, KeptOwner>
   /** Keeps files that were edited since everything was in place; absent if the moves may be incomplete. */
   displacing?: Displacing | undefined
 }
 
 /** Undoes the lines of a journal that is `ready`. Returns the paths of files that could not be put back. */
 export function putBack(
-  { disk, root, staging, modes = new Map(), displacing }: PutBackNeeds,
+  { disk, root, staging, modes = new Map(), owners = new Map(), displacing }: PutBackNeeds,
   lines: readonly JournalLine[]
 ): string[] {
   const aside = listAside(disk, staging)
@@ -62,6 +65,7 @@ export function putBack(
         disk,
         staging,
         aside,
+        owners,
         isPlaced: displacing !== undefined,
         keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
         displace,
@@ -145,6 +149,7 @@ interface UndoNeeds {
   staging: string
   /** The names in the directory `aside`. */
   aside: ReadonlySet<string>
+  owners: ReadonlyMap<number, KeptOwner>
   /** Whether every line was done, so that no replaced file is still in staging. */
   isPlaced: boolean
   keepEdited: Displacing['keep']
@@ -157,7 +162,7 @@ interface UndoNeeds {
 }
 
 function undoIn(
-  { disk, staging, aside, isPlaced, keepEdited, displace, within, restore }: UndoNeeds,
+  { disk, staging, aside, owners, isPlaced, keepEdited, displace, within, restore }: UndoNeeds,
   lines: readonly JournalLine[]
 ): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
@@ -179,6 +184,7 @@ function undoIn(
     } else if (line.kind === 'R') {
       if (!aside.has(String(line.aside))) continue
       const old = `${staging}/aside/${line.aside}`
+      restoreOwner(disk, old, owners.get(line.aside))
       restore(line.path, old, place => {
         const isReplaced = isPlaced || find(staged) === undefined
         const found = find(place)
@@ -194,6 +200,7 @@ function undoIn(
     } else if (line.kind === 'X') {
       if (!aside.has(String(line.aside))) continue
       const old = `${staging}/aside/${line.aside}`
+      restoreOwner(disk, old, owners.get(line.aside))
       restore(line.path, old, place => {
         if (find(place) !== undefined) displace(line.path, place)
         disk.renameSync(old, place)

@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { deployStage } from '../support/deploy-stage.js'
 import { makeZip } from '../support/make-zip.js'
+import { until } from '../support/until.js'
 
 /* What a deployment does, and says, about what somebody else has done in its target. */
 
@@ -79,4 +80,35 @@ t.test('a file that nobody may change is named', async t => {
   t.match(row, { status: 'failed', errorMessage: /operation not permitted.*"\.user\.ini"/ })
   t.notMatch(row.errorMessage, /\/proc\//)
   t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1', 'nothing was changed')
+})
+
+t.test('earlier files come back with their owner and permissions after a script that changes them all', async t => {
+  const isRoot = process.getuid?.() === 0
+  const change = `${isRoot ? 'chown -R 33:33 . && chown -h 33:33 .svc-staging-*/aside/*;' : ''} chmod -R 707 .; exit 1`
+  for (const from of ['the deployment itself', 'the next start'] as const) {
+    const stage = await deployStage(t)
+    const project = await stage.addProject({ policy: { prune: 'managed', onPostFailure: 'revert' } })
+    await stage.deploy(project, { a: '1', 'gone.sh': '1', 'd/b': '1' })
+    const stateOf = (path: string) => {
+      const { mode, uid, gid } = statSync(join(project.deployPath, path))
+      return { mode: mode & 0o7777, uid, gid }
+    }
+    chmodSync(join(project.deployPath, 'd/b'), 0o640)
+    if (isRoot) chownSync(join(project.deployPath, 'a'), 7, 8)
+    const before = ['a', 'gone.sh', 'd/b'].map(stateOf)
+    const revertScript = 'none' as const
+    await stage.change(project, { policy: { prune: 'managed', onPostFailure: 'revert', revertScript } })
+    const files = { a: '2', 'd/b': '2', new: '2' }
+    if (from === 'the deployment itself')
+      t.match(await stage.deploy(project, files, { postDeploy: change }), { status: 'failed', revertReason: 'post' })
+    else {
+      const run = await stage.push(project, files, { postDeploy: `${change.replace('exit 1', '')} sleep 60` })
+      await until(() => existsSync(join(project.deployPath, 'new')) && stateOf('new').mode === 0o707)
+      const next = await stage.restart()
+      await until(() => next.row(run.deployId).status === 'failed')
+      t.match(next.row(run.deployId), { revertReason: 'restart', revertedAt: /Z$/ })
+    }
+    t.strictSame(['a', 'gone.sh', 'd/b'].map(stateOf), before, from)
+    t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
+  }
 })

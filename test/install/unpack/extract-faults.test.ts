@@ -116,6 +116,8 @@ const diskCalls: Record<keyof Disk, true> = {
   fstatSync: true,
   lstatSync: true,
   fchmodSync: true,
+  fchownSync: true,
+  lchownSync: true,
   chmodSync: true,
   futimesSync: true,
   utimesSync: true,

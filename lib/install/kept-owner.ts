@@ -1,0 +1,64 @@
+/*
+ * Owner and permissions of a file that is kept aside. A script of the project may change them with `chown -R` or
+ * `chmod -R` in the target, and the file has the earlier ones when it is put back. The journal names the inode, so no other
+ * file is given away.
+ */
+import type { Stats } from 'node:fs'
+import { hasCode } from '../base/system-error.js'
+import type { Disk } from './disk.js'
+import { openRegular } from './regular.js'
+
+/** What a file had when it was kept aside. */
+export interface KeptOwner {
+  /** Permission bits. */
+  mode: number
+  uid: number
+  gid: number
+  ino: number
+}
+
+const permissionBits = 0o7777
+
+/** Returns what an entry has now. */
+export function keptOwnerOf({ mode, uid, gid, ino }: Stats): KeptOwner {
+  return { mode: mode & permissionBits, uid, gid, ino }
+}
+
+/** Gives a kept file, or a link, its owner and permissions again. Only root can restore an owner; only root could change it. */
+export function restoreOwner(disk: Disk, place: string, kept: KeptOwner | undefined): void {
+  const found = kept === undefined ? undefined : disk.lstatSync(place, { throwIfNoEntry: false })
+  if (kept === undefined || found?.ino !== kept.ino) return
+  const isOther = found.uid !== kept.uid || found.gid !== kept.gid
+  if (found.isSymbolicLink()) {
+    if (isOther) permitted(() => disk.lchownSync(place, kept.uid, kept.gid))
+  } else if (found.isFile() && (isOther || (found.mode & permissionBits) !== kept.mode)) restoreFile(disk, place, kept)
+}
+
+function restoreFile(disk: Disk, place: string, { mode, uid, gid, ino }: KeptOwner): void {
+  let opened: ReturnType<typeof openRegular>
+  try {
+    opened = openRegular(disk, place)
+  } catch (error) {
+    if (!hasCode(error, 'EACCES', 'EPERM')) throw error
+    // The script took away the permission to read it. Nobody else can enter the staging directory.
+    return permitted(() => disk.chmodSync(place, mode))
+  }
+  if (opened === null) return
+  const { fd, stats } = opened
+  try {
+    if (stats.ino !== ino) return
+    // A new owner takes the setuid bits away, so the permissions come second.
+    if (stats.uid !== uid || stats.gid !== gid) permitted(() => disk.fchownSync(fd, uid, gid))
+    permitted(() => disk.fchmodSync(fd, mode))
+  } finally {
+    disk.closeSync(fd)
+  }
+}
+
+function permitted(change: () => void): void {
+  try {
+    change()
+  } catch (error) {
+    if (!hasCode(error, 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'EROFS')) throw error
+  }
+}
