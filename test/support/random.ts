@@ -54,3 +54,13 @@ export function changedText(random: Random, text: string): string {
   ])
   return changed === text ? changedText(random, text) : changed
 }
+
+/** The same for bytes: one is changed, removed or repeated, or the end is missing. */
+export function changedBytes(random: Random, bytes: Uint8Array): Buffer {
+  const at = random.below(bytes.length)
+  const other = Buffer.of((bytes[at] as number) ^ (1 << random.below(8)))
+  const [before, from, after] = [bytes.subarray(0, at), bytes.subarray(at), bytes.subarray(at + 1)]
+  return Buffer.concat(
+    random.oneOf([[before, other, after], [before, after], [before], [bytes.subarray(0, at + 1), from]])
+  )
+}

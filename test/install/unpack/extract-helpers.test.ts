@@ -28,6 +28,8 @@ import { describeJournal } from '../../../lib/install/undo.js'
 import { bootId, knownProcess } from '../../../lib/proc/processes.js'
 import { watchDescriptors } from '../../support/descriptors.js'
 import { isRunning } from '../../support/processes.js'
+import { changedText, createRandom } from '../../support/random.js'
+import { firstSeed } from '../../support/thorough.js'
 import { snapshot } from '../../support/tree.js'
 import { zipOf } from '../../support/zip.js'
 import { openDirectory } from '../../support/open-directory.js'
@@ -250,19 +252,23 @@ t.test('extraction with the rights of a project user', options, async t => {
     chmodSync(other, 0o755)
     mkdirSync(join(staging, 'mark'))
     const problems: unknown[] = []
-    for (const text of [
+    const written = [
       `svc-undo 4\nhelper root ${pid} ${startedAt}\ntarget ${other}\nstaging mark\n`,
       `svc-undo 4\nhelper nobody ${pid} ${startedAt}\ntarget ${other}\nstaging mark\n`,
       `svc-undo 4\ntarget ${other}\nstaging mark\nready 0 1\ndone\n`,
       '\n'.repeat(5_000_000)
-    ]) {
+    ]
+    const random = createRandom(firstSeed)
+    const changed = Array.from({ length: 20 }, () => changedText(random, written[random.below(3)] as string))
+    for (const [number, text] of [...written, ...changed].entries()) {
+      const what = `seed ${firstSeed}, text ${number}`
       writeFileSync(journal, text, { mode: 0o600 })
       writeOwner(disk, journal, owner)
-      t.equal(openState({ deployments }, 'dep_1'), null)
+      t.equal(openState({ deployments }, 'dep_1'), null, what)
       // Another deployment into the directory that the journal names does not wait for it.
-      t.strictSame(describeJournal(journal), { target, helper: owner })
+      t.strictSame(describeJournal(journal), { target, helper: owner }, what)
       await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => problems.push(error) })
-      t.ok(existsSync(join(staging, 'mark')), text.slice(0, 60))
+      t.ok(existsSync(join(staging, 'mark')), what)
       await removeJournal({ deployments }, 'dep_1')
     }
     t.ok(isRunning(pid), 'a process of root is not ended')

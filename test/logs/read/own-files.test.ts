@@ -4,6 +4,8 @@ import { open, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createOwnFiles } from '../../../lib/logs/read/own-files.js'
+import { createRandom } from '../../support/random.js'
+import { firstSeed } from '../../support/thorough.js'
 
 const root = realpathSync(
   t.testdir({
@@ -102,4 +104,42 @@ t.test('knows files and directories behind bind mounts', async t => {
     t.equal(await isOwn(place(path)), true, path)
   t.equal(await isOwn(place('mount/pm2/out.log')), false)
   t.equal(await own.hasPath(place('mount/keys')), true)
+})
+
+t.test('seeded: knows its files after links, renames and copies in any order', async t => {
+  const random = createRandom(firstSeed)
+  const top = realpathSync(
+    t.testdir({ home: { keys: { a: 'x' }, deployments: { 'dep_a.log': 'x', 'dep_a.zip': 'x' } }, logs: {} })
+  )
+  const at = (path: string): string => join(top, path)
+  const files = createOwnFiles({ homes: [at('home')], files: [] })
+  /** Every name so far, and whether it is one of svc's own files. */
+  const names = new Map([
+    ['home/keys/a', true],
+    ['home/deployments/dep_a.zip', true],
+    ['home/deployments/dep_a.log', false]
+  ])
+  const done: string[] = []
+  for (let n = 0; n < 60; n++) {
+    const [name, isSecret] = random.oneOf([...names])
+    const fresh = `logs/${n}`
+    const outside = name.startsWith('logs/')
+    const step = random.oneOf(['link', 'symlink', 'copy', 'new', ...(outside ? ['rename'] : [])])
+    done.push(`${step} ${name} ${fresh}`)
+    if (step === 'link') linkSync(at(name), at(fresh))
+    else if (step === 'symlink') symlinkSync(at(name), at(fresh))
+    else if (step === 'copy') writeFileSync(at(fresh), 'x')
+    else if (step === 'new') writeFileSync(at(`home/keys/${n}`), 'x')
+    else renameSync(at(name), at(fresh))
+    if (step === 'rename') names.delete(name)
+    names.set(step === 'new' ? `home/keys/${n}` : fresh, step === 'new' || (step !== 'copy' && isSecret))
+    for (const [each, expected] of names) {
+      const handle = await open(at(each)).catch(() => null)
+      // A symbolic link to a name that was changed leads nowhere.
+      if (handle === null) continue
+      const found = await files.has(await realpath(at(each)), await handle.stat({ bigint: true }))
+      await handle.close()
+      if (found !== expected) t.fail(`seed ${firstSeed}: ${each} after ${done.join(', ')}`)
+    }
+  }
 })

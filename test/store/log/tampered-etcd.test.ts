@@ -6,6 +6,8 @@ import { keysOf } from '../../../lib/store/log/keys.js'
 import { createSealing } from '../../../lib/store/log/sealing.js'
 import { encodeLine } from '../../../lib/store/redo.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
+import { changedBytes, createRandom } from '../../support/random.js'
+import { firstSeed, repetitions } from '../../support/thorough.js'
 import { until } from '../../support/until.js'
 import { contentOf, hubsOn, put } from './hubs.js'
 
@@ -84,6 +86,18 @@ t.test('a log that no hub has written stops a follower with a sentence, and chan
     t.equal(second.sequence(), at)
     await client.delete(key)
     await until(() => second.role().problem === null, { what: `no problem any more after: ${what}` })
+  }
+  const random = createRandom(firstSeed)
+  const valid = sealed(at + 1, encodeLine(at + 1, [sql(write)]))
+  for (let n = 0; n < repetitions(3, 30); n++) {
+    const changed = changedBytes(random, valid)
+    const what = `seed ${firstSeed}, ${n}: ${changed.toString('hex')}`
+    const before = contentOf(second)
+    await client.put(keys.line(at + 1), changed)
+    await until(() => second.role().problem !== null, { what: `a problem after ${what}` })
+    t.same(contentOf(second), before, what)
+    await client.delete(keys.line(at + 1))
+    await until(() => second.role().problem === null, { what: `no problem any more after ${what}` })
   }
   t.equal(images, 0, 'it did not take the database of another hub instead')
 
