@@ -31,20 +31,24 @@ export interface ClusterStage {
   placedProject(name: string, rollout: Partial<RolloutPolicy>): Promise<Project>
 }
 
-/** Starts two hubs, and one agent for each name. `known`: the hubs whose addresses the agents know, and enroll at. */
+/** Starts two hubs, and one agent for each name. `known`: the hubs whose addresses the agents know. `auth`: whether etcd wants a password. */
 export async function startCluster(
   t: Test,
   nodes: readonly string[],
-  { known = [0, 1] }: { known?: ReadonlyArray<0 | 1> } = {}
+  { known = [0, 1], auth = true }: { known?: ReadonlyArray<0 | 1>; auth?: boolean } = {}
 ): Promise<ClusterStage> {
-  const etcd = await anEtcd(t)
+  const etcd = await anEtcd(t, { auth })
   const cwd = t.testdir()
   writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
   const { user, password, endpoints } = etcd.options
-  const words = ['--store', `etcd:${endpoints.join(',')}`, '--etcd-ca', 'ca.pem', '--etcd-user', user as string]
+  const words = ['--store', `etcd:${endpoints.join(',')}`, '--etcd-ca', 'ca.pem']
+  if (auth) words.push('--etcd-user', user as string)
   const ports = [await freePort(), await freePort()] as const
   const urls = ports.map(port => `http://127.0.0.1:${port}`) as unknown as [string, string]
-  const envOf = (at: 0 | 1) => ({ SVC_HOME: join(cwd, `h${at + 1}`), SVC_ETCD_PASSWORD: password as string })
+  const envOf = (at: 0 | 1) => ({
+    SVC_HOME: join(cwd, `h${at + 1}`),
+    ...(auth && { SVC_ETCD_PASSWORD: password as string })
+  })
 
   async function enter(at: 0 | 1, command: string[]): Promise<void> {
     const hub = ['--hub-name', `h${at + 1}`, '--hub-url', urls[at]]
