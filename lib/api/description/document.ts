@@ -8,7 +8,7 @@ import type { ApiRoute } from '../route.js'
 import type { Scope } from '../scope.js'
 import { otherField, otherKinds, type OtherRecord } from '../../base/refusal.js'
 import { errorCodes } from './errors.js'
-import type { Answer, FormPart, Operation } from './operation.js'
+import type { Answer, FormPart, Operation, Parameter } from './operation.js'
 import { operations } from './operations.js'
 import type { JsonSchema } from '../../base/json-schema.js'
 
@@ -365,11 +365,17 @@ export function codesOf(
       ...(takesBody ? bodyErrors : []),
       // `dryRun` in the query of a change that has no trial is refused, not ignored.
       ...(route.method === 'GET' ? [] : [...writeErrors, 'invalid_field']),
+      ...(operation.parameters?.some(isChecked) ? ['invalid_field'] : []),
       ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
       ...(operation.errors ?? [])
     ])
   ]
+}
+
+/** Whether a parameter of the query has values that are refused. */
+function isChecked({ in: place, schema: { type, enum: choices } }: Parameter): boolean {
+  return place === 'query' && (type !== 'string' || choices !== undefined)
 }
 
 /** Returns the HTTP status of an error code. */

@@ -2,8 +2,11 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { codesOf } from '../../../lib/api/description/document.js'
 import { errorCodes } from '../../../lib/api/description/errors.js'
+import type { Operation } from '../../../lib/api/description/operation.js'
 import { operations } from '../../../lib/api/description/operations.js'
+import type { ApiRoute } from '../../../lib/api/route.js'
 import { startServer } from '../../support/server.js'
 import { createDescription } from '../../support/described.js'
 
@@ -44,4 +47,12 @@ t.test('the server serves the document, also below a prefix', async t => {
   t.equal((await client.get('/api/openapi.json', { 'if-none-match': headers.etag as string })).status, 304)
   t.match(body, { openapi: '3.1.0', servers: [{ url: '..' }] })
   t.strictSame(Object.keys(body.paths), Object.keys(document['paths'] as object))
+})
+
+t.test('a wrong choice for a parameter is answered with a code that the document has', async t => {
+  const { client } = await startServer(t)
+  const { status, body } = await client.get('/api/health?check=nobody')
+  t.match({ status, body }, { status: 400, body: { code: 'invalid_field', field: 'check' } })
+  const route = routes.find(({ method, path }) => `${method} ${path}` === 'GET /api/health')
+  t.ok(codesOf(route as ApiRoute, operations['GET /api/health'] as Operation).includes('invalid_field'))
 })
