@@ -41,6 +41,7 @@ export const command = defineCommand({
     since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
     grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
     'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
+    raw: { type: 'switch', help: 'let --grep see colours and other control sequences' },
     level: {
       type: 'text',
       value: 'level',
@@ -94,15 +95,17 @@ export const command = defineCommand({
 function filterOf({
   grep,
   'ignore-case': ignoresCase,
+  raw: isRaw,
   level
 }: {
   grep: string | undefined
   'ignore-case': boolean
+  raw: boolean
   level: string | undefined
 }): LineFilter {
   try {
     const pattern = grep === undefined ? null : new RegExp(grep, ignoresCase ? 'i' : '')
-    return { pattern, least: logLevels.find(each => each === level) }
+    return { pattern, isRaw, least: logLevels.find(each => each === level) }
   } catch (error) {
     throw usage('--grep', `--grep is not a regular expression: ${(error as Error).message}`)
   }

@@ -27,6 +27,8 @@ export interface LogSearchRequest {
   /** A regular expression. */
   q: string
   ignoresCase: boolean
+  /** Whether control sequences, such as colours, are part of the lines. */
+  isRaw: boolean
   level: LogLevel | undefined
   /** Start as ISO text; undefined searches from the start of the file. */
   since: string | undefined
@@ -80,11 +82,12 @@ export function createLogApi(client: Client): LogApi {
         offset = endOffset
       }
     },
-    async search(id, { q, ignoresCase, level, since, toOffset, maxHits, signal }) {
+    async search(id, { q, ignoresCase, isRaw, level, since, toOffset, maxHits, signal }) {
       const query = {
         q,
         regex: '1',
         caseInsensitive: ignoresCase ? '1' : undefined,
+        raw: isRaw ? '1' : undefined,
         level,
         since,
         toOffset: toOffset?.toString(),

@@ -58,7 +58,10 @@ async function catchUp(
   now: LogPlace
 ): Promise<void> {
   const isSame = before !== null && before.file === now.file && before.offset <= now.offset
-  if (before !== null && !isSame) onNote('the file was rotated meanwhile: lines of the old file may be missing')
+  if (before !== null && !isSame) onNote(lostWords(before.offset))
   for await (const lines of api.lines(id, { from: isSame ? before.offset : 0, to: now.offset }, { signal }))
     await onLines(lines)
 }
+
+const lostWords = (offset: number): string =>
+  `the file was rotated meanwhile: lines of the old file after byte ${offset} may be missing, how many is not known`

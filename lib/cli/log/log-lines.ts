@@ -1,6 +1,7 @@
 import { timeOfLine } from '../../shared/line-time.js'
 import { levelIn, levelOfLine, reachesLevel, type LogLevel } from '../../shared/log-level.js'
 import type { Paint } from '../terminal/colors.js'
+import { uncoloured } from '../terminal/terminal-text.js'
 
 /** A log line to print. */
 export interface TailLine {
@@ -18,6 +19,8 @@ export interface TailLine {
 export interface LineFilter {
   /** Expression that a line must match; null accepts every line. */
   pattern: RegExp | null
+  /** Whether the expression sees control sequences, such as colours. Otherwise it sees what is printed. */
+  isRaw: boolean
   /** Lowest level; undefined accepts every line. */
   least: LogLevel | undefined
 }
@@ -25,7 +28,7 @@ export interface LineFilter {
 /** Returns a function that reads the lines of one log in order. It returns null for lines that the filter rejects. */
 export function createLineReader(
   { name, sourceId }: Pick<TailLine, 'name' | 'sourceId'>,
-  { pattern, least }: LineFilter
+  { pattern, isRaw, least }: LineFilter
 ) {
   let timeMs: number | null = null
   // A line of a stack trace has the level of the line above it.
@@ -35,7 +38,7 @@ export function createLineReader(
     const level = levelOfLine(text)
     inherited = level ?? inherited
     const isWanted =
-      (pattern === null || pattern.test(text)) &&
+      (pattern === null || pattern.test(isRaw ? text : uncoloured(text))) &&
       (least === undefined || (inherited !== null && reachesLevel(inherited, least)))
     return isWanted ? { name, sourceId, text, timeMs, level } : null
   }

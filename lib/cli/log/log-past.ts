@@ -31,7 +31,7 @@ export function createPast(needs: PastNeeds): PastOf {
     if (count === 0 || to === 0) return []
     const texts =
       pattern === null && least === undefined ? await linesOf(needs, id, to) : await inTurn(() => hitsOf(needs, id, to))
-    const read = createLineReader({ name, sourceId: id }, { pattern: null, least: undefined })
+    const read = createLineReader({ name, sourceId: id }, { pattern: null, isRaw: false, least: undefined })
     // Extra lines were read because they give a time to later lines that have none.
     return texts
       .map(read)
@@ -41,13 +41,14 @@ export function createPast(needs: PastNeeds): PastOf {
 }
 
 async function hitsOf(
-  { api, filter: { pattern, least }, sinceMs, count, signal }: PastNeeds,
+  { api, filter: { pattern, isRaw, least }, sinceMs, count, signal }: PastNeeds,
   id: string,
   to: number
 ): Promise<string[]> {
   const hits = await api.search(id, {
     q: pattern?.source ?? '^',
     ignoresCase: pattern?.ignoreCase ?? false,
+    isRaw,
     level: least,
     since: sinceMs === undefined ? undefined : new Date(sinceMs).toISOString(),
     toOffset: to,

@@ -123,9 +123,12 @@ export function cleanText(text: string): string {
   return cleaner.push(text) + cleaner.end()
 }
 
+/** Cleans a text and removes its colours. */
+export function uncoloured(text: string): string {
+  return cleanText(text).replace(/\x1b\[[\d;:]*m/g, '')
+}
+
 /** Cleans a text for one line without colours: the cell of a table, the label of a bar, a question. */
 export function plainText(text: string): string {
-  return cleanText(text)
-    .replace(/\x1b\[[\d;:]*m/g, '')
-    .replace(/[\n\t]/g, ' ')
+  return uncoloured(text).replace(/[\n\t]/g, ' ')
 }

@@ -28,6 +28,8 @@ type Readable = Pick<Contents, 'handle' | 'size'>
 const windowBytes = 64 * 1024
 /** Number of windows that are read at each end, to see whether the lines of a log have times. */
 const maxUntimed = 8
+/** Number of stretches that these places divide a log into. */
+const placesBetween = 64
 /** Maximum number of windows without a time that are passed over: 1 GiB. */
 const maxPassed = 16_384
 /** Number of bytes of a line in which its time is searched. */
@@ -41,7 +43,7 @@ export function timesIn(zoneMinutes: number | undefined): TimeQuery['timeOf'] {
 
 /**
  * Returns the offset of the first line at or after a time, or the size of the log if there is none. Refuses: 400
- * `no_times` if no line near either end of the log has a time.
+ * `no_times` if no line near either end of the log, or near one of the places between them, has a time.
  */
 export async function seekTime(log: Readable, query: TimeQuery): Promise<number> {
   const { size } = log
@@ -60,10 +62,13 @@ export async function seekTime(log: Readable, query: TimeQuery): Promise<number>
   return last?.offset ?? size
 }
 
+/** Looks at both ends, then at one window at each place between them: all of a log of at most 4 MiB. */
 async function checkTimes(log: Readable, query: TimeQuery): Promise<void> {
   const end = Math.max(0, log.size - maxUntimed * windowBytes)
   const windows = maxUntimed + 1
+  const between = Array.from({ length: placesBetween - 1 }, (_, at) => Math.floor(((at + 1) * end) / placesBetween))
   for (const from of [0, end]) if ((await firstTimed(log, query, { from, to: log.size, windows })) !== null) return
+  for (const from of between) if ((await firstTimed(log, query, { from, to: log.size, windows: 1 })) !== null) return
   throw new Refusal('invalid', 'no_times', 'Cannot search this log by time: its lines have no timestamps')
 }
 

@@ -71,6 +71,7 @@ t.test('a search returns the newest hits, and a failed search gives the reason',
   const request = {
     q: 'a&b',
     ignoresCase: true,
+    isRaw: true,
     level: 'warn',
     since: '2026-11-21T12:00:00Z',
     toOffset: 20,
@@ -80,7 +81,7 @@ t.test('a search returns the newest hits, and a failed search gives the reason',
   t.match(await api.search('s1', request), [{ offset: 9, text: 'x' }])
   t.equal(
     urls[0],
-    '/api/log-sources/s1/search?q=a%26b&regex=1&caseInsensitive=1&level=warn&since=2026-11-21T12%3A00%3A00Z&toOffset=20&maxHits=1&context=0&order=newest'
+    '/api/log-sources/s1/search?q=a%26b&regex=1&caseInsensitive=1&raw=1&level=warn&since=2026-11-21T12%3A00%3A00Z&toOffset=20&maxHits=1&context=0&order=newest'
   )
   await t.rejects(api.search('s1', request), { code: 'search_failed', message: 'No line says a time' })
   await t.rejects(api.search('s1', request), { code: 'stream_broken' }, 'a stream that just ends')

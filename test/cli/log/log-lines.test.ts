@@ -8,7 +8,7 @@ import {
   type TailLine
 } from '../../../lib/cli/log/log-lines.js'
 
-const all = { pattern: null, least: undefined }
+const all = { pattern: null, isRaw: false, least: undefined }
 const readAll = (
   name: string,
   texts: readonly string[],
@@ -25,10 +25,18 @@ t.test('keeps the matching lines and their continuation lines', async t => {
       .map(({ text }) => text.trim().split(' ').at(-1))
       .join('')
   t.equal(shown(all), 'abcde')
-  t.equal(shown({ pattern: null, least: 'error' }), 'bc')
-  t.equal(shown({ pattern: null, least: 'warn' }), 'bcde')
-  t.equal(shown({ pattern: /at|INFO/, least: undefined }), 'ac')
-  t.equal(shown({ pattern: /at|INFO/, least: 'error' }), 'c')
+  t.equal(shown({ pattern: null, isRaw: false, least: 'error' }), 'bc')
+  t.equal(shown({ pattern: null, isRaw: false, least: 'warn' }), 'bcde')
+  t.equal(shown({ pattern: /at|INFO/, isRaw: false, least: undefined }), 'ac')
+  t.equal(shown({ pattern: /at|INFO/, isRaw: false, least: 'error' }), 'c')
+  const coloured = ['\x1b[31mer\x1b[1mror\x1b[0m\ta', 'error b']
+  const matched = (pattern: RegExp, isRaw: boolean): string =>
+    readAll('x', coloured, { pattern, isRaw, least: undefined })
+      .map(({ text }) => text.at(-1))
+      .join('')
+  t.equal(matched(/^error/, false), 'ab', 'what is printed')
+  t.equal(matched(/error\t/, false), 'a')
+  t.equal(matched(/^error/, true), 'b', 'what is in the file')
 })
 
 t.test('merges logs by time, and each log keeps its order', async t => {

@@ -3,7 +3,7 @@ import type { LogApi, LogSearchRequest } from '../../../lib/cli/log/log-api.js'
 import { createPast, type PastNeeds } from '../../../lib/cli/log/log-past.js'
 import type { NamedSource } from '../../../lib/cli/log/log-names.js'
 
-const all = { pattern: null, least: undefined }
+const all = { pattern: null, isRaw: false, least: undefined }
 const { signal } = new AbortController()
 const named = (id: string): NamedSource => ({
   source: {
@@ -83,7 +83,7 @@ t.test('a line without a time has the time of the line before it, even if that l
 
 t.test('the server searches filtered sources, two at a time', async t => {
   const { past, asked, most } = serverOf(text)
-  const pastOf = past({ filter: { pattern: /a.b/i, least: 'warn' }, count: 7 })
+  const pastOf = past({ filter: { pattern: /a.b/i, isRaw: false, least: 'warn' }, count: 7 })
   const found = await Promise.all(Array.from({ length: 9 }, (_, index) => pastOf(named(`s${index}`), 99)))
   t.same(
     found[8]?.map(line => line.text),
@@ -91,6 +91,6 @@ t.test('the server searches filtered sources, two at a time', async t => {
   )
   t.equal(most(), 2)
   t.match(asked[0], { q: 'a.b', ignoresCase: true, level: 'warn', toOffset: 99, maxHits: 7 })
-  await past({ filter: { pattern: null, least: 'error' } })(named('s1'), 99)
+  await past({ filter: { pattern: null, isRaw: false, least: 'error' } })(named('s1'), 99)
   t.match(asked.at(-1), { q: '^', level: 'error' })
 })

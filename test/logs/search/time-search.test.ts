@@ -65,10 +65,10 @@ t.test('skips lines without a time', async t => {
 t.test('refuses a log without times instead of searching all of it', async t => {
   const file = await fileOf(
     t,
-    Array.from({ length: 400_000 }, () => 'no time at all')
+    Array.from({ length: 1_600_000 }, () => 'no time at all')
   )
   await t.rejects(file.lineAt(1), { code: 'no_times' })
-  t.ok(file.looked() < 100_000, `${file.looked()} of 400,000 lines`)
+  t.ok(file.looked() < 450_000, `${file.looked()} of 1,600,000 lines`)
 })
 
 t.test('finds the first of several lines with the same time', async t => {
@@ -99,4 +99,13 @@ t.test('passes over any number of lines without a time', async t => {
   }
   t.equal((await file.lineAt(15_000))?.split(' ')[0], '20000', 'the first line after the dump')
   t.equal(await file.lineAt(30_000), null)
+})
+
+t.test('finds times that are only in the middle of a log', async t => {
+  const dump = Array.from({ length: 10_000 }, () => `"payload": "${'QUJD'.repeat(30)}"`)
+  const timed = Array.from({ length: 1000 }, (_, index) => `${10_000 + index} words`)
+  const file = await fileOf(t, [...dump, ...timed, ...dump, ...dump])
+  t.equal(await file.lineAt(10_500), '10500 words')
+  t.equal(await file.lineAt(1), '10000 words')
+  t.equal(await file.lineAt(20_000), null)
 })
