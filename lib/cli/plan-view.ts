@@ -52,6 +52,8 @@ function summaryOf({ counts, prune }: PlanAnswer): string[] {
     `~ ${number(counts.changed)} changed`,
     `= ${number(asTheyAre)} as they are`,
     ...(counts.drifted > 0 ? [`! ${number(counts.drifted)} edited on the server`] : []),
+    // An older server does not say.
+    ...((counts.foreign ?? 0) > 0 ? [`! ${number(counts.foreign)} not of svc`] : []),
     ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : []),
     ...(prune === 'off' ? [] : [`- ${number(counts.pruned)} removed`])
   ]
@@ -75,11 +77,15 @@ function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOption
   const left = counts.added + counts.changed + counts.pruned - shown.length
   const drifted = all ? paths.drifted : paths.drifted.slice(0, shownDrift)
   const moreDrift = counts.drifted - drifted.length
+  const foreign = (paths.foreign ?? []).slice(0, all ? undefined : shownDrift)
+  const moreForeign = (counts.foreign ?? 0) - foreign.length
   return [
     ...shown,
     ...(left > 0 ? [`  … and ${number(left)} more: svc plan --all`] : []),
     ...drifted.flatMap(file => driftLines(file).map(line => paint.red(line))),
     ...(moreDrift > 0 ? [`  … and ${number(moreDrift)} more edited on the server`] : []),
+    ...foreign.map(path => paint.red(fit(`  ! ${oneLine(path)}  not of svc, would be replaced`))),
+    ...(moreForeign > 0 ? [`  … and ${number(moreForeign)} more that svc did not put there`] : []),
     ...(all ? paths.kept.map(path => `  . ${oneLine(path)}`) : [])
   ]
 }

@@ -228,6 +228,7 @@ async function compareIn(
     noteLoss(decision, { path, known, found })
     const kind = found === null ? 'added' : differenceOf(item, found)
     lists.path(kind, path)
+    if (known === null && decision.losesEdit) lists.path('foreign', path)
     if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
     // An edit that equals the new contents is as good as deployed.
     if (known !== null && isAsOwned === false && !isAsWanted) lists.drift(driftOf(known, found, true))

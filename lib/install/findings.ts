@@ -9,7 +9,7 @@ import { protectsOwner, type Intended } from './preflight.js'
 export interface Lists {
   counts: PlanCounts
   paths: PlanPaths
-  path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned', path: string): void
+  path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned' | 'foreign', path: string): void
   drift(file: DriftedFile): void
   conflict(conflict: PlanConflict): void
 }

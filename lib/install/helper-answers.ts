@@ -133,6 +133,7 @@ const compared = object({
         }),
         { max: maxPaths }
       ),
+      foreign: paths,
       conflicts: list(object({ path, code, message: sentence }), { max: maxPaths }),
       truncated: flag
     }),

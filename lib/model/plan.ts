@@ -14,6 +14,7 @@ export const planKinds = [
   'kept',
   'pruned',
   'drifted',
+  'foreign',
   'conflicts'
 ] as const
 /** A kind of paths of a plan. */
@@ -60,6 +61,8 @@ export interface PlanPaths {
   /** svc put them there, nobody edited them, and the new archive does not contain them. They are removed. */
   pruned: string[]
   drifted: DriftedFile[]
+  /** svc did not put them there, and they would be replaced by other contents. Absent in older servers. */
+  foreign: string[]
   conflicts: PlanConflict[]
   /** Whether some lists are incomplete. */
   truncated: boolean

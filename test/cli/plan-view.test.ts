@@ -18,13 +18,24 @@ const drifted = (path: string, overwritten: boolean, found: string | null = 'cd'
 const { counts, paths } = aPlan()
 const full = aPlan({
   live: { deployId: 'dep_1', status: 'success', message: 'New prices', treeSha256: null, at: '2026-01-02T03:00:00Z' },
-  counts: { ...counts, added: 12, changed: 1, timeOnly: 5009, unchanged: 2, kept: 3, drifted: 3, conflicts: 1 },
+  counts: {
+    ...counts,
+    added: 12,
+    changed: 1,
+    timeOnly: 5009,
+    unchanged: 2,
+    kept: 3,
+    drifted: 3,
+    foreign: 1,
+    conflicts: 1
+  },
   paths: {
     ...paths,
     added: Array.from({ length: 12 }, (_, i) => `assets/${i}-${'long-'.repeat(20)}.js`),
     changed: ['server/index.js'],
     kept: ['old.js'],
     drifted: [drifted('config.js', true), drifted('kept.js', false), drifted('gone.js', true, null)],
+    foreign: ['site.sqlite'],
     conflicts: [{ path: 'a', code: 'directory_in_the_way', message: 'Nothing was changed: "a" is a directory' }]
   },
   bytes: { changed: 5, extracted: 9, diskNeeded: 7_647_000, diskFree: 79e9 },
@@ -54,6 +65,7 @@ t.test('shows a plan in lines of at most 80 columns', async t => {
     '  ! config.js  edited on the server 2026-01-01 23:10, would be overwritten',
     '  ! kept.js  edited on the server 2026-01-01 23:10, stays',
     '  ! gone.js  removed on the server, would be restored',
+    '  ! site.sqlite  not of svc, would be replaced',
     "  scripts   pre-deploy: the project's own; yours would be ignored",
     '  scripts   post-deploy: yours, in the background',
     '  space     7.3 MB needed, 74 GB free',

@@ -11,7 +11,7 @@ const plan: RollbackPlan = {
   over: 2,
   partial: false,
   baseline: 'owned',
-  counts: { added: 1, changed: 1, timeOnly: 1, unchanged: 0, kept: 5, pruned: 3, drifted: 1, conflicts: 0 },
+  counts: { added: 1, changed: 1, timeOnly: 1, unchanged: 0, kept: 5, pruned: 3, drifted: 1, foreign: 0, conflicts: 0 },
   paths: {
     added: ['old'],
     changed: ['a'],
@@ -20,6 +20,7 @@ const plan: RollbackPlan = {
     kept: [],
     pruned: ['x', 'y', 'z'],
     drifted: [{ ...drifted, path: 'config.js', overwritten: false }],
+    foreign: [],
     conflicts: [],
     truncated: false
   },

@@ -1,13 +1,32 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { deployStage } from '../support/deploy-stage.js'
+import type { Project } from '../../lib/model/project.js'
+import { deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { makeZip } from '../support/make-zip.js'
+import { treeBody } from '../support/planned.js'
 import { until } from '../support/until.js'
 
 /* What a deployment does, and says, about what somebody else has done in its target. */
+
+async function planRequest(stage: DeployStage, project: Project, files: Record<string, string>) {
+  const site = mkdtempSync(join(stage.directory, 'site-'))
+  for (const [path, contents] of Object.entries(files)) writeFileSync(join(site, path), contents)
+  const asks = { asks: { prune: undefined, force: false }, listed: 9, scripts: {}, mayUpload: true, clientTimeMs: null }
+  const tree = await treeBody(site)
+  return { projectId: project.id, tree, noSpace: null, maxUploadBytes: 5, signal: AbortSignal.timeout(60_000), ...asks }
+}
 
 t.test('a file that svc did not put there is named when it is replaced, or protected by the policy', async t => {
   const stage = await deployStage(t)
@@ -18,6 +37,11 @@ t.test('a file that svc did not put there is named when it is replaced, or prote
     for (const state of ['before the first deployment', 'after one']) {
       writeFileSync(database, 'data')
       const what = `${drift}, ${state}`
+      const { counts, paths } = await stage.deployer.plan(
+        await planRequest(stage, project, { a: state, 'site.sqlite': 'empty' })
+      )
+      const isForeign = drift === 'refuse' || state !== 'after one'
+      t.strictSame([counts.foreign, paths.foreign], isForeign ? [1, ['site.sqlite']] : [0, []], `the plan, ${what}`)
       const row = await stage.deploy(project, { a: state, 'site.sqlite': 'empty' })
       const said = await stage.output(row.id)
       const line = '→ replaced "site.sqlite", which svc did not put there'

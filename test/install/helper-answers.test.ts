@@ -41,7 +41,7 @@ const extracted = {
   beforeFrom: ['dep_1', 'before'],
   beforeBytes: 3
 }
-const kinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'pruned', 'drifted', 'conflicts']
+const kinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'pruned', 'drifted', 'foreign', 'conflicts']
 const compared = {
   treeSha256: hex,
   counts: Object.fromEntries(kinds.map(kind => [kind, 1])),

@@ -65,6 +65,7 @@ const paths = record<PlanPaths>({
   kept: described('svc put them there, and the new archive does not contain them. They stay', list(path)),
   pruned: described('svc put them there, and the new archive does not contain them. They are removed', list(path)),
   drifted: described('svc put them there, and they were edited or removed since', list(driftedFile)),
+  foreign: described('svc did not put them there, and they would be replaced by other contents', list(path)),
   conflicts: described('Entries of the target that are in the way', list(conflict)),
   truncated: described('Whether some lists are incomplete', boolean(false))
 })
@@ -93,6 +94,7 @@ const counts = record<PlanCounts>({
   kept: count,
   pruned: count,
   drifted: count,
+  foreign: count,
   conflicts: count
 })
 

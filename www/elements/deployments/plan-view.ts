@@ -25,6 +25,7 @@ export function planView(plan: PlanAnswer): Template {
       ${kindView('~', t('{files} changed', { files: countWords(counts.changed, 'file') }), { paths: paths.changed, count: counts.changed })}
       ${kindView('-', t('{files} removed', { files: countWords(counts.pruned, 'file') }), { paths: paths.pruned, count: counts.pruned })}
       ${kindView('!', t('{files} edited on the server would be replaced', { files: countWords(replaced.length, 'file') }), { paths: replaced, count: replaced.length })}
+      ${kindView('!', t('{files} that svc did not put there would be replaced', { files: countWords(counts.foreign, 'file') }), { paths: paths.foreign, count: counts.foreign })}
       ${[...conflicts, ...failed].map(({ message = '' }) => html`<p class="error-line">${icon('warning')}<span>${twoLines(serverWords(message))}</span></p>`)}
       ${checks.filter(({ ok, message }) => ok && message !== undefined).map(({ message = '' }) => html`<p class="muted small">${serverWords(message)}</p>`)}
       ${isRefused(plan) ? html`<p class="muted small">${t('The server would refuse this deployment.')}</p>` : null}

@@ -124,6 +124,7 @@ export const words: Words = {
   '{files} changed': '更改 {files}',
   '{files} removed': '移除 {files}',
   '{files} edited on the server would be replaced': '服务器上被修改的 {files}将被替换',
+  '{files} that svc did not put there would be replaced': '不是由 svc 放置的 {files}将被替换',
   'The server would refuse this deployment.': '服务器会拒绝这次部署。',
   'The comparison took too long: the counts and lists are incomplete.': '比较耗时过长：数量和列表不完整。',
   '{count} added': '新增 {count} 个',
