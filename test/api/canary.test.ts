@@ -332,7 +332,7 @@ t.test('each text that is stored is read only by its readers', async t => {
   }
   t.same([...nodeReads].sort(), nodeTexts)
 
-  // Those who may do most come last.
+  // Callers with more rights come later.
   const changing = routes.filter(({ method }) => method !== 'GET').sort((a, b) => rankOf(a) - rankOf(b))
   await done(client.delete('/api/lock'))
   await done(client.delete(`/api/projects/${id}/lock`))

@@ -32,3 +32,13 @@ t.test('every section of the boundaries names its hostile peer', async t => {
     t.ok(namedIn(section).length > 0, section.split('\n', 1).join())
   }
 })
+
+t.test('documents with promises say for each which test tries to break it', async t => {
+  for (const name of ['security', 'access', 'audit', 'fleet', 'exact']) {
+    const text = readFileSync(join(top, 'docs', `${name}.md`), 'utf8')
+    const [, section = ''] = /^## Which test tries to break it\n(.*?)(?=^## |$(?![^]))/ms.exec(text) ?? []
+    const rows = section.split('\n').filter(line => /^\| (?!promise|---)/.test(line))
+    t.ok(rows.length > 5, name)
+    for (const row of rows) t.ok(namedIn(row).length > 0, row)
+  }
+})

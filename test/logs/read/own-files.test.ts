@@ -113,7 +113,7 @@ t.test('seeded: knows its files after links, renames and copies in any order', a
   )
   const at = (path: string): string => join(top, path)
   const files = createOwnFiles({ homes: [at('home')], files: [] })
-  /** Every name so far, and whether it is one of svc's own files. */
+  /** Every name so far, and whether its file is of svc itself. */
   const names = new Map([
     ['home/keys/a', true],
     ['home/deployments/dep_a.zip', true],
