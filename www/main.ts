@@ -74,6 +74,7 @@ const context: PageContext = {
   client,
   calls,
   session,
+  preferences,
   connection,
   changes,
   go: (path, options) => router.go(path, options),

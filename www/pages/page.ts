@@ -10,7 +10,7 @@ import type { NoticeKind } from '../elements/base/svc-notices.js'
 import type { Place, Router } from '../router.js'
 import { createResource } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
-import type { Session } from '../state/session.js'
+import type { Preferences, Session } from '../state/session.js'
 import type { ChangeTopic } from '../../lib/model/changes.js'
 import type { ChangeWatch } from '../state/changes.js'
 import { html } from '../dom/html.js'
@@ -25,6 +25,7 @@ export interface PageContext {
   client: Client
   calls: Calls
   session: Session
+  preferences: Preferences
   connection: Connection
   /** One poll for the lists of all pages. */
   changes: ChangeWatch

@@ -10,6 +10,7 @@ import type { Template } from '../dom/html.js'
 import type { LabelTable } from '../elements/base/label-list.js'
 import { createProjectIndex, filterOf, queryOf } from '../elements/projects/project-filter.js'
 import type { ProjectFilter, ProjectIndex } from '../elements/projects/project-filter.js'
+import { groupsOf, type Grouping } from '../elements/projects/project-groups.js'
 import { loaded, staleLine } from '../state/resource.js'
 import type { Resource } from '../state/resource.js'
 import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
@@ -19,7 +20,7 @@ import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcMenu } from '../elements/base/svc-menu.js'
 import { SvcProjectBulk } from '../elements/projects/svc-project-bulk.js'
 import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
-import type { FilterChangeEvent } from '../elements/projects/svc-project-filter.js'
+import type { FilterChangeEvent, GroupingEvent } from '../elements/projects/svc-project-filter.js'
 import { SvcProjectList } from '../elements/projects/svc-project-list.js'
 import type { PinEvent } from '../elements/projects/svc-project-list.js'
 import type { ProjectCreatedEvent } from '../elements/projects/svc-new-project.js'
@@ -114,7 +115,8 @@ export class ProjectsPage extends Page {
             ? null
             : html`
             <svc-project-filter .filter="${filter}" .labels="${this.#labels.value ?? none}"
-              .environments="${this.#index.environments}"
+              .environments="${this.#index.environments}" .grouping="${this.context.preferences.grouping}"
+              @grouping="${(event: Event) => this.#group((event as GroupingEvent).grouping)}"
               @filterchange="${(event: Event) => this.#show((event as FilterChangeEvent).filter)}"></svc-project-filter>`
         }
         <div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>
@@ -146,9 +148,11 @@ export class ProjectsPage extends Page {
           <a class="button" href="projects">${t('Show all')}</a>
         </div>`
     }
+    const categories = this.#labels.value?.categories.map(({ id }) => id) ?? []
+    const groups = groupsOf(found, this.context.preferences.grouping, categories)
     return html`
       <svc-project-list plain="${!may('change_projects')}" .calls="${this.#calls}"
-        .listing="${{ all: projects, found, labels: this.#labels.value ?? none, table: this.#table }}"
+        .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table }}"
         @projectpin="${(event: Event) => void this.#pin((event as PinEvent).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`
   }
@@ -166,6 +170,11 @@ export class ProjectsPage extends Page {
 
   #show(filter: ProjectFilter): void {
     this.context.go(addressOf(filter), { isReplacing: true })
+  }
+
+  #group(grouping: Grouping): void {
+    this.context.preferences.grouping = grouping
+    this.update()
   }
 
   async #pin(project: Project): Promise<void> {

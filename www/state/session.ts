@@ -1,3 +1,4 @@
+import { groupings, type Grouping } from '../elements/projects/project-groups.js'
 import type { Language } from '../words/t.js'
 import { isRole } from './rights.js'
 import type { Holder } from './rights.js'
@@ -115,6 +116,8 @@ export const languages: ReadonlyArray<{ value: Language; words: string }> = [
 export interface Preferences {
   theme: Theme
   language: Language
+  /** What the list of projects is grouped by. */
+  grouping: Grouping
 }
 
 /** Creates the preferences, which the browser stores. Nothing is stored until the user chooses something. */
@@ -135,6 +138,12 @@ export function createPreferences(needs: {
     },
     set theme(theme) {
       write('theme', theme)
+    },
+    get grouping() {
+      return groupings.find(grouping => grouping === read('grouping')) ?? 'none'
+    },
+    set grouping(grouping) {
+      write('grouping', grouping)
     },
     get language() {
       return languages.find(({ value }) => value === read('language'))?.value ?? (first === 'zh' ? 'zh' : 'en')

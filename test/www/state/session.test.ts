@@ -72,6 +72,9 @@ t.test('stores preferences only after a choice, and reads them again', async t =
   t.equal(preferences.language, 'zh', 'the first that the panel speaks')
   t.equal(kept.size, 0)
   preferences.theme = 'dark'
+  t.equal(preferences.grouping, 'none')
+  preferences.grouping = 'category'
+  t.equal(preferences.grouping, 'category')
   preferences.language = 'en'
   t.equal(preferences.theme, 'dark')
   t.equal(preferences.language, 'en')

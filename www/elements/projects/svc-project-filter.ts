@@ -5,6 +5,7 @@ import type { Labels } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
 import { noCategory } from './project-filter.js'
 import type { ProjectFilter, ProjectSort } from './project-filter.js'
+import type { Grouping } from './project-groups.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
 
 /** The reader changed the filter or the order. */
@@ -14,9 +15,17 @@ export class FilterChangeEvent extends Event {
   }
 }
 
+/** The reader groups the list in another way. */
+export class GroupingEvent extends Event {
+  constructor(readonly grouping: Grouping) {
+    super('grouping', { bubbles: true })
+  }
+}
+
 declare global {
   interface HTMLElementEventMap {
     filterchange: FilterChangeEvent
+    grouping: GroupingEvent
   }
 }
 
@@ -37,9 +46,15 @@ const sorts: ReadonlyArray<Option & { value: ProjectSort }> = [
   { value: 'created', words: 'Newest' }
 ]
 
+const groups: ReadonlyArray<Option & { value: Grouping }> = [
+  { value: 'none', words: 'No groups' },
+  { value: 'env', words: 'By environment' },
+  { value: 'category', words: 'By category' }
+]
+
 /**
- * The search field and the filters of the projects. Properties: `filter`, `labels`, `environments`. Event:
- * `filterchange`.
+ * The search field and the filters of the projects. Properties: `filter`, `labels`, `environments`, `grouping`. Events:
+ * `filterchange`, `grouping`.
  */
 export class SvcProjectFilter extends SvcElement {
   static override sheet = css`
@@ -66,6 +81,7 @@ export class SvcProjectFilter extends SvcElement {
   filter!: ProjectFilter
   labels: Labels = { categories: [], tags: [] }
   environments: readonly string[] = []
+  grouping: Grouping = 'none'
 
   protected override view(): Template {
     const { words, tags, env } = this.filter
@@ -94,7 +110,8 @@ export class SvcProjectFilter extends SvcElement {
           : this.#select('env', environments, { label: t('Environment'), all: t('All environments') })
       }
       ${this.#select('status', said(statuses), { label: t('Status'), all: t('All statuses') })}
-      ${this.#select('sort', said(sorts), { label: t('Order'), all: null })}`
+      ${this.#select('sort', said(sorts), { label: t('Order'), all: null })}
+      ${this.#groups()}`
   }
 
   #select(
@@ -108,6 +125,16 @@ export class SvcProjectFilter extends SvcElement {
       <select aria-label="${label}" class="${all !== null && chosen !== '' ? 'set' : null}" @change="${choose}">
         ${all === null ? null : html`<option value="" .selected="${chosen === ''}">${all}</option>`}
         ${options.map(({ value, words }) => html`<option value="${value}" .selected="${value === chosen}">${words}</option>`)}
+      </select>`
+  }
+
+  #groups(): Template {
+    const choose = (event: Event): void => {
+      this.dispatchEvent(new GroupingEvent((event.currentTarget as HTMLSelectElement).value as Grouping))
+    }
+    return html`
+      <select aria-label="${t('Groups')}" @change="${choose}">
+        ${groups.map(({ value, words }) => html`<option value="${value}" .selected="${value === this.grouping}">${t(words)}</option>`)}
       </select>`
   }
 

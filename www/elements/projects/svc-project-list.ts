@@ -1,10 +1,11 @@
 import type { Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
+import { html, keyed } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
-import { countWords, t } from '../../words/t.js'
+import { countWords, numberWords, t } from '../../words/t.js'
 import type { LabelTable } from '../base/label-list.js'
+import type { ProjectGroup } from './project-groups.js'
 import { projectRow } from './project-row.js'
 import { createRowChoice } from '../base/row-choice.js'
 import type { BulkDoneEvent } from '../base/svc-bulk-failures.js'
@@ -28,8 +29,8 @@ declare global {
 export interface ProjectListing {
   /** All existing projects. */
   all: readonly Project[]
-  /** The visible projects in order; at least one. */
-  found: readonly Project[]
+  /** The visible projects in order; at least one. A single group without a key has no heading. */
+  groups: readonly ProjectGroup[]
   labels: Labels
   table: LabelTable
 }
@@ -43,6 +44,7 @@ export class SvcProjectList extends SvcElement {
     svc-project-list {
       display: block;
 
+      .group { padding: 16px 16px 6px; font-size: var(--size-13); font-weight: 500; }
       svc-rows { --row-px: 57px; }
       .row {
         position: relative;
@@ -115,7 +117,7 @@ export class SvcProjectList extends SvcElement {
   listing!: ProjectListing
   #done: BulkDoneEvent | null = null
   readonly #choice = createRowChoice({
-    shown: () => this.listing.found,
+    shown: () => foundIn(this.listing),
     isAllowed: () => may('change_projects'),
     onChange: () => this.update()
   })
@@ -125,7 +127,8 @@ export class SvcProjectList extends SvcElement {
   }
 
   protected override view(): Template {
-    const { all, found, labels, table } = this.listing
+    const { all, groups, labels, table } = this.listing
+    const found = foundIn(this.listing)
     const { ids } = this.#choice
     const row = (project: Project, { isCurrent }: { isCurrent: boolean }): Template =>
       projectRow(project, {
@@ -143,12 +146,22 @@ export class SvcProjectList extends SvcElement {
         .address="${'projects'}" .actions="${ids.size === 0 ? null : actions()}"></svc-choice-head>
       <svc-bulk-failures .done="${this.#done}" .words="${projectsWords}"
         @failuresread="${() => this.#finished(null)}"></svc-bulk-failures>
-      <svc-rows label="${t('Projects')}" .key="${keyOf}" .items="${found}" .row="${row}"
-        @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}"></svc-rows>`
+      ${groups.map(({ key, projects }) => {
+        const name =
+          groups.length === 1 && key === null ? null : key === null ? t('No category') : (table.get(key)?.name ?? key)
+        return keyed(
+          key ?? '',
+          html`
+          ${name === null ? null : html`<h2 class="group" translate="no">${name} <span class="muted number">${numberWords(projects.length)}</span></h2>`}
+          <svc-rows label="${name ?? t('Projects')}" .key="${keyOf}" .items="${projects}" .row="${row}"
+            @keydown="${(event: Event) => this.#pressed(event as KeyboardEvent)}"></svc-rows>`
+        )
+      })}`
   }
 
   #pressed(event: KeyboardEvent): void {
-    this.#choice.pressed(event, (event.currentTarget as SvcRows<Project>).current)
+    const { items, current } = event.currentTarget as SvcRows<Project>
+    this.#choice.pressed(event, foundIn(this.listing).indexOf(items[current] as Project))
   }
 
   #finished(done: BulkDoneEvent | null): void {
@@ -158,5 +171,6 @@ export class SvcProjectList extends SvcElement {
   }
 }
 
+const foundIn = ({ groups }: ProjectListing): Project[] => groups.flatMap(({ projects }) => projects)
 const keyOf = ({ id }: Project): string => id
 const projectsWords = (count: number): string => countWords(count, 'project')

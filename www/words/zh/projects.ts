@@ -21,6 +21,10 @@ export const words: Words = {
   'Last deployment': '最近部署',
   Name: '名称',
   Newest: '最新创建',
+  Groups: '分组',
+  'No groups': '不分组',
+  'By environment': '按环境',
+  'By category': '按分类',
 
   'Pin {name}': '置顶 {name}',
   'Pin to the top': '置顶',
