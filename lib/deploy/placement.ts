@@ -1,5 +1,7 @@
 import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom } from '../store/tables/deployments.js'
+import type { ScriptedLine } from '../model/manifest.js'
+import { readScripted, sourcesOfScripted } from '../install/scripted-file.js'
 import { summarizeManifest } from '../install/manifest.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -31,7 +33,17 @@ export async function placedPatch(
     return null
   })
   const fileCount = row.fileCount ?? summary?.fileCount ?? null
-  return { patch: { steps, fileCount }, beforeFrom: summary?.beforeFrom ?? null }
+  const beforeFrom = summary && [
+    ...new Set([...summary.beforeFrom, ...(await sourcesOfScripts(files.scripted(row.id)))])
+  ]
+  return { patch: { steps, fileCount }, beforeFrom }
+}
+
+/** Returns the same for what its scripts changed, which only the process that was killed had in its memory. */
+async function sourcesOfScripts(path: string): Promise<string[]> {
+  const lines: ScriptedLine[] = []
+  for await (const line of readScripted(path)) lines.push(line)
+  return sourcesOfScripted(lines)
 }
 
 /**

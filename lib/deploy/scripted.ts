@@ -18,7 +18,7 @@ import type { TargetRules } from '../install/guard.js'
 import { differingMarks } from '../install/marks.js'
 import type { LookedEntry } from '../install/look-again.js'
 import { isDirectory, readOwnedEntries, type OwnedHead } from '../install/owned-tree.js'
-import { joinScripted, readScripted, writeScripted } from '../install/scripted-file.js'
+import { joinScripted, readScripted, sourcesOfScripted, writeScripted } from '../install/scripted-file.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Job, Outcome } from '../install/unpack/extract-threads.js'
 import { pathOfLine, type EarlierFile, type ScriptedLine } from '../model/manifest.js'
@@ -154,7 +154,7 @@ export function createScripted(needs: ScriptedNeeds): Scripted {
       const replacedBytes = (await stat(target).catch(() => null))?.size ?? 0
       quota.changed(projectId, (await composeArchive(target, images)).bytes - replacedBytes)
     }
-    const sources = all.flatMap(({ before }) => (before?.kept === undefined ? [] : [sourceOf(before.kept)]))
+    const sources = sourcesOfScripted(all)
     if (sources.length > 0) await store.write(tx => addBeforeFrom(tx, owner, sources))
     await writeScripted(files.scripted(owner), all)
     trees.update(projectId)
@@ -268,10 +268,6 @@ function earlierOf(entry: OwnedEntry): EarlierFile {
 }
 
 const archivePrefix = 'archive:'
-
-function sourceOf(kept: NonNullable<EarlierFile['kept']>): string {
-  return kept.startsWith(archivePrefix) ? kept.slice(archivePrefix.length) : kept
-}
 
 /** Returns a line of a deployment that is not in place as one of the live deployment. */
 function givenTo(owner: string, { isEarly: _, before, ...line }: ScriptedLine): ScriptedLine {

@@ -34,6 +34,14 @@ export function parseScripted(text: string): Map<string, ScriptedLine> {
   return new Map(lines.map(line => JSON.parse(line) as ScriptedLine).map(line => [pathOfLine(line), line]))
 }
 
+const archivePrefix = 'archive:'
+
+/** Returns the deployments whose archives contain what scripts have replaced; also `before` and `none`. */
+export function sourcesOfScripted(lines: readonly ScriptedLine[]): string[] {
+  const kept = lines.flatMap(({ before }) => (before?.kept === undefined ? [] : [before.kept]))
+  return [...new Set(kept.map(each => (each.startsWith(archivePrefix) ? each.slice(archivePrefix.length) : each)))]
+}
+
 /** Writes such a file. It and its name are on disk when this resolves. */
 export async function writeScripted(path: string, lines: readonly ScriptedLine[]): Promise<void> {
   const beside = `${path}.tmp`

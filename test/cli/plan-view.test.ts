@@ -57,7 +57,7 @@ t.test('shows a plan in lines of at most 80 columns', async t => {
   t.strictSame(lines.slice(0, 3), [
     'Plan for Shop (production), against dep_1, 2h ago, "New prices"',
     '  + 12 added   ~ 1 changed   = 5,011 as they are   ! 3 edited on the server',
-    '  . 3 kept'
+    '  ! 1 not of svc   . 3 kept'
   ])
   t.equal(lines.filter(line => line.startsWith('  + assets/')).length, 10)
   for (const line of [

@@ -9,7 +9,7 @@ import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { extractArchive } from '../../lib/install/unpack/extract.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { Project } from '../../lib/model/project.js'
-import { listDeployments, liveDeployment, updateDeployment } from '../../lib/store/tables/deployments.js'
+import { listDeployments, liveDeployment, placements, updateDeployment } from '../../lib/store/tables/deployments.js'
 import { deployStage, never, type DeployStage } from '../support/deploy-stage.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
@@ -69,6 +69,15 @@ t.test('after a kill with the files in place, the record and the output say so',
   const next = await stage.deploy(project, { 'a.txt': '3' })
   t.match(await stage.output(next.id), `after [${id}]`)
   t.equal(next.placed, 3)
+})
+
+t.test('after a kill, the record says where the contents are that its scripts replaced', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject()
+  const first = await before.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  await before.change(project, { preDeployScript: 'echo changed > b.txt' })
+  const { stage, id } = await killedWhenDone(t, before, project, { 'a.txt': '1', 'c.txt': '2' })
+  t.match(placements(stage.store, project.id)[0], { id, beforeFrom: [first.id] })
 })
 
 t.test('after a kill with no files to move, the deployment is live', async t => {
