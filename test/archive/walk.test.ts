@@ -56,6 +56,24 @@ t.test('finds everything, sorted by name, including empty directories', async t 
   ])
 })
 
+t.test('the standalone output of Next.js is whole, with its packages, and without settings', async t => {
+  const standalone = {
+    'server.js': '',
+    node_modules: { next: { 'a.js': '' } },
+    '.next': { BUILD_ID: '', server: { a: '' } }
+  }
+  const directory = t.testdir({ node_modules: { x: '' }, '.next': { cache: { y: '' }, standalone } })
+  const whole = ['.next/BUILD_ID', '.next/server/a', 'node_modules/next/a.js', 'server.js']
+  const root = join(realpathSync(directory), '.next/standalone')
+  t.strictSame(await walk(root, { ignore: { builtin: true, root } }), whole, 'as the output directory')
+  const found = await walk(directory, { ignore: { builtin: true, project: ['!.next', '.next/cache'] } })
+  t.strictSame(
+    found,
+    whole.map(path => `.next/standalone/${path}`),
+    'within the project'
+  )
+})
+
 t.test('does not open ignored directories', { skip: root }, async t => {
   const directory = t.testdir({ a: '', closed: { b: '' } })
   const closed = join(directory, 'closed')
