@@ -142,3 +142,35 @@ t.test('each deployment is followed by a checkpoint that contains it, without be
   }
   t.equal(sizes().length >= 2, true)
 })
+
+t.test('a named token reads its own entries, and an operator those of its projects, too', async t => {
+  const { client, createProject, as } = await startServer(t)
+  const [one, two] = [await createProject('one'), await createProject('two')]
+  const mint = async (name: string, role: string, projectIds: string[]) =>
+    as(((await client.post('/api/tokens', { name, role, projectIds })).body as { token: string }).token)
+  const ana = await mint('ana', 'deployer', [one.id, two.id])
+  const ben = await mint('ben', 'deployer', [one.id])
+  const operator = await mint('olga', 'operator', [one.id])
+  const push = async (from: typeof client, projectId: string) =>
+    from.upload([
+      ['projectId', projectId],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ a: projectId }) }]
+    ])
+  for (const [from, project] of [
+    [ana, one],
+    [ana, two],
+    [ben, one]
+  ] as const)
+    await push(from, project.id)
+  const seenBy = async (from: typeof client): Promise<string[]> => {
+    const { items } = (await from.get('/api/audit?limit=500')).body as { items: Array<Record<string, string>> }
+    return items.map(({ actor, action, projectId }) => `${actor} ${action} ${projectId === two.id ? 'two' : 'one'}`)
+  }
+  t.same(await seenBy(ana), ['token:ana deployment.upload two', 'token:ana deployment.upload one'])
+  t.same(await seenBy(ben), ['token:ben deployment.upload one'])
+  t.same(
+    (await seenBy(operator)).filter(line => !line.startsWith('admin')),
+    ['token:ben deployment.upload one', 'token:ana deployment.upload one']
+  )
+  for (const from of [ana, operator]) t.equal((await from.get('/api/audit/export')).status, 403)
+})

@@ -59,7 +59,7 @@ t.test('permissions of the policy apply to what svc puts in place, and to nothin
 
   const undo = await stage.deployer.undo(project.id, { actor: admin })
   t.match(await undo.finished, { status: 'success' })
-  t.strictSame(modesIn(project).slice(0, 3), ['0640', '0750', '0640'], 'an undo restores what was there')
+  t.strictSame(modesIn(project).slice(0, 3), ['0640', '0750', '0640'], 'an undo restores the earlier ones')
   chmodSync(join(project.deployPath, 'page'), 0o666)
   const repair = await stage.deployer.repair(project.id, { actor: admin, signal: never })
   t.match(await repair.finished, { status: 'success' })

@@ -44,7 +44,7 @@ function namedIn(path: string, kind: string): Named[] {
   )
 }
 
-/** Returns the words that a user would type, with "x" for what stands for a value. */
+/** Returns the words that a user would type, with "x" in place of each value. */
 function wordsOf(text: string): string[] {
   const plain = text
     .replace(/\$\{[^{}]*\}|<[^<>]*>|\{\w+\}/g, 'x')

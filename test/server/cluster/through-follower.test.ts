@@ -50,6 +50,11 @@ t.test('a follower answers as the leader would', async t => {
   const created = await leader.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
   const { id, token } = created.body.project ?? created.body
   await until(async () => (await follower.client.get(`/api/projects/${id}`)).status === 200)
+  for (let n = 0; n < 20; n++) {
+    t.equal((await follower.client.post('/api/tags', { name: `tag ${n}`, color: 'blue' })).status, 200)
+    const tags = (await follower.client.get('/api/tags')).text
+    if (!tags.includes(`"tag ${n}"`)) t.fail(`what was changed through a follower is not read there: ${n}`)
+  }
   const deployer = { authorization: `Bearer ${token}` }
   const { contentType, body: form } = formOf([
     ['projectId', id],
