@@ -7,7 +7,8 @@
  *   level=warn                                              logfmt
  *   <11>1 2026-…                                            syslog: the priority modulo 8 (RFC 5424 §6.2.1)
  *   2026/11/21 12:04:11 [error] 12#12: …                    the error logs of nginx, Apache and MySQL
- *   E1121 12:04:11.123456                                   klog
+ *   E1121 12:04:11.123456, [E 261121 12:04:11 …, E, [2026-… klog, Tornado and Jupyter, Ruby
+ *   2026.11.21 12:04:11 [ 1 ] {} <Error> …                  ClickHouse
  *   12:04:11 INF …, [12:04:11 ERR] …, ERRO[0001] …          the short words of zerolog, Serilog and logrus
  *   fail: Shop.Payment[0], [… INFO/MainProcess] …           .NET and celery
  *   E/Tag(12): …, … E | etcd: …, 1:M … # …                  the letters and signs of Android, etcd and Redis
@@ -90,11 +91,26 @@ function parse(text: string): Record<string, unknown> {
   }
 }
 
-const fieldNames = ['level', 'severity', 'lvl', 'log.level', 'levelname', 'loglevel', '@level']
+/** In lower case. Monolog has a word beside a number of its own, so its word comes first. */
+const fieldNames = [
+  'level_name',
+  'level',
+  'severity',
+  'lvl',
+  'log.level',
+  'levelname',
+  'loglevel',
+  'log_level',
+  '@level',
+  '@l',
+  'severity_text',
+  'severitytext'
+]
 
 function levelOfFields(fields: Record<string, unknown>): LogLevel | null {
+  const lower = new Map(Object.entries(fields).map(([name, value]) => [name.toLowerCase(), value]))
   for (const name of fieldNames) {
-    const level = levelOfValue(fields[name])
+    const level = levelOfValue(lower.get(name))
     if (level !== null) return level
   }
   const { log, PRIORITY: priority, type, s: severity, c: component } = fields
@@ -108,15 +124,19 @@ function levelOfFields(fields: Record<string, unknown>): LogLevel | null {
 
 function levelOfValue(value: unknown): LogLevel | null {
   if (typeof value === 'number') return levelOfNumber(value)
+  if (typeof value === 'object' && value !== null) return levelOfValue(Object.entries(value).find(isName)?.[1])
   if (typeof value !== 'string') return null
   return /^\d+$/.test(value) ? levelOfNumber(Number(value)) : levelNamed(visibleText(value).trim())
 }
 
+const isName = ([name, value]: [string, unknown]): boolean => name === 'name' && typeof value === 'string'
+
 /** Reads the level of a line that was cut off, or whose text is not valid JSON. */
 function levelOfCutJson(text: string): LogLevel | null {
-  const found = /"(?:level|severity|lvl|log\.level|levelname)"\s*:\s*(?:"(\w{1,15})"|(\d{1,3})\b)/.exec(
-    text.slice(0, maxJsonLength)
-  )
+  const found =
+    /"(?:level|severity|lvl|log\.level|levelname|level_name|log_?level|@l)"\s*:\s*(?:"(\w{1,15})"|(\d{1,3})\b)/i.exec(
+      text.slice(0, maxJsonLength)
+    )
   if (found === null) return null
   return found[1] === undefined ? levelOfNumber(Number(found[2])) : levelOfValue(found[1])
 }
@@ -171,9 +191,18 @@ function levelInBrackets(text: string, start: number): FoundLevel | null {
   return null
 }
 
+/** `E1121 12:04:11` (klog), `[E 261121 12:04:11` (Tornado, Jupyter), `E, [2026-…` (Ruby). */
+const letters = [
+  /^([EWIFD])\d{4} \d\d:\d\d:\d\d/,
+  /^\[([CDEIW]) (?:\d{6}|\d{4}-\d\d-\d\d) \d\d:/,
+  /^([DIWEFA]), \[\d{4}-/
+]
+
 function levelInLetter(text: string, start: number): FoundLevel | null {
-  const letter = /^([EWIFD])\d{4} \d\d:\d\d:\d\d/.exec(text.slice(start, start + 20))
-  return letter === null ? null : found(levelNamed(letter[1] as string), start, 1)
+  const head = text.slice(start, start + 24)
+  const letter = letters.map(form => form.exec(head)).find(each => each !== null)
+  if (letter === undefined || letter === null) return null
+  return found(levelNamed(letter[1] as string), start + letter[0].indexOf(letter[1] as string), 1)
 }
 
 /** Letters of Android's log: `E/Tag(12):`, and after a time `E Tag:`. Also of etcd (`E | `) and MongoDB (`I NETWORK  [`). */
@@ -188,6 +217,15 @@ const dotnetWord = /^(?:fail|crit|dbug|trce)(?=: [A-Z])/
 const nodeWarning = /^\(node:\d+\) (?:\[\w+\] )?\w*(Warning)(?=: )/
 const phpWord = /^PHP (?:(?:Fatal|Parse|Recoverable fatal|Core|Compile) )?(error|Warning|Notice|Deprecated)(?=: )/i
 const redisSign = /^\d+:[CMSX] \d\d \w{3} (?:\d{4} )?[\d:.]+ ([#*.-]) /
+/** Signs that programs write instead of a word. */
+const signs: ReadonlyArray<readonly [RegExp, LogLevel]> = [
+  [/^(?:\u2a2f|\u2716|\u274c)/, 'error'],
+  [/^\u26a0/, 'warn']
+]
+/** ClickHouse: `<Error>` after a time. */
+const angled = /^\d{4}[.-]\d\d[.-]\d\d .{0,80}?<(Fatal|Critical|Error|Warning|Notice|Information|Debug|Trace)> /
+/** Of Python: `DeprecationWarning: …`, also after the place in the source. */
+const pythonWarning = /^(?:[\w./-]+\.py:\d+: )?\w*(Warning)(?=: )/
 const redisLevels: Record<string, LogLevel> = { '#': 'warn', '*': 'info', '-': 'debug', '.': 'debug' }
 
 /** Finds what only says a level at the start of a line, or after its time. */
@@ -195,7 +233,14 @@ function levelAfterTime(text: string, start: number): FoundLevel | null {
   const whole = text.slice(start)
   const sign = redisSign.exec(whole)
   if (sign !== null) return found(redisLevels[sign[1] as string] as LogLevel, start + sign[0].length - 2, 1)
-  const warning = nodeWarning.exec(whole)
+  const signed = signs.find(([form]) => form.test(whole))
+  if (signed !== undefined) return found(signed[1], start, 1)
+  const inAngles = angled.exec(whole)
+  if (inAngles !== null) {
+    const word = inAngles[1] as string
+    return found(levelNamed(word), start + inAngles[0].length - word.length - 2, word.length)
+  }
+  const warning = nodeWarning.exec(whole) ?? pythonWarning.exec(whole)
   if (warning !== null) return found('warn', start + warning[0].length - 'Warning'.length, 'Warning'.length)
   const length = lead.exec(whole)?.[0].length ?? 0
   const rest = whole.slice(length)
@@ -212,14 +257,14 @@ function levelAfterTime(text: string, start: number): FoundLevel | null {
 }
 
 const capitals =
-  /(?<![\w$/-])(?:EMERG(?:ENCY)?|ALERT|CRIT(?:ICAL)?|FATAL|PANIC|SEVERE|ERR(?:OR)?|WARN(?:ING)?|NOTICE|INFO|LOG(?=:)|DEBUG\d?|TRACE|VERBOSE)(?![\w./-])/
+  /(?<![\w$/-])(?:EMERG(?:ENCY)?|ALERT|CRIT(?:ICAL)?|FATAL|PANIC|SEVERE|ERR(?:OR)?|WARN(?:ING)?|NOTICE|INFO|LOG(?=:| \[\w+\])|FINE(?:R|ST)?(?=: | \[)|DEBUG\d?|TRACE|VERBOSE)(?![\w./-])/
 /** Date, time, zone and brackets before the first word. */
 const lead =
   /^(?:\d[\d:.,/+TZ-]*|[\s[\](){}:|#>-]|[+-]\d\d|UTC|GMT|PM2 |(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ,/-])*/
 const firstWord =
   /^(errors?|log|err|fatal|critical|warn(?:ing)?|info|notice|debug|trace|verbose)(?=\s*[:!\])|>-]|\s{2,}|\s+\[)/i
 const exception =
-  /^(?:Uncaught |Unhandled |fatal: |Exception in thread |Caused by: |Traceback \(most recent call last\)|panic: |thread '[^']*' panicked|npm ERR!|(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception)(?: \[\w+\])?(?::|$))/
+  /^(?:Uncaught |Unhandled |[Ff]atal(?: error)?: |Segmentation fault|=CRASH REPORT=|\*\* \([A-Z][\w.]*\) |Exception in thread |Caused by: |Traceback \(most recent call last\)|panic: |thread '[^']*' panicked|npm ERR!|(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception)(?: \[\w+\])?(?::|$))/
 
 function levelInWords(text: string, start: number): FoundLevel | null {
   const upper = capitals.exec(text.slice(start, start + 160))
