@@ -125,7 +125,7 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
     /** `PATCH /api/deployments/:id/status`: corrects the status of a finished deployment. */
     mark: async request => {
       const { status } = readFields(await request.json(), markFields)
-      const row = await deployer.mark(param(request, 'id'), status, request.actor)
+      const row = await deployer.mark(param(request, 'id'), status, { actor: request.actor })
       return json({ success: true, deployment: await records.complete(request, row) })
     },
 

@@ -20,10 +20,16 @@ export interface CorrectionNeeds extends DeployNeeds {
   ends: Pick<Ends, 'current' | 'settle'>
 }
 
+/** Who corrects a record. `why`: the sentence of the record and its output, if it is not that somebody wants it. */
+interface MarkedBy {
+  actor: Actor
+  why?: string
+}
+
 /** User actions on running deployments and on finished records. */
 export interface Correction {
   cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
-  mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
+  mark(deployId: string, status: FinalStatus, by: MarkedBy): Promise<DeploymentRow>
 }
 
 /** Creates the user actions on deployments. */
@@ -46,17 +52,17 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
     return final
   }
 
-  async function mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow> {
+  async function mark(deployId: string, status: FinalStatus, { actor, why }: MarkedBy): Promise<DeploymentRow> {
     const was = requireRow(deployId)
     refuseUnlessFinal(was, 'mark')
     // An end that is still kept in memory is recorded first.
     await ends.settle()
-    const sentence = `Marked as ${status} by ${actor.name}`
+    const sentence = why ?? `Marked as ${status} by ${actor.name}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
     const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
     if (row === undefined) throw notFound('Deployment', deployId)
     await say(deployId, `→ ${sentence} (it was ${was.status})`)
-    const detail = `${was.status} → ${status}`
+    const detail = `${was.status} → ${status}${why === undefined ? '' : `: ${why}`}`
     needs.audit({ action: 'deployment.mark_status', actor, projectId: row.projectId, target: deployId, detail })
     sendNotice(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
     return row

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound, Refusal } from '../base/refusal.js'
 import type { Actor } from '../model/audit.js'
-import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
 import type { DriftReport } from '../model/plan.js'
@@ -30,7 +30,7 @@ import { createConfirmation, type Confirmation } from './confirmation.js'
 import { describeJournal, listJournals } from '../install/undo.js'
 import type { UnfinishedTarget } from '../model/health.js'
 import { createComparer } from './comparer.js'
-import { createCorrection } from './correction.js'
+import { createCorrection, type Correction } from './correction.js'
 import { reportDrift, type DriftRequest } from './drift-report.js'
 import { createEnds, type Ends } from './ends.js'
 import { exactWindow } from './exact.js'
@@ -114,7 +114,7 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   /** Stops a queued or running deployment. Resolves with its final record. Audited. Refuses: 409 if it has finished. */
   cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
   /** Corrects the status of a finished deployment. Audited. Refuses: 409 if it is queued or running. */
-  mark(deployId: string, status: FinalStatus, actor: Actor): Promise<DeploymentRow>
+  mark: Correction['mark']
   /**
    * Yields blocks of stored lines from a byte offset on, then new lines until the deployment has finished. Followers at
    * the end share the same block objects. An offset that is not the end of a line restarts at 0. A slow reader uses no

@@ -58,12 +58,15 @@ export function createFleet(
       hubs: () => world.hubUrls?.() ?? (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
-      ended(deployId, state) {
+      ended(deployId, state, rolloutId) {
         // While it runs, it gets its result from the rollout.
         const [was, is] = state === 'done' ? (['failed', 'success'] as const) : (['success', 'failed'] as const)
         if (findDeployment(store, deployId)?.status !== was) return
         work()
-          .deployer.mark(deployId, is, systemActor)
+          .deployer.mark(deployId, is, {
+            actor: systemActor,
+            why: `The rollout ${rolloutId} ${state === 'done' ? 'is done' : 'was reverted'}`
+          })
           .catch(error => log(`Cannot correct the record of deployment ${deployId}`, error))
       },
       mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts')),

@@ -83,12 +83,15 @@ t.test('refuses to cancel a finished deployment and to mark a running one', asyn
   const row = await stage.deploy(project, { 'a.txt': '1' })
   await t.rejects(stage.deployer.cancel(row.id, admin), { code: 'already_finished' })
   await t.rejects(stage.deployer.cancel('dep_none', admin), { code: 'not_found' })
-  await t.rejects(stage.deployer.mark('dep_none', 'failed', admin), { code: 'not_found' })
+  await t.rejects(stage.deployer.mark('dep_none', 'failed', { actor: admin }), { code: 'not_found' })
   await stage.change(project, { preDeployScript: 'exec sleep 9' })
   const run = await stage.push(project, { 'a.txt': '1' })
   const queued = await stage.push(project, { 'a.txt': '1' })
-  await t.rejects(stage.deployer.mark(run.deployId, 'success', admin), { code: 'not_finished' })
-  await t.rejects(stage.deployer.mark(queued.deployId, 'success', admin), { code: 'not_finished', message: /queued/ })
+  await t.rejects(stage.deployer.mark(run.deployId, 'success', { actor: admin }), { code: 'not_finished' })
+  await t.rejects(stage.deployer.mark(queued.deployId, 'success', { actor: admin }), {
+    code: 'not_finished',
+    message: /queued/
+  })
 })
 
 t.test('marks a finished deployment, audits it and notifies', async t => {
@@ -102,7 +105,7 @@ t.test('marks a finished deployment, audits it and notifies', async t => {
     { to: 'success', from: 'success', errorMessage: null, event: 'deploy_success' }
   ] as const
   for (const { to, from, errorMessage, event } of cases) {
-    const row = await stage.deployer.mark(id, to, admin)
+    const row = await stage.deployer.mark(id, to, { actor: admin })
     t.match(row, { status: to, errorMessage })
     t.strictSame(stage.row(id), row)
     t.match(stage.notices.at(-1), { trigger: 'manual', event, errorMessage, deployment: { id, status: to } })

@@ -95,7 +95,7 @@ t.test('keeps an unrecorded result, uses it as the record, and writes it before 
   )
 
   await t.rejects(stage.deployer.cancel(run.deployId, admin), { code: 'already_finished', message: /success/ })
-  await t.rejects(stage.deployer.mark(run.deployId, 'failed', admin), { code: 'disk_full' })
+  await t.rejects(stage.deployer.mark(run.deployId, 'failed', { actor: admin }), { code: 'disk_full' })
   await t.rejects(stage.push(project, { a: '3' }), { code: 'disk_full' })
 
   t.ok(disk)

@@ -181,7 +181,7 @@ t.test('a later correction does not change which deployment is live', async t =>
   while (stage.row(run.deployId).steps.at(-1)?.name !== 'postDeploy') await turn()
   t.equal(stage.row(run.deployId).placed, 2, 'recorded at once, not at the end')
   t.match(await stage.deployer.cancel(run.deployId, { name: 'admin', ip: null }), { status: 'failed', placed: 2 })
-  await stage.deployer.mark(run.deployId, 'success', { name: 'admin', ip: null })
+  await stage.deployer.mark(run.deployId, 'success', { actor: { name: 'admin', ip: null } })
   t.equal(stage.row(run.deployId).placed, 2)
   const rollback = await stage.deployer.rollback(first.id, { actor: { name: 'admin', ip: null } })
   t.match(await rollback.finished, { status: 'failed', placed: 3 }, 'its script fails again')

@@ -193,3 +193,37 @@ t.test('break-glass: a push to the node itself while the hub is gone, until the 
   t.equal(textOf(), 'second')
   t.match(await nodesOf(again), [{ placements: [{ isDrifted: false, liveDeployId: String }] }])
 })
+
+t.test('the record of a deployment says what became of its rollout after it', async t => {
+  const cwd = t.testdir({ sites: {} })
+  const hub = await startServeProcess(t, cwd)
+  const agent = await startAgentProcess(t, cwd, ['--hub', hub.url, '--name', 'plant-a'], {
+    env: { SVC_ENROLL_TOKEN: await tokenOf(hub) }
+  })
+  await agent.says(/Connected to the hub/)
+  const project = await hub.createProject({ name: 'shop', deployPath: join(cwd, 'sites/hub') })
+  const target = join(cwd, 'sites/a')
+  await hub.api('PATCH', `/api/projects/${project.id}/placements`, { add: [{ node: 'plant-a', deployPath: target }] })
+  for (const text of ['one', 'two']) await (await hub.upload(project, { a: text })).finished
+  const { rollouts } = await hub.api<{ rollouts: Array<{ id: string; deployId: string }> }>('GET', '/api/rollouts')
+  const [{ id, deployId }] = rollouts as [{ id: string; deployId: string }]
+  const record = () => hub.api<{ status: string; errorMessage: string | null }>('GET', `/api/logs/${deployId}`)
+  const output = async () =>
+    (
+      await fetch(`${hub.url}/api/logs/${deployId}/output`, { headers: { authorization: `Bearer ${hub.adminToken}` } })
+    ).text()
+  t.match(await record(), { status: 'success', errorMessage: null })
+
+  await hub.api('POST', `/api/rollouts/${id}/revert`, {})
+  await until(async () => (await record()).status === 'failed')
+  t.equal(readFileSync(join(target, 'a'), 'utf8'), 'one')
+  t.equal((await record()).errorMessage, `The rollout ${id} was reverted`)
+  t.match(await output(), new RegExp(`The rollout ${id} was reverted \\(it was success\\)`))
+  const { items } = await hub.api<{ items: object[] }>('GET', '/api/audit?action=deployment.mark_status')
+  t.match(items, [{ actor: 'system', target: deployId, detail: new RegExp(`success → failed: .*${id}`) }])
+
+  await hub.api('POST', `/api/rollouts/${id}/resume`, {})
+  await until(async () => (await record()).status === 'success')
+  t.equal((await record()).errorMessage, null)
+  t.match(await output(), new RegExp(`The rollout ${id} is done \\(it was failed\\)`))
+})

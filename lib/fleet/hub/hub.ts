@@ -47,7 +47,7 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 
   /** The limit of the rate of archives to all nodes together; 0: none. */
   megabytesPerSecond(): number
   /** Called when a rollout is done or reverted: the record of its deployment may say what it was before. */
-  ended(deployId: string, state: 'done' | 'reverted'): void
+  ended(deployId: string, state: 'done' | 'reverted', rolloutId: string): void
   /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
   log(message: string, error?: unknown): void
@@ -125,7 +125,7 @@ export function createHub(needs: HubNeeds): Hub {
           .catch(error => log('Cannot begin the rollout to nodes that have nothing', error))
       // A rollout to nodes that were placed later says nothing about the others.
       if (state === 'reverted' && hasDoneRollout(store, deployId)) return
-      if ((state === 'done' || state === 'reverted') && from !== state) needs.ended(deployId, state)
+      if ((state === 'done' || state === 'reverted') && from !== state) needs.ended(deployId, state, id)
     }
   })
   const unplaced = (projectIds: readonly string[], nodeId: string): void => {
