@@ -17,7 +17,7 @@ import { findDeployment } from '../store/tables/deployments.js'
 import { removeFile, type DeployHome, type FoundFile } from './files.js'
 
 /** Pattern of the names: fingerprint, file, deployment, and whether there was an old file. */
-export const asidePattern = /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|log|manifest))\.(before|absent)$/
+export const asidePattern = /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|log|manifest|scripted))\.(before|absent)$/
 
 /** Restores a file, or removes what was set aside. Returns whether it did either. */
 export async function settleAside(

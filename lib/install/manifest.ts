@@ -253,6 +253,21 @@ function isLine(value: unknown): value is ManifestLine {
   return isPath(line['made']) && isEarlier(line['before'] ?? null)
 }
 
+/** Whether a value is a line of what scripts changed (scripted-file.ts). That of a package may come from anybody. */
+export function isScriptedLine(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const line = value as Record<string, unknown>
+  const { kept, before, isEarly } = line
+  if ((isEarly !== undefined && isEarly !== true) || before === null || !isEarlier(before ?? null)) return false
+  if (!('path' in line)) return isPath(line['removed'])
+  return (
+    isPath(line['path']) &&
+    isEntry(line) &&
+    isOptional(line['ino']) &&
+    (kept === undefined || kept === 'scripted' || isKept(kept))
+  )
+}
+
 function isPath(path: unknown): boolean {
   return typeof path === 'string' && path !== '' && !path.includes('\0') && !/^\/|(^|\/)\.\.?(\/|$)/.test(path)
 }

@@ -26,6 +26,8 @@ export async function* readScripted(path: string): AsyncGenerator<ScriptedLine> 
     yield* lines
     lines = []
   }
+  splitter.end()
+  yield* lines
 }
 
 /** Returns the lines of such a file by their paths. `text` is its contents. */

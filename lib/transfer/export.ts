@@ -36,7 +36,15 @@ import { listVariables } from '../store/tables/variables.js'
 import type { TransferNeeds } from './needs.js'
 import type { PackJob } from './pack-helper.js'
 import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
-import { artifactPath, deployedPath, outputPath, packageFiles, packageRoot, schemaVersion } from './package.js'
+import {
+  artifactPath,
+  deployedPath,
+  outputPath,
+  packageFiles,
+  packageRoot,
+  schemaVersion,
+  scriptedPath
+} from './package.js'
 import type {
   ArtifactEntry,
   IncludedPart,
@@ -292,7 +300,7 @@ async function deploymentsSource(
 }
 
 /**
- * Yields the current output, which a script in the background may still be writing, and the manifest of the deployment.
+ * Yields the current output, which a script in the background may still be writing, and what the deployment and its scripts changed.
  */
 async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string): AsyncGenerator<ZipSource> {
   const output = join(needs.home.deployments, `${deployId}.log`)
@@ -304,8 +312,13 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
     await copyFile(output, copy)
     yield await fileSource(outputPath(deployId), copy)
   }
-  const deployed = join(needs.home.deployments, `${deployId}.manifest`)
-  if ((await stat(deployed).catch(nullIfMissing)) !== null) yield await fileSource(deployedPath(deployId), deployed)
+  for (const [ending, name] of [
+    ['manifest', deployedPath(deployId)],
+    ['scripted', scriptedPath(deployId)]
+  ] as const) {
+    const path = join(needs.home.deployments, `${deployId}.${ending}`)
+    if ((await stat(path).catch(nullIfMissing)) !== null) yield await fileSource(name, path)
+  }
 }
 
 /**

@@ -33,7 +33,9 @@ import { findProject, insertProject, noteForeignChange, updateProject } from '..
 import { writeSetting } from '../store/tables/settings.js'
 import { putVariable } from '../store/tables/variables.js'
 import type { Asked, SealPolicy, TransferNeeds } from './needs.js'
-import { artifactPath, deployedPath, outputPath } from './package.js'
+import { isScriptedLine } from '../install/manifest.js'
+import { readScripted } from '../install/scripted-file.js'
+import { artifactPath, deployedPath, outputPath, scriptedPath } from './package.js'
 import { bringsOf } from './brings.js'
 import { changed, created, divideSettings, planImport, replaced } from './plan.js'
 import type { Action, ImportPlan, Planned, SettingsPlan } from './plan.js'
@@ -183,6 +185,10 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
     if (given.has(outputPath(id))) await take(outputPath(id), '.log')
     else files.push({ path: await writeOutput(record, scratch), ending: '.log' })
     if (given.has(deployedPath(id))) await take(deployedPath(id), '.manifest')
+    if (given.has(scriptedPath(id))) {
+      await take(scriptedPath(id), '.scripted')
+      await checkScripted((files.at(-1) as { path: string }).path, scriptedPath(id))
+    }
     record.row.hasArtifact = false
     deployments.set(id, files)
   }
@@ -229,6 +235,16 @@ async function checkArchive(path: string, projectId: string): Promise<void> {
       field,
       cause: error
     })
+  }
+}
+
+/** Refuses a list of changes that svc would not write: its paths and ids are followed. */
+async function checkScripted(path: string, field: string): Promise<void> {
+  try {
+    for await (const line of readScripted(path)) if (!isScriptedLine(line)) throw new Error('another form')
+  } catch {
+    const sentence = `The package cannot be imported: ${field} is not a list of what scripts changed`
+    throw new Refusal('invalid', 'broken_package', sentence, { field })
   }
 }
 
@@ -315,7 +331,7 @@ async function placeFiles(
 
   try {
     for (const [id, parts] of files.deployments) {
-      for (const ending of ['.log', '.manifest', '.zip']) {
+      for (const ending of ['.log', '.manifest', '.scripted', '.zip']) {
         const from = parts.find(part => part.ending === ending)?.path
         if (from !== undefined || ending !== '.zip') await place(id, ending, from)
       }

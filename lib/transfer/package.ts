@@ -15,6 +15,7 @@
  *   notification-targets.json   all of them, including secrets; not in a package of selected projects
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  the files that the deployment put in place                                (logs)
+ *   manifests/<deployId>.scripted  what its scripts changed among these, without contents (install/scripted-file.ts)
  *
  * An artifact is the archive of the project's live deployment, or, if none is known, of its newest success that still
  * has one. If there is no such archive, the target itself is packed, without the files that match the ignore rules; the
@@ -48,6 +49,9 @@ export const artifactPath = (projectId: string): string => `artifacts/${projectI
 export const outputPath = (deployId: string): string => `outputs/${deployId}.log`
 /** The path of a deployment's manifest. */
 export const deployedPath = (deployId: string): string => `manifests/${deployId}.manifest`
+
+/** The path of what the scripts of a deployment changed. */
+export const scriptedPath = (deployId: string): string => `manifests/${deployId}.scripted`
 
 /** A part of a package. */
 export type IncludedPart = 'settings' | 'projects' | 'deployments' | 'artifacts'

@@ -204,11 +204,13 @@ t.test('exports outputs and manifests of any length', async t => {
   writeFileSync(join(deployments, 'dep_short.log'), 'one\n')
   writeFileSync(join(deployments, 'dep_long.log'), long)
   writeFileSync(join(deployments, 'dep_short.manifest'), 'deployed')
+  writeFileSync(join(deployments, 'dep_short.scripted'), 'changed')
   await write({ artifacts: false })
   const { text, has, list } = await read()
   t.equal(await text('outputs/dep_short.log'), 'one\n')
   t.equal((await text('outputs/dep_long.log')).length, long.length)
   t.equal(await text('manifests/dep_short.manifest'), 'deployed')
+  t.equal(await text('manifests/dep_short.scripted'), 'changed')
   t.notOk(has('outputs/dep_none.log') || has('manifests/dep_none.manifest'))
   const given = await list('deployments.json')
   t.strictSame(given.map(({ output, outputTruncated }) => [output, outputTruncated]).sort(), [

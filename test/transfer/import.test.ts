@@ -57,6 +57,37 @@ t.test('keeps records and files unchanged if the transaction of an import fails'
   t.match(readFileSync(join(home.deployments, 'dep_a.log'), 'utf8'), 'two')
 })
 
+t.test('takes what scripts changed, and refuses paths and ids that svc would not write', async t => {
+  const { home, take } = await openImport(t)
+  const sha256 = 'a'.repeat(64)
+  const entry = { size: 1, mode: 0o100644, sha256, mtimeMs: 1 }
+  const good = [
+    { path: 'a', ...entry, ino: 1, kept: 'scripted', before: { ...entry, kept: 'archive:dep_a' } },
+    { removed: 'b', before: entry, isEarly: true }
+  ]
+  const textOf = (lines: object[]): string => lines.map(line => `${JSON.stringify(line)}\n`).join('')
+  const files = (text: string) => ({
+    'projects.json': [project],
+    'deployments.json': [deployment],
+    'manifests/dep_a.scripted': text
+  })
+  for (const line of [
+    { path: '../a', ...entry },
+    { removed: '/etc/passwd' },
+    { path: 'a', ...entry, kept: 'archive:../x' },
+    { removed: 'a', before: { ...entry, kept: 'archive:../x' } },
+    { path: 'a', ...entry, sha256: 'x' },
+    { made: 'a' }
+  ])
+    await t.rejects(take(files(textOf([line]))), { code: 'broken_package', field: 'manifests/dep_a.scripted' })
+  await t.rejects(take(files('{')), { code: 'broken_package' })
+  t.strictSame(readdirSync(home.deployments), [])
+  await take(files(textOf(good)))
+  t.equal(readFileSync(join(home.deployments, 'dep_a.scripted'), 'utf8'), textOf(good))
+  await take({ 'projects.json': [project], 'deployments.json': [{ ...deployment, message: 'x' }] }, overwrite)
+  t.notOk(readdirSync(home.deployments).includes('dep_a.scripted'), 'like the manifest')
+})
+
 t.test('writes nothing if records change during the import', async t => {
   const { store, take, home } = await openImport(t)
   const racing: Store = {
