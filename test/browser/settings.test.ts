@@ -86,6 +86,26 @@ t.test('every field of the settings has a description and shows its error', { sk
   t.same(watch.foreign, [])
 })
 
+t.test('a notification target shows what waits for it, and why', { skip }, async t => {
+  const receiver = await startReceiver(t)
+  receiver.behave({ status: 503, body: '', headers: { 'retry-after': '3600' } })
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  await stage.client.post('/api/notification-targets', { name: 'Team', url: receiver.url })
+  await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+  ])
+  await receiver.received(1)
+  await until(async () => (await stage.client.get('/api/notification-targets')).body.items[1].queue.problem !== null)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'settings')
+  const row = page.locator('svc-notification-targets li', { hasText: 'Team' })
+  await row.getByText('Messages waiting: 1.', { exact: true }).waitFor()
+  await row.getByText('Latest attempt: answered 503.', { exact: true }).waitFor()
+  await row.getByText(/^Next attempt: \w+/).waitFor()
+  t.same(watch.complaints, [])
+})
+
 t.test('notification targets: added, tested, changed, deleted, and no secret shown', { skip }, async t => {
   const photograph = photographer('targets')
   const receiver = await startReceiver(t)

@@ -310,6 +310,24 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   t.same(watch.complaints, [])
 })
 
+t.test('a reloaded page knows the modes that older output has set', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, watch } = await open(t, stage.url)
+  await settle(page)
+  await run(page, `printf '\\033[?1h'; head -c 600000 /dev/zero | tr '\\0' x | fold -w 70; clear; echo printed; cat -v`)
+  await see(page, 'printed')
+  await page.reload()
+  await page.locator('.tab:has([aria-selected=true]) .dot.open').waitFor()
+  await see(page, 'printed')
+  await page.locator('svc-terminal textarea').focus()
+  await page.keyboard.press('ArrowUp')
+  await page.keyboard.press('Enter')
+  await rowsOf(page, /\^\[OA\s*$/)
+    .first()
+    .waitFor()
+  t.same(watch.complaints, [])
+})
+
 t.test('a reloaded page continues its shells, and closing a tab ends its shell', { skip }, async t => {
   const stage = await startServer(t)
   const { page, watch } = await open(t, stage.url)

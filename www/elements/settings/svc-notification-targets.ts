@@ -31,7 +31,7 @@ export class SvcNotificationTargets extends SvcElement {
       .what .off { color: var(--warning); font-weight: 500; }
       .tools { display: flex; align-items: center; gap: 4px; }
       .result { grid-column: 1 / -1; font-size: var(--size-13); overflow-wrap: anywhere; }
-      .queue { grid-column: 1 / -1; color: var(--warning); font-size: var(--size-13); overflow-wrap: anywhere; }
+      .queue { display: flex; flex-wrap: wrap; gap: 0 6px; grid-column: 1 / -1; color: var(--warning); font-size: var(--size-13); overflow-wrap: anywhere; }
       .result:empty { display: none; }
       .good { color: var(--success); }
       .bad { color: var(--failure); }
@@ -196,10 +196,10 @@ function queueLine({ queue }: NotificationTargetView): Template | null {
   if (dropped === 0 && (waiting === 0 || problem === null)) return null
   return html`
     <p class="queue">
-      ${waiting === 0 ? null : t('Messages waiting: {count}.', { count: waiting })}
-      ${problem === null ? null : html`${t('Latest attempt:')} <span translate="no">${serverWords(problem)}</span>.`}
-      ${nextAt === null ? null : t('Next attempt: {time}.', { time: exactWords(nextAt) })}
-      ${dropped === 0 ? null : t('Messages dropped: {count}.', { count: dropped })}
+      ${waiting === 0 ? null : html`<span>${t('Messages waiting: {count}.', { count: waiting })}</span>`}
+      ${problem === null ? null : html`<span>${t('Latest attempt:')} <span translate="no">${serverWords(problem)}</span>.</span>`}
+      ${nextAt === null ? null : html`<span>${t('Next attempt: {time}.', { time: exactWords(nextAt) })}</span>`}
+      ${dropped === 0 ? null : html`<span>${t('Messages dropped: {count}.', { count: dropped })}</span>`}
     </p>`
 }
 
