@@ -48,6 +48,7 @@ export interface DeploymentsNeeds {
     | 'cancel'
     | 'mark'
     | 'deleteArchive'
+    | 'giveUp'
     | 'follow'
     | 'unrecorded'
     | 'confirmUntil'
@@ -135,6 +136,11 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
       const force = switchText(query.get('force'), 'force') ?? false
       const { row, freedBytes } = await deployer.deleteArchive(param(request, 'id'), { force, actor })
       return json({ success: true, freedBytes, deployment: await records.complete(request, row) })
+    },
+
+    /** `DELETE /api/unfinished-targets/:deployId`: gives up what is half changed in a target that is gone for good. */
+    giveUp: async request => {
+      return json({ success: true, given: deployer.giveUp(param(request, 'deployId'), request.actor) })
     },
 
     /** `GET /api/deployments/:id/files`: the files that the deployment installed. */

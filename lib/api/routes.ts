@@ -282,6 +282,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', 'depends', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', 'works', deployments.mark),
       row('DELETE', '/api/deployments/:id/archive', 'admin', 'deployment', 'works', deployments.deleteArchive),
+      row('DELETE', '/api/unfinished-targets/:deployId', 'admin', 'server', 'works', deployments.giveUp),
       relayed(
         byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', 'reads', deployments.files))
       ),

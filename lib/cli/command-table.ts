@@ -469,6 +469,12 @@ export const commands: readonly CommandRow[] = [
     summary: 'delete the archive of one deployment',
     load: () => import('./commands/archive-delete.js')
   },
+  {
+    name: 'target forget',
+    group: 'data',
+    summary: 'give up a half changed target that is gone for good',
+    load: () => import('./commands/target-forget.js')
+  },
   { name: 'import', group: 'data', summary: 'import an export package', load: () => import('./commands/import.js') },
   {
     name: 'verify',

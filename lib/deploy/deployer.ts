@@ -27,8 +27,6 @@ import {
 } from './admission.js'
 import { createArchiveRemoval, type ArchiveRemoval } from './archive-removal.js'
 import { createConfirmation, type Confirmation } from './confirmation.js'
-import { describeJournal, listJournals } from '../install/undo.js'
-import type { UnfinishedTarget } from '../model/health.js'
 import { createComparer } from './comparer.js'
 import { createCorrection, type Correction } from './correction.js'
 import { reportDrift, type DriftRequest } from './drift-report.js'
@@ -65,9 +63,14 @@ import { createVerifier, type Verifier } from './verify.js'
 import { readTail, readText, readWindow } from './output/stored-output.js'
 import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
 import type { Wishes } from './ownership.js'
+import { createUnfinished, type Unfinished } from './unfinished.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
-export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>, Confirmation, ArchiveRemoval {
+export interface Deployer
+  extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
+    Confirmation,
+    ArchiveRemoval,
+    Unfinished {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
    * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
@@ -163,8 +166,6 @@ export interface Deployer extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
   staleFiles(): Promise<FoundFile[]>
   /** Files in `deployments/` without a record, left by a lost database or a power cut. */
   unrecordedFiles(): Promise<FoundFile[]>
-  /** Returns the targets whose interrupted change waits for a disk. */
-  unfinishedTargets(): UnfinishedTarget[]
   /** Repairs what a stopped or killed server left behind. Must run first at a start. */
   recover(): Promise<void>
   /**
@@ -272,12 +273,6 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   function inUse() {
     const isLive = (id: string): boolean => live.find(id) !== undefined || pending.has(id)
     return { nowMs: machineTimeOf(needs.clock), isLive }
-  }
-
-  function unfinishedTargets(): UnfinishedTarget[] {
-    return listJournals(needs.home.deployments)
-      .filter(({ deployId }) => !targets.isHeld(deployId) && findDeployment(store, deployId)?.heldFor == null)
-      .map(({ deployId, path }) => ({ deployId, target: describeJournal(path)?.target ?? null }))
   }
 
   function manifestOf(deployId: string): AsyncIterable<ManifestFile> {
@@ -403,7 +398,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prunable: (projectId, keep) => prunableArchives(store, projectId, retentionOf(settings, keep)),
     prune,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
-    unfinishedTargets,
+    ...createUnfinished({ ...needs, targets }),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
     restore,
     maintenance,

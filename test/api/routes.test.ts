@@ -76,6 +76,7 @@ POST /api/deployments/:id/confirm own deployment
 POST /api/deployments/:id/revert own deployment
 PATCH /api/deployments/:id/status operator deployment
 DELETE /api/deployments/:id/archive admin deployment
+DELETE /api/unfinished-targets/:deployId admin server
 GET /api/deployments/:id/files read deployment
 GET /api/deployments/:id/changes read deployment
 GET /api/logs read filtered

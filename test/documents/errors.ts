@@ -17,6 +17,7 @@ export const cures: Readonly<Record<string, string>> = {
   address_not_allowed: 'Send the request from an allowed address, or add yours to `allowed_ips` or to the token.',
   already_finished: 'Nothing: the deployment has its result.',
   already_revoked: 'Create another token.',
+  target_there: 'Restart the server, which finishes the deployment or undoes it.',
   archive_needed: 'Deploy something else first. `force` gives up the exact undo.',
   backslash_in_name: 'Pack the files with "/" between directories.',
   body_timeout: 'Repeat the request on a faster connection, or with a smaller body.',

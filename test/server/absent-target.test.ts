@@ -33,7 +33,11 @@ t.test('a target that is away is listed, and finished when it is back', async t 
   const { unfinishedTargets, ...detail } = await without.api<HealthDetail>('GET', '/api/health/detail')
   t.same(unfinishedTargets, [{ deployId: second.deployId, target }])
   t.match(targetFindings({ ...detail, unfinishedTargets: unfinishedTargets as [] }), [
-    { result: 'failure', detail: new RegExp(target), advice: new RegExp(`Mount the disk.*${second.deployId}.undo`) }
+    {
+      result: 'failure',
+      detail: new RegExp(target),
+      advice: new RegExp(`Mount the disk.*svc target forget ${second.deployId}`)
+    }
   ])
   t.ok(existsSync(join(deployments, `${second.deployId}.undo`)))
   t.strictSame(readdirSync(target), ['other'])

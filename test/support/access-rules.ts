@@ -243,7 +243,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/tags/:id server`
   ],
   [
-    'read and change settings, tokens, sessions, notifications, disk usage, delete archives',
+    'read and change settings, tokens, sessions, notifications, disk usage, delete archives, give up targets',
     `GET /api/settings server
      GET /api/settings/schema server
      PUT /api/settings server
@@ -265,7 +265,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/notification-targets/:id/test server
      GET /api/storage server
      POST /api/storage/clean server
-     DELETE /api/deployments/:id/archive deployment`
+     DELETE /api/deployments/:id/archive deployment
+     DELETE /api/unfinished-targets/:deployId server`
   ],
   [
     'export, import, browse directories of the machine, metrics',

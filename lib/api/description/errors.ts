@@ -226,6 +226,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
   target_missing: { kind: 'unavailable', means: 'The target does not exist, or leads elsewhere' },
+  target_there: { kind: 'conflict', means: 'The target is there: what is half changed in it can be finished' },
   target_unusable: { kind: 'conflict', means: 'The target of the project cannot be read' },
   terminal_disabled: { kind: 'forbidden', means: 'The terminal is disabled' },
   terminal_unavailable: {

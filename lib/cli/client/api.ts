@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/refusal.js'
+import type { UnfinishedTarget } from '../../model/health.js'
 import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
 import type { AccessReport } from '../../model/access-report.js'
 import { maxBulk, type BulkAction, type BulkOutcome } from '../../model/bulk.js'
@@ -181,6 +182,8 @@ export interface Api {
   /** Puts back the files that differ from what svc put there; no paths: all of them. */
   repair(projectId: string, wish: RepairWish): Promise<Run>
   cancel(id: string): Promise<unknown>
+  /** Gives up what a deployment has left half changed in a target that is gone for good. */
+  giveUp(deployId: string): Promise<{ given: UnfinishedTarget }>
   /** Deletes the archive of a deployment; `force`: also one that an exact undo needs. */
   deleteArchive(id: string, force: boolean): Promise<{ freedBytes: number }>
   /** Confirms a deployment that waits for it. */
@@ -344,6 +347,7 @@ export function createApi(client: Client): Api {
       return runOf(client, await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
     },
     cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
+    giveUp: id => client.json({ method: 'DELETE', path: `/api/unfinished-targets/${encodeURIComponent(id)}` }),
     deleteArchive: (id, force) =>
       client.json({ method: 'DELETE', path: `${deploymentPath(id)}/archive${force ? '?force=true' : ''}` }),
     confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),

@@ -264,14 +264,11 @@ export function revertFindings({ revertsPending = [] }: HealthDetail): Finding[]
 }
 
 /** Returns a failure for targets in which a deployment was interrupted and could not be finished. Pure. */
-export function targetFindings({ unfinishedTargets = [], kiteHome }: HealthDetail): Finding[] {
+export function targetFindings({ unfinishedTargets = [] }: HealthDetail): Finding[] {
   const [first] = unfinishedTargets
   if (first === undefined) return []
   const shown = unfinishedTargets.map(({ deployId, target }) => oneLine(`${target ?? 'a target'} (${deployId})`))
-  const journal = join(kiteHome.path, 'deployments', `${first.deployId}.undo`)
-  const advice =
-    'Mount the disk of the target, then restart the server or deploy again. If the target is gone for good, stop the ' +
-    `server and remove ${oneLine(journal)}`
+  const advice = `Mount the disk of the target, then restart the server or deploy again. If it is gone for good, run: svc target forget ${oneLine(first.deployId)}`
   return [failure('Targets', `half of a change may be in ${shown.join(', ')}`, advice)]
 }
 

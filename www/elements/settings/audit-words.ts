@@ -38,6 +38,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'deployment.revert_failed', words: 'Revert failed' },
   { action: 'deployment.mark_status', words: 'Deployment marked' },
   { action: 'deployment.delete_archive', words: 'Archive deleted' },
+  { action: 'deployment.give_up', words: 'Target given up' },
   { action: 'deploy.post_deploy_failed', words: 'Post-deploy script failed' },
   { action: 'node.enroll', words: 'Node enrolled' },
   { action: 'node.update', words: 'Node changed' },

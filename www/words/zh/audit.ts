@@ -71,6 +71,7 @@ export const words: Words = {
   'Deployment reverted': '部署已恢复为先前的文件',
   'Revert failed': '恢复先前的文件失败',
   'Archive deleted': '压缩包已删除',
+  'Target given up': '已放弃目标',
   'Deployment marked': '部署状态已标记',
   'Post-deploy script failed': '部署后脚本失败',
   'Category created': '分类已创建',

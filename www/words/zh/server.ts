@@ -11,6 +11,7 @@ export const words: Words = {
   'code:address_not_allowed': '您的地址不在允许的地址（allowed_ips）之内',
   'code:already_finished': '部署已经结束',
   'code:already_revoked': '该令牌已被吊销',
+  'code:target_there': '目标仍存在',
   'code:archive_needed': '仍需要此压缩包',
   'code:backslash_in_name': '压缩包中有名称含反斜杠',
   'code:body_timeout': '请求内容没有及时到达',

@@ -16,7 +16,9 @@ import {
   type Operations
 } from '../operation.js'
 import { rollbackPlan } from '../plans.js'
+import type { UnfinishedTarget } from '../../../model/health.js'
 import { success } from '../records/common.js'
+import { unfinishedTarget } from '../records/machine.js'
 import { changes, deployment, manifestFile, uploadPermit } from '../records/deployments.js'
 import { ranAnswers, runHeaders } from '../records/run.js'
 import { anyOf, integer, list, record, text } from '../schema.js'
@@ -245,6 +247,16 @@ export const deploymentOperations: Operations = {
       record<Marked & { freedBytes: number }>({ success, freedBytes: integer(52_428), deployment: deployment as never })
     ),
     errors: ['not_found', 'not_finished', 'no_archive', 'archive_needed', 'invalid_field']
+  },
+  'DELETE /api/unfinished-targets/:deployId': {
+    summary: 'Give up a target that is gone for good',
+    description:
+      'A deployment was interrupted, and its target is not there any more (`unfinishedTargets` of `GET /api/health/detail`). Nothing is finished or undone in it afterwards, also if it comes back. Refused while the target is there.',
+    answers: answer(
+      'What was given up',
+      record<{ success: true; given: UnfinishedTarget }>({ success, given: unfinishedTarget })
+    ),
+    errors: ['not_found', 'target_there']
   },
   'GET /api/deployments/:id/files': {
     summary: 'List the files of a deployment',

@@ -110,6 +110,12 @@ export const clusterStatus = named(
   })
 )
 
+/** A target in which a deployment was interrupted. */
+export const unfinishedTarget = record<UnfinishedTarget>({
+  deployId: text('dep_1a2b3c4d5e6f7a8b'),
+  target: nullable(text('/srv/www/shop'))
+})
+
 /** The health of the server in detail. */
 export const healthDetail = record<HealthDetail>({
   version: text('1.0.0'),
@@ -143,9 +149,7 @@ export const healthDetail = record<HealthDetail>({
   unfinishedTargets: optional(
     described(
       'Targets in which a deployment was interrupted, and which could not be finished or put back yet',
-      list(
-        record<UnfinishedTarget>({ deployId: text('dep_1a2b3c4d5e6f7a8b'), target: nullable(text('/srv/www/shop')) })
-      )
+      list(unfinishedTarget)
     )
   ),
   notifications: optional(
