@@ -190,7 +190,11 @@ t.test('pm2 gets the configuration of svc, but no token, and its file contains n
   const { dump, seen } = places(t)
   const bin = standIn(t, 'pm2', `if [ "$1" = jlist ]; then ${dump('list', 'echo "[]"')}\nelse ${dump('start')}\nfi`)
   const cwd = t.testdir({})
-  const env = { ...secrets, ...ofSystemd, PATH: `${bin}:${process.env['PATH']}`, SVC_PUBLIC_URL: 'https://deploy.test' }
+  // svc asks pm2 only if its daemon listens.
+  const daemon = createServer().listen(join(bin, 'rpc.sock'))
+  t.teardown(() => daemon.close())
+  const PATH = `${bin}:${process.env['PATH']}`
+  const env = { ...secrets, ...ofSystemd, PATH, PM2_HOME: bin, SVC_PUBLIC_URL: 'https://deploy.test' }
   t.equal((await svc(['serve', '--pm2', '--port', '0'], { cwd, env })).code, 1, 'this pm2 starts nothing')
   for (const name of ['list', 'start']) {
     const { names, text } = await seen(name)
