@@ -235,7 +235,7 @@ export function removeJournalFiles(path: string): void {
   for (const each of [path, ownerPathOf(path)]) rmSync(each, { force: true })
 }
 
-/** Removes what a kill between two calls has left without a journal. */
+/** Removes the owners, whole or being written, that a kill between two calls has left without a journal. */
 export function removeLeftOwners(deployments: string): void {
   for (const name of readdirSync(deployments)) {
     const [, id] = /^(.+)\.helper(?:\.tmp)?$/.exec(name) ?? []

@@ -252,7 +252,6 @@ export async function recoverTargets(executors: Executors, options: RecoveryOpti
   const { home, onComplete = async () => {}, onProblem = () => {}, onAbsent = () => {}, onLost = () => {} } = options
   const { open = alwaysRevert } = options
   const ids: string[] = []
-  removeLeftOwners(home.deployments)
   for (const { deployId, path } of listJournals(home.deployments)) {
     try {
       const executor = await executors.ofJournal(describeJournal(path)?.helper ?? null)
@@ -268,5 +267,6 @@ export async function recoverTargets(executors: Executors, options: RecoveryOpti
       onProblem(deployId, error)
     }
   }
+  removeLeftOwners(home.deployments)
   return ids
 }

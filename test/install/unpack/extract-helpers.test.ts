@@ -198,6 +198,14 @@ t.test('extraction with the rights of a project user', options, async t => {
     t.notOk(existsSync(journal))
   })
 
+  t.test('a start removes an owner that was being written, with its journal', async t => {
+    const { deployments } = await stage(openDirectory(t), {})
+    writeFileSync(join(deployments, 'dep_1.undo'), 'svc-undo 4\n')
+    writeFileSync(join(deployments, 'dep_1.helper.tmp'), '{')
+    await recoverTargets(executors, { home: { deployments }, onProblem: (_, error) => t.fail(String(error)) })
+    t.strictSame(readdirSync(deployments), [])
+  })
+
   t.test('a start keeps the journal of a complete extraction until it is recorded', async t => {
     const { target, deployments } = await stage(openDirectory(t), {})
     const journal = join(deployments, 'dep_1.undo')
