@@ -185,9 +185,9 @@ function shapeOf(value: unknown, place = ''): Set<string> {
   return new Set(inner)
 }
 
-/** Whether a place may also be null, or has a name that its user chooses. */
+/** Whether a place may also be null or a text, or has a name that its user chooses. */
 function isFree(place: string): boolean {
-  return /^\.(message|fileCount|project\.\w+) null$|^\.clientEnv\.\w+ string$|^\.policy\.gate\.after\[\]\.header\.\w+ string$/.test(
+  return /^\.(message|fileCount|project\.\w+) null$|^\.project\.(runAs|pm2AppName) string$|^\.clientEnv\.\w+ string$|^\.policy\.gate\.after\[\]\.header\.\w+ string$/.test(
     place
   )
 }
