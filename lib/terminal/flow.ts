@@ -7,8 +7,8 @@
  *         byte kept the client the socket
  *
  * The flow keeps all bytes that are not acknowledged, and at least the last `keptBytes`, for a client that has lost
- * its screen. The modes that the dropped output has set are kept, too. While no client is connected, nothing can be acknowledged and the shell is not paused. Then only
- * `keptBytes` are kept.
+ * its screen. The modes that the dropped output has set are kept, too. While no client is connected, nothing can be
+ * acknowledged and the shell is not paused. Then only `keptBytes` are kept.
  */
 import { createTerminalModes } from './modes.js'
 
