@@ -27,7 +27,7 @@ export function countChecks(lines: readonly string[], code: number | null): Coun
   return { pass, fail: code === 0 || fail > 0 ? fail : 1 }
 }
 
-async function run(name: string, seconds: number): Promise<Counted> {
+async function run(name: string, seconds: number): Promise<Counted & { code: number | null }> {
   const program = fileURLToPath(new URL(`../soak/${name}.js`, import.meta.url))
   const child = spawn(process.execPath, [program, String(seconds)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'close') as Promise<[number | null]>
@@ -37,7 +37,7 @@ async function run(name: string, seconds: number): Promise<Counted> {
     process.stdout.write(`${line}\n`)
   }
   const [code] = await ended
-  return countChecks(lines, code)
+  return { ...countChecks(lines, code), code }
 }
 
 async function main([minutes = '', ...names]: string[]): Promise<void> {
@@ -45,12 +45,16 @@ async function main([minutes = '', ...names]: string[]): Promise<void> {
   if (!(seconds >= 1))
     throw new Error(`"${minutes}" minutes for ${names.length} programs: at least a second each is needed`)
   const all: Counted = { pass: 0, fail: 0 }
+  const failed: string[] = []
   for (const name of names) {
     process.stdout.write(`# soak: ${name}, ${seconds} s\n`)
-    const { pass, fail } = await run(name, seconds)
+    const { pass, fail, code } = await run(name, seconds)
     all.pass += pass
     all.fail += fail
+    if (fail > 0) failed.push(`not ok - soak ${name}: ${fail} failed, exit code ${code ?? 'none'}`)
   }
+  // Where a log that was cut still shows them: a program without TAP has no line of its own that says so.
+  for (const line of failed) process.stdout.write(`${line}\n`)
   process.stdout.write(`# { total: ${all.pass + all.fail}, pass: ${all.pass}, fail: ${all.fail} }\n`)
   if (all.fail > 0) process.exitCode = 1
 }
