@@ -7,7 +7,7 @@
  * them.
  */
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { countOf } from '../base/count.js'
@@ -35,7 +35,7 @@ import { treePattern, treesOf } from './trees.js'
 /** The directory of a pipe, which a kill in the moment of its making leaves. */
 const pipePattern = /^svc-pipe-\w{6}$/
 
-type StrayNeeds = Pick<DeployNeeds, 'home' | 'store' | 'log'> & { files: DeployFiles }
+type StrayNeeds = Pick<DeployNeeds, 'clock' | 'home' | 'store' | 'log'> & { files: DeployFiles }
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
 const checkedPattern =
@@ -44,6 +44,9 @@ const checkedPattern =
 const keptWithRecord: ReadonlySet<string> = new Set(['zip', 'scripted.zip'])
 /** Number of files named in the log. The others are only counted. */
 const maxNamed = 10
+
+/** A file may be in use for this long without a change: an upload grows at least once a minute, or it is given up. */
+const staleMs = 60 * 60_000
 
 /** The files that a start found before it did anything: paths with the numbers of their inodes. */
 export type Earlier = ReadonlySet<string>
@@ -60,7 +63,7 @@ export async function listEarlier(home: DeployHome): Promise<Earlier> {
 const nameOf = ({ path, stats }: FoundFile): string => `${stats.ino} ${path}`
 
 /** Removes what an earlier server left behind. A file that cannot be removed is logged and does not stop the start. */
-export async function removeStrays({ home, files, store, log }: StrayNeeds, earlier: Earlier): Promise<void> {
+export async function removeStrays({ clock, home, files, store, log }: StrayNeeds, earlier: Earlier): Promise<void> {
   const removed: string[] = []
   const attempt = async (what: string, remove: () => Promise<boolean>): Promise<void> => {
     const wasThere = await remove().catch(
@@ -105,9 +108,15 @@ export async function removeStrays({ home, files, store, log }: StrayNeeds, earl
     // Lists of unknown deployments belong to another data directory.
     if (findDeployment(store, file.match[1] ?? '') !== undefined) await attemptFile(file)
   }
-  // A script whose pipe is removed in the moment of its making gets a socket (proc/output-pipe.ts).
-  for (const name of (await readdir(tmpdir()).catch(() => [])).filter(name => pipePattern.test(name)))
-    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch(() => {})
+  for (const name of (await readdir(tmpdir()).catch(() => [])).filter(name => pipePattern.test(name))) {
+    const path = join(tmpdir(), name)
+    // Another server may be making its own at this moment. Without it, its script gets a socket (proc/output-pipe.ts).
+    const isStale = await stat(path).then(
+      ({ mtimeMs }) => clock.now() - mtimeMs > staleMs,
+      () => false
+    )
+    if (isStale) await rm(path, { recursive: true, force: true }).catch(() => {})
+  }
   for (const name of (await readdir(home.tmp)).filter(name => snapshotPattern.test(name))) {
     // Links made by a backup, which ended together with its process.
     const path = join(home.tmp, name)
@@ -131,9 +140,6 @@ function sentenceOf(removed: readonly string[]): string {
 function identityOf({ stats }: FoundFile): string {
   return `${stats.dev}:${stats.ino}`
 }
-
-/** A file may be in use for this long without a change: an upload grows at least once a minute, or it is given up. */
-const staleMs = 60 * 60_000
 
 interface InUse {
   nowMs: number

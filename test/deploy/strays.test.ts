@@ -1,6 +1,7 @@
 import t from 'tap'
 import { existsSync, utimesSync } from 'node:fs'
 import { link, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { randomIds } from '../../lib/base/ids.js'
 import { createFiles, sharedChanges } from '../../lib/deploy/files.js'
@@ -56,7 +57,16 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   for (const [at, path] of [files.archive(recordLost), ...gone, ofOthers, upload, inTmp('notes.txt')].entries())
     await utimes(path, ...(at % 2 === 0 ? ([past, past] as const) : ([future, future] as const)))
 
+  const pipes = ['KILLED', 'MAKING'].map(name => join(tmpdir(), `svc-pipe-${name}`)) as [string, string]
+  t.teardown(() => Promise.all(pipes.map(path => rm(path, { recursive: true, force: true }))))
+  for (const path of pipes) {
+    await mkdir(path, { recursive: true })
+    await writeFile(join(path, 'output'), '')
+  }
+  await utimes(pipes[0], past, past)
+
   const stage = await before.restart()
+  t.strictSame(pipes.map(existsSync), [false, true], 'a pipe that another server is making stays')
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
   for (const path of gone) t.notOk(existsSync(path), path)
   t.ok(existsSync(ofOthers), 'a list of another data directory stays')
