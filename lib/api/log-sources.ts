@@ -122,12 +122,14 @@ export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
     stream: async request => {
       const source = sourceOf(request)
       const tailLines = queryCount(request.query, 'tailLines', { fallback: 200, max: 5_000 })
+      // Not every client can set the header. One that reconnects by itself sends a newer id in it.
+      const after = [request.headers['last-event-id']].flat()[0] ?? request.query.get('lastEventId') ?? undefined
       await viewer.check(source).catch(error => {
         // The file may appear later: the stream reports that it is missing, and waits for it.
         if (!(error instanceof Refusal) || error.code !== 'file_missing') throw error
       })
       return faultyStream(logStreamBytes, (events, signal) =>
-        viewer.follow(source, { tailLines, signal }, event =>
+        viewer.follow(source, { tailLines, after, signal }, event =>
           event.event === 'snapshot'
             ? events.sendParts({ ...event, list: { name: 'lines', parts: event.lines } })
             : events.send(event)

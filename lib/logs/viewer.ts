@@ -6,7 +6,7 @@ import type { InflatedFiles } from './read/inflated.js'
 import type { OpenLog } from './read/open.js'
 import type { SearchEvent, SearchQuery, Searches } from './search/search.js'
 import { createSharedLooks } from './tail/shared-looks.js'
-import { followLog, type TailEvent } from './tail/tail.js'
+import { followLog, type TailEvent, type TailOptions } from './tail/tail.js'
 import { seekTime, timesIn, type LogTime } from './search/time-search.js'
 import type { FileWatcher } from './tail/watch.js'
 import { readWindow, type Direction } from './read/window.js'
@@ -41,7 +41,7 @@ export interface LogViewer {
   check(source: LogSource): Promise<void>
   follow(
     source: LogSource,
-    options: { tailLines: number; signal: AbortSignal },
+    options: Pick<TailOptions, 'tailLines' | 'after' | 'signal'>,
     emit: (event: TailEvent) => Promise<void>
   ): Promise<void>
   search(

@@ -208,16 +208,48 @@ t.test('log sources', async t => {
     const path = file('places.log', 'one\n')
     const stream = await openStream(client, `${await add(path)}/stream`)
     const first = await stream.next('snapshot')
-    t.match(first.id, /^4@\d+:\d+$/)
+    t.match(first.id, /^4@\d+:\d+;/)
     appendFileSync(path, 'zwei ä\r\nunfinished')
     const lines = await stream.next('lines')
     t.equal(lines.id.replace(/@.*/, ''), String(Buffer.byteLength('one\nzwei ä\r\n')))
     renameSync(path, `${path}.1`)
     writeFileSync(path, 'new\n')
     const second = await stream.next('snapshot')
-    t.match(second.id, /^4@\d+:\d+$/)
+    t.match(second.id, /^4@\d+:\d+;/)
     t.not(second.id, first.id, 'another file of the same length')
     stream.close()
+  })
+
+  t.test('stream: continues after an id in the header or the query, and ignores any other text', async t => {
+    const path = file('again.log', 'one\n')
+    const address = `${await add(path)}/stream?tailLines=0`
+    const stream = await openStream(client, address)
+    const { id } = await stream.next('snapshot')
+    stream.close()
+    appendFileSync(path, 'two\n')
+    const doors: Array<[string, Record<string, string>]> = [
+      [`${address}&lastEventId=${encodeURIComponent(id)}`, {}],
+      [address, { 'last-event-id': id }]
+    ]
+    for (const [path, headers] of doors) {
+      const again = await openStream(client, path, headers)
+      t.same((await again.next('lines')).data, { lines: ['two'] })
+      t.same(
+        again.events.map(({ event }) => event),
+        ['resumed', 'lines']
+      )
+      again.close()
+    }
+    for (const odd of ['4', '4@1:1', `${id},${id},${id}`, id.replace(/^4/, '9'.repeat(400)), '../../etc/passwd']) {
+      const again = await openStream(client, address, { 'last-event-id': odd })
+      await again.next('snapshot')
+      t.same(
+        again.events.map(({ event }) => event),
+        ['snapshot'],
+        odd.slice(0, 40)
+      )
+      again.close()
+    }
   })
 
   t.test('search: finds hits in a compressed log before a damaged part', async t => {

@@ -24,8 +24,12 @@ export interface LiveStream {
 }
 
 /** Opens an event stream. */
-export async function openStream(client: Client, path: string): Promise<LiveStream> {
-  const reply = await client.open('GET', path)
+export async function openStream(
+  client: Client,
+  path: string,
+  headers: Record<string, string> = {}
+): Promise<LiveStream> {
+  const reply = await client.open('GET', path, { headers })
   const events: LiveEvent[] = []
   const comments: string[] = []
   let text = ''

@@ -55,8 +55,8 @@ export interface LogCalls {
   remove(ids: readonly string[]): Promise<BulkOutcome>
   meta(id: string, signal?: AbortSignal): Promise<LogSourceMeta>
   range(id: string, query: RangeQuery, signal?: AbortSignal): Promise<LogWindow>
-  /** Returns the event stream of new lines. */
-  stream(id: string, signal: AbortSignal): Promise<Response>
+  /** Returns the event stream of new lines, or of those after an event. */
+  stream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
   /** Searches a file, newest hits first. */
   search(id: string, query: LogSearchQuery, signal: AbortSignal): Promise<Response>
   /** Returns an address that downloads the file once within a short time. */
@@ -94,7 +94,10 @@ export function createLogCalls(client: Client): LogCalls {
       putTime(query, 'time', atMs)
       return ask('GET', `${at(id)}/range?${query}`, { signal })
     },
-    stream: (id, signal) => send('GET', `${at(id)}/stream?tailLines=0`, { headers: events, signal }),
+    stream(id, lastEventId, signal) {
+      const headers = lastEventId === '' ? events : { ...events, 'last-event-id': lastEventId }
+      return send('GET', `${at(id)}/stream?tailLines=0`, { headers, signal })
+    },
     search(id, { q, isRegex, ignoresCase, maxHits, context, level, sinceMs, untilMs, toOffset }, signal) {
       const query = new URLSearchParams({ q, maxHits: String(maxHits), context: String(context), order: 'newest' })
       if (isRegex) query.set('regex', '1')

@@ -28,7 +28,7 @@ export type LogFileState = 'loading' | 'open' | 'missing' | 'binary' | 'failed'
 /** What `LogFile` needs. */
 export interface LogFileNeeds {
   id: string
-  calls: Pick<LogCalls, 'range' | 'stream'>
+  calls: Pick<LogCalls, 'meta' | 'range' | 'stream'>
   onConnection: (state: ConnectionState) => void
   signal: AbortSignal
   limits?: HeldLimits
@@ -53,7 +53,6 @@ export class LogFile extends HeldLog implements LogText {
   /** Identity of the file, and the last offset of the stream. */
   #file: string | null = null
   #told = 0
-  #lastId = ''
   #isUnfinished = false
   #isRotating = false
   #isCatchingUp = false
@@ -235,7 +234,7 @@ export class LogFile extends HeldLog implements LogText {
     const { id, calls, signal, onConnection } = this.#needs
     try {
       await followEvents({
-        open: (_lastId, signal) => calls.stream(id, signal),
+        open: async (lastId, signal) => calls.stream(id, (await this.#isFarBehind(lastId)) ? '' : lastId, signal),
         onEvent: event => this.#event(event),
         onConnection,
         isFinal: error => error instanceof Refused,
@@ -246,8 +245,20 @@ export class LogFile extends HeldLog implements LogText {
     }
   }
 
+  /** Whether more was written while the connection was lost than is worth loading. */
+  async #isFarBehind(lastId: string): Promise<boolean> {
+    if (lastId === '') return false
+    const { id, calls, signal } = this.#needs
+    const size = await calls.meta(id, signal).then(
+      meta => meta.size,
+      () => 0
+    )
+    return size - this.#told > maxMissedBytes
+  }
+
   #event({ event, data, id }: ServerEvent): 'more' {
     if (event === 'snapshot') this.#snapshot(id, JSON.parse(data) as { lines: string[]; size: number; binary: boolean })
+    else if (event === 'resumed') this.#resumed((JSON.parse(data) as { size: number }).size)
     else if (event === 'lines') this.#lines(id, (JSON.parse(data) as { lines: string[] }).lines)
     else if (event === 'rotated') this.#rotated((JSON.parse(data) as { at: string }).at)
     else if (event === 'gap') this.#gap((JSON.parse(data) as { bytes: number }).bytes)
@@ -263,7 +274,6 @@ export class LogFile extends HeldLog implements LogText {
     const { offset, file } = placeOf(id)
     const shown = this.isAtEnd ? (this.held.end ?? 0) : 0
     const isSame = (this.#file === null || this.#file === file) && offset >= Math.max(this.#told, shown)
-    this.#lastId = id
     this.#file = file
     this.#size = size
     this.#problem = null
@@ -284,12 +294,17 @@ export class LogFile extends HeldLog implements LogText {
     this.toEnd()
   }
 
-  #lines(id: string, lines: string[]): void {
-    // A late line of the rotated file has no offset in the new one.
-    if (id === this.#lastId) return this.#arrive(lines, null)
-    this.#lastId = id
+  /** The stream continues where it was. The lines between follow, also those of a file rotated away. */
+  #resumed(size: number): void {
+    this.#size = size
     this.#problem = null
-    const { offset } = placeOf(id)
+  }
+
+  #lines(id: string, lines: string[]): void {
+    const { offset, file } = placeOf(id)
+    // A late line of the rotated file has no offset in the new one.
+    if (file !== this.#file || offset === this.#told) return this.#arrive(lines, null)
+    this.#problem = null
     const from = this.#told
     this.#told = offset
     if (!this.isAtEnd) this.arrivedLines += lines.length

@@ -29,10 +29,10 @@ export function partOf({ lines, binary, startOffset, endOffset }: LogWindow): Li
   return { lines: [{ at: '', text, isNote: true }], bytes }
 }
 
-/** Returns the offset and the file from the id of an event. */
+/** Returns the offset and the file from the id of an event. The file is empty if it only names one rotated away. */
 export function placeOf(id: string): { offset: number; file: string } {
-  const at = id.indexOf('@')
-  return { offset: Number(id.slice(0, at)), file: id.slice(at + 1) }
+  const [, offset, file] = /^(\d+)@([^;,]*)/.exec(id) ?? []
+  return { offset: Number(offset ?? 0), file: file ?? '' }
 }
 
 /**

@@ -84,6 +84,14 @@ export function query(name: string, description: string, given: JsonSchema = { t
   return { in: 'query', name, description, schema: given }
 }
 
+/** Header of a stream of events that continues after an interruption. */
+export const lastEventId: Parameter = {
+  in: 'header',
+  name: 'Last-Event-ID',
+  description: 'The id of the last event that the client received',
+  schema: { type: 'string' }
+}
+
 /** A required query parameter with a text. */
 export function requiredQuery(name: string, description: string, schema?: JsonSchema): Parameter {
   return { ...query(name, description, schema), required: true }

@@ -16,6 +16,7 @@ export interface LogPlace {
 
 /** An event of a log stream (§6.3). `place` is the position after its lines; null for lines of a file rotated away. */
 export type LogEvent =
+  | { event: 'resumed' }
   | { event: 'snapshot'; place: LogPlace; lines: string[]; binary: boolean }
   | { event: 'lines'; place: LogPlace | null; lines: string[] }
   | { event: 'rotated' }
@@ -54,7 +55,8 @@ export interface LogApi {
   /** Returns the newest hits, newest first. */
   search(id: string, request: LogSearchRequest): Promise<LogHit[]>
   /**
-   * Yields new lines as they are written. After a lost connection it reconnects; a snapshot then gives the position.
+   * Yields new lines as they are written. After a lost connection it continues after the last event. A server that
+   * cannot do that sends a snapshot, which gives the position.
    */
   follow(id: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent>
 }
@@ -110,23 +112,26 @@ export function createLogApi(client: Client): LogApi {
 
 function follow(client: Client, path: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent> {
   const { signal } = request
-  const open = (): Promise<Answer> =>
-    client.open({ path, query: { tailLines: '0' }, accept: 'text/event-stream', signal })
+  const open = (lastId: string): Promise<Answer> => {
+    const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
+    return client.open({ path, query: { tailLines: '0' }, headers, accept: 'text/event-stream', signal })
+  }
   return followEvents(open, eventOf, request)
 }
 
-/** Converts an event of the stream. An id stays until the next one (HTML standard), so such lines keep the position. */
+/** Converts an event of the stream. An id stays until the next one (HTML standard). */
 function eventOf({ event, data: text, id }: ServerEvent): LogEvent | null {
   const data = parseObject(text)
   const lines = Array.isArray(data['lines']) ? data['lines'].map(String) : []
-  if (event === 'snapshot') return { event, place: placeOf(id), lines, binary: data['binary'] === true }
+  if (event === 'snapshot')
+    return { event, place: placeOf(id) ?? { offset: 0, file: '' }, lines, binary: data['binary'] === true }
   if (event === 'lines') return { event, place: placeOf(id), lines }
-  if (event === 'rotated') return { event }
+  if (event === 'rotated' || event === 'resumed') return { event }
   if (event === 'gap') return { event, bytes: Number(data['bytes']) }
   return event === 'error' ? { event, message: String(data['message']) } : null
 }
 
-function placeOf(id: string): LogPlace {
-  const at = id.indexOf('@')
-  return { offset: Number(id.slice(0, at)) || 0, file: id.slice(at + 1) }
+function placeOf(id: string): LogPlace | null {
+  const [, offset, file] = /^(\d+)@([^;,]*)/.exec(id) ?? []
+  return file === undefined ? null : { offset: Number(offset), file }
 }

@@ -2,7 +2,8 @@ import type { LogApi, LogPlace } from './log-api.js'
 
 /*
  * Follows a log source across lost connections. The first snapshot gives the position from which on every line arrives
- * as an event; the caller reads the lines before it. After a reconnect, the lines in between are read from the file.
+ * as an event; the caller reads the lines before it. After a reconnect, the server continues after the last event. If it
+ * sends a snapshot instead, the lines in between are read from the file.
  */
 
 /** A log source to follow, and the callbacks for its lines. */
@@ -39,7 +40,7 @@ export async function followLog(followed: FollowedLog): Promise<void> {
     } else if (event.event === 'lines') {
       place = event.place ?? place
       await onLines(event.lines)
-    } else {
+    } else if (event.event === 'snapshot') {
       if (event.binary) onNote('this file is binary')
       const before: LogPlace | null = place
       place = event.place

@@ -4,6 +4,7 @@
  * Each read also covers the last known bytes before `offset`. If these have changed, the file was truncated and
  * rewritten (`copytruncate`), even if it has grown past `offset` since.
  */
+import { crc32 } from '../../base/crc32.js'
 import { createLineSplitter } from '../../base/lines.js'
 import { readAt } from '../../base/read-at.js'
 import type { Contents } from './contents.js'
@@ -16,12 +17,12 @@ export interface Generation {
   readonly contents: Contents
   /** Position up to which the file has been read. */
   readonly offset: number
-  /** Position up to which its lines have been handed out. */
-  readonly linesEnd: number
   /** The last bytes before `offset`, at most `markBytes`. */
   readonly known: Buffer
   /** Time of the last read, on the clock of file times. */
   readonly readAtMs: number
+  /** The place up to which its lines have been handed out. */
+  place(): LogPlace
   /**
    * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
    * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
@@ -35,6 +36,17 @@ export interface Generation {
   release(): Promise<void>
 }
 
+/** A place in one file behind a log's name, by which the file is found again later. */
+export interface LogPlace {
+  /** Position in its uncompressed contents. */
+  offset: number
+  identity: string
+  /** Checksum of the last bytes before `offset`, see `markOf`. */
+  mark: number
+  /** When the file was changed before this place was read. Older rotations were not changed later. */
+  mtimeMs: number
+}
+
 /** Runs a read once for all who ask for it at the same moment, see `SharedLooks`. */
 export type Share = (key: string, read: () => Promise<Buffer>) => Promise<Buffer>
 
@@ -42,6 +54,8 @@ export type Share = (key: string, read: () => Promise<Buffer>) => Promise<Buffer
 const blockBytes = 32 * 1024
 /** Number of bytes by which the file is recognized. */
 const markBytes = 256
+/** Number of bytes by which the file of a place is recognized. */
+const placeBytes = 64
 
 const alone: Share = (_, read) => read()
 
@@ -52,14 +66,31 @@ export interface GenerationStart {
   /** The known bytes before `offset`. The file is recognized by the last of them. */
   offset: number
   mark: Buffer
+  /** The last change of the file. */
+  mtimeMs: number
+}
+
+/** Returns the checksum that recognizes a place after these bytes. */
+export function markOf(before: Buffer): number {
+  return crc32(before.subarray(-placeBytes))
+}
+
+/** Returns the bytes before a place if the contents still have them, or null. */
+export async function bytesBefore({ handle, size }: Contents, { offset, mark }: LogPlace): Promise<Buffer | null> {
+  if (offset > size) return null
+  const length = Math.min(markBytes, offset)
+  const bytes = await readAt(handle, offset - length, length)
+  return bytes.length === length && markOf(bytes) === mark ? bytes : null
 }
 
 /** Creates a generation that continues at `offset`. */
-export function createGeneration({ identity, contents, offset, mark }: GenerationStart): Generation {
+export function createGeneration({ identity, contents, offset, mark, mtimeMs }: GenerationStart): Generation {
   let readAtMs = Date.now()
   let lines: string[] = []
   // Copied: the mark may be a part of a large block.
-  let known = Buffer.from(mark.subarray(-markBytes))
+  let known: Buffer = Buffer.from(mark.subarray(-markBytes))
+  // The last bytes of the lines that were handed out. `known` may end in an incomplete line that is longer.
+  let told = known.subarray(-placeBytes)
   // The beginning of this line was already handed out. If only its line end arrives, there is nothing to hand out.
   let isContinued = mark.length > 0 && mark[mark.length - 1] !== newline
   const splitter = createLineSplitter(given => {
@@ -71,11 +102,22 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
   })
 
   function take(bytes: Buffer): void {
-    known = Buffer.from(
-      bytes.length >= markBytes ? bytes.subarray(-markBytes) : Buffer.concat([known, bytes]).subarray(-markBytes)
-    )
+    const [before, linesEnd] = [known, offset - splitter.heldBytes]
     splitter.push(bytes)
     offset += bytes.length
+    if (offset - splitter.heldBytes !== linesEnd) noteTold(before, bytes)
+    known = lastOf(before, bytes)
+  }
+
+  /** A line ends in `bytes`, or is cut a few bytes before them. */
+  function noteTold(before: Buffer, bytes: Buffer): void {
+    const end = bytes.length - splitter.heldBytes
+    told =
+      end >= placeBytes
+        ? Buffer.from(bytes.subarray(end - placeBytes, end))
+        : Buffer.concat([before, bytes])
+            .subarray(0, before.length + end)
+            .subarray(-placeBytes)
   }
 
   function taken(): string[] {
@@ -92,15 +134,13 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
     get offset() {
       return offset
     },
-    get linesEnd() {
-      return offset - splitter.heldBytes
-    },
     get known() {
       return known
     },
     get readAtMs() {
       return readAtMs
     },
+    place: () => ({ offset: offset - splitter.heldBytes, identity, mark: markOf(told), mtimeMs }),
     async read({ share = alone, until = Infinity } = {}) {
       const nowMs = Date.now()
       const from = offset - known.length
@@ -121,9 +161,17 @@ export function createGeneration({ identity, contents, offset, mark }: Generatio
     rest() {
       const isPart = splitter.heldBytes > 0
       splitter.end()
+      if (isPart) told = known.subarray(-placeBytes)
       isContinued ||= isPart
       return taken()
     },
     release: () => contents.release()
   }
+}
+
+/** Returns the last bytes of both. */
+function lastOf(before: Buffer, bytes: Buffer): Buffer {
+  return Buffer.from(
+    bytes.length >= markBytes ? bytes.subarray(-markBytes) : Buffer.concat([before, bytes]).subarray(-markBytes)
+  )
 }

@@ -42,7 +42,8 @@ export interface Between {
   lostBytes: number
 }
 
-interface Rotated {
+/** A file that had the name of the log before. */
+export interface Rotated {
   name: string
   identity: string
   size: number
@@ -97,7 +98,7 @@ function byAge(one: Rotated, other: Rotated): number {
 }
 
 /** Lists the rotated files of a log, until two lists are the same: a rotation renames them one after the other. */
-async function listRotated(path: string): Promise<Rotated[]> {
+export async function listRotated(path: string): Promise<Rotated[]> {
   let last = await listOnce(path)
   for (let tries = 1; tries < maxTries; tries++) {
     const next = await listOnce(path)

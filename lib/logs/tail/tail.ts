@@ -9,6 +9,8 @@
  *   deleted            the old file stays open, so that its inode is not reused for a new one of the same name
  *   missing, denied    one `error` event; the stream continues when the file is available again
  *
+ * A client that was away continues after its last event (resume.ts): in the current file, or through the rotated ones.
+ *
  * After a rotation the new file is shown from its first line, so that nothing is lost or doubled. A slow follower
  * keeps only its position in the file and one block: a snapshot, too, is read as its reader takes it.
  */
@@ -16,20 +18,24 @@ import { type Clock, instantOf } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
 import { contentsOf, type Contents } from '../read/contents.js'
 import { findCopy } from '../read/copied.js'
-import { createGeneration, type Generation, type Share } from '../read/generation.js'
+import { bytesBefore, createGeneration, type Generation, type LogPlace, type Share } from '../read/generation.js'
 import type { InflatedFiles } from '../read/inflated.js'
 import { identityAt, type OpenedLog, type OpenLog } from '../read/open.js'
+import { isBinary } from '../read/text.js'
 import type { Between, BetweenQuery } from './between.js'
+import { findRotated, idOf, placesOf } from './resume.js'
 import type { SharedLooks } from './shared-looks.js'
 import { rangeOfHead, rangeOfTail } from './snapshot.js'
 import type { FileWatcher } from './watch.js'
 
 /**
- * Events of a followed log. `id` is `<bytes>@<file>`: the position in the current file up to which lines were sent.
- * Lines of an older file have no id.
+ * Events of a followed log. A stream that is given an `id` continues after its event (resume.ts). The id begins with
+ * `<bytes>@<file>`: the position in the current file up to which lines were sent.
  */
 export type TailEvent =
   | SnapshotEvent
+  /** The stream continues after the event that `after` names. No line is missing. */
+  | { event: 'resumed'; id: string; data: { size: number } }
   | { event: 'lines'; id?: string; data: { lines: string[] } }
   | { event: 'rotated'; data: { at: string } }
   /** At least this many bytes of the old file were lost here; 0 if it is unknown whether any were lost. */
@@ -59,6 +65,8 @@ export interface TailOptions {
   filePath: string
   /** Number of lines in the first snapshot. */
   tailLines: number
+  /** The id of the last event that the client has. Any other text is ignored. */
+  after?: string | undefined
   /** §8: the first line after a silence is sent at once. Further lines are collected and sent after this time. */
   batchMs?: number
   signal: AbortSignal
@@ -104,6 +112,10 @@ class Tail {
   readonly #options: TailOptions
   readonly #emit: Emit
   #current: Generation | null = null
+  /** Whether lines of the current file were sent. Before that, the file that is leaving is read. */
+  #isShown = false
+  /** The places after which the stream continues. */
+  #after: LogPlace[]
   #currentKey = ''
   #isBinary = false
   /** Size of the current file at the last check. */
@@ -122,6 +134,8 @@ class Tail {
     this.#needs = needs
     this.#options = options
     this.#emit = emit
+    this.#after = placesOf(options.after ?? '')
+    this.#seenAtMs = this.#after[0]?.mtimeMs ?? 0
   }
 
   /** Checks everything that may have changed by the notice `notices`. All followers of the file share the check. */
@@ -161,15 +175,80 @@ class Tail {
   }
 
   async #begin(): Promise<void> {
+    const [place, late] = this.#after
+    if (place !== undefined) return await this.#resume(place, late)
     const next = await this.#open('tail')
     if (next === null) return
     this.#take(next)
     await this.#showSnapshot(next)
   }
 
+  /** Continues at a place: in the current file, or in a rotated one that has become part of the past. */
+  async #resume(place: LogPlace, late: LogPlace | undefined): Promise<void> {
+    const next = await this.#open('start')
+    if (next === null) return
+    this.#after = []
+    this.#current = next.generation
+    const { identity, contents } = next.generation
+    const mark = identity === place.identity ? await bytesBefore(contents, place) : null
+    if (late !== undefined) await this.#resumeLate(late)
+    if (mark === null) return await this.#resumeRotated(place, next)
+    const generation = createGeneration({ ...place, contents, mark })
+    this.#take({ ...next, generation, isBinary: isBinary(mark) })
+    this.#isShown = true
+    await this.#emitResumed(next.size)
+    if (!(await this.#readOn(generation))) await this.#beginAnew()
+  }
+
+  async #resumeRotated(place: LogPlace, next: Opened): Promise<void> {
+    await this.#finishLeaving()
+    const old = await this.#findPlace(place)
+    this.#take(next)
+    const sinceMs = place.mtimeMs
+    if (old !== null) {
+      this.#leaving = { generation: old, untilMs: 0 }
+      await this.#emitResumed(old.contents.size)
+      await this.#finishRenamed(old, { next: { ...next, birthMs: Infinity }, sinceMs })
+      return await this.#showRotated(next)
+    }
+    const before = { identity: next.generation.identity, birthMs: Infinity }
+    const { lostBytes } = await this.#findBetween({
+      after: { identity: place.identity, mtimeMs: sinceMs },
+      before,
+      sinceMs
+    })
+    await this.#noteGap(lostBytes)
+    await this.#tellBetween()
+    await this.#showRotated(next)
+  }
+
+  /** Continues in a file that was still read after its rotation. */
+  async #resumeLate(place: LogPlace): Promise<void> {
+    const generation = await this.#findPlace(place)
+    if (generation === null) return await this.#noteGap(0)
+    this.#note(generation.identity)
+    this.#leaving = { generation, untilMs: performance.now() + leavingMs }
+    await this.#readOn(generation)
+  }
+
+  async #findPlace(place: LogPlace): Promise<Generation | null> {
+    return await findRotated(this.#needs, { path: this.#options.filePath, place, signal: this.#signal })
+  }
+
+  async #emitResumed(size: number): Promise<void> {
+    await this.#emit({ event: 'resumed', id: this.#id() as string, data: { size } })
+  }
+
+  /** Returns the id of the next event: the places up to which everything was sent. */
+  #id(leaving = this.#leaving?.generation): string | undefined {
+    const current = this.#isShown ? this.#current?.place() : undefined
+    return current === undefined && leaving === undefined ? undefined : idOf(current, leaving?.place())
+  }
+
   async #showSnapshot({ size, shownTo, isBinary, generation }: Opened): Promise<void> {
     const lines = this.#linesUpTo(generation, shownTo)
-    await this.#emit({ event: 'snapshot', data: { size, binary: isBinary }, lines, id: () => placeOf(generation) })
+    this.#isShown = true
+    await this.#emit({ event: 'snapshot', data: { size, binary: isBinary }, lines, id: () => this.#id() as string })
   }
 
   /** Yields the lines up to a position and the incomplete one there. Ends before it if the file is truncated. */
@@ -270,7 +349,13 @@ class Tail {
       await this.#finishLeaving()
       const { identity } = log
       const contents = await contentsOf(log, this.#needs.inflated, this.#signal)
-      const generation = createGeneration({ identity, contents, offset: 0, mark: Buffer.alloc(0) })
+      const generation = createGeneration({
+        identity,
+        contents,
+        offset: 0,
+        mark: Buffer.alloc(0),
+        mtimeMs: log.mtimeMs
+      })
       this.#leaving = { generation, untilMs: performance.now() + leavingMs }
       this.#note(identity)
       await this.#readOn(generation)
@@ -294,6 +379,7 @@ class Tail {
 
   #take(next: Opened): void {
     this.#current = next.generation
+    this.#isShown = false
     this.#currentKey = next.key
     this.#isBinary = next.isBinary
     this.#seenBytes = next.size
@@ -317,7 +403,7 @@ class Tail {
       if (read === null) return false
       if (!read.isEnd && generation === this.#current)
         this.#seenBytes = Math.max(this.#seenBytes, (await generation.contents.handle.stat()).size)
-      await this.#sendLines(read.lines, generation === this.#current ? placeOf(generation) : undefined)
+      await this.#sendLines(read.lines, this.#id())
       if (read.isEnd) return true
     }
   }
@@ -333,7 +419,8 @@ class Tail {
     if (leaving === null) return
     this.#leaving = null
     try {
-      await this.#sendLines(leaving.generation.rest())
+      const lines = leaving.generation.rest()
+      await this.#sendLines(lines, this.#id(leaving.generation))
     } finally {
       await leaving.generation.release()
     }
@@ -373,17 +460,18 @@ class Tail {
     const openedAtMs = Date.now()
     try {
       const log = await this.#needs.openLog(filePath)
-      const { identity, birthMs } = log
+      const { identity, birthMs, mtimeMs } = log
       const key = keyOf(log)
       const contents = await contentsOf(log, this.#needs.inflated, signal)
-      const isNew = identity === this.#current?.identity || birthMs >= this.#seenAtMs
+      const knownIdentity = this.#current?.identity ?? this.#after[0]?.identity
+      const isNew = identity === knownIdentity || birthMs >= this.#seenAtMs
       const isHead = from === 'start' && !contents.isCompressed && (isNew || contents.size <= maxGapBytes)
       const range = await this.#rangeOf(contents, { isHead, key }).catch(async error => {
         await contents.release()
         throw error
       })
       const { start: offset, end: shownTo, mark, isBinary } = range
-      const generation = createGeneration({ identity, contents, offset, mark })
+      const generation = createGeneration({ identity, contents, offset, mark, mtimeMs })
       const skippedBytes = from === 'start' && !isHead && !isBinary ? offset : 0
       return { generation, size: contents.size, shownTo, isBinary, key, birthMs, openedAtMs, skippedBytes }
     } catch (error) {
@@ -407,10 +495,6 @@ interface Opened {
   openedAtMs: number
   /** Number of bytes of the file that are not shown, although they may be new. */
   skippedBytes: number
-}
-
-function placeOf({ linesEnd, identity }: Generation): string {
-  return `${linesEnd}@${identity}`
 }
 
 function keyOf({ identity, size, mtimeMs }: OpenedLog): string {

@@ -15,18 +15,20 @@ const events = { 'content-type': 'text/event-stream' }
 t.test('a broken stream is opened again, and each event has its byte offset', async t => {
   let asked = 0
   let broken = 0
-  const api = await apiOf(t, (_, response) => {
+  const after: unknown[] = []
+  const api = await apiOf(t, ({ headers }, response) => {
     asked++
+    after.push(headers['last-event-id'])
     if (asked === 2) return void response.writeHead(503, { 'content-type': 'text/html' }).end()
     response.writeHead(200, events)
     if (asked === 1)
       response.write(
-        `${event('snapshot', { lines: [], size: 4, binary: false }, '4@7:1')}${event('lines', { lines: ['a'] }, '6@7:1')}`,
+        `${event('snapshot', { lines: [], size: 4, binary: false }, '4@7:1')}${event('lines', { lines: ['a'] }, '6@7:1;k;z,4@7:0;k;z')}`,
         () => response.destroy()
       )
     else
       response.write(
-        `${event('snapshot', { lines: [] }, '8@7:2')}${event('rotated', { at: 'now' })}${event('gap', { bytes: 3 })}${event('error', { message: 'gone' })}`
+        `${event('resumed', { size: 8 }, '6@7:1;k;z')}${event('lines', { lines: ['late'] }, ',5@7:0;k;z')}${event('snapshot', { lines: [] }, '8@7:2')}${event('rotated', { at: 'now' })}${event('gap', { bytes: 3 })}${event('error', { message: 'gone' })}`
       )
   })
   const told: LogEvent[] = []
@@ -37,12 +39,16 @@ t.test('a broken stream is opened again, and each event has its byte offset', as
   t.same(told, [
     { event: 'snapshot', place: { offset: 4, file: '7:1' }, lines: [], binary: false },
     { event: 'lines', place: { offset: 6, file: '7:1' }, lines: ['a'] },
+    { event: 'resumed' },
+    { event: 'lines', place: null, lines: ['late'] },
     { event: 'snapshot', place: { offset: 8, file: '7:2' }, lines: [], binary: false },
     { event: 'rotated' },
     { event: 'gap', bytes: 3 },
     { event: 'error', message: 'gone' }
   ])
   t.equal(broken, 2)
+  const id = '6@7:1;k;z,4@7:0;k;z'
+  t.same(after, [undefined, id, id])
 })
 
 t.test('a refused request is not repeated', async t => {

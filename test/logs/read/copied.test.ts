@@ -106,7 +106,8 @@ async function truncated(t: Test) {
     identity: log.identity,
     contents,
     offset: read.length,
-    mark: Buffer.from(read)
+    mark: Buffer.from(read),
+    mtimeMs: log.mtimeMs
   })
   t.teardown(() => generation.release())
   writeFileSync(path, '')

@@ -5,6 +5,7 @@ import { maxScriptLength } from '../../../base/fields.js'
 import { maxPlanIdLength } from '../../upload.js'
 import { markFields, rollbackFields, undoFields } from '../../deployments.js'
 import {
+  lastEventId,
   answer,
   limitOf,
   media,
@@ -311,15 +312,7 @@ export const deploymentOperations: Operations = {
     summary: 'Follow the output of a deployment',
     description:
       'Streams server-sent events: `log` and, at the end, `status`. The `data` of `log` is a JSON string: in the first event the output so far, up to 256 KiB, then one line each. With `timestamps`, every `log` is one line as an object with its time. After an interruption, send `Last-Event-ID` to continue.',
-    parameters: [
-      timestamps,
-      {
-        in: 'header',
-        name: 'Last-Event-ID',
-        description: 'The id of the last event that the client received',
-        schema: { type: 'string' }
-      }
-    ],
+    parameters: [timestamps, lastEventId],
     answers: media('The events', 'text/event-stream', {
       example: 'event: log\nid: 128\ndata: "→ Extracting 12 files"\n\n'
     }),

@@ -1,7 +1,16 @@
 import { bulkFields, changeFields, newFields } from '../../log-sources.js'
 import { logLevels } from '../../../shared/log-level.js'
 import type { LogSource } from '../../../model/log-source.js'
-import { answer, fieldsOf, media, query, requiredQuery, switchSchema, type Operations } from '../operation.js'
+import {
+  answer,
+  fieldsOf,
+  lastEventId,
+  media,
+  query,
+  requiredQuery,
+  switchSchema,
+  type Operations
+} from '../operation.js'
 import { bulkOutcome, done, success } from '../records/common.js'
 import { logSource, logSourceMeta, logWindow } from '../records/logs.js'
 import { list, record } from '../schema.js'
@@ -115,13 +124,16 @@ export const logOperations: Operations = {
   },
   'GET /api/log-sources/:sourceId/stream': {
     summary: 'Follow a log file',
-    description: 'Streams server-sent events: `snapshot`, `lines`, `rotated`, `gap` and `error`.',
+    description:
+      'Streams server-sent events: `snapshot`, `lines`, `rotated`, `gap`, `resumed` and `error`. After an interruption, send the last `id` to continue: `resumed` comes instead of `snapshot`, and no line is missing. If the file no longer exists, `gap` comes first.',
     parameters: [
       query(
         'tailLines',
         'Number of existing lines to send first. Default: 200. Values above 5000 are lowered to 5000',
         { type: 'integer', minimum: 0 }
-      )
+      ),
+      lastEventId,
+      query('lastEventId', 'The same, for clients that cannot set headers. The header comes first', { type: 'string' })
     ],
     answers: media('The events', 'text/event-stream', { example: 'event: lines\ndata: {"lines":["GET /"]}\n\n' }),
     errors: [...fileErrors, 'invalid_field']
