@@ -107,7 +107,7 @@ function readListed({ query }: ApiRequest): number {
  */
 function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['asks'] {
   const text = queryText(query, 'prune')
-  const prune = text === 'force' ? text : pruneOf(switchText(text, 'prune'))
+  const prune = text === 'force' || text === 'foreign' ? text : pruneOf(switchText(text, 'prune'))
   const force = switchText(queryText(query, 'force'), 'force') ?? false
   tighten(project, { prune, force }, actor)
   return { prune, force }

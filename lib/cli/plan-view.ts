@@ -21,6 +21,8 @@ export interface PlanViewOptions {
 const columns = 80
 /** Number of added, changed and removed paths that are shown without `--all`. */
 const shownPaths = 10
+/** The same if also files are removed that svc did not put there. */
+const shownForeign = 200
 /** Number of edited files that are shown without `--all`. */
 const shownDrift = 20
 
@@ -55,7 +57,8 @@ function summaryOf({ counts, prune }: PlanAnswer): string[] {
     // An older server does not say.
     ...((counts.foreign ?? 0) > 0 ? [`! ${number(counts.foreign)} not of svc`] : []),
     ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : []),
-    ...(prune === 'off' ? [] : [`- ${number(counts.pruned)} removed`])
+    ...(prune === 'off' ? [] : [`- ${number(counts.pruned)} removed`]),
+    ...(prune === 'foreign' ? [`. ${number(counts.protected)} protected`] : [])
   ]
   const lines: string[] = []
   for (const part of parts) {
@@ -66,19 +69,27 @@ function summaryOf({ counts, prune }: PlanAnswer): string[] {
   return lines
 }
 
-function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOptions): string[] {
+function pathLines({ counts, paths, prune }: PlanAnswer, { paint, all }: PlanViewOptions): string[] {
   const fit = (line: string): string => (all ? line : cutToWidth(line, columns))
+  const isForeign = prune === 'foreign'
+  const unowned = new Map((paths.unowned ?? []).map(({ path, size }) => [path, size]))
+  const sizeOf = (path: string): string => {
+    const size = unowned.get(path)
+    return size === undefined ? '' : `  not of svc, ${formatBytes(size)}`
+  }
   const written = [
     ...paths.added.map(path => paint.green(fit(`  + ${oneLine(path)}`))),
     ...paths.changed.map(path => paint.yellow(fit(`  ~ ${oneLine(path)}`))),
-    ...paths.pruned.map(path => paint.red(fit(`  - ${oneLine(path)}`)))
+    ...paths.pruned.map(path => paint.red(fit(`  - ${oneLine(path)}${sizeOf(path)}`)))
   ]
-  const shown = all ? written : written.slice(0, shownPaths)
+  const shown = all ? written : written.slice(0, isForeign ? shownForeign : shownPaths)
   const left = counts.added + counts.changed + counts.pruned - shown.length
   const drifted = all ? paths.drifted : paths.drifted.slice(0, shownDrift)
   const moreDrift = counts.drifted - drifted.length
   const foreign = (paths.foreign ?? []).slice(0, all ? undefined : shownDrift)
   const moreForeign = (counts.foreign ?? 0) - foreign.length
+  const held = (paths.protected ?? []).slice(0, all ? undefined : shownForeign)
+  const moreHeld = (counts.protected ?? 0) - held.length
   return [
     ...shown,
     ...(left > 0 ? [`  … and ${number(left)} more: svc plan --all`] : []),
@@ -86,6 +97,10 @@ function pathLines({ counts, paths }: PlanAnswer, { paint, all }: PlanViewOption
     ...(moreDrift > 0 ? [`  … and ${number(moreDrift)} more edited on the server`] : []),
     ...foreign.map(path => paint.red(fit(`  ! ${oneLine(path)}  not of svc, would be replaced`))),
     ...(moreForeign > 0 ? [`  … and ${number(moreForeign)} more that svc did not put there`] : []),
+    ...held.map(({ path, size, glob }) =>
+      fit(`  . ${oneLine(path)}  ${formatBytes(size)}, protected by "${oneLine(glob)}"`)
+    ),
+    ...(moreHeld > 0 ? [`  … and ${number(moreHeld)} more that the policy protects`] : []),
     ...(all ? paths.kept.map(path => `  . ${oneLine(path)}`) : [])
   ]
 }

@@ -18,12 +18,14 @@ export function rollbackLines(plan: RollbackPlan, { paint, force }: { paint: Pai
   const parts = [`brings back ${countOf(back, 'file')}`]
   if (plan.mode === 'exact') parts.push(`removes ${counts.pruned} that later deployments added`)
   if (counts.drifted > 0) parts.push(editedWords(plan, force))
+  if ((counts.foreign ?? 0) > 0) parts.push(`replaces ${counts.foreign} not of svc`)
   return [
     headOf(plan),
     `  ${parts.join(' · ')}`,
     ...listed('+', paths.added, counts.added).map(paint.green),
     ...listed('~', paths.changed, counts.changed).map(paint.yellow),
     ...listed('-', paths.pruned, counts.pruned).map(paint.red),
+    ...listed('!', paths.foreign ?? [], counts.foreign ?? 0).map(paint.red),
     ...(partial ? ['  ! The comparison took too long: the counts and lists are incomplete.'] : []),
     end
   ]

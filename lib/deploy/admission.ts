@@ -429,7 +429,8 @@ function beginOf(row: DeploymentRow, { actor, exact, plan, repair }: Draft): Aud
 /** Returns what a push may do to files of the target that it does not contain, or that were edited. */
 function wishesIn(plan: KeptPlan | null): string | null {
   if (plan === null) return null
-  const wishes = [plan.prune === 'off' ? [] : `prune: ${plan.prune}`, plan.force ? 'forced' : []].flat()
+  const removed = plan.prune === 'foreign' ? `, ${countOf(plan.pruned, 'file')}` : ''
+  const wishes = [plan.prune === 'off' ? [] : `prune: ${plan.prune}${removed}`, plan.force ? 'forced' : []].flat()
   return wishes.length === 0 ? null : wishes.join(', ')
 }
 

@@ -3,11 +3,13 @@ import { createGate } from '../base/gate.js'
 import { Refusal } from '../base/refusal.js'
 import type { Compared } from '../install/compare.js'
 import type { Ownership, Removes } from '../install/ownership.js'
+import { takesUnowned } from '../install/unowned.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Baseline } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { findRights, umaskOf } from '../proc/identity.js'
 import { modesOf } from './modes.js'
+import { longWaitMs, notReady } from './ownership.js'
 import type { DeployNeeds } from './needs.js'
 import type { Trees } from './trees.js'
 
@@ -106,7 +108,9 @@ export function createComparer({
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
     const rights = await findRights(project)
-    const known = await trees.read(project.id)
+    const isNeeded = takesUnowned(removes)
+    const known = await trees.read(project.id, isNeeded ? longWaitMs : undefined)
+    if (isNeeded && known.baseline === 'building') throw notReady()
     // A thread reads the tree line by line. A process of another user may not open it.
     const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }

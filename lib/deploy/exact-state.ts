@@ -121,7 +121,10 @@ function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, d
     known.mode === mode &&
     known.mtimeMs !== null &&
     Math.abs(known.mtimeMs - before.mtimeMs) < sameTimeMs
-  if (!isSame) wanted.push({ path, mode, size, sha256, mtimeMs: before.mtimeMs, source: sourceOf(earlier, before) })
+  if (isSame) return
+  const { mtimeMs, owner } = before
+  const entry = { path, mode, size, sha256, mtimeMs, ...(owner !== undefined && { owner }) }
+  wanted.push({ ...entry, source: sourceOf(earlier, before) })
 }
 
 function sourceOf(earlier: Earlier, { sha256, kept }: EarlierFile): ContentSource {

@@ -7,6 +7,8 @@ export interface KeptPlan extends Wishes {
   /** The deployment whose files were in the target; null if there was none. */
   liveId: string | null
   expected: Expected
+  /** Number of files that would be removed. */
+  pruned: number
 }
 
 /** The newest plans, in memory. */

@@ -4,7 +4,7 @@ import { oneLine } from '../base/one-line.js'
 import { Refusal } from '../base/refusal.js'
 import { foldManifest, ownedContents, readOwnedEntries, type OwnedHead } from '../install/owned-tree.js'
 import { readScripted, withScripted } from '../install/scripted-file.js'
-import type { Ownership } from '../install/ownership.js'
+import type { Ownership, Removes } from '../install/ownership.js'
 import type { Edits } from '../install/reckon.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import type { PruneMode } from '../model/plan.js'
@@ -27,7 +27,7 @@ export type ExactChange = Pick<Ownership, 'exact' | 'removes' | 'edited'>
 /** Time to wait for the owned tree. */
 const waitMs = 10_000
 /** The same if the deployment cannot go on without it. */
-const longWaitMs = 60_000
+export const longWaitMs = 60_000
 const bytesPerMegabyte = 1024 * 1024
 
 /** Returns what the policy of a project wishes, unless a plan says otherwise. */
@@ -85,12 +85,18 @@ export function rulesOf({ prune, force }: Wishes, project: Project): ExactChange
   const { drift, protect } = policyOf(project)
   return {
     edited: drift === 'off' ? 'ignore' : drift === 'refuse' && force ? 'warn' : drift,
-    removes: prune === 'off' ? null : { kind: 'absent', protect, isForced: prune === 'force' },
+    removes: prune === 'off' ? null : removesOf(prune, protect),
     exact: null
   }
 }
 
-function notReady(): Refusal {
+function removesOf(prune: PruneMode, protect: readonly string[]): Removes {
+  const takesUnowned = prune === 'foreign'
+  return { kind: 'absent', protect, isForced: prune === 'force' || takesUnowned, ...(takesUnowned && { takesUnowned }) }
+}
+
+/** Returns the 503 for an owned tree that is not made in time. */
+export function notReady(): Refusal {
   const sentence =
     'Nothing was changed: the list of the files that svc owns in the target is still being made. Try again'
   return new Refusal('unavailable', 'tree_not_ready', sentence)

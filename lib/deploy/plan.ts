@@ -100,7 +100,8 @@ export function createPlans(needs: PlanNeeds): Plans {
         liveId: liveBefore?.id ?? null,
         prune,
         force,
-        expected
+        expected,
+        pruned: counts.pruned
       })
       expiresAt = new Date(clock.now() + leftMs).toISOString()
     }

@@ -14,7 +14,7 @@ import { Refusal } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import type { DriftedFile, PlanBytes, PlanCheck, PlanConflict, PlanCounts, PlanPaths } from '../model/plan.js'
 import type { OwnedEntry } from '../model/tree.js'
-import { compareTreePaths, linkMode } from '../shared/tree-text.js'
+import { compareTreePaths, linkMode, type TreeEntry } from '../shared/tree-text.js'
 import { fitBeforeImages } from './before-images.js'
 import { decide, type Decision } from './decide.js'
 import { createDigester } from './digest.js'
@@ -36,6 +36,7 @@ import { holdTarget } from './reach.js'
 import { targetDrifted, targetEmptied, type Edits } from './reckon.js'
 import { sameTimeMs } from './regular.js'
 import { createReserved } from './reserved.js'
+import { beforeLimits, findUnowned, takesUnowned } from './unowned.js'
 
 /** The parameters of a comparison, as plain data. */
 export interface CompareJob {
@@ -186,6 +187,10 @@ async function compareIn(
   let ownedCount = 0
   let isAnyThere = false
   let itemCount = 0
+  /** The files that would be removed. */
+  const removals: TreeEntry[] = []
+  /** The paths that svc owns, and those of the tree, if what svc does not own is removed. */
+  const knownPaths = takesUnowned(rules.removes) ? new Set<string>() : null
 
   const trusted = (known: OwnedEntry | null): OwnedEntry | null => (job.isFull ? null : known)
 
@@ -210,6 +215,7 @@ async function compareIn(
     const isReachable = !isAtOrBelow(blocked, path)
     const found = isReachable && folder.exists ? find(path, known) : null
     expected.add(item, found)
+    knownPaths?.add(path)
     itemCount++
     if (known !== null && found !== null) isAnyThere = true
     if (!isReachable || blocked.has(path)) return
@@ -264,9 +270,29 @@ async function compareIn(
     if (found !== null && isPruned) {
       noteLoss(decision, { path, known, found })
       writes.remove(path, found)
-      expected.remove({ ...found, path })
+      removals.push({ ...found, path })
     }
     if (edited) lists.drift(driftOf(known, found, false))
+  }
+
+  /** Compares what svc did not put there, if it would be removed. */
+  function compareUnowned(isLate: () => boolean): boolean {
+    if (knownPaths === null || !takesUnowned(rules.removes)) return true
+    const { protect } = rules.removes
+    const unowned = findUnowned({ disk, folders, protect, known: knownPaths, reserved, check })
+    for (const file of unowned.protected) lists.protect(file)
+    for (const { path, size } of unowned.files) {
+      if (isLate()) return false
+      const found = find(path, null)
+      const decision = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, rules)
+      if (found === null || decision.does !== 'remove') continue
+      noteLoss(decision, { path, known: null, found })
+      lists.unowned({ path, size })
+      lists.path('pruned', path)
+      writes.remove(path, found)
+      removals.push({ ...found, path })
+    }
+    return true
   }
 
   /** Whether an owned file that is in the way gives way. */
@@ -279,7 +305,7 @@ async function compareIn(
     given.add(path)
     lists.path('pruned', path)
     writes.remove(path, found)
-    expected.remove({ ...found, path })
+    removals.push({ ...found, path })
     if (edited) lists.drift(driftOf(known, found, true))
     return true
   }
@@ -309,22 +335,26 @@ async function compareIn(
     }
     let item = nextItem()
     let isPartial = false
-    for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
+    for await (const owned of job.owned === null ? [] : readOwnedTree(job.owned)) {
       if ((isPartial = isLate())) break
       ownedCount++
-      while (item !== null && compareTreePaths(item.path, known.path) < 0) {
+      knownPaths?.add(owned.path)
+      while (item !== null && compareTreePaths(item.path, owned.path) < 0) {
         if ((isPartial = isLate())) break
         compareItem(item, null)
         item = nextItem()
       }
       if (isPartial) break
-      if (item?.path === known.path) {
-        compareItem(item, known)
+      if (item?.path === owned.path) {
+        compareItem(item, owned)
         item = nextItem()
-      } else compareKept(known)
+      } else compareKept(owned)
     }
     for (; item !== null && !isPartial && !(isPartial = isLate()); item = nextItem()) compareItem(item, null)
+    if (!isPartial) isPartial = !compareUnowned(isLate)
     settleWays()
+    removals.sort((a, b) => compareTreePaths(a.path, b.path))
+    for (const each of removals) expected.remove(each)
     const { conflicts } = lists.paths
     const { checks, diskNeeded, diskFree } = checkTarget({ disk, root, folders, ...writes.all() })
     return {
@@ -338,7 +368,7 @@ async function compareIn(
         rules.edited === 'keep' && itemCount > 0 && ownedCount > 0 && !isAnyThere
           ? emptied(ownedCount)
           : checkEdits(rules.edited, lost),
-        checkBefore(job.keeps, imageBytes)
+        checkBefore(job.keeps, rules.removes, imageBytes)
       ],
       expected: isPartial ? null : expected.end(job.nowMs, tree.contentsSha256)
     }
@@ -413,9 +443,9 @@ function checkEdits(edited: Ownership['edited'], lost: Edits): PlanCheck {
   return { ...failed('edited_files', code, message), paths: lost.files.map(({ path }) => path) }
 }
 
-function checkBefore(keeps: CompareJob['keeps'], bytes: number): PlanCheck {
+function checkBefore(keeps: CompareJob['keeps'], removes: Removes | null, bytes: number): PlanCheck {
   try {
-    if (keeps !== undefined) fitBeforeImages([{ size: bytes }], keeps.before)
+    if (keeps !== undefined) fitBeforeImages([{ size: bytes }], beforeLimits(removes, keeps.before))
     return passed('before_limit')
   } catch (error) {
     if (!(error instanceof Refusal)) throw error

@@ -3,6 +3,7 @@
  * ask here, so a plan says what then happens. An edit that equals the new contents is not lost, and does not count.
  */
 import type { Ownership } from './ownership.js'
+import { takesUnowned } from './unowned.js'
 
 /** What a deployment knows about an entry before it decides. */
 export interface Known {
@@ -45,7 +46,8 @@ export function decide(
   if (isAsWanted === true) return { does: 'leave', ...none }
   if (isAsOwned !== true && edited === 'keep') return { does: 'keep', ...none }
   if (isAsWanted === false) return { does: 'replace', ...lost }
-  // A file that svc does not know any more as its own is not pruned.
-  if (isAsOwned !== true && removes?.kind !== 'listed') return { does: 'keep', ...none }
+  // A file that svc does not know any more as its own is not pruned, unless those that it never knew are.
+  const isTaken = isAsOwned === null && takesUnowned(removes)
+  if (isAsOwned !== true && removes?.kind !== 'listed' && !isTaken) return { does: 'keep', ...none }
   return { does: 'remove', ...lost }
 }

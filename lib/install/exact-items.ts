@@ -20,11 +20,12 @@ export function setExactly(items: readonly Item[], exact: Exact): ReadonlyMap<st
   const digests = new Map<string, string>()
   for (const line of textOf(exact.wanted).split('\n')) {
     if (line === '') continue
-    const { path, mode, mtimeMs, sha256 } = JSON.parse(line) as WantedEntry
+    const { path, mode, mtimeMs, sha256, owner } = JSON.parse(line) as WantedEntry
     const item = byPath.get(path)
     if (item === undefined) throw damaged(path)
     item.mode = item.kind === 'symlink' ? null : mode & permissionBits
     item.mtimeMs = mtimeMs
+    if (owner !== undefined) item.owner = owner
     if (item.kind !== 'directory') digests.set(path, sha256)
   }
   return digests

@@ -1,6 +1,14 @@
 /* Collects the findings of a comparison (compare.ts): lists of paths, and what a deployment would write. */
 import { parentOf } from '../base/paths.js'
-import { planKinds, type DriftedFile, type PlanConflict, type PlanCounts, type PlanPaths } from '../model/plan.js'
+import {
+  planKinds,
+  type DriftedFile,
+  type PlanConflict,
+  type PlanCounts,
+  type PlanPaths,
+  type ProtectedFile,
+  type UnownedFile
+} from '../model/plan.js'
 import type { FoundEntry } from './found-entry.js'
 import type { Folder, Item } from './plan.js'
 import { protectsOwner, type Intended } from './preflight.js'
@@ -11,6 +19,8 @@ export interface Lists {
   paths: PlanPaths
   path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned' | 'foreign', path: string): void
   drift(file: DriftedFile): void
+  unowned(file: UnownedFile): void
+  protect(file: ProtectedFile): void
   conflict(conflict: PlanConflict): void
 }
 
@@ -32,6 +42,14 @@ export function createLists(listed: number): Lists {
     drift(file) {
       counts.drifted++
       add(paths.drifted, file)
+    },
+    unowned(file) {
+      counts.unowned++
+      add(paths.unowned, file)
+    },
+    protect(file) {
+      counts.protected++
+      add(paths.protected, file)
     },
     conflict(conflict) {
       counts.conflicts++

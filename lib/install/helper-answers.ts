@@ -134,6 +134,8 @@ const compared = object({
         { max: maxPaths }
       ),
       foreign: paths,
+      unowned: list(object({ path, size: count }), { max: maxPaths }),
+      protected: list(object({ path, size: count, glob: sentence }), { max: maxPaths }),
       conflicts: list(object({ path, code, message: sentence }), { max: maxPaths }),
       truncated: flag
     }),

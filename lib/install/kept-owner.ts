@@ -4,6 +4,7 @@
  * file is given away.
  */
 import type { Stats } from 'node:fs'
+import type { FileOwner } from '../model/manifest.js'
 import { hasCode } from '../base/system-error.js'
 import type { Disk } from './disk.js'
 import { openRegular } from './regular.js'
@@ -53,6 +54,16 @@ function restoreFile(disk: Disk, place: string, { mode, uid, gid, ino }: KeptOwn
   } finally {
     disk.closeSync(fd)
   }
+}
+
+/** Gives an open file its owner. Only root can give a file away. */
+export function giveOwner(disk: Disk, fd: number, { uid, gid }: FileOwner): void {
+  permitted(() => disk.fchownSync(fd, uid, gid))
+}
+
+/** Does the same for a symbolic link. */
+export function giveLinkOwner(disk: Disk, place: string, { uid, gid }: FileOwner): void {
+  permitted(() => disk.lchownSync(place, uid, gid))
 }
 
 function permitted(change: () => void): void {

@@ -284,9 +284,18 @@ const isOptional = (value: unknown): boolean => value === undefined || value ===
 function isEarlier(value: unknown): boolean {
   if (value === null) return true
   if (typeof value !== 'object') return false
-  const { kept, ...entry } = value as Record<string, unknown>
-  return isEntry(entry) && (kept === undefined || isKept(kept))
+  const { kept, owner, ...entry } = value as Record<string, unknown>
+  return isEntry(entry) && (owner === undefined || isOwner(owner)) && (kept === undefined || isKept(kept))
 }
+
+function isOwner(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { uid, gid } = value as Record<string, unknown>
+  return isId(uid) && isId(gid)
+}
+
+const isId = (value: unknown): boolean =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 32
 
 function isKept(kept: unknown): boolean {
   if (typeof kept !== 'string') return false

@@ -3,6 +3,8 @@
  * it replaces for a way back, and to restore an earlier state exactly. Plain data, for threads and helper processes.
  */
 
+import type { FileOwner } from '../model/manifest.js'
+
 /** What an extraction knows about the target, and may do about it. */
 export interface Ownership {
   /** The contents of the owned tree (owned-tree.ts); null if svc owns nothing there, or does not know what. */
@@ -25,8 +27,11 @@ export interface Ownership {
 
 /** The owned files that are removed. */
 export type Removes =
-  /** Those that the archive does not contain, except those that match a glob. `isForced`: however many they are. */
-  | { kind: 'absent'; protect: readonly string[]; isForced: boolean }
+  /**
+   * Those that the archive does not contain, except those that match a glob. `isForced`: however many they are;
+   * `takesUnowned`: also those that svc did not put there (unowned.ts), which are then kept for a way back.
+   */
+  | { kind: 'absent'; protect: readonly string[]; isForced: boolean; takesUnowned?: boolean }
   /** Those with these paths, one per line, in the order of `compareTreePaths`. */
   | { kind: 'listed'; paths: Uint8Array }
 
@@ -47,4 +52,6 @@ export interface WantedEntry {
   sha256: string
   /** Modification time in milliseconds since 1970; null for a directory. */
   mtimeMs: number | null
+  /** Absent if it is that of the process. */
+  owner?: FileOwner
 }

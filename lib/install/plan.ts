@@ -7,6 +7,7 @@
 import type { Dirent, Stats } from 'node:fs'
 import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
+import type { FileOwner } from '../model/manifest.js'
 import type { Disk } from './disk.js'
 import { mayGiveWay } from './give-way.js'
 import { holdFolders, nameOf, throughLink, type Folders } from './folders.js'
@@ -22,6 +23,8 @@ export interface Item {
   mode: number | null
   /** Modification time in milliseconds since 1970, or null for the current time. */
   mtimeMs: number | null
+  /** Absent if it is that of the process. */
+  owner?: FileOwner
 }
 
 /** A directory that contains items. Parents come before their children. */

@@ -5,7 +5,7 @@
  *                     An edit that equals the new contents is not lost, and does not count.
  *   removed files     owned files that the archive does not contain (prune), or that are named (an exact rollback). Only
  *                     files that are still as svc put them there; they are read for that. Files that svc never put there
- *                     are not looked at.
+ *                     are not looked at, unless the deployment removes them, too (unowned.ts).
  *   removed folders   directories that svc made and that become empty.
  *   kept contents     where the contents of each replaced or removed file are kept: in the archive of the deployment that
  *                     put it there, or in the before-images (before-images.ts).
@@ -28,6 +28,7 @@ import type { Ownership } from './ownership.js'
 import type { Item, Plan } from './plan.js'
 import type { Records } from './record.js'
 import { createRemoval, isTooMuch, pruneTooMuch, type RemovedDirectory, type RemovedFile } from './removal.js'
+import { beforeLimits, findUnowned, takesUnowned } from './unowned.js'
 
 /** Edited files: their number, and some of them. */
 export interface Edits {
@@ -117,11 +118,13 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
   const sourceNumbers = new Map<string, number>()
   const archives = new Set(ownership.archives)
   const sourceOf = new Uint16Array(items.length)
-  const removedSources: number[] = []
+  let removedSources: number[] = []
   const [replaced, kept] = [createEdits(), createEdits()]
-  const removed: RemovedFile[] = []
+  let removed: RemovedFile[] = []
   const gone: string[] = []
   const removal = createRemoval(ownership, needs)
+  /** The paths that svc owns, if it removes what it does not. */
+  const owned = takesUnowned(ownership.removes) ? new Set<string>() : null
   let ownedCount = 0
   let isAnyThere = false
 
@@ -235,6 +238,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
         continue
       }
       ownedCount++
+      owned?.add(known.path)
       while (next < order.length && compareTreePaths(pathAt(next), known.path) < 0) {
         settleItem(order[next++] as number, null)
       }
@@ -242,6 +246,32 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       else settleOther(known)
     }
     while (next < order.length) settleItem(order[next++] as number, null)
+    removeUnowned()
+  }
+
+  /** Removes what svc did not put there, if it was asked to. */
+  function removeUnowned(): void {
+    const { removes } = ownership
+    if (owned === null || !takesUnowned(removes)) return
+    const known = new Set([...owned, ...items.map(({ path }) => path)])
+    const { reserved = [] } = needs
+    const unowned = findUnowned({ ...needs, protect: removes.protect, known, reserved })
+    for (const { path } of unowned.files) {
+      const found = removal.find({ path })
+      const { does } = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, ownership)
+      if (found === null || does !== 'remove') continue
+      // It was asked for. The policy may refuse it all the same.
+      if (ownership.edited === 'refuse') replaced.add(path, '')
+      const { size, mode, sha256, stats } = found
+      const { ino, mtimeMs, uid, gid } = stats
+      removed.push({ path, before: { size, mode, sha256, mtimeMs, owner: { uid, gid } }, ino })
+      removedSources.push(beforeSource)
+    }
+    for (const path of unowned.directories) removal.noteDirectory(path)
+    const order = removed.map((file, at) => ({ file, source: removedSources[at] as number }))
+    order.sort((a, b) => compareTreePaths(a.file.path, b.file.path))
+    removed = order.map(({ file }) => file)
+    removedSources = order.map(({ source }) => source)
   }
 
   async function end(): Promise<Reckoned> {
@@ -297,7 +327,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       images.push({ path, size, mode, sha256, mtimeMs, drop: () => void (removedSources[at] = noSource) })
     })
     if (images.length === 0) return 0
-    const fit = fitBeforeImages(images, ownership.before)
+    const fit = fitBeforeImages(images, beforeLimits(ownership.removes, ownership.before))
     for (const image of images) if (!fit.has(image)) image.drop()
     return fit.size === 0 ? 0 : writeBeforeImages(needs.before, fit, needs)
   }

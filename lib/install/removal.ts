@@ -68,11 +68,11 @@ export function createAsked(removes: Removes | null): (path: string) => boolean 
 export interface Removal {
   /** Whether the owned file at a path, which is not in the archive, is to be removed. Call it in canonical order. */
   isAsked(path: string): boolean
-  /** Reads an owned file; null if it is not there any more. */
-  find(known: OwnedEntry): FoundEntry | null
+  /** Reads a file; null if it is not there any more. */
+  find(known: Pick<OwnedEntry, 'path'>): FoundEntry | null
   /** Does the same, but believes a file with the time and the inode that svc gave it. */
   look(known: OwnedEntry): FoundEntry | null
-  /** Notes a directory that svc made. */
+  /** Notes a directory that may be removed. */
   noteDirectory(path: string): void
   /** Returns the directories that become empty. */
   directories(removed: readonly RemovedFile[]): RemovedDirectory[]
@@ -81,7 +81,7 @@ export interface Removal {
 /** Creates what finds the files and directories to remove. It writes nothing. */
 export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan, check }: RemovalNeeds): Removal {
   const finder = { disk, digester: createDigester(disk, check) }
-  const owned: string[] = []
+  const owned = new Set<string>()
   const inArchive = new Set(plan.folders.map(({ path }) => path))
   const protects = (removes?.kind === 'absent' ? removes.protect : []).map(compileGlob)
 
@@ -97,7 +97,7 @@ export function createRemoval({ removes, exact }: Ownership, { disk, folders, pl
     look: known => within(() => findEntry(finder, folders.place(known.path), known)),
     noteDirectory(path) {
       if (removes?.kind !== 'absent' || inArchive.has(path)) return
-      if (!protects.some(glob => glob.matches(path) || glob.mayMatchBelow(path))) owned.push(path)
+      if (!protects.some(glob => glob.matches(path) || glob.mayMatchBelow(path))) owned.add(path)
     },
     directories(removed) {
       const asked = exact === null ? owned : linesOf(exact.directories)

@@ -37,7 +37,7 @@ export const listedLockKinds = ['lock', 'maintenance', 'all'] as const
 /** Maximum length of a path in characters. */
 const maxLength = 1024
 /** Names that svc uses for its own directories in targets. */
-const ownPrefix = '.svc-'
+export const ownPrefix = '.svc-'
 
 /** Returns why a path cannot name a file of the target, as the end of a sentence; null if it can. */
 export function targetFileFault(path: string): string | null {

@@ -17,6 +17,14 @@ export interface EarlierFile {
    * and in manifests of earlier versions.
    */
   kept?: KeptContents
+  /** The owner of a file that svc did not put there and that it removed; otherwise absent. */
+  owner?: FileOwner
+}
+
+/** The user and the group of a file. */
+export interface FileOwner {
+  uid: number
+  gid: number
 }
 
 /** A file that a deployment put in place: a line of `deployments/<id>.manifest`. */

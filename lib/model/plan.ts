@@ -15,6 +15,8 @@ export const planKinds = [
   'pruned',
   'drifted',
   'foreign',
+  'unowned',
+  'protected',
   'conflicts'
 ] as const
 /** A kind of paths of a plan. */
@@ -40,6 +42,18 @@ export interface DriftedFile {
   overwritten: boolean
 }
 
+/** A file that svc did not put there and that the archive does not contain. */
+export interface UnownedFile {
+  path: string
+  /** In bytes. */
+  size: number
+}
+
+/** Such a file that a glob of the policy `protect` holds back. */
+export interface ProtectedFile extends UnownedFile {
+  glob: string
+}
+
 /** An entry of the target that a deployment cannot replace. */
 export interface PlanConflict {
   path: string
@@ -63,6 +77,10 @@ export interface PlanPaths {
   drifted: DriftedFile[]
   /** svc did not put them there, and they would be replaced by other contents. Absent in older servers. */
   foreign: string[]
+  /** Files among `pruned` that svc did not put there. Empty unless `prune` is `foreign`; absent in older servers. */
+  unowned: UnownedFile[]
+  /** Files that svc did not put there, and that stay because of a glob. Empty and absent like `unowned`. */
+  protected: ProtectedFile[]
   conflicts: PlanConflict[]
   /** Whether some lists are incomplete. */
   truncated: boolean
@@ -122,8 +140,11 @@ export interface PlannedScript extends Pick<RanScript, 'source' | 'async'> {
 /** What the server knows of the files in a target: from its records, not yet, or nothing. */
 export type Baseline = 'owned' | 'building' | 'none'
 
-/** Whether a deployment removes owned files that it does not contain; `force` does so however many they are. */
-export const pruneWishes = ['off', 'managed', 'force'] as const
+/**
+ * Whether a deployment removes owned files that it does not contain; `force` does so however many they are, and
+ * `foreign` also removes what svc did not put there.
+ */
+export const pruneWishes = ['off', 'managed', 'force', 'foreign'] as const
 /** Whether a deployment removes owned files that it does not contain. */
 export type PruneMode = (typeof pruneWishes)[number]
 
@@ -145,7 +166,7 @@ export interface PlanAnswer {
   bytes: PlanBytes
   paths: PlanPaths
   checks: PlanCheck[]
-  /** Whether files that the archive does not contain are removed: not, unless they are many, or however many. */
+  /** Whether files that the archive does not contain are removed. */
   prune: PruneMode
   scripts: PlannedScript[]
   queue: { running: string | null; waiting: number }

@@ -9,7 +9,7 @@ import { rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
 /** What a request says instead of a policy. An absent field says nothing. */
 export interface PolicyWish {
-  /** Whether files are removed that the deployment does not contain; `force`: also edited ones. */
+  /** Whether files are removed that the deployment does not contain. */
   prune?: PruneMode | undefined
   /** Whether edited files are replaced although `drift` is `refuse`. */
   force?: boolean | undefined
@@ -61,7 +61,7 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
   maintenanceFile: null,
   maintenancePage: null,
   prune: ({ policy, wish: { prune } }) => {
-    const isMore = prune === 'force' || (prune === 'managed' && policy.prune === 'off')
+    const isMore = prune === 'force' || prune === 'foreign' || (prune === 'managed' && policy.prune === 'off')
     return isMore && !policy.pruneByDeployToken ? { what: 'remove files', key: 'pruneByDeployToken' } : null
   },
   protect: null,

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
@@ -96,3 +96,38 @@ t.test('a refused plan cannot be deployed, and a failed one leaves the old way',
     []
   )
 })
+
+for (const [language, words] of Object.entries({
+  en: [
+    'Remove also what svc did not put there',
+    '1 file of these not put there by svc',
+    /1 file not put there by svc stay/
+  ],
+  'zh-CN': [
+    '也移除不是由 svc 放置的文件',
+    /其中 1 个文件不是由 svc 放置的/,
+    /1 个文件不是由 svc 放置，受策略保护而保留/
+  ]
+} as const))
+  t.test(`the first clean of a directory is planned, and done (${language})`, { skip }, async t => {
+    const stage = await startServer(t)
+    const project = await stage.createProject('storefront', { policy: { protect: ['uploads/**'] } })
+    const place = (path: string): string => join(project.deployPath, path)
+    mkdirSync(place('uploads'), { recursive: true })
+    for (const path of ['old.html', 'uploads/photo']) writeFileSync(place(path), path)
+    const options = { ...stillDesktop, locale: language }
+    const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, options)
+    await files(page).setInputFiles(await zipFile(first))
+    const [wish, removed, held] = words
+    await asked(page).getByLabel(wish).check()
+    await page.locator('.plan').getByText(removed).click()
+    await page.locator('.plan li', { hasText: 'old.html (8 B)' }).waitFor()
+    await page.locator('.plan').getByText(held).waitFor()
+    t.same(await survey(page), [], 'readable and named')
+    await asked(page)
+      .getByRole('button', { name: /^(Deploy|部署)$/ })
+      .click()
+    await page.locator('.result svc-status[state=success]').waitFor()
+    t.strictSame([existsSync(place('old.html')), existsSync(place('uploads/photo'))], [false, true])
+    t.same(watch.complaints, [])
+  })

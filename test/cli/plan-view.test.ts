@@ -1,5 +1,5 @@
 import t from 'tap'
-import { exitCodeOf, planLines } from '../../lib/cli/plan-view.js'
+import { exitCodeOf, planExitCodes, planLines } from '../../lib/cli/plan-view.js'
 import { createPaint } from '../../lib/cli/terminal/colors.js'
 import { widthOf } from '../../lib/cli/terminal/width.js'
 import { aPlan } from '../support/a-plan.js'
@@ -49,6 +49,26 @@ const full = aPlan({
     { step: 'postDeploy', source: 'client', async: true, sha256: 'ab', clientIgnored: false }
   ],
   queue: { running: 'dep_2', waiting: 2 }
+})
+
+t.test('shows what is removed that svc did not put there, and what protects the rest', async t => {
+  const paths12 = Array.from({ length: 12 }, (_, i) => `old/${i}`)
+  const plan = aPlan({
+    prune: 'foreign',
+    counts: { ...counts, pruned: 12, unowned: 12, protected: 2 },
+    paths: {
+      ...paths,
+      pruned: paths12,
+      unowned: paths12.map(path => ({ path, size: 2048 })),
+      protected: [{ path: 'uploads/a', size: 3, glob: 'uploads/**' }]
+    }
+  })
+  const lines = planLines(plan, { paint, nowMs, all: false })
+  t.match(lines[1], / - 12 removed {3}. 2 protected$/)
+  t.equal(lines.filter(line => line.endsWith('  not of svc, 2.0 KB')).length, 12, 'more than of other plans')
+  t.ok(lines.includes('  . uploads/a  3 B, protected by "uploads/**"'))
+  t.ok(lines.includes('  … and 1 more that the policy protects'))
+  t.equal(exitCodeOf(plan, true), planExitCodes.changes)
 })
 
 t.test('shows a plan in lines of at most 80 columns', async t => {

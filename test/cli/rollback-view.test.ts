@@ -11,7 +11,19 @@ const plan: RollbackPlan = {
   over: 2,
   partial: false,
   baseline: 'owned',
-  counts: { added: 1, changed: 1, timeOnly: 1, unchanged: 0, kept: 5, pruned: 3, drifted: 1, foreign: 0, conflicts: 0 },
+  counts: {
+    added: 1,
+    changed: 1,
+    timeOnly: 1,
+    unchanged: 0,
+    kept: 5,
+    pruned: 3,
+    drifted: 1,
+    foreign: 0,
+    unowned: 0,
+    protected: 0,
+    conflicts: 0
+  },
   paths: {
     added: ['old'],
     changed: ['a'],
@@ -21,6 +33,8 @@ const plan: RollbackPlan = {
     pruned: ['x', 'y', 'z'],
     drifted: [{ ...drifted, path: 'config.js', overwritten: false }],
     foreign: [],
+    unowned: [],
+    protected: [],
     conflicts: [],
     truncated: false
   },
@@ -49,6 +63,15 @@ t.test('says what an overlay replaces', async t => {
   const lines = rollbackLines({ ...plan, mode: 'overlay', over: 0 }, options)
   t.match(lines[0], 'The archive of a deployment over the files that are there: to dep_1')
   t.match(lines[1], 'brings back 3 files · 1 edited on the server: config.js')
+})
+
+t.test('names what svc did not put there and a rollback replaces', async t => {
+  const lines = rollbackLines(
+    { ...plan, counts: { ...plan.counts, foreign: 1 }, paths: { ...plan.paths, foreign: ['site.sqlite'] } },
+    options
+  )
+  t.match(lines[1], / · replaces 1 not of svc$/)
+  t.ok(lines.includes('  ! site.sqlite'))
 })
 
 t.test('says why it would be refused', async t => {

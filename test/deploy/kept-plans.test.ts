@@ -6,6 +6,7 @@ const plan = (bytes = 8, liveId: string | null = null): KeptPlan => ({
   liveId,
   prune: 'off',
   force: false,
+  pruned: 0,
   expected: {
     plannedAtMs: 0,
     marks: new Uint8Array(bytes),

@@ -1,7 +1,24 @@
-import t from 'tap'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
-import { deployStage, never } from '../support/deploy-stage.js'
+import type { PruneMode } from '../../lib/model/plan.js'
+import type { Project } from '../../lib/model/project.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { exactTree } from '../support/exact-tree.js'
 import { treeBody } from '../support/planned.js'
 import { snapshot } from '../support/tree.js'
 
@@ -19,6 +36,14 @@ t.test('prune', async t => {
       .split('\n')
       .filter(Boolean)
       .map(line => JSON.parse(line) as Record<string, unknown>)
+
+  /** Plans the file `a`. */
+  const planned = async (t: Test, project: Project, asks: { prune: PruneMode; force?: boolean }) => {
+    const tree = await treeBody(t.testdir({ a: '1' }))
+    const limits = { listed: 99, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
+    const wishes = { force: false, ...asks }
+    return stage.deployer.plan({ projectId: project.id, tree, asks: wishes, scripts: {}, signal: never, ...limits })
+  }
 
   t.test('is off by default', async t => {
     const project = await stage.addProject()
@@ -100,17 +125,7 @@ t.test('prune', async t => {
     writeFileSync(place('edited'), 'by hand')
     writeFileSync(place('mine'), 'mine')
     const push = async (prune: 'managed' | 'force') => {
-      const tree = await treeBody(t.testdir({ a: '1' }))
-      const limits = { listed: 0, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 5 }
-      const asked = {
-        projectId: project.id,
-        tree,
-        asks: { prune, force: false },
-        scripts: {},
-        signal: never,
-        ...limits
-      }
-      const { planId } = await stage.deployer.plan(asked)
+      const { planId } = await planned(t, project, { prune })
       return planId === null ? null : stage.deploy(project, { a: '1' }, { planId })
     }
     const before = snapshot(project.deployPath)
@@ -124,6 +139,122 @@ t.test('prune', async t => {
       'uploads/ 755',
       'uploads/one 644 1'
     ])
+  })
+
+  /** A target that holds files before svc deploys to it. */
+  const inhabited = async (more: Parameters<typeof stage.addProject>[0] = {}) => {
+    const { policy, ...rest } = more
+    const project = await stage.addProject({ policy: { protect: ['uploads/**', 'logs'], ...policy }, ...rest })
+    const place = (path: string): string => join(project.deployPath, path)
+    for (const path of ['old/deep', 'uploads', 'logs', 'empty']) mkdirSync(place(path), { recursive: true })
+    const modes = { a: 0o644, 'old/deep/x': 0o640, 'old/y': 0o755, 'uploads/photo': 0o644, 'logs/l': 0o600, top: 0o604 }
+    for (const [path, mode] of Object.entries(modes)) {
+      writeFileSync(place(path), `the old ${path}`)
+      if (process.getuid?.() === 0) chownSync(place(path), 33, 34)
+      chmodSync(place(path), mode)
+      utimesSync(place(path), 1_700_000_000.25, 1_700_000_000.25)
+    }
+    symlinkSync('/nowhere', place('old/link'))
+    if (process.getuid?.() === 0) lchownSync(place('old/link'), 33, 34)
+    lutimesSync(place('old/link'), 1_700_000_000.25, 1_700_000_000.25)
+    chmodSync(place('old/deep'), 0o710)
+    const owners = (): string[] =>
+      ['old/deep/x', 'old/link', 'old/y', 'top'].map(path => {
+        const { uid, gid } = lstatSync(place(path))
+        return `${path} ${uid}:${gid}`
+      })
+    return { project, place, owners }
+  }
+  const clean = async (t: Test, project: Project, force = false) => {
+    const plan = await planned(t, project, { prune: 'foreign', force })
+    return { plan, row: await stage.deploy(project, { a: '1' }, { planId: plan.planId as string }) }
+  }
+
+  t.test('removes once what svc did not put there, as its plan says, and an undo brings it back', async t => {
+    const { project, owners } = await inhabited()
+    const [before, ownersBefore] = [exactTree(project.deployPath), owners()]
+    const { plan, row } = await clean(t, project)
+    t.match(row, { status: 'success' })
+    t.match(plan.counts, { pruned: 4, unowned: 4, protected: 2, foreign: 1 })
+    t.strictSame(plan.paths.pruned, ['old/deep/x', 'old/link', 'old/y', 'top'])
+    t.strictSame(plan.paths.unowned, [
+      { path: 'old/deep/x', size: 18 },
+      { path: 'old/link', size: 8 },
+      { path: 'old/y', size: 13 },
+      { path: 'top', size: 11 }
+    ])
+    t.strictSame(plan.paths.protected, [
+      { path: 'logs/l', size: 14, glob: 'logs' },
+      { path: 'uploads/photo', size: 21, glob: 'uploads/**' }
+    ])
+    t.strictSame(snapshot(project.deployPath), [
+      'a 644 1',
+      'empty/ 755',
+      'logs/ 755',
+      'logs/l 600 the old logs/l',
+      'uploads/ 755',
+      'uploads/photo 644 the old uploads/photo'
+    ])
+    t.match(await stage.output(row.id), /extracted 1 file \(1 B\), 1 new or changed, 4 removed/)
+    t.match(stage.audits.at(-1), { action: 'deployment.upload', detail: 'prune: foreign, 4 files' })
+    const after = exactTree(project.deployPath)
+    const undo = async () => (await stage.deployer.undo(project.id, { actor: admin })).finished
+    t.match(await undo(), { status: 'success' })
+    t.strictSame(exactTree(project.deployPath), before)
+    t.strictSame(owners(), ownersBefore)
+    t.match(await undo(), { status: 'success' })
+    t.strictSame(exactTree(project.deployPath), after)
+    const again = await planned(t, project, { prune: 'foreign' })
+    t.match(again.counts, { pruned: 0, unowned: 0, protected: 2 }, 'nothing is left to be removed')
+  })
+
+  t.test(
+    'a clean that is reverted puts back what svc did not put there, and an exact rollback brings it back',
+    async t => {
+      const { project, owners, place } = await inhabited({ postDeployScript: 'test ! -e ../fail' })
+      const first = await stage.deploy(project, { a: '1', b: '1' })
+      const [before, ownersBefore] = [exactTree(project.deployPath), owners()]
+      writeFileSync(place('../fail'), '')
+      await stage.change(project, { policy: { protect: ['uploads/**'], onPostFailure: 'revert' } })
+      t.match((await clean(t, project)).row, { status: 'failed', revertReason: 'post' })
+      t.strictSame(exactTree(project.deployPath), before)
+      t.strictSame(owners(), ownersBefore)
+      rmSync(place('../fail'))
+      t.match((await clean(t, project)).row, { status: 'success' })
+      t.strictSame(await ownedPaths(project.id), ['a'])
+      t.notOk(existsSync(place('logs')), 'it is not protected any more')
+      const back = await stage.deployer.rollback(first.id, { mode: 'exact', actor: admin })
+      t.match(await back.finished, { status: 'success' })
+      t.strictSame(exactTree(project.deployPath), before)
+      t.strictSame(owners(), ownersBefore)
+    }
+  )
+
+  t.test('a clean is refused if the policy protects what others put there, or if it cannot be kept', async t => {
+    const { project } = await inhabited({ policy: { drift: 'refuse' } })
+    const before = snapshot(project.deployPath)
+    const drifted = await clean(t, project)
+    t.match(
+      drifted.plan.checks.find(({ name }) => name === 'edited_files'),
+      { ok: false, code: 'target_drifted' }
+    )
+    t.match(drifted.row, { status: 'failed', errorMessage: /put there by somebody else, and the policy "drift"/ })
+    t.strictSame(snapshot(project.deployPath), before)
+    const { max_before_size } = stage.values
+    stage.values.max_before_size = 0
+    const large = await clean(t, project, true)
+    t.match(
+      large.plan.checks.find(({ name }) => name === 'before_limit'),
+      { ok: false, code: 'before_too_large' }
+    )
+    t.match(large.row, { status: 'failed', errorMessage: /max_before_size/ })
+    t.strictSame(snapshot(project.deployPath), before)
+    stage.values.max_before_size = max_before_size
+    const late = await planned(t, project, { prune: 'foreign', force: true })
+    writeFileSync(join(project.deployPath, 'newer'), '')
+    const outdated = await stage.deploy(project, { a: '1' }, { planId: late.planId as string })
+    t.match(outdated, { status: 'failed', errorMessage: /other files would be removed than the plan says/ })
+    t.match((await clean(t, project, true)).row, { status: 'success' })
   })
 
   t.test('lists removed files for the post-deploy script', async t => {

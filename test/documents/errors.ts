@@ -552,12 +552,17 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   before_too_large: row(
     'deployment',
     'The files that would be replaced are in no archive, and are too large to be copied',
-    'Raise the setting `max_before_size`, or set the policy `exact` to `best`.'
+    'Raise the setting `max_before_size`, or set the policy `exact` to `best`. With `--prune=foreign`, protect large files.'
   ),
   damaged_archive: row(
     'deployment',
     'The kept contents of a file are not those that were in the target',
     'Check the disk of the data directory. Deploy again.'
+  ),
+  too_many_unowned: row(
+    'deployment',
+    'The target contains too many entries to remove those that svc did not put there',
+    'Push without `--prune=foreign`, and remove the files by hand.'
   ),
   prune_too_much: row(
     'deployment',

@@ -13,6 +13,8 @@ export interface PlanWishes {
   force: boolean
   /** Remove files however many they are. */
   pruneAll: boolean
+  /** Remove also what svc did not put there. */
+  pruneForeign: boolean
 }
 
 /** Returns what a deployment of a tree would do. Rejects as `Client.ask` does. */
@@ -23,7 +25,8 @@ export function requestPlan(
 ): Promise<PlanAnswer> {
   const query = new URLSearchParams({ projectId })
   if (wishes.force) query.set('force', '1')
-  if (wishes.pruneAll) query.set('prune', 'force')
+  if (wishes.pruneForeign) query.set('prune', 'foreign')
+  else if (wishes.pruneAll) query.set('prune', 'force')
   const headers: Record<string, string> = { 'x-svc-time': String(Date.now()) }
   if (isGzip) headers['content-encoding'] = 'gzip'
   return ask('POST', `api/deploy/plan?${query}`, { body, headers, signal })

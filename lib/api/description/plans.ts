@@ -11,7 +11,9 @@ import {
   type PlanCounts,
   type PlanLive,
   type PlannedScript,
-  type PlanPaths
+  type PlanPaths,
+  type ProtectedFile,
+  type UnownedFile
 } from '../../model/plan.js'
 import { rollbackModes } from '../../model/policy.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
@@ -63,9 +65,17 @@ const paths = record<PlanPaths>({
   timeOnly: described('Only the modification time differs', list(path)),
   unchanged: list(path),
   kept: described('svc put them there, and the new archive does not contain them. They stay', list(path)),
-  pruned: described('svc put them there, and the new archive does not contain them. They are removed', list(path)),
+  pruned: described('The new archive does not contain them, and they are removed', list(path)),
   drifted: described('svc put them there, and they were edited or removed since', list(driftedFile)),
   foreign: described('svc did not put them there, and they would be replaced by other contents', list(path)),
+  unowned: described(
+    'Files among `pruned` that svc did not put there. Empty unless `prune` is `foreign`',
+    list(record<UnownedFile>({ path, size: integer(1024) }))
+  ),
+  protected: described(
+    'Files that svc did not put there, and that stay because of a glob of the policy `protect`. Empty like `unowned`',
+    list(record<ProtectedFile>({ path: text('uploads/a.jpg'), size: integer(1024), glob: text('uploads/**') }))
+  ),
   conflicts: described('Entries of the target that are in the way', list(conflict)),
   truncated: described('Whether some lists are incomplete', boolean(false))
 })
@@ -95,6 +105,8 @@ const counts = record<PlanCounts>({
   pruned: count,
   drifted: count,
   foreign: count,
+  unowned: count,
+  protected: count,
   conflicts: count
 })
 
@@ -184,7 +196,7 @@ export const planAnswer = named(
     paths,
     checks: list(check),
     prune: described(
-      'Whether files of svc that the archive does not contain are removed: `force` does so however many they are',
+      'Whether files of svc that the archive does not contain are removed: `force` does so however many they are, and `foreign` also removes what svc did not put there',
       oneOf(pruneWishes)
     ),
     scripts: described(

@@ -4,7 +4,7 @@ import { gzip } from 'node:zlib'
 import { treeMediaType, writeTree } from '../../archive/tree-wire.js'
 import type { SourceTree } from '../../archive/tree.js'
 import { Refusal } from '../../base/refusal.js'
-import { planKinds, type PlanAnswer, type PlanPaths } from '../../model/plan.js'
+import { planKinds, type PlanAnswer, type PlanPaths, type PruneMode } from '../../model/plan.js'
 import { isUnknownRoute } from './answer.js'
 import type { Call, Client } from './client.js'
 import { readNdjson, streamBroken } from './streams.js'
@@ -14,7 +14,7 @@ export interface PlanQuery {
   projectId: string
   tree: SourceTree
   /** What the deployment asks for instead of the policy of the project. */
-  wishes: { prune: 'managed' | 'force' | undefined; force: boolean }
+  wishes: { prune: Exclude<PruneMode, 'off'> | undefined; force: boolean }
   /** Whether all paths are wanted, not only the first of each kind. */
   all: boolean
   /** The scripts of the upload. Only their digests are sent. */
@@ -47,7 +47,7 @@ async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): 
     path: '/api/deploy/plan',
     query: {
       projectId,
-      ...(wishes.prune !== undefined && { prune: wishes.prune === 'force' ? 'force' : '1' }),
+      ...(wishes.prune !== undefined && { prune: wishes.prune === 'managed' ? '1' : wishes.prune }),
       ...(wishes.force && { force: '1' })
     },
     headers: {

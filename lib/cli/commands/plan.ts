@@ -21,6 +21,10 @@ export const command = defineCommand({
     token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
     ...scriptOptions,
     ...wishOptions,
+    foreign: {
+      type: 'switch',
+      help: 'show what "svc push --prune=foreign" would remove, and what the policy protects'
+    },
     all: { type: 'switch', help: 'list every path' },
     json: { type: 'switch', help: 'print the plan as JSON' },
     save: { type: 'text', value: 'file', help: 'write the plan to a file, for "svc push --plan"' },
@@ -36,6 +40,7 @@ export const command = defineCommand({
   examples: [
     ['plan', 'show what a push would do'],
     ['plan --save plan.json && svc push --plan plan.json', 'push exactly what the plan shows'],
+    ['plan --foreign', 'list the files of the target that svc did not put there'],
     ['plan --exit-code --json', 'find out in a script whether a push would change anything']
   ],
   async run({ options }, context) {
@@ -60,7 +65,17 @@ export const command = defineCommand({
     const api = await openDeployApi(context, config)
     const { all, save } = options
     const plan = await withInterrupts(context.host, signal =>
-      planProject({ api, projectId, config, wishes: wishesOf(options), all, signal }, context)
+      planProject(
+        {
+          api,
+          projectId,
+          config,
+          wishes: wishesOf(options.foreign ? { ...options, prune: 'foreign' } : options),
+          all,
+          signal
+        },
+        context
+      )
     )
     if (options.json) output.json(plan)
     else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all })) output.print(line)

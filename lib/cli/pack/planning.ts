@@ -1,7 +1,7 @@
 import { treeOf, type SourceTree } from '../../archive/tree.js'
 import { countOf } from '../../base/count.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
-import type { PlanAnswer } from '../../model/plan.js'
+import type { PlanAnswer, PruneMode } from '../../model/plan.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Api } from '../client/api.js'
 import { requestPlan } from '../client/plan-request.js'
@@ -37,7 +37,7 @@ export async function readTreeOfProject(
 
 /** What a deployment asks for instead of the policy of the project. */
 export interface Wishes {
-  prune: 'managed' | 'force' | undefined
+  prune: Exclude<PruneMode, 'off'> | undefined
   force: boolean
 }
 

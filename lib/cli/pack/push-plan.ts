@@ -1,5 +1,6 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
 import { Refusal } from '../../base/refusal.js'
+import { pruneWishes } from '../../model/plan.js'
 import { isRefused } from '../../shared/refused-plan.js'
 import type { SavedPlan } from '../plan-file.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
@@ -10,21 +11,23 @@ import { planProject, readTreeOfProject, type Planning, type Wishes } from './pl
 /** What `--prune` and `--force` are without options. */
 const noWishes: Wishes = { prune: undefined, force: false }
 
+const pruneChoices = pruneWishes.filter(wish => wish !== 'off')
+
 /** Options of commands that plan. */
 export const wishOptions = {
   prune: {
     type: 'text',
-    choices: ['managed', 'force'],
+    choices: pruneChoices,
     bare: 'managed',
     value: 'force',
-    help: 'remove files of earlier deployments that are missing now; "force" removes however many they are'
+    help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
   },
   force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' }
 } as const
 
 /** Returns what the options ask for. */
 export function wishesOf({ prune, force }: { prune: string | undefined; force: boolean }): Wishes {
-  return { ...noWishes, ...(prune !== undefined && { prune: prune === 'force' ? 'force' : 'managed' }), force }
+  return { ...noWishes, ...(prune !== undefined && { prune: pruneChoices.find(choice => choice === prune) }), force }
 }
 
 /** Shows what a push would do. Returns the exit code. */

@@ -19,6 +19,7 @@ import { fileType, linkMode } from '../../shared/tree-text.js'
 import { writeFully, type Disk } from '../disk.js'
 import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
+import { giveLinkOwner, giveOwner } from '../kept-owner.js'
 import type { Item, Plan } from '../plan.js'
 import type { Placed, Records } from '../record.js'
 
@@ -89,6 +90,8 @@ export function createStage(needs: StageNeeds): Stage {
 
   /** Gives a written file its mode and time, and returns what is recorded about it. */
   function finish(fd: number, item: Item): Omit<Placed, 'sha256'> {
+    // A new owner takes the setuid bits away, so the permissions come second.
+    if (item.owner !== undefined) giveOwner(disk, fd, item.owner)
     if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
     if (item.mtimeMs !== null) {
       const time = fileSeconds(item.mtimeMs)
@@ -144,6 +147,7 @@ export function createStage(needs: StageNeeds): Stage {
       const digest = sha256(Buffer.from(to))
       if (needsNoStaging(index, item, digest)) return
       disk.symlinkSync(to, path)
+      if (item.owner !== undefined) giveLinkOwner(disk, path, item.owner)
       if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
       const { mtimeMs, ino } = disk.lstatSync(path)
       records.settle(index, 'staged', { mode: linkMode, sha256: digest, mtimeMs, ino })

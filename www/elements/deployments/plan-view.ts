@@ -1,5 +1,5 @@
 import { isRefused } from '../../shared/refused-plan.js'
-import type { PlanAnswer, PlannedScript } from '../../../lib/model/plan.js'
+import type { PlanAnswer, PlanPaths, PlannedScript } from '../../../lib/model/plan.js'
 import { html, icon } from '../../dom/html.js'
 import type { Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
@@ -24,6 +24,8 @@ export function planView(plan: PlanAnswer): Template {
       ${kindView('+', t('{files} added', { files: countWords(counts.added, 'file') }), { paths: paths.added, count: counts.added })}
       ${kindView('~', t('{files} changed', { files: countWords(counts.changed, 'file') }), { paths: paths.changed, count: counts.changed })}
       ${kindView('-', t('{files} removed', { files: countWords(counts.pruned, 'file') }), { paths: paths.pruned, count: counts.pruned })}
+      ${kindView('-', t('{files} of these not put there by svc', { files: countWords(counts.unowned ?? 0, 'file') }), { paths: sized(paths.unowned), count: counts.unowned ?? 0 })}
+      ${kindView('.', t('{files} not put there by svc stay, because the policy protects them', { files: countWords(counts.protected ?? 0, 'file') }), { paths: sized(paths.protected), count: counts.protected ?? 0 })}
       ${kindView('!', t('{files} edited on the server would be replaced', { files: countWords(replaced.length, 'file') }), { paths: replaced, count: replaced.length })}
       ${kindView('!', t('{files} that svc did not put there would be replaced', { files: countWords(counts.foreign, 'file') }), { paths: paths.foreign, count: counts.foreign })}
       ${[...conflicts, ...failed].map(({ message = '' }) => html`<p class="error-line">${icon('warning')}<span>${twoLines(serverWords(message))}</span></p>`)}
@@ -47,6 +49,11 @@ function summaryOf({ counts, live }: PlanAnswer): string {
     return t('The first deployment: {files} added.', { files: countWords(added, 'file') })
   if (added + changed + pruned === 0) return t('No file changes.')
   return parts.join(' · ')
+}
+
+/** An older server does not say. */
+function sized(files: PlanPaths['unowned'] = []): string[] {
+  return files.map(({ path, size }) => `${path} (${formatBytes(size)})`)
 }
 
 function kindView(

@@ -22,6 +22,7 @@ export function rollbackPlanView(plan: RollbackPlan | null, force: boolean): Tem
     <div class="changes">
       <p>${summaryOf(plan)}</p>
       ${keptView(plan, force)}
+      ${foreignView(plan)}
       ${lines.length === 0 ? null : html`<ul tabindex="0" aria-label="${t('Changed files')}">${lines.slice(0, most).map(line => html`<li>${line}</li>`)}</ul>`}
       ${total > most ? html`<p class="muted small">${t('and {count} more', { count: numberWords(total - most) })}</p>` : null}
       ${plan.checks.filter(({ ok }) => !ok).map(({ message = '' }) => problemView(message))}
@@ -54,6 +55,16 @@ function keptView({ mode, counts, paths }: RollbackPlan, force: boolean): Templa
   return html`
     <p class="warning">
       ${icon('warning')}<span>${isKept ? t('{files} edited on the server would stay: {names}', values) : t('{files} edited on the server would be replaced: {names}', values)}</span>
+    </p>`
+}
+
+/** An older server does not say. */
+function foreignView({ counts: { foreign = 0 }, paths }: RollbackPlan): Template | null {
+  if (foreign === 0) return null
+  const values = { files: countWords(foreign, 'file'), names: paths.foreign.slice(0, 5).join(', ') }
+  return html`
+    <p class="warning">
+      ${icon('warning')}<span>${t('{files} that svc did not put there would be replaced: {names}', values)}</span>
     </p>`
 }
 

@@ -70,7 +70,7 @@ const shownNames = 5
 const tellEvery = 250
 /** Number of steps in which the progress of reading is shown. */
 const progressSteps = 100
-const noWishes: PlanWishes = { force: false, pruneAll: false }
+const noWishes: PlanWishes = { force: false, pruneAll: false, pruneForeign: false }
 
 /** The contents of the choice. */
 interface Seen extends Contents {
@@ -404,6 +404,7 @@ export class SvcPack extends SvcElement {
           ${planned.modules.planView(planned.plan)}
           ${this.#wishBox('force', t('Replace the edited files'))}
           ${this.#wishBox('pruneAll', t('Remove the files, although they are many'))}
+          ${this.#wishBox('pruneForeign', t('Remove also what svc did not put there'))}
           ${isRefused(planned.plan) ? html`<p class="planning"><button type="button" @click="${() => void this.#ask()}">${t('Plan again')}</button></p>` : null}`
     }
   }
@@ -460,7 +461,11 @@ export class SvcPack extends SvcElement {
       const plan = await modules.requestPlan(this.client, this.project.id, { ...asked, wishes, signal })
       if (signal.aborted || wishes !== this.#wishes) return
       const offers = offersOf(plan, this.project)
-      this.#offers = { force: this.#offers.force || offers.force, pruneAll: this.#offers.pruneAll || offers.pruneAll }
+      this.#offers = {
+        force: this.#offers.force || offers.force,
+        pruneAll: this.#offers.pruneAll || offers.pruneAll,
+        pruneForeign: this.#offers.pruneForeign || offers.pruneForeign
+      }
       this.#planned = { state: 'planned', plan, modules }
       this.#hasToFocus = true
       this.update()
@@ -478,10 +483,12 @@ export class SvcPack extends SvcElement {
 }
 
 /** Returns what the reader may ask for instead of the policy. */
-function offersOf({ checks, paths }: PlanAnswer, { policy }: Project): PlanWishes {
+function offersOf({ checks, paths, counts, live }: PlanAnswer, { policy }: Project): PlanWishes {
   return {
     force: policy.drift === 'refuse' && paths.drifted.some(({ overwritten }) => overwritten),
-    pruneAll: checks.some(({ name, ok }) => name === 'prune_limit' && !ok)
+    pruneAll: checks.some(({ name, ok }) => name === 'prune_limit' && !ok),
+    // The directory may have held files before svc deployed to it.
+    pruneForeign: live === null || counts.foreign > 0
   }
 }
 

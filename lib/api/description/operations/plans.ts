@@ -22,8 +22,8 @@ export const planOperations: Operations = {
       ),
       query(
         'prune',
-        'Whether to remove files of earlier deployments that the tree does not contain. `force` removes however many they are. Default: the policy of the project',
-        { type: 'string', enum: ['true', 'false', '1', '0', 'force'] }
+        'Whether to remove files of earlier deployments that the tree does not contain. `force` removes however many they are, and `foreign` also removes what svc did not put there. Default: the policy of the project',
+        { type: 'string', enum: ['true', 'false', '1', '0', 'force', 'foreign'] }
       ),
       query(
         'force',

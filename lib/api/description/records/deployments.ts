@@ -10,7 +10,7 @@ import {
   type DeploymentStep,
   type RanScript
 } from '../../../model/deployment.js'
-import type { Changes, KeptContents, ManifestFile } from '../../../model/manifest.js'
+import type { Changes, KeptContents, FileOwner, ManifestFile } from '../../../model/manifest.js'
 import type { CiRun, Provenance } from '../../../model/provenance.js'
 import { uploadFeatures, type PlannedRollout, type UploadPermit } from '../../../model/upload-permit.js'
 import {
@@ -233,6 +233,12 @@ export const manifestFile = record<ManifestFile>({
         described(
           'Where its content is kept: `archive:<deployId>`, `before` or `none`',
           text('before') as Schema<KeptContents>
+        )
+      ),
+      owner: optional(
+        described(
+          'The owner of a removed file that svc did not put there',
+          record<FileOwner>({ uid: integer(33), gid: integer(33) })
         )
       )
     }),
