@@ -41,12 +41,26 @@ const extracted = {
   beforeFrom: ['dep_1', 'before'],
   beforeBytes: 3
 }
-const kinds = ['added', 'changed', 'timeOnly', 'unchanged', 'kept', 'pruned', 'drifted', 'foreign', 'conflicts']
+const kinds = [
+  'added',
+  'changed',
+  'timeOnly',
+  'unchanged',
+  'kept',
+  'pruned',
+  'drifted',
+  'foreign',
+  'unowned',
+  'protected',
+  'conflicts'
+]
 const compared = {
   treeSha256: hex,
   counts: Object.fromEntries(kinds.map(kind => [kind, 1])),
   paths: {
     ...Object.fromEntries(kinds.map(kind => [kind, ['a\nb']])),
+    unowned: [{ path: 'a\nb', size: 1 }],
+    protected: [{ path: 'a', size: 1, glob: 'a/**' }],
     drifted: [
       {
         path: 'a',

@@ -132,6 +132,7 @@ export const words: Words = {
   'No file differs from the files on the server.': '与服务器上的文件没有差异。',
   '{files} replaced, {added} restored.': '替换 {files}，恢复 {added} 个。',
   '{files} replaced, {added} restored, {left} newer kept.': '替换 {files}，恢复 {added} 个，保留 {left} 个较新的。',
+  '{files} that svc did not put there would be replaced: {names}': '不是由 svc 放置的 {files}将被替换：{names}',
   '{files} edited on the server would stay: {names}': '{files} 在服务器上被编辑过，将保留：{names}',
   '{files} edited on the server would be replaced: {names}': '{files} 在服务器上被编辑过，将被替换：{names}',
   'Also take back files that were edited on the server': '同时收回在服务器上被编辑过的文件',
