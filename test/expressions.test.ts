@@ -85,7 +85,7 @@ const bounded: Readonly<Record<string, string>> = {
 
 const nameOf = ({ path, source }: Expression): string => `${path} ${source}`
 
-/** Milliseconds of one text after which a thread is stuck. It takes a few of them otherwise. */
+/** Milliseconds of processor time for one text after which a thread is stuck. It takes a few of them otherwise. */
 const stuckMs = 3000
 const lookMs = 500
 
@@ -101,12 +101,12 @@ async function stuckAmong(jobs: Jobs['jobs']): Promise<Array<Expression | string
       worker.once('error', reject)
       worker.once('exit', resolve)
     }).finally(() => (isRunning = false))
-    for (let texts = -1, since = 0; isRunning; ) {
+    for (let texts = -1, since = process.cpuUsage(); isRunning; ) {
       await Promise.race([ended, sleep(lookMs)])
       const now = Atomics.load(place, 1)
-      since = now === texts ? since + lookMs : 0
+      if (now !== texts) since = process.cpuUsage()
       texts = now
-      if (since >= stuckMs) await worker.terminate()
+      if (process.cpuUsage(since).user >= stuckMs * 1000) await worker.terminate()
     }
     await ended
     from = Atomics.load(place, 0)
