@@ -1,6 +1,5 @@
 import type { SvcApp } from './elements/base/svc-app.js'
-import { elements } from './elements/access/svc-proof.js'
-import type { SvcProof } from './elements/access/svc-proof.js'
+import { elements, type SvcProof } from './elements/access/svc-proof.js'
 import type { PageContext } from './pages/page.js'
 
 /**

@@ -25,8 +25,7 @@ import { nodeLabels } from '../model/node-labels.js'
 import { nodeAnswers } from '../model/rollout.js'
 import { jsonOf, signedBytes, signedJson } from './signed-body.js'
 import { queryText } from './query.js'
-import { param } from './route.js'
-import type { ApiRequest, Handler } from './route.js'
+import { param, type ApiRequest, type Handler } from './route.js'
 
 /** Dependencies of the handlers of agents. */
 export interface AgentNeeds {

@@ -3,16 +3,14 @@ import type { NamedTokens, SignInToken } from '../auth/named-tokens.js'
 import type { Proof } from '../auth/proof.js'
 import type { SecondFactors } from '../auth/second-factor.js'
 import type { Limiter } from '../auth/limiter.js'
-import { ticketPurposes } from '../auth/tickets.js'
-import type { Tickets } from '../auth/tickets.js'
+import { ticketPurposes, type Tickets } from '../auth/tickets.js'
 import { Refusal } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { ListedSession, SignedIn } from '../model/session.js'
 import { tokenTextFault } from '../shared/token-text.js'
 import { flag, line, oneOf, optional, readFields } from '../base/fields.js'
-import { param } from './route.js'
-import type { ApiRequest, Handler } from './route.js'
+import { param, type ApiRequest, type Handler } from './route.js'
 
 const maxTokenLength = 4096
 const token = line({ max: maxTokenLength })

@@ -1,6 +1,5 @@
 import { json } from '../http/core/route.js'
-import { changeTopics } from '../model/changes.js'
-import type { ChangeTopic, ChangeVersions } from '../model/changes.js'
+import { changeTopics, type ChangeTopic, type ChangeVersions } from '../model/changes.js'
 import type { Handler } from './route.js'
 
 const topics = Object.keys(changeTopics) as ChangeTopic[]

@@ -2,8 +2,7 @@ import type { Proof } from '../auth/proof.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import type { Records } from './records.js'
-import type { Handler } from './route.js'
-import { param } from './route.js'
+import { type Handler, param } from './route.js'
 
 /** Dependencies of the handlers. */
 export interface ConfirmNeeds {

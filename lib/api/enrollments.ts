@@ -6,8 +6,7 @@ import { enrollmentLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'
 import { nodeName } from '../model/node-name.js'
 import { optionalBody } from './optional-body.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 
 /** Fields of `POST /api/enrollments`. */
 export const enrollmentFields = {

@@ -6,11 +6,9 @@ import type { Secrets } from '../logs/read/secrets.js'
 import type { FileEntry } from '../model/file-entry.js'
 import type { Project } from '../model/project.js'
 import type { Targets } from '../projects/targets.js'
-import { readPreview } from '../install/browse.js'
-import type { Inspect } from '../install/browse.js'
+import { readPreview, type Inspect } from '../install/browse.js'
 import { queryPath } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 
 interface FilesNeeds {
   projects: { get(id: string): Project }

@@ -2,12 +2,10 @@ import { expectedTags } from '../http/core/conditional.js'
 import { json } from '../http/core/route.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Actor } from '../model/audit.js'
-import { labelColors } from '../model/label.js'
-import type { Label, LabelKind } from '../model/label.js'
+import { labelColors, type Label, type LabelKind } from '../model/label.js'
 import type { LabelFields } from '../projects/labels.js'
 import { integer, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import type { Handler } from './route.js'
-import { param } from './route.js'
+import { type Handler, param } from './route.js'
 
 /** Fields of a change of a category or a tag. */
 export const labelFields = {

@@ -9,8 +9,7 @@ import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds
 import { flag, integer, line, oneOf, optional, readFields } from '../base/fields.js'
 import { optionalBody } from './optional-body.js'
 import { queryText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 import { checkProject } from './scope.js'
 
 const reason = line({ min: 1, max: maxLockReasonLength, trim: true })

@@ -1,17 +1,14 @@
 import { basename } from 'node:path'
 import { Refusal, invalid } from '../base/refusal.js'
 import { isInScope } from '../model/access.js'
-import { json } from '../http/core/route.js'
-import type { Reply } from '../http/core/route.js'
-import { eventStream } from '../http/stream/sse.js'
-import type { Events } from '../http/stream/sse.js'
+import { json, type Reply } from '../http/core/route.js'
+import { eventStream, type Events } from '../http/stream/sse.js'
 import type { LogSources } from '../logs/sources.js'
 import type { LogTime } from '../logs/search/time-search.js'
 import { downloadBlockBytes, type LogViewer, type RangeQuery, type TimeRange } from '../logs/viewer.js'
 import { checkQuery, type SearchQuery } from '../logs/search/search.js'
 import { logLevels } from '../shared/log-level.js'
-import { logKinds } from '../model/log-source.js'
-import type { LogSource } from '../model/log-source.js'
+import { logKinds, type LogSource } from '../model/log-source.js'
 import {
   integer,
   line,
@@ -26,8 +23,7 @@ import {
   reads
 } from '../base/fields.js'
 import { queryChoice, queryLimit, queryOffset, switchText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 
 const filePath = line({ min: 1, max: maxPathLength })
 const label = optional(line({ max: maxNameLength, trim: true }))

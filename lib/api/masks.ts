@@ -5,12 +5,9 @@
 import { perObject } from '../base/per-object.js'
 import type { Caller } from '../auth/bearer.js'
 import type { Proof } from '../auth/proof.js'
-import { includesRole } from '../model/access.js'
-import type { AccessRole } from '../model/access.js'
-import { deploymentReaders } from '../model/deployment.js'
-import type { Deployment, DeploymentRow, RanScript } from '../model/deployment.js'
-import { projectReaders } from '../model/project.js'
-import type { Project, ShownProject } from '../model/project.js'
+import { includesRole, type AccessRole } from '../model/access.js'
+import { deploymentReaders, type Deployment, type DeploymentRow, type RanScript } from '../model/deployment.js'
+import { projectReaders, type Project, type ShownProject } from '../model/project.js'
 import { showing, type Sight } from '../model/readers.js'
 
 /** Makes one function for each kind of callers. */

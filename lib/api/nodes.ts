@@ -5,8 +5,7 @@ import { json } from '../http/core/route.js'
 import { nodeLabels, parseLabel } from '../model/node-labels.js'
 import { nodeName } from '../model/node-name.js'
 import { queryText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 import { checkProject } from './scope.js'
 
 /** Fields of `PATCH /api/nodes/:node`. */

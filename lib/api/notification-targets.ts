@@ -4,8 +4,7 @@ import { eventKeys, kindDomains, notificationKinds } from '../model/notification
 import type { Targets } from '../notify/targets.js'
 import type { Webhook } from '../notify/webhook.js'
 import { flag, line, list, maxPathLength, name, oneOf, optional, readFields } from '../base/fields.js'
-import { param } from './route.js'
-import type { Handler } from './route.js'
+import { param, type Handler } from './route.js'
 import { testReply } from './settings.js'
 
 /** Dependencies of the handlers of notification targets. */

@@ -4,8 +4,7 @@ import type { Fleet } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { fleetLimits } from '../model/node.js'
 import type { Project } from '../model/project.js'
-import type { Handler } from './route.js'
-import { param } from './route.js'
+import { type Handler, param } from './route.js'
 
 /** The id or the name of a node. */
 const nodeWord = line({ min: 1, max: fleetLimits.nameLength, trim: true })

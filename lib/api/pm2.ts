@@ -2,8 +2,7 @@ import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { LogSources } from '../logs/sources.js'
 import type { Pm2 } from '../pm2/pm2.js'
-import type { Handler } from './route.js'
-import { param } from './route.js'
+import { type Handler, param } from './route.js'
 
 /** Dependencies of the handlers of PM2 applications. */
 export interface Pm2Needs {

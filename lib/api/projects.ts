@@ -4,18 +4,21 @@ import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import type { Proof } from '../auth/proof.js'
 import { changesCommands } from '../model/commands.js'
-import { bulkActions, maxBulk } from '../model/bulk.js'
-import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import { bulkActions, maxBulk, type BulkAction, type BulkOutcome } from '../model/bulk.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
-import { projectReaders, type Project, type RecentScripts } from '../model/project.js'
-import type { NewProject, ProjectFields } from '../model/project.js'
+import {
+  projectReaders,
+  type Project,
+  type RecentScripts,
+  type NewProject,
+  type ProjectFields
+} from '../model/project.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
 import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { queryText } from './query.js'
 import { shownProject } from './masks.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 
 const id = line({ min: 1, max: 100 })
 const ids = list(id, { max: 200 })

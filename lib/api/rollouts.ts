@@ -7,8 +7,7 @@ import { fleetLimits } from '../model/node.js'
 import { rolloutStates } from '../model/rollout.js'
 import { optionalBody } from './optional-body.js'
 import { queryChoice, queryLimit, queryText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { param } from './route.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 import { checkProject } from './scope.js'
 
 /** Fields of `POST /api/rollouts/:rolloutId/halt`. */

@@ -2,8 +2,7 @@ import type { Auth, Caller } from '../auth/bearer.js'
 import { refuseDroppedWish } from '../base/fields.js'
 import { Refusal } from '../base/refusal.js'
 import type { Proof } from '../auth/proof.js'
-import { checkScope } from './scope.js'
-import type { ProjectLookup, Scope } from './scope.js'
+import { checkScope, type ProjectLookup, type Scope } from './scope.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
 
 /** A request to the API, with its authenticated caller. */

@@ -1,5 +1,4 @@
-import { streamedBody } from '../http/core/route.js'
-import { json } from '../http/core/route.js'
+import { streamedBody, json } from '../http/core/route.js'
 import { accessReportHandlers } from './access-report.js'
 import { agentHandlers, rangesLimits, reportLimits } from './agent.js'
 import type { Proof } from '../auth/proof.js'
@@ -44,9 +43,9 @@ import {
   relayed,
   row,
   taking,
-  withTrial
+  withTrial,
+  type ApiRoute
 } from './route.js'
-import type { ApiRoute } from './route.js'
 import { rolloutHandlers } from './rollouts.js'
 import type { ProjectLookup } from './scope.js'
 import { secondFactorHandlers } from './second-factor.js'

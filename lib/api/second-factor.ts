@@ -4,8 +4,7 @@ import { line, readFields } from '../base/fields.js'
 import { Refusal } from '../base/refusal.js'
 import { parseHost } from '../http/core/origin.js'
 import { json } from '../http/core/route.js'
-import { param } from './route.js'
-import type { ApiRequest, Handler } from './route.js'
+import { param, type ApiRequest, type Handler } from './route.js'
 
 const code = line({ min: 1, max: 100 })
 

@@ -2,10 +2,16 @@ import type { NamedTokens } from '../auth/named-tokens.js'
 import { flag, instant, integer, line, list, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { Refusal, notFound } from '../base/refusal.js'
 import { json } from '../http/core/route.js'
-import { accessRoles, tokenLimits } from '../model/access.js'
-import type { AccessToken, BuiltInToken, NewToken, TokenAdvice, TokenList } from '../model/access.js'
-import { param } from './route.js'
-import type { Handler } from './route.js'
+import {
+  accessRoles,
+  tokenLimits,
+  type AccessToken,
+  type BuiltInToken,
+  type NewToken,
+  type TokenAdvice,
+  type TokenList
+} from '../model/access.js'
+import { param, type Handler } from './route.js'
 
 const projectIds = optional(nullable(list(line({ min: 1, max: 100 }), { max: tokenLimits.projects })))
 const allowedIps = optional(list(line({ min: 1, max: 100 }), { max: tokenLimits.addresses }))

@@ -7,14 +7,13 @@ import {
   maxVariables,
   maxVariablesBytes,
   variableNameFault,
-  variableValueFault
+  variableValueFault,
+  type GivenVariable,
+  type Variable
 } from '../model/variable.js'
-import type { GivenVariable, Variable } from '../model/variable.js'
 import type { JsonSchema } from '../base/json-schema.js'
-import { flag, list, multiline, nullable, optional, readFields, reads } from '../base/fields.js'
-import type { Read } from '../base/fields.js'
-import type { Handler } from './route.js'
-import { param } from './route.js'
+import { flag, list, multiline, nullable, optional, readFields, reads, type Read } from '../base/fields.js'
+import { type Handler, param } from './route.js'
 
 /** Dependencies of the handlers of variables. */
 export interface VariablesNeeds {

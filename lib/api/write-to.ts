@@ -1,6 +1,5 @@
 import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import { open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'

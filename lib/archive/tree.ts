@@ -25,7 +25,6 @@ export interface SourceTree {
   bytes: number
 }
 
-/** Options of `treeOf`. */
 export interface TreeOptions {
   /** Called with the number of bytes that were digested. */
   onProgress?: (bytes: number) => void

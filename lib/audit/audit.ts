@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { systemActor } from '../model/audit.js'
-import type { AuditEntry, AuditEvent } from '../model/audit.js'
+import { systemActor, type AuditEntry, type AuditEvent } from '../model/audit.js'
 import type { Store, Transaction } from '../store/database.js'
 import { removeAuditBefore } from '../store/tables/audit.js'
 import { markAuditTree, readAuditTree } from '../store/tables/audit-tree.js'

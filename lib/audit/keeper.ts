@@ -4,11 +4,9 @@
  * deployment, and when a client asks for one.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { instantOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { instantOf, type Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
-import { systemActor } from '../model/audit.js'
-import type { Actor, AuditEvent, RotatedKey } from '../model/audit.js'
+import { systemActor, type Actor, type AuditEvent, type RotatedKey } from '../model/audit.js'
 import { hubKeyText } from '../model/fleet-wire.js'
 import type { Store, Transaction } from '../store/database.js'
 import { hasAuditSince, newestAuditPosition, unsealedAudit } from '../store/tables/audit.js'
@@ -18,17 +16,16 @@ import {
   markAuditTree,
   nameAuditTree,
   newestAuditCheckpoint,
-  readAuditTree
+  readAuditTree,
+  type StoredCheckpoint
 } from '../store/tables/audit-tree.js'
-import type { StoredCheckpoint } from '../store/tables/audit-tree.js'
 import { entryOf } from './audit.js'
 import { insertHubKey } from '../store/tables/hub-keys.js'
 import { checkTree } from './check-tree.js'
 import { writeCheckpoint } from './checkpoint-text.js'
 import { mendFrontier, readFrontier, sealEntries, writeLeaf } from './leaves.js'
 import type { ServerKey } from './server-key.js'
-import { readNote, signNote } from './signed-note.js'
-import type { Signer } from './signed-note.js'
+import { readNote, signNote, type Signer } from './signed-note.js'
 import { rootOf } from './tree.js'
 
 /** The state of the tree, for the health report. */
@@ -66,7 +63,6 @@ export interface Keeper {
   state(): TreeState
 }
 
-/** Dependencies of `createKeeper`. */
 export interface KeeperNeeds {
   store: Store
   clock: Clock

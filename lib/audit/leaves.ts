@@ -15,13 +15,22 @@ import {
   markAuditTree,
   readAuditTree,
   removeAuditLeaves,
-  writeAuditFrontier
+  writeAuditFrontier,
+  type AuditTreeRow
 } from '../store/tables/audit-tree.js'
-import type { AuditTreeRow } from '../store/tables/audit-tree.js'
-import { entryText } from './entry-text.js'
-import type { SealedEntry } from './entry-text.js'
-import { appendLeaf, blockHeight, blockLeaves, frontierAt, hashBytes, hashLeaf, hashNode, isFrontier } from './tree.js'
-import type { Frontier, ReadNode } from './tree.js'
+import { entryText, type SealedEntry } from './entry-text.js'
+import {
+  appendLeaf,
+  blockHeight,
+  blockLeaves,
+  frontierAt,
+  hashBytes,
+  hashLeaf,
+  hashNode,
+  isFrontier,
+  type Frontier,
+  type ReadNode
+} from './tree.js'
 
 /** Maximum number of leaves whose hashes are kept after their entries were removed: about 40 bytes each. */
 export const maxLeaves = 500_000

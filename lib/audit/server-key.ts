@@ -10,8 +10,7 @@ import { Refusal } from '../base/refusal.js'
 import { replaceFile } from '../base/replace-file.js'
 import { sha256 } from '../base/sha256.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
-import { createSigner } from './signed-note.js'
-import type { Signer } from './signed-note.js'
+import { createSigner, type Signer } from './signed-note.js'
 
 /** The key of a server. */
 export interface ServerKey {

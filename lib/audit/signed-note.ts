@@ -5,8 +5,7 @@
  *
  * Keys are Ed25519 keys. A verifier key is written `<key name>+<key id, 8 hex digits>+<base64(0x01 ‖ public key)>`.
  */
-import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto'
 import { sha256 } from '../base/sha256.js'
 
 /** Signs notes. */

@@ -4,8 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { sha256Base64 } from '../base/sha256.js'
-import { readCheckpoint } from './checkpoint-text.js'
-import type { Checkpoint } from './checkpoint-text.js'
+import { readCheckpoint, type Checkpoint } from './checkpoint-text.js'
 import {
   entryStart,
   exportExtension,
@@ -13,14 +12,12 @@ import {
   hashLength,
   leafStart,
   otherLine,
-  unsignedVersion
+  unsignedVersion,
+  type OtherLine
 } from './export-format.js'
-import type { OtherLine } from './export-format.js'
-import { addRange, createRemovals } from './removals.js'
-import type { RemovedRange } from './removals.js'
+import { addRange, createRemovals, type RemovedRange } from './removals.js'
 import { trimmedAction } from './ranges.js'
-import { isBase64, readNote, readVerifierKey } from './signed-note.js'
-import type { SignedNote, Verifier } from './signed-note.js'
+import { isBase64, readNote, readVerifierKey, type SignedNote, type Verifier } from './signed-note.js'
 import { blockHeight, blockLeaves, hashBytes } from './tree.js'
 
 /** The result of a verification. */

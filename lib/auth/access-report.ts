@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { includesRole, isInScope } from '../model/access.js'
-import type { AccessToken, BuiltInToken } from '../model/access.js'
+import { includesRole, isInScope, type AccessToken, type BuiltInToken } from '../model/access.js'
 import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../model/access-report.js'
 import type { Project } from '../model/project.js'
 import { adviceOf, daysLeftOf, isValidToken, secretDaysOf } from '../model/token-advice.js'

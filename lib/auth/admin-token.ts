@@ -1,11 +1,9 @@
-import { chmodSync, readFileSync, statSync } from 'node:fs'
-import type { Stats } from 'node:fs'
+import { chmodSync, readFileSync, statSync, type Stats } from 'node:fs'
 import { countOf } from '../base/count.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { withoutMark } from '../base/text.js'
-import { writeConfig } from '../config/home.js'
-import type { Home } from '../config/home.js'
+import { writeConfig, type Home } from '../config/home.js'
 import { createComparison } from './secret.js'
 
 /** Minimum length of a new admin token. */

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal } from '../base/refusal.js'
 import { createFailureCounters, windowMs } from './failure-counters.js'

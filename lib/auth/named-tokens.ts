@@ -1,10 +1,8 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
-import { matchesCidr, parseCidr } from '../http/core/client-address.js'
-import type { Cidr } from '../http/core/client-address.js'
-import { tokenLimits } from '../model/access.js'
-import type { AccessRole, AccessToken } from '../model/access.js'
+import { matchesCidr, parseCidr, type Cidr } from '../http/core/client-address.js'
+import { tokenLimits, type AccessRole, type AccessToken } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { resemblesToken, tokenTextOf } from '../shared/token-text.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
@@ -16,9 +14,9 @@ import {
   insertToken,
   listTokens,
   removeTokensBefore,
-  updateToken
+  updateToken,
+  type StoredToken
 } from '../store/tables/tokens.js'
-import type { StoredToken } from '../store/tables/tokens.js'
 import { digestText } from './secret.js'
 
 /*

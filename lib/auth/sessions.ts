@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { oneLine } from '../base/one-line.js'
 import { Refusal, notFound } from '../base/refusal.js'
@@ -13,12 +12,11 @@ import {
   findSessionByDigest,
   insertSession,
   listSessions,
-  updateSession
+  updateSession,
+  type StoredSession
 } from '../store/tables/sessions.js'
-import type { StoredSession } from '../store/tables/sessions.js'
 import { enrolledTokens } from '../store/tables/tokens.js'
-import { csrfOf, digestOf, instanceName, tokenMarkOf } from './session-key.js'
-import type { SessionKey } from './session-key.js'
+import { csrfOf, digestOf, instanceName, tokenMarkOf, type SessionKey } from './session-key.js'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

@@ -1,5 +1,4 @@
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import { Refusal } from '../base/refusal.js'
 import type { FoundSession } from './sessions.js'

@@ -1,9 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import type { AccessToken } from '../model/access.js'
-import { systemActor } from '../model/audit.js'
-import type { AuditEvent } from '../model/audit.js'
-import { daysLeftOf, dueReminder } from '../model/token-advice.js'
-import type { TokenReminder } from '../model/token-advice.js'
+import { systemActor, type AuditEvent } from '../model/audit.js'
+import { daysLeftOf, dueReminder, type TokenReminder } from '../model/token-advice.js'
 import type { Store, Transaction } from '../store/database.js'
 import { listSentReminders, putSentReminder } from '../store/tables/token-reminders.js'
 

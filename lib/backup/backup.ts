@@ -1,17 +1,13 @@
-import { createHash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { Writable } from 'node:stream'
 import type { ZipSource } from '../archive/source.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { schemaVersion } from '../store/schema.js'
-import { backupFormat, backupRoot, manifestName } from './format.js'
-import type { BackupFile, BackupManifest } from './format.js'
-import { takeSnapshot } from './snapshot.js'
-import type { Snapshot, SnapshotFile, SnapshotNeeds } from './snapshot.js'
+import { backupFormat, backupRoot, manifestName, type BackupFile, type BackupManifest } from './format.js'
+import { takeSnapshot, type Snapshot, type SnapshotFile, type SnapshotNeeds } from './snapshot.js'
 
-/** Dependencies of `createBackups`. */
 export interface BackupNeeds extends SnapshotNeeds {
   /** The version of this program. */
   version: string

@@ -1,6 +1,5 @@
 import { Refusal } from '../base/refusal.js'
-import { createMemory } from '../store/memory.js'
-import type { Memory } from '../store/memory.js'
+import { createMemory, type Memory } from '../store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../store/schema.js'
 import { loadSqlite } from '../store/sqlite.js'
 import { deploymentStates } from '../store/tables/deployments.js'

@@ -5,18 +5,23 @@
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
 import { checkNames } from '../archive/names.js'
-import { openArchive } from '../archive/read.js'
-import type { Archive, ArchiveEntry } from '../archive/read.js'
+import { openArchive, type Archive, type ArchiveEntry } from '../archive/read.js'
 import { oneLine } from '../base/one-line.js'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
-import { checkDatabase } from './check-database.js'
-import type { DatabaseContents } from './check-database.js'
+import { checkDatabase, type DatabaseContents } from './check-database.js'
 import { isInBackup } from './contents.js'
-import { backupFormat, backupRoot, databaseName, manifestName, summaryOf } from './format.js'
-import type { BackupFile, BackupManifest, BackupSummary } from './format.js'
-import { checkSeal, damaged, newer, notBackup } from './seal.js'
-import type { Reading } from './seal.js'
+import {
+  backupFormat,
+  backupRoot,
+  databaseName,
+  manifestName,
+  summaryOf,
+  type BackupFile,
+  type BackupManifest,
+  type BackupSummary
+} from './format.js'
+import { checkSeal, damaged, newer, notBackup, type Reading } from './seal.js'
 
 /** An open backup. */
 export interface Backup {

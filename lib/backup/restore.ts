@@ -22,8 +22,7 @@ import {
   placesWithin,
   removeUnfinished
 } from './place.js'
-import { writerInto } from './read-backup.js'
-import type { Backup } from './read-backup.js'
+import { writerInto, type Backup } from './read-backup.js'
 import type { Reading } from './seal.js'
 
 /** The target directory and the options of a restore. */

@@ -6,10 +6,8 @@
  *
  * The seal shows that nothing was changed or lost by accident. It does not show who wrote the backup.
  */
-import { createHash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
-import { open } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import { createHash, type Hash } from 'node:crypto'
+import { open, type FileHandle } from 'node:fs/promises'
 import { readAt } from '../base/read-at.js'
 import { Refusal } from '../base/refusal.js'
 import { endBytes, localBytes, signatures } from '../shared/zip-records.js'

@@ -6,10 +6,8 @@
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readCheckpoint } from '../audit/checkpoint-text.js'
-import type { Checkpoint } from '../audit/checkpoint-text.js'
-import { readNote, readVerifierKey } from '../audit/signed-note.js'
-import type { Verifier } from '../audit/signed-note.js'
+import { readCheckpoint, type Checkpoint } from '../audit/checkpoint-text.js'
+import { readNote, readVerifierKey, type Verifier } from '../audit/signed-note.js'
 import { hashNode } from '../audit/tree.js'
 import { Refusal } from '../base/refusal.js'
 import { replaceFile } from '../base/replace-file.js'
@@ -18,8 +16,7 @@ import { locateHome } from '../config/home.js'
 import type { AuditCheckpoint, ConsistencyProof } from '../model/audit.js'
 import { isConsistent } from '../shared/merkle-proof.js'
 import type { Client } from './client/client.js'
-import { exitCodes } from './command.js'
-import type { Context } from './command.js'
+import { exitCodes, type Context } from './command.js'
 
 /** How a command acts as a witness. */
 export type WitnessMode = 'warn' | 'strict' | 'off'

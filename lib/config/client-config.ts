@@ -15,9 +15,9 @@ import {
   optional,
   readFields,
   reads,
-  record
+  record,
+  type Read
 } from '../base/fields.js'
-import type { Read } from '../base/fields.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { readText } from '../base/text.js'
 import { hasCode, reasonOf } from '../base/system-error.js'

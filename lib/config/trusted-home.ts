@@ -1,7 +1,6 @@
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loosenessOf, looseParentOf, trustedUsers } from '../base/permissions.js'
-import type { Looseness } from '../base/permissions.js'
+import { loosenessOf, looseParentOf, trustedUsers, type Looseness } from '../base/permissions.js'
 import { Refusal } from '../base/refusal.js'
 
 /** The parts of a data directory that svc trusts. Another user who could change one of them could become the admin. */

@@ -12,7 +12,6 @@ import type { Queue } from './queue.js'
 import { eventOf, moveRecord, sendNotice } from './record.js'
 import { refuseIfFinal, refuseUnlessFinal } from './status.js'
 
-/** Dependencies of `createCorrection`. */
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live

@@ -60,8 +60,14 @@ import { createTargetTurns } from './target-turns.js'
 import { createTreeStates, type TreeStates } from './tree-state.js'
 import { createTrees, type Trees } from './trees.js'
 import { createVerifier, type Verifier } from './verify.js'
-import { readTail, readText, readWindow } from './output/stored-output.js'
-import type { OutputWindow, StoredBlock, WantedWindow } from './output/stored-output.js'
+import {
+  readTail,
+  readText,
+  readWindow,
+  type OutputWindow,
+  type StoredBlock,
+  type WantedWindow
+} from './output/stored-output.js'
 import type { Wishes } from './ownership.js'
 import { createUnfinished, type Unfinished } from './unfinished.js'
 

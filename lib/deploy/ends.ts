@@ -38,7 +38,6 @@ interface Kept {
   reason: string
 }
 
-/** Dependencies of `createEnds`. */
 export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
 
 /**

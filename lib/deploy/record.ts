@@ -1,6 +1,12 @@
 import { formatSeconds } from '../base/duration.js'
-import type { DeploymentRow, DeploymentStatus, DeploymentStep } from '../model/deployment.js'
-import type { EventKey, FinalStatus, NotificationTrigger } from '../model/deployment.js'
+import type {
+  DeploymentRow,
+  DeploymentStatus,
+  DeploymentStep,
+  EventKey,
+  FinalStatus,
+  NotificationTrigger
+} from '../model/deployment.js'
 import type { Transaction } from '../store/database.js'
 import { findDeployment, placeDeployment, unplaceDeployment, updateDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'

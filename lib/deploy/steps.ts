@@ -1,5 +1,4 @@
-import { elapsedOf, instantOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, instantOf, type Clock } from '../base/clock.js'
 import { formatSeconds } from '../base/duration.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
 import { sentenceOf, StepFailure, Suspension } from './failure.js'
@@ -18,7 +17,6 @@ export interface Steps {
 /** The work of one step. Returns a sentence for the output, or null if the step is skipped. */
 export type StepWork = (step: DeploymentStep) => Promise<string | null>
 
-/** Dependencies of `createSteps`. */
 export interface StepsNeeds {
   clock: Clock
   output: Output

@@ -21,7 +21,6 @@ export interface TargetLocks {
   isHeld(holder: string): boolean
 }
 
-/** Options of `hold`. */
 export interface HoldOptions {
   signal: AbortSignal
   onWait?: (forWhom: string, real: string) => void

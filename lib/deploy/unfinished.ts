@@ -22,7 +22,6 @@ type UnfinishedNeeds = Pick<DeployNeeds, 'store' | 'home' | 'audit'> & {
   targets: { isHeld(deployId: string): boolean }
 }
 
-/** Creates the functions. */
 export function createUnfinished({ store, home, audit, targets }: UnfinishedNeeds): Unfinished {
   const found = () =>
     listJournals(home.deployments)

@@ -1,6 +1,5 @@
 /* Writes the manifest of an extraction (manifest.ts). */
-import type { EarlierFile, ManifestFile as FileLine, ManifestLine } from '../model/manifest.js'
-import { pathOfLine } from '../model/manifest.js'
+import { type EarlierFile, type ManifestFile as FileLine, type ManifestLine, pathOfLine } from '../model/manifest.js'
 import { createTreeDigest } from '../model/tree.js'
 import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
 import { writeFully, type Disk } from './disk.js'

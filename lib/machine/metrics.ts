@@ -1,6 +1,5 @@
 import type { Activity } from '../base/activity.js'
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ClusterStatus } from '../model/cluster.js'
 import type { FleetHealth } from '../model/health.js'
@@ -10,8 +9,7 @@ import { unfinishedDeployments } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
 import type { DeploymentCounts } from './deployment-counts.js'
 import type { LoopDelayMeter } from './loop-delay.js'
-import { metricsText } from './metrics-text.js'
-import type { Metric } from './metrics-text.js'
+import { metricsText, type Metric } from './metrics-text.js'
 import { countWaitingMessages } from '../store/tables/waiting-messages.js'
 
 /** The metrics of the server. */

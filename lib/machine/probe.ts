@@ -1,7 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import type { ClusterHealth, HubState } from '../model/cluster.js'
 import type { HealthReport } from '../model/health.js'
 import { isCutOff } from '../shared/cut-off.js'

@@ -1,6 +1,11 @@
 import type { ProjectScope } from '../model/access.js'
-import type { DeploymentRow, DeploymentStep, StepName } from '../model/deployment.js'
-import { deploymentStatuses, stepNames } from '../model/deployment.js'
+import {
+  type DeploymentRow,
+  type DeploymentStep,
+  type StepName,
+  deploymentStatuses,
+  stepNames
+} from '../model/deployment.js'
 import type { Heatmap, SuccessRates } from '../model/stats.js'
 import type { Reader } from '../store/database.js'
 import { choice, rowReader, text } from '../store/tables/columns.js'

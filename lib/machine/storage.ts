@@ -8,8 +8,7 @@ import type { Cleaned, FoundBytes, ProjectUsage, StorageUsage } from '../model/s
 import type { Project } from '../model/project.js'
 import type { Store } from '../store/database.js'
 import { readProjects } from '../store/tables/projects.js'
-import { measureFiles, measureKept, nothingKept, statEach } from './kept-files.js'
-import type { KeptFiles } from './kept-files.js'
+import { measureFiles, measureKept, nothingKept, statEach, type KeptFiles } from './kept-files.js'
 
 /** A request to remove files. */
 export interface CleanRequest {

@@ -1,6 +1,16 @@
 import { parseUrl } from '../base/parse-url.js'
-import { checked, escapedLine, flag, line, mapped, nullable, object, oneOf, withDefault } from '../base/fields.js'
-import type { Read } from '../base/fields.js'
+import {
+  checked,
+  escapedLine,
+  flag,
+  line,
+  mapped,
+  nullable,
+  object,
+  oneOf,
+  withDefault,
+  type Read
+} from '../base/fields.js'
 import { withoutCredentials } from './repository.js'
 
 /** Maximum size of the `provenance` field of an upload, in bytes of JSON. */

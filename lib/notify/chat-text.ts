@@ -1,7 +1,6 @@
 import { oneLine as escapedLine } from '../base/one-line.js'
 import { shortCommit, type Provenance } from '../model/provenance.js'
-import { headlineOf } from './events.js'
-import type { DeploymentNotification, Notification, TokenNotification } from './events.js'
+import { headlineOf, type DeploymentNotification, type Notification, type TokenNotification } from './events.js'
 
 /** Part of every title and text, because chat services can require a keyword in each message. */
 const keyword = 'svc'

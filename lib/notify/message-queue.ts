@@ -6,8 +6,7 @@
  * target waits: longer each time, and as long as the receiver asks. A message that was delivered just before svc was
  * killed is sent again, with the same id. The target is read for each attempt: a change of its address applies at once.
  */
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import type { Ids } from '../base/ids.js'
 import { pause } from '../base/pause.js'

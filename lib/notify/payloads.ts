@@ -1,8 +1,6 @@
-import { suggestedKind } from '../model/notification-target.js'
-import type { NotificationKind } from '../model/notification-target.js'
+import { suggestedKind, type NotificationKind } from '../model/notification-target.js'
 import { dingtalkPayload, feishuPayload, slackPayload, teamsPayload, weComPayload } from './chat-payloads.js'
-import { headlineOf } from './events.js'
-import type { DeploymentNotification, Notification, TokenNotification } from './events.js'
+import { headlineOf, type DeploymentNotification, type Notification, type TokenNotification } from './events.js'
 
 /** The kinds that the setting `webhook_url` supports (§6.5). Any other host gets generic JSON. */
 const settingsKinds: readonly NotificationKind[] = ['feishu', 'dingtalk']

@@ -7,16 +7,13 @@ import {
   maskedAddress,
   maxNotificationTargets,
   settingsTargetId,
-  suggestedKind
+  suggestedKind,
+  type NotificationEvent,
+  type NotificationKind,
+  type NotificationTarget,
+  type NotificationTargetView
 } from '../model/notification-target.js'
-import type {
-  NotificationEvent,
-  NotificationKind,
-  NotificationTarget,
-  NotificationTargetView
-} from '../model/notification-target.js'
-import { checkSeen } from '../model/seen.js'
-import type { Seen } from '../model/seen.js'
+import { checkSeen, type Seen } from '../model/seen.js'
 import { signingSecretFault } from '../model/signing-secret.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {

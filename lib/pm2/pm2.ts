@@ -1,13 +1,10 @@
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import { isListening } from '../base/socket-probe.js'
 import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
-import { parseJlist } from './pm2-list.js'
-import type { Pm2Process } from './pm2-list.js'
-import { daemonSocket, findPm2, pm2Command, pm2Environment } from './pm2-program.js'
-import type { Environment } from './pm2-program.js'
+import { parseJlist, type Pm2Process } from './pm2-list.js'
+import { daemonSocket, findPm2, pm2Command, pm2Environment, type Environment } from './pm2-program.js'
 
 /** The processes of `pm2 jlist`, or the reason why there are none. */
 export type Pm2Listing = { outcome: 'listed'; processes: Pm2Process[] } | { outcome: Pm2Absence; message: string }

@@ -12,10 +12,8 @@
 import { constants } from 'node:os'
 import { missingInRuntime } from '../base/runtime.js'
 import { keepBack } from './kept-descriptors.js'
-import { createPtyInput } from './pty-input.js'
-import type { PtyInput } from './pty-input.js'
-import { readPty } from './pty-output.js'
-import type { PtyStream } from './pty-output.js'
+import { createPtyInput, type PtyInput } from './pty-input.js'
+import { readPty, type PtyStream } from './pty-output.js'
 import { membersOf } from './processes.js'
 
 /** A program to start on a pseudo-terminal. */

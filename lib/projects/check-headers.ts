@@ -11,8 +11,7 @@ import { hiddenValue } from '../model/readers.js'
 import type { Store } from '../store/database.js'
 import { listProjects, updateProject } from '../store/tables/projects.js'
 import { seal, unseal } from './seal.js'
-import { curesOfLostKey, headerPlace, headersOf, needsStoredKey, sealedPrefix } from './sealed-places.js'
-import type { Header } from './sealed-places.js'
+import { curesOfLostKey, headerPlace, headersOf, needsStoredKey, sealedPrefix, type Header } from './sealed-places.js'
 import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
 
 /** Seals the header values of a policy. `before` is the stored policy, whose values `***` keeps. */

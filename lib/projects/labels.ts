@@ -3,10 +3,8 @@ import type { Ids } from '../base/ids.js'
 import { Refusal, notFound } from '../base/refusal.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { labelColors } from '../model/label.js'
-import type { Label, LabelColor, LabelKind } from '../model/label.js'
-import { checkSeen } from '../model/seen.js'
-import type { Seen } from '../model/seen.js'
+import { labelColors, type Label, type LabelColor, type LabelKind } from '../model/label.js'
+import { checkSeen, type Seen } from '../model/seen.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
   deleteLabel,

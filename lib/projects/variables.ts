@@ -2,8 +2,15 @@ import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/count.js'
 import { Refusal, invalid, notFound } from '../base/refusal.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { maxVariables, maxVariablesBytes, variableValueFault } from '../model/variable.js'
-import type { GivenVariable, OpenedVariable, StoredVariable, Variable } from '../model/variable.js'
+import {
+  maxVariables,
+  maxVariablesBytes,
+  variableValueFault,
+  type GivenVariable,
+  type OpenedVariable,
+  type StoredVariable,
+  type Variable
+} from '../model/variable.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { findProject } from '../store/tables/projects.js'
 import { deleteVariable, listSecrets, listVariables, putVariable } from '../store/tables/variables.js'

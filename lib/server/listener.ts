@@ -1,7 +1,6 @@
 import { probeRow } from '../api/probe.js'
 import type { Auth, Caller } from '../auth/bearer.js'
-import { HttpServer } from '../http/core/server.js'
-import type { HubSide, ServerEvent, ServerOptions } from '../http/core/server.js'
+import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
 import type { Front } from './front.js'
 
 interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'> {

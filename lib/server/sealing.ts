@@ -1,8 +1,7 @@
 import type { Sealing } from '../auth/second-factor.js'
 import { seal, unseal } from '../projects/seal.js'
 import { curesOfLostKey, needsStoredKey, ownPlace } from '../projects/sealed-places.js'
-import { unusableKey } from '../projects/variables-key.js'
-import type { VariablesKey } from '../projects/variables-key.js'
+import { unusableKey, type VariablesKey } from '../projects/variables-key.js'
 import type { Reader } from '../store/database.js'
 
 /**

@@ -1,37 +1,37 @@
 import { existsSync } from 'node:fs'
 import { rmdir } from 'node:fs/promises'
-import { openAdminToken, weaknessOf } from '../auth/admin-token.js'
-import type { AdminToken } from '../auth/admin-token.js'
+import { openAdminToken, weaknessOf, type AdminToken } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
 import { callAll } from '../base/closing.js'
-import { createSteadyClock } from '../base/clock.js'
-import type { Clock, SteadyClock } from '../base/clock.js'
+import { createSteadyClock, type Clock, type SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
-import { randomIds } from '../base/ids.js'
-import type { Ids } from '../base/ids.js'
+import { randomIds, type Ids } from '../base/ids.js'
 import { reasonOf } from '../base/system-error.js'
 import { readDotenv } from '../config/dotenv.js'
 import { tokenOf } from '../base/text.js'
-import { ensureHome, noSpaceFor, readConfig, refuseHub, warningOfRoot } from '../config/home.js'
-import type { Environment, Home } from '../config/home.js'
+import {
+  ensureHome,
+  noSpaceFor,
+  readConfig,
+  refuseHub,
+  warningOfRoot,
+  type Environment,
+  type Home
+} from '../config/home.js'
 import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
 import { lookForLeftovers } from '../deploy/leftovers.js'
 import { normaliseBase } from '../http/core/base-path.js'
 import type { HttpServer } from '../http/core/server.js'
-import { openStore } from '../store/durable-store.js'
+import { openStore, type StoreOptions } from '../store/durable-store.js'
 import type { Store } from '../store/database.js'
-import type { StoreOptions } from '../store/durable-store.js'
 import { ownDirectory } from '../store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../install/held.js'
 import type { ClusterOptions } from './cluster/options.js'
-import { prepareEntrance } from './entrance.js'
-import type { EntranceOptions, Opened } from './entrance.js'
-import { createFront } from './front.js'
-import type { Front, World } from './front.js'
+import { prepareEntrance, type EntranceOptions, type Opened } from './entrance.js'
+import { createFront, type Front, type World } from './front.js'
 import { removeHomeLeftovers } from './leftovers.js'
-import { createListener } from './listener.js'
-import type { RequestEvent } from './listener.js'
+import { createListener, type RequestEvent } from './listener.js'
 import type { Reloadable } from './reload.js'
 import { reportFailure, reportRequest, type Reporter } from './reporter.js'
 import type { Services } from './services.js'
@@ -40,7 +40,6 @@ import { readVersion } from '../config/version.js'
 /** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
 export type ShowsToken = 'always' | 'new' | 'never'
 
-/** Options of `serve`. */
 export interface ServeOptions extends EntranceOptions {
   home: Home
   /** The cluster that this server is a hub of; undefined: none. */

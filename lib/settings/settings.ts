@@ -3,13 +3,12 @@ import { Refusal } from '../base/refusal.js'
 import { closest } from '../base/suggest.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import { eventKeys } from '../model/notification-target.js'
-import { checkSeen } from '../model/seen.js'
-import type { Seen } from '../model/seen.js'
+import { checkSeen, type Seen } from '../model/seen.js'
 import type { SettingDescription } from '../model/setting.js'
 import type { Store, Transaction } from '../store/database.js'
 import { readSettings, writeSetting } from '../store/tables/settings.js'
-import type { Check } from './setting-checks.js'
 import {
+  type Check,
   absolutePath,
   addresses,
   authorityFile,

@@ -33,7 +33,6 @@ export interface Checkpoints {
   stop(): Promise<void>
 }
 
-/** Options of `createCheckpoints`. */
 export interface CheckpointOptions {
   disk: Disk
   path: string

@@ -16,14 +16,12 @@
  */
 import { join } from 'node:path'
 import type { SqlJsStatic } from 'sql.js'
-import { systemClock } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { systemClock, type Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import { createHistogram } from '../base/histogram.js'
 import { createCheckpoints, stampedImage } from './checkpoint.js'
 import type { Store } from './database.js'
-import { realDisk } from './disk.js'
-import type { Disk } from './disk.js'
+import { realDisk, type Disk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
 import { LiveMemory } from './live-memory.js'
 import { openFileLog } from './log/file-log.js'
@@ -33,7 +31,6 @@ import { loadDatabase, recover } from './recovery.js'
 import { loadSqlite } from './sqlite.js'
 import { upgrade } from './upgrade.js'
 
-/** Options of `openStore`. */
 export interface StoreOptions {
   /** An existing directory that the caller owns. */
   directory: string

@@ -1,16 +1,13 @@
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 import { isDiskFull, reasonOf } from '../base/system-error.js'
 import type { Call, Transaction } from './database.js'
-import { createFollowers } from './followers.js'
-import type { Followed } from './followers.js'
+import { createFollowers, type Followed } from './followers.js'
 import type { Memory } from './memory.js'
 import { encodeTransaction } from './redo.js'
 import { runCalls } from './schema.js'
 import { createVersions } from './versions.js'
 
-/** Dependencies of `LiveMemory`. */
 export interface LiveMemoryNeeds {
   memory: Memory
   /** Reads the disk into a new memory. */

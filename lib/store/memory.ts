@@ -1,7 +1,6 @@
 import type { Database, SqlJsStatic, Statement } from 'sql.js'
 import type { Reader, Row, Value } from './database.js'
-import { createPageFile, piecesOf } from './page-file.js'
-import type { Image, PageFile } from './page-file.js'
+import { createPageFile, piecesOf, type Image, type PageFile } from './page-file.js'
 import { checkRead, checkValues, checkWrite } from './statements.js'
 
 /**

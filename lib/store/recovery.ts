@@ -7,12 +7,10 @@ import type { SqlJsStatic } from 'sql.js'
 import { Refusal } from '../base/refusal.js'
 import { reasonOf } from '../base/system-error.js'
 import type { Disk } from './disk.js'
-import { createMemory } from './memory.js'
-import type { Memory } from './memory.js'
+import { createMemory, type Memory } from './memory.js'
 import { faultOfPages } from './page-check.js'
 import { pieceBytes } from './page-file.js'
-import { readRedo } from './redo.js'
-import type { RedoContent } from './redo.js'
+import { readRedo, type RedoContent } from './redo.js'
 import { applicationId, runCalls, schemaVersion, versionOf } from './schema.js'
 
 /** The result of a recovery. */
@@ -28,7 +26,6 @@ export interface Recovered {
   isChecked: boolean
 }
 
-/** Options of `recover`. */
 export interface RecoveryOptions {
   sqlite: SqlJsStatic
   disk: Disk

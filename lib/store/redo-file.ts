@@ -25,7 +25,6 @@ export interface RedoFile {
   close(): Promise<void>
 }
 
-/** Options of `openRedoFile`. */
 export interface RedoFileOptions {
   disk: Disk
   path: string

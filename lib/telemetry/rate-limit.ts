@@ -1,6 +1,5 @@
 import { countOf } from '../base/count.js'
-import { elapsedOf } from '../base/clock.js'
-import type { Clock } from '../base/clock.js'
+import { elapsedOf, type Clock } from '../base/clock.js'
 import { Refusal } from '../base/refusal.js'
 
 /** Limits requests per minute, by key and in total. */

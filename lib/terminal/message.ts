@@ -1,5 +1,4 @@
-import { maxTerminalSide } from '../model/terminal.js'
-import type { TerminalInput } from '../model/terminal.js'
+import { maxTerminalSide, type TerminalInput } from '../model/terminal.js'
 
 /** Parses a frame of a client. Returns the input, or a sentence that says why it is invalid. */
 export function readMessage(text: string): TerminalInput | { type: 'invalid'; sentence: string } {

@@ -14,8 +14,7 @@
 import type { Actor } from '../model/audit.js'
 import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../model/terminal.js'
 import type { Pty, PtyEnded } from '../proc/pty.js'
-import { createFlow, defaultFlowLimits } from './flow.js'
-import type { FlowLimits } from './flow.js'
+import { createFlow, defaultFlowLimits, type FlowLimits } from './flow.js'
 import { createSessionInput } from './input.js'
 
 /** Limits of a session. */

@@ -2,11 +2,21 @@ import { Refusal } from '../base/refusal.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { defaultTerminalSize } from '../model/terminal.js'
-import type { TerminalAvailability, TerminalErrorReason, TerminalInput } from '../model/terminal.js'
+import {
+  defaultTerminalSize,
+  type TerminalAvailability,
+  type TerminalErrorReason,
+  type TerminalInput
+} from '../model/terminal.js'
 import type { PtyModule } from '../proc/pty.js'
-import { createSession, defaultSessionLimits } from './session.js'
-import type { EndReason, Session, SessionLimits, TerminalClient } from './session.js'
+import {
+  createSession,
+  defaultSessionLimits,
+  type EndReason,
+  type Session,
+  type SessionLimits,
+  type TerminalClient
+} from './session.js'
 import { findDirectory, findShell, shellEnvironment } from './shell.js'
 
 /** Limits of all terminals. */

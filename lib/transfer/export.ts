@@ -43,18 +43,15 @@ import {
   packageFiles,
   packageRoot,
   schemaVersion,
-  scriptedPath
+  scriptedPath,
+  type ArtifactEntry,
+  type IncludedPart,
+  type LogSourceRecord,
+  type Manifest,
+  type PackedDeployment,
+  type PackedVariable
 } from './package.js'
-import type {
-  ArtifactEntry,
-  IncludedPart,
-  LogSourceRecord,
-  Manifest,
-  PackedDeployment,
-  PackedVariable
-} from './package.js'
-import { openScratch } from './scratch.js'
-import type { Scratch } from './scratch.js'
+import { openScratch, type Scratch } from './scratch.js'
 
 /** The parts and options of an export. */
 export interface ExportRequest {

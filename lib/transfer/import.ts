@@ -37,14 +37,20 @@ import { isScriptedLine } from '../install/manifest.js'
 import { readScripted } from '../install/scripted-file.js'
 import { artifactPath, deployedPath, outputPath, scriptedPath } from './package.js'
 import { bringsOf } from './brings.js'
-import { changed, created, divideSettings, planImport, replaced } from './plan.js'
-import type { Action, ImportPlan, Planned, SettingsPlan } from './plan.js'
-import { openPackage } from './read-package.js'
-import type { Package } from './read-package.js'
-import { readRecords } from './records.js'
-import type { GivenDeployment } from './records.js'
-import { openScratch } from './scratch.js'
-import type { Scratch } from './scratch.js'
+import {
+  changed,
+  created,
+  divideSettings,
+  planImport,
+  replaced,
+  type Action,
+  type ImportPlan,
+  type Planned,
+  type SettingsPlan
+} from './plan.js'
+import { openPackage, type Package } from './read-package.js'
+import { readRecords, type GivenDeployment } from './records.js'
+import { openScratch, type Scratch } from './scratch.js'
 
 /** The options of an import. */
 export interface ImportRequest extends Asked {

@@ -23,8 +23,7 @@ import { listVariables } from '../store/tables/variables.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
 import type { LogSourceTable } from './needs.js'
-import { packageFiles } from './package.js'
-import type { LogSourceRecord, PackedVariable } from './package.js'
+import { packageFiles, type LogSourceRecord, type PackedVariable } from './package.js'
 import type { GivenDeployment, PackageRecords } from './records.js'
 
 /** The action for a record. */

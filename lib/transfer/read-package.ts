@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
 import { checkNames } from '../archive/names.js'
-import { openArchive } from '../archive/read.js'
-import type { ArchiveEntry } from '../archive/read.js'
+import { openArchive, type ArchiveEntry } from '../archive/read.js'
 import { createJsonListReader, type JsonListLimits } from '../base/json-list.js'
 import { oneLine } from '../base/one-line.js'
 import { OpenFile } from '../base/open-file.js'
 import { Refusal } from '../base/refusal.js'
-import { artifactPath, packageFiles, packageRoot, schemaVersion } from './package.js'
-import type { ArtifactEntry } from './package.js'
+import { artifactPath, packageFiles, packageRoot, schemaVersion, type ArtifactEntry } from './package.js'
 
 /** An open package, whose version this program supports. */
 export interface Package {

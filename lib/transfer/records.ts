@@ -18,34 +18,38 @@ import {
   optional,
   reads,
   record,
-  withDefault
+  withDefault,
+  type Read
 } from '../base/fields.js'
-import type { Read } from '../base/fields.js'
 import { oneLine } from '../base/one-line.js'
 import { invalid } from '../base/refusal.js'
-import { revertReasons, scriptSteps, stepNames, triggerSources } from '../model/deployment.js'
-import type { CheckResult, DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import {
+  revertReasons,
+  scriptSteps,
+  stepNames,
+  triggerSources,
+  type CheckResult,
+  type DeploymentRow,
+  type DeploymentStep
+} from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
-import { labelColors } from '../model/label.js'
-import type { Label } from '../model/label.js'
+import { labelColors, type Label } from '../model/label.js'
 import {
   eventKeys,
   maskedAddress,
   maxNotificationTargets,
   notificationKinds,
-  settingsTargetId
+  settingsTargetId,
+  type NotificationTarget
 } from '../model/notification-target.js'
-import type { NotificationTarget } from '../model/notification-target.js'
 import { signingSecretFault } from '../model/signing-secret.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
-import { defaultEnv, newProject } from '../model/project.js'
-import type { Project } from '../model/project.js'
+import { defaultEnv, newProject, type Project } from '../model/project.js'
 import { provenanceReader } from '../model/provenance.js'
 import { tokenFault } from '../model/token.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
 import { ownSettings, tolerant } from './other-names.js'
-import { packageFiles } from './package.js'
-import type { LogSourceRecord, PackedVariable } from './package.js'
+import { packageFiles, type LogSourceRecord, type PackedVariable } from './package.js'
 import type { Package } from './read-package.js'
 
 /** A deployment, and the end of its output in case the package does not have the whole output. */

@@ -1,15 +1,20 @@
 import { request as httpRequest } from 'node:http'
 import t from 'tap'
 import { apiRoutes } from '../../lib/api/routes.js'
-import { fillForAccess } from '../support/access-fixture.js'
-import type { AccessFixture, Records } from '../support/access-fixture.js'
-import { concernsRecord, promisedAnswer, promisedRights, promisedRoutes } from '../support/access-rules.js'
-import type { Aim, CallerKind, Promised } from '../support/access-rules.js'
+import { fillForAccess, type AccessFixture, type Records } from '../support/access-fixture.js'
+import {
+  concernsRecord,
+  promisedAnswer,
+  promisedRights,
+  promisedRoutes,
+  type Aim,
+  type CallerKind,
+  type Promised
+} from '../support/access-rules.js'
 import { codeOf } from '../../lib/auth/totp.js'
 import { setClock } from '../support/clock.js'
 import { formOf } from '../support/client.js'
-import { adminToken, startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { adminToken, startServer, type Stage } from '../support/server.js'
 import { signIn } from '../support/session.js'
 
 /*

@@ -3,8 +3,7 @@ import type { ApiRequest } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import type { Store } from '../../lib/store/database.js'
 import { setClock } from '../support/clock.js'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 
 /*

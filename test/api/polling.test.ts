@@ -1,8 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import type { ClientReply } from '../support/client.js'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 
 async function deploy(stage: Stage, project: { id: string; token: string }): Promise<void> {

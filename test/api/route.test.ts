@@ -1,6 +1,5 @@
 import t from 'tap'
-import { needsProof, param } from '../../lib/api/route.js'
-import type { ApiRequest } from '../../lib/api/route.js'
+import { needsProof, param, type ApiRequest } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { asksAgain } from '../support/access-rules.js'
 import { setClock } from '../support/clock.js'

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { runReply } from '../../lib/api/run-reply.js'
-import { storedLine } from '../../lib/deploy/output/stored-output.js'
-import type { StoredBlock } from '../../lib/deploy/output/stored-output.js'
+import { storedLine, type StoredBlock } from '../../lib/deploy/output/stored-output.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { startServer } from '../support/http-server.js'
 

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { checkProject, checkScope } from '../../lib/api/scope.js'
-import type { Scope } from '../../lib/api/scope.js'
+import { checkProject, checkScope, type Scope } from '../../lib/api/scope.js'
 import type { Caller } from '../../lib/auth/bearer.js'
 import { type Refusal, notFound } from '../../lib/base/refusal.js'
 

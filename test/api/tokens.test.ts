@@ -5,8 +5,7 @@ import { setClock } from '../support/clock.js'
 import { eventsOf } from '../support/client.js'
 import { signIn } from '../support/session.js'
 import { openStream } from '../support/sse.js'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 
 async function create(stage: Stage, role: AccessRole, fields: object = {}): Promise<{ token: string; id: string }> {

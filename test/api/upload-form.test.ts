@@ -3,8 +3,7 @@ import t from 'tap'
 import { readUploadForm } from '../../lib/api/upload-form.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { Received } from '../../lib/deploy/intake.js'
-import { formOf } from '../support/client.js'
-import type { FormFields } from '../support/client.js'
+import { formOf, type FormFields } from '../support/client.js'
 
 const file = { filename: 'a.zip', bytes: Buffer.from('the archive') }
 

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { entryText } from '../../lib/audit/entry-text.js'
-import type { SealedEntry } from '../../lib/audit/entry-text.js'
+import { entryText, type SealedEntry } from '../../lib/audit/entry-text.js'
 
 const entry: SealedEntry = {
   failures: null,

@@ -1,8 +1,6 @@
-import { exportAudit } from '../../lib/audit/export.js'
-import type { ExportRange } from '../../lib/audit/export.js'
+import { exportAudit, type ExportRange } from '../../lib/audit/export.js'
 import type { SignedCheckpoint } from '../../lib/audit/keeper.js'
-import { createExportVerifier } from '../../lib/audit/verifier.js'
-import type { Verdict, VerifierOptions } from '../../lib/audit/verifier.js'
+import { createExportVerifier, type Verdict, type VerifierOptions } from '../../lib/audit/verifier.js'
 import type { Log } from './stage.js'
 
 /** Returns the export of a log. */

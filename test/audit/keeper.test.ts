@@ -8,8 +8,7 @@ import { listAudit, insertAudit } from '../../lib/store/tables/audit.js'
 import { readAuditTree } from '../../lib/store/tables/audit-tree.js'
 import { until } from '../support/until.js'
 import { readSignedCheckpoint } from './note-reader.js'
-import { admin, openLog } from './stage.js'
-import type { Log } from './stage.js'
+import { admin, openLog, type Log } from './stage.js'
 
 const checkpointOf = async ({ keeper }: Log): Promise<SignedCheckpoint> => (await keeper.current()) as SignedCheckpoint
 

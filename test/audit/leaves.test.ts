@@ -1,7 +1,6 @@
 import t from 'tap'
 import { entryOf } from '../../lib/audit/audit.js'
-import { entryText } from '../../lib/audit/entry-text.js'
-import type { SealedEntry } from '../../lib/audit/entry-text.js'
+import { entryText, type SealedEntry } from '../../lib/audit/entry-text.js'
 import {
   mendFrontier,
   readFrontier,
@@ -19,11 +18,10 @@ import {
   frontierAt,
   hashLeaf,
   hashNode,
-  rootOf
+  rootOf,
+  type Frontier
 } from '../../lib/audit/tree.js'
-import type { Frontier } from '../../lib/audit/tree.js'
-import type { AuditEntry } from '../../lib/model/audit.js'
-import { systemActor } from '../../lib/model/audit.js'
+import { type AuditEntry, systemActor } from '../../lib/model/audit.js'
 import { isConsistent } from '../../lib/shared/merkle-proof.js'
 import type { Store } from '../../lib/store/database.js'
 import { openStore } from '../../lib/store/durable-store.js'

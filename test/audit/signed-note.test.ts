@@ -1,7 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { createSigner, readNote, readVerifierKey, signNote } from '../../lib/audit/signed-note.js'
-import type { SignedNote, Verifier } from '../../lib/audit/signed-note.js'
+import {
+  createSigner,
+  readNote,
+  readVerifierKey,
+  signNote,
+  type SignedNote,
+  type Verifier
+} from '../../lib/audit/signed-note.js'
 import { readSignedText } from './note-reader.js'
 
 /** The example of Go's package golang.org/x/mod/sumdb/note. */

@@ -11,10 +11,11 @@ import {
   hashNode,
   inclusionProof,
   isFrontier,
-  rootOf
+  rootOf,
+  type Frontier,
+  type ReadNode
 } from '../../lib/audit/tree.js'
 import { createRandom } from '../support/random.js'
-import type { Frontier, ReadNode } from '../../lib/audit/tree.js'
 import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
 import { consistencies, inclusions, leaves, roots } from './ct-vectors.js'
 

@@ -1,13 +1,10 @@
 import t from 'tap'
-import { readCheckpoint } from '../../lib/audit/checkpoint-text.js'
-import type { Checkpoint } from '../../lib/audit/checkpoint-text.js'
-import { readNote, readVerifierKey } from '../../lib/audit/signed-note.js'
-import type { SignedNote } from '../../lib/audit/signed-note.js'
+import { readCheckpoint, type Checkpoint } from '../../lib/audit/checkpoint-text.js'
+import { readNote, readVerifierKey, type SignedNote } from '../../lib/audit/signed-note.js'
 import { firstSeed, repetitions } from '../support/thorough.js'
 import { createRandom } from '../support/random.js'
 import { exported, verified } from './export-stage.js'
-import { openLog } from './stage.js'
-import type { Log } from './stage.js'
+import { openLog, type Log } from './stage.js'
 import { tampered } from './tampering.js'
 
 const dayMs = 24 * 60 * 60_000

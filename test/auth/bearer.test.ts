@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createBearer } from '../../lib/auth/bearer.js'
-import type { Auth, Caller, Credentials, Role } from '../../lib/auth/bearer.js'
+import { createBearer, type Auth, type Caller, type Credentials, type Role } from '../../lib/auth/bearer.js'
 import { createLimiter } from '../../lib/auth/limiter.js'
 import { Refusal } from '../../lib/base/refusal.js'
 import { setClock } from '../support/clock.js'

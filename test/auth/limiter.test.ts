@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createLimiter } from '../../lib/auth/limiter.js'
-import type { Failure, Origin } from '../../lib/auth/limiter.js'
+import { createLimiter, type Failure, type Origin } from '../../lib/auth/limiter.js'
 import { setClock } from '../support/clock.js'
 
 const minuteMs = 60_000

@@ -3,8 +3,7 @@
  * beside fastify, which answers the same bytes from a map after the same check of a digest. Each server has a process of
  * its own; the load comes over 32 connections that stay open.
  */
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'

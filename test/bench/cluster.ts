@@ -17,8 +17,7 @@ import { insertDeployment, listDeployments } from '../../lib/store/tables/deploy
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { aDeployment, aProject } from '../store/stage.js'
 import { compare, machine, median } from '../support/bench.js'
-import { startEtcd, withoutEtcd, etcdVersion } from '../support/etcd.js'
-import type { EtcdCluster } from '../support/etcd.js'
+import { startEtcd, withoutEtcd, etcdVersion, type EtcdCluster } from '../support/etcd.js'
 import { ownHub } from '../support/hub-keys.js'
 import { until } from '../support/until.js'
 

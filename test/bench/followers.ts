@@ -3,8 +3,7 @@
  * real server, the followers in a process of their own, and requests one after another from this one. SVC_BIN names
  * another svc.js to compare with, for example one built from an older commit; CASE the cases to run.
  */
-import { fork, spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'

@@ -5,13 +5,11 @@
  *   node http.js                  the comparison
  *   node http.js serve <which>    one of the servers; prints its port
  */
-import { fork } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { fork, type ChildProcess } from 'node:child_process'
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { connect } from 'node:net'
+import { type AddressInfo, type Socket, connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Refusal } from '../../lib/base/refusal.js'
 import { json } from '../../lib/http/core/route.js'

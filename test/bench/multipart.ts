@@ -3,8 +3,7 @@
  * @fastify/busboy). Every contestant reads the same stream of the same random bytes.
  */
 import { randomBytes } from 'node:crypto'
-import { Readable } from 'node:stream'
-import type { Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { parseMultipart } from '../../lib/http/form/multipart.js'
 import { compare } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'

@@ -13,8 +13,7 @@ import { findChromium, launchChromium } from '../browser/chromium.js'
 import { openSignedIn } from '../browser/stage.js'
 import { machine, median } from '../support/bench.js'
 import { insertDeployments } from '../support/many-deployments.js'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 
 const deploymentCount = 10_000
 const visits = 7

@@ -5,8 +5,7 @@
  *   node upload.js                  the comparison
  *   node upload.js serve <which>    one of the servers; prints its port
  */
-import { fork } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { fork, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'

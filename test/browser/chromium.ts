@@ -1,5 +1,4 @@
-import { chromium } from 'playwright-core'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { findProgram } from '../support/programs.js'
 import { openShared } from '../support/shared-in-process.js'
 

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
 import { desktop, onPhone, openDuring, photographer } from './stage.js'

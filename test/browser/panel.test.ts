@@ -4,11 +4,9 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { maySwitchUser } from '../../lib/proc/identity.js'
 import type { Test } from 'tap'
-import { adminToken, startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { openWatched, startChromium } from './chromium.js'
-import type { Watch } from './chromium.js'
+import { openWatched, startChromium, type Watch } from './chromium.js'
 import { desktop, onPhone, phone, photographer, signIn } from './stage.js'
 
 /*

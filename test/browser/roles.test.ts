@@ -3,13 +3,20 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import type { AccessRole } from '../../lib/model/access.js'
-import { startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { openWatched, startChromium } from './chromium.js'
-import type { Watch } from './chromium.js'
-import { desktop, giveSession, isWithin, onPhone, openDuring, photographer, signIn, stillDesktop } from './stage.js'
-import type { ContextOptions } from './stage.js'
+import { openWatched, startChromium, type Watch } from './chromium.js'
+import {
+  desktop,
+  giveSession,
+  isWithin,
+  onPhone,
+  openDuring,
+  photographer,
+  signIn,
+  stillDesktop,
+  type ContextOptions
+} from './stage.js'
 import { survey } from './survey.js'
 
 /* What the panel offers to each role, with a real server that refuses the rest. */

@@ -4,11 +4,9 @@ import type { Test } from 'tap'
 import { findNginx, startNginx } from '../proxy/nginx.js'
 import { startServer } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'
-import { onPhone, photographer, signIn, stillDesktop } from './stage.js'
-import type { ContextOptions } from './stage.js'
+import { onPhone, photographer, signIn, stillDesktop, type ContextOptions } from './stage.js'
 import { latinWords, survey, surveyFocus } from './survey.js'
-import { change, furnish, load, names, paths, settle } from './tour.js'
-import type { Open } from './tour.js'
+import { change, furnish, load, names, paths, settle, type Open } from './tour.js'
 import { isThorough } from '../support/thorough.js'
 
 /*

@@ -2,11 +2,9 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { codeOf } from '../../lib/auth/totp.js'
 import { setClock } from '../support/clock.js'
-import { adminToken, startServer } from '../support/server.js'
-import type { Stage } from '../support/server.js'
+import { adminToken, startServer, type Stage } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'
-import { giveSession, isWithin, onPhone, photographer, signIn, stillDesktop } from './stage.js'
-import type { ContextOptions } from './stage.js'
+import { giveSession, isWithin, onPhone, photographer, signIn, stillDesktop, type ContextOptions } from './stage.js'
 import { survey } from './survey.js'
 
 /* The second factor in a real browser: added, asked for, removed; and the token that is asked for again. */

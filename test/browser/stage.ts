@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import { adminToken } from '../support/server.js'
-import { openWatched, patienceMs } from './chromium.js'
-import type { Watch } from './chromium.js'
+import { openWatched, patienceMs, type Watch } from './chromium.js'
 
 export type ContextOptions = NonNullable<Parameters<Browser['newContext']>[0]>
 

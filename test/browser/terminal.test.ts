@@ -7,8 +7,7 @@ import { startCuttable } from '../support/cuttable.js'
 import { cellsOfCapture } from '../support/screen-cells.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { holds, onPhone, openDuring, photographer } from './stage.js'
-import type { ContextOptions, SignedIn } from './stage.js'
+import { holds, onPhone, openDuring, photographer, type ContextOptions, type SignedIn } from './stage.js'
 
 /*
  * The terminal as a person uses it: a real shell behind a real server. With PICTURES=1 in the environment pictures are

@@ -8,8 +8,7 @@ import { readAuditTree } from '../../lib/store/tables/audit-tree.js'
 import { Refusal } from '../../lib/base/refusal.js'
 import type { Call, Client } from '../../lib/cli/client/client.js'
 import { witness } from '../../lib/cli/witness.js'
-import { openLog } from '../audit/stage.js'
-import type { Log } from '../audit/stage.js'
+import { openLog, type Log } from '../audit/stage.js'
 
 /** A client of a server with this audit log. */
 function clientOf(log: Log, address = 'https://deploy.example.org'): Client {

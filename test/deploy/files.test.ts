@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomIds } from '../../lib/base/ids.js'
-import { deploymentFilePattern, temporaryFilePattern } from '../../lib/deploy/files.js'
-import { createFiles, makeDirectories } from '../../lib/deploy/files.js'
+import { deploymentFilePattern, temporaryFilePattern, createFiles, makeDirectories } from '../../lib/deploy/files.js'
 
 t.test('names and removes the files of a deployment', async t => {
   const directory = t.testdir({})

@@ -17,8 +17,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { isInside } from '../../lib/base/paths.js'
 import { realPlace } from '../../lib/install/guard.js'
-import { createTargetPlaces } from '../../lib/install/overlap.js'
-import type { TargetPlaces } from '../../lib/install/overlap.js'
+import { createTargetPlaces, type TargetPlaces } from '../../lib/install/overlap.js'
 import { createRandom } from '../support/random.js'
 
 const targets = (...paths: string[]) => paths.map(deployPath => ({ deployPath }))

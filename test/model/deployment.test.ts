@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { DeploymentRow } from '../../lib/model/deployment.js'
-import { listedDeployment } from '../../lib/model/deployment.js'
+import { type DeploymentRow, listedDeployment } from '../../lib/model/deployment.js'
 
 const failedStep = { name: 'postDeploy', status: 'failed', startedAt: '', endedAt: '' } as const
 const script = { step: 'postDeploy', source: 'platform', script: 'false' } as const

@@ -1,6 +1,11 @@
 import t from 'tap'
-import { headlineOf, notificationOf, testNotification, tokenNotification } from '../../lib/notify/events.js'
-import type { DeploymentNotification } from '../../lib/notify/events.js'
+import {
+  headlineOf,
+  notificationOf,
+  testNotification,
+  tokenNotification,
+  type DeploymentNotification
+} from '../../lib/notify/events.js'
 import { aReminder, occasion } from '../support/occasion.js'
 
 const sentences: Array<

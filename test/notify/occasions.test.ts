@@ -1,6 +1,5 @@
 import t from 'tap'
-import { eventsOf } from '../support/client.js'
-import type { FormFields } from '../support/client.js'
+import { eventsOf, type FormFields } from '../support/client.js'
 import { startReceiver } from '../support/receiver.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

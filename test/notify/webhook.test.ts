@@ -1,7 +1,6 @@
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { createSecureContext } from 'node:tls'
-import type { SecureContext } from 'node:tls'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import t from 'tap'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomIds } from '../../lib/base/ids.js'
@@ -12,8 +11,7 @@ import { createWebhook } from '../../lib/notify/webhook.js'
 import { setClock } from '../support/clock.js'
 import { aReminder, occasion } from '../support/occasion.js'
 import { makeSigned } from '../support/certificates.js'
-import { startReceiver } from '../support/receiver.js'
-import type { Behaviour } from '../support/receiver.js'
+import { startReceiver, type Behaviour } from '../support/receiver.js'
 import { until } from '../support/until.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }

@@ -1,9 +1,8 @@
 import t from 'tap'
 import { notFound } from '../../lib/base/refusal.js'
 import { systemActor } from '../../lib/model/audit.js'
-import type { Project } from '../../lib/model/project.js'
+import type { Project, ProjectFields } from '../../lib/model/project.js'
 import { applyToProjects } from '../../lib/projects/bulk.js'
-import type { ProjectFields } from '../../lib/model/project.js'
 
 /** Creates projects that record the actions on them. "gone" does not exist. */
 function recorder() {

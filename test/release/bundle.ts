@@ -5,11 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundledCommands, clientModules } from './client-modules.js'
 import { auditedPackages, top } from './dependencies.js'
-import { manualPages } from './manual.js'
-import type { ManualPage } from './manual.js'
+import { manualPages, type ManualPage } from './manual.js'
 import { sbom } from './sbom.js'
-import { tarball } from './tar.js'
-import type { TarEntry } from './tar.js'
+import { tarball, type TarEntry } from './tar.js'
 
 /*
  * `make dist`: what is carried to a machine without internet. `svc-<version>.tgz` is a complete installation, the

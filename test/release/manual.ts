@@ -1,6 +1,5 @@
-import type { OptionRow } from '../../lib/cli/option-table.js'
 import type { Command, CommandRow } from '../../lib/cli/command.js'
-import { shownFlag } from '../../lib/cli/option-table.js'
+import { type OptionRow, shownFlag } from '../../lib/cli/option-table.js'
 import { commandGroups, commands } from '../../lib/cli/command-table.js'
 
 /*

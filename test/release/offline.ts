@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findNginx, startNginx } from '../proxy/nginx.js'
-import { startServed } from '../support/served.js'
-import type { Served } from '../support/served.js'
+import { startServed, type Served } from '../support/served.js'
 import { makeBareRoot } from './bare-root.js'
 
 /*

@@ -8,11 +8,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { makeBundles } from '../release/bundle.js'
-import { fetchBun, fetchNode, newestBun, nodeVersions } from './registry.js'
-import type { Fetched } from './registry.js'
+import { fetchBun, fetchNode, newestBun, nodeVersions, type Fetched } from './registry.js'
 import { runOnce } from '../support/served.js'
-import { steps, walk } from './walk.js'
-import type { Bundles, Outcomes, Subject } from './walk.js'
+import { steps, walk, type Bundles, type Outcomes, type Subject } from './walk.js'
 
 /** The oldest version that `engines` allows. For older ones, bin/svc.js prints one sentence. */
 const oldest = '18.0.0'

@@ -1,12 +1,10 @@
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { createClient } from '../support/client.js'
-import type { Client } from '../support/client.js'
+import { createClient, type Client } from '../support/client.js'
 import { openStream } from '../support/sse.js'
 import { openTerminal } from '../support/web-terminal.js'
-import { runOnce, startServed } from '../support/served.js'
-import type { Invocation, Said, Served } from '../support/served.js'
+import { runOnce, startServed, type Invocation, type Said, type Served } from '../support/served.js'
 
 /** The directory with the two unpacked bundles, which users have. */
 export interface Bundles {

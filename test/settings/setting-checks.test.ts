@@ -12,9 +12,9 @@ import {
   line,
   onOff,
   webhookSecret,
-  whole
+  whole,
+  type Check
 } from '../../lib/settings/setting-checks.js'
-import type { Check } from '../../lib/settings/setting-checks.js'
 
 t.test('returns values as they are stored', async t => {
   const cases: Array<[string, Check, string, string]> = [

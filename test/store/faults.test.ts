@@ -4,8 +4,7 @@ import { realDisk } from '../../lib/store/disk.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
 import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
-import { createFaultyDisk } from './stage.js'
-import type { FaultyDisk } from './stage.js'
+import { createFaultyDisk, type FaultyDisk } from './stage.js'
 import { repetitions } from '../support/thorough.js'
 
 /**

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createGroupCommit } from '../../lib/store/group-commit.js'
-import type { GroupCommit } from '../../lib/store/group-commit.js'
+import { createGroupCommit, type GroupCommit } from '../../lib/store/group-commit.js'
 
 interface Line {
   first: number

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { LiveMemory } from '../../lib/store/live-memory.js'
-import { createMemory } from '../../lib/store/memory.js'
-import type { Memory } from '../../lib/store/memory.js'
+import { createMemory, type Memory } from '../../lib/store/memory.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 
 /** Returns a memory with one table; `recover` creates another, unless the disk fails. */

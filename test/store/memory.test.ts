@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createMemory } from '../../lib/store/memory.js'
-import type { Memory } from '../../lib/store/memory.js'
+import { createMemory, type Memory } from '../../lib/store/memory.js'
 import type { Image } from '../../lib/store/page-file.js'
 import { faultOfPages } from '../../lib/store/page-check.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'

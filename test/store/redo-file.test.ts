@@ -3,8 +3,7 @@ import { statSync } from 'node:fs'
 import t from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
 import { encodeLine, encodeTransaction, readRedo } from '../../lib/store/redo.js'
-import { openRedoFile } from '../../lib/store/redo-file.js'
-import type { RedoFile } from '../../lib/store/redo-file.js'
+import { openRedoFile, type RedoFile } from '../../lib/store/redo-file.js'
 import { createFaultyDisk } from './stage.js'
 
 const line = (n: number) => encodeLine(n, [encodeTransaction([{ sql: 'INSERT', values: [n] }])])

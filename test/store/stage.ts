@@ -4,15 +4,13 @@ import type { Test } from 'tap'
 import { listedDeployment, type DeploymentRow } from '../../lib/model/deployment.js'
 import type { Label } from '../../lib/model/label.js'
 import type { Project } from '../../lib/model/project.js'
-import { realDisk } from '../../lib/store/disk.js'
-import type { Disk, DiskFile } from '../../lib/store/disk.js'
+import { realDisk, type Disk, type DiskFile } from '../../lib/store/disk.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { countDeploymentsByDay, listDeployments } from '../../lib/store/tables/deployments.js'
 import { readSettings } from '../../lib/store/tables/settings.js'
-import { openStore } from '../../lib/store/durable-store.js'
+import { openStore, type StoreOptions } from '../../lib/store/durable-store.js'
 import type { Reader, Store } from '../../lib/store/database.js'
-import type { StoreOptions } from '../../lib/store/durable-store.js'
 
 /** Shared parts of the store's tests: complete records, and a disk that fails on demand. */
 

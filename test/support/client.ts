@@ -1,8 +1,6 @@
 import { appendFileSync } from 'node:fs'
-import { request as httpRequest } from 'node:http'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import type { RequestOptions } from 'node:https'
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { createDescription, type Seen } from './described.js'
 
 export interface ClientReply {

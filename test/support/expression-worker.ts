@@ -3,10 +3,8 @@
  * parent sees where it is stuck, and ends it.
  */
 import { workerData } from 'node:worker_threads'
-import { hostileTexts, plainHostileTexts, written } from './expressions.js'
-import type { Expression, HostileText } from './expressions.js'
-import { readers } from './readers-of-text.js'
-import type { Reader } from './readers-of-text.js'
+import { hostileTexts, plainHostileTexts, written, type Expression, type HostileText } from './expressions.js'
+import { readers, type Reader } from './readers-of-text.js'
 
 /** What a thread reads: from the job `from` on. `place`: the number of the job, and the number of texts so far. */
 export interface Jobs {

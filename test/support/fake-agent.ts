@@ -1,8 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { createInterface } from 'node:readline'
-import type { AgentReport, DesiredLine } from '../../lib/model/fleet-wire.js'
-import { requestText } from '../../lib/model/fleet-wire.js'
+import { type AgentReport, type DesiredLine, requestText } from '../../lib/model/fleet-wire.js'
 
 /** An answer of the hub. */
 export interface AgentReply {

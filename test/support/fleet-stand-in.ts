@@ -1,17 +1,15 @@
 import { once } from 'node:events'
-import { createServer, request as httpRequest } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
 import type { Enrollment, ListedNode, ListedPlacement } from '../../lib/model/node.js'
-import type {
-  ListedRollout,
-  ListedRolloutNode,
-  NodePhase,
-  RolloutDetail,
-  RolloutEvent
+import {
+  type ListedRollout,
+  type ListedRolloutNode,
+  type NodePhase,
+  type RolloutDetail,
+  type RolloutEvent,
+  defaultRolloutPolicy
 } from '../../lib/model/rollout.js'
-import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
 import { adminToken } from './server.js'
 
 /*

@@ -7,8 +7,7 @@
  * keeps how long it took; `ignore` never reads. Messages to the parent: `open` once every connection has its reply, and
  * in return for any message the lags so far.
  */
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 const marks = ['"data":"', '"lines":["'].map(mark => Buffer.from(mark))
 const stampDigits = 13

@@ -1,10 +1,8 @@
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { Refusal } from '../../lib/base/refusal.js'
 import type { Route } from '../../lib/http/core/route.js'
-import { HttpServer } from '../../lib/http/core/server.js'
-import type { ServerEvent, ServerOptions } from '../../lib/http/core/server.js'
+import { HttpServer, type ServerEvent, type ServerOptions } from '../../lib/http/core/server.js'
 
 export interface TestServer {
   server: HttpServer

@@ -1,7 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { importPackage } from '../../lib/transfer/import.js'
-import type { ImportRequest } from '../../lib/transfer/import.js'
+import { importPackage, type ImportRequest } from '../../lib/transfer/import.js'
 import type { TransferNeeds } from '../../lib/transfer/needs.js'
 import { createSettings } from '../../lib/settings/settings.js'
 import { openStage } from './store.js'

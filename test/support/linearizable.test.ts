@@ -1,6 +1,5 @@
 import t from 'tap'
-import { faultOfHistory } from './linearizable.js'
-import type { RegisterOperation } from './linearizable.js'
+import { faultOfHistory, type RegisterOperation } from './linearizable.js'
 import { createRandom } from './random.js'
 
 const write = (value: string, call: number, end: number | null): RegisterOperation => ({

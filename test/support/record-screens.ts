@@ -12,8 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { revealing, startTmux } from './tmux.js'
-import type { Tmux } from './tmux.js'
+import { revealing, startTmux, type Tmux } from './tmux.js'
 
 const fixtures = fileURLToPath(new URL('../../../test/fixtures/screens/', import.meta.url))
 const size = { columns: 80, rows: 24 }

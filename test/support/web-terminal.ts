@@ -2,8 +2,7 @@ import type { TerminalInput, TerminalMessage } from '../../lib/model/terminal.js
 import { createPtyLoader } from '../../lib/proc/pty.js'
 import type { TerminalSocket } from '../../www/server/terminal.js'
 import type { Client } from './client.js'
-import { openWebSocket } from './websocket.js'
-import type { RawWebSocket } from './websocket.js'
+import { openWebSocket, type RawWebSocket } from './websocket.js'
 
 const module = await createPtyLoader()()
 

@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { close, closing, describeFrame, frame, readFrames, text } from './frames.js'
-import type { ServerFrame } from './frames.js'
+import { close, closing, describeFrame, frame, readFrames, text, type ServerFrame } from './frames.js'
 
 /** A WebSocket client on a raw socket. The test decides each byte. */
 export interface RawWebSocket {

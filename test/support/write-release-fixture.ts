@@ -13,11 +13,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createClient } from './client.js'
-import type { Client } from './client.js'
+import { createClient, type Client } from './client.js'
 import { contentsOf } from './release-contents.js'
-import { startServed } from './served.js'
-import type { Served } from './served.js'
+import { startServed, type Served } from './served.js'
 import { svc, svcPath } from './svc.js'
 import { zipOf } from './zip.js'
 

@@ -5,8 +5,13 @@ import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import type { TerminalMessage } from '../../lib/model/terminal.js'
 import { createPtyLoader } from '../../lib/proc/pty.js'
-import { createTerminals } from '../../lib/terminal/sessions.js'
-import type { Connected, Opening, TerminalLimits, Terminals } from '../../lib/terminal/sessions.js'
+import {
+  createTerminals,
+  type Connected,
+  type Opening,
+  type TerminalLimits,
+  type Terminals
+} from '../../lib/terminal/sessions.js'
 import type { TerminalClient } from '../../lib/terminal/session.js'
 import { isRunning } from '../support/processes.js'
 import { noPty as skip } from '../support/web-terminal.js'

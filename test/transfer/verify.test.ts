@@ -1,7 +1,6 @@
 import t from 'tap'
-import { hasErrors, inspectDatabase, judge } from '../../lib/transfer/verify.js'
+import { hasErrors, inspectDatabase, judge, type Found } from '../../lib/transfer/verify.js'
 import type { Level } from '../../lib/model/transfer.js'
-import type { Found } from '../../lib/transfer/verify.js'
 import { openStage } from '../support/store.js'
 
 const project = { id: 'proj_a', name: 'A', deployPath: '/srv/a', token: 'secret-token', status: 'success' as const }

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createKeys } from '../../www/keys.js'
-import type { Key } from '../../www/keys.js'
+import { createKeys, type Key } from '../../www/keys.js'
 
 const plain = { ctrlKey: false, metaKey: false, altKey: false, isWriting: false }
 const press = (key: string, rest: Partial<Key> = {}): Key => ({ ...plain, key, ...rest })

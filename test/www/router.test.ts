@@ -1,6 +1,5 @@
 import t from 'tap'
-import { pathBelow, placeOf } from '../../www/router.js'
-import type { PageRow } from '../../www/router.js'
+import { pathBelow, placeOf, type PageRow } from '../../www/router.js'
 
 const rows: PageRow[] = ['', 'projects', 'projects/:id', 'projects/:id/settings', 'deployments/:id'].map(path => ({
   path,

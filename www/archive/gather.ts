@@ -4,8 +4,7 @@
  */
 import { t } from '../words/t.js'
 import { isLeftOut, isNeverPacked } from './left-out.js'
-import { CannotPack, maxZipEntries } from './zip.js'
-import type { PackEntry, PackFile } from './zip.js'
+import { CannotPack, maxZipEntries, type PackEntry, type PackFile } from './zip.js'
 
 /** A found file. */
 export interface FoundFile {
@@ -36,7 +35,6 @@ export interface Gathered {
   neverPacked: string[]
 }
 
-/** Options of `gather`. */
 export interface GatherOptions {
   /** Leaves out only what is never packed. */
   isWhole?: boolean

@@ -12,14 +12,13 @@ import {
   fileType,
   linkMode,
   treeHead,
-  treeLine
+  treeLine,
+  type TreeEntry
 } from '../shared/tree-text.js'
-import type { TreeEntry } from '../shared/tree-text.js'
 import { deflated, localBytes, stored } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
 import type { PlanBody } from '../server/plan-calls.js'
-import { readZip } from './read-zip.js'
-import type { ZipEntry } from './read-zip.js'
+import { readZip, type ZipEntry } from './read-zip.js'
 import type { PackEntry } from './zip.js'
 
 /** An archive whose tree cannot be computed here. It may be deployed without a plan. The message is for the user. */

@@ -7,8 +7,15 @@
 import { t } from '../words/t.js'
 import { compressedTypes } from '../shared/compressed-types.js'
 import { crc32 } from '../shared/crc32.js'
-import { defaultZip64FromBytes, deflated, directoryOf, localHeader, newRecord, stored } from '../shared/zip-records.js'
-import type { ZipRecord } from '../shared/zip-records.js'
+import {
+  defaultZip64FromBytes,
+  deflated,
+  directoryOf,
+  localHeader,
+  newRecord,
+  stored,
+  type ZipRecord
+} from '../shared/zip-records.js'
 
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }
@@ -21,7 +28,6 @@ export interface PackEntry {
   file: PackFile | null
 }
 
-/** Options of `packZip`. */
 export interface PackOptions {
   signal?: AbortSignal
   /** Called with the number of bytes read. */

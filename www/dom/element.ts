@@ -1,5 +1,4 @@
-import { render } from './html.js'
-import type { Template } from './html.js'
+import { render, type Template } from './html.js'
 
 /**
  * The base class of the panel's elements. It renders at most once per microtask, gives each element a signal that is

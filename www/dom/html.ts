@@ -1,6 +1,5 @@
 import { addressRule, encoded } from './address.js'
-import { parseMarkup } from './markup.js'
-import type { Attribute, Part, Piece } from './markup.js'
+import { parseMarkup, type Attribute, type Part, type Piece } from './markup.js'
 
 /*
  * html`…` describes a piece of a page, and render() writes only what differs from the last rendering. Values become

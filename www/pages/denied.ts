@@ -1,5 +1,4 @@
-import { html } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, type Template } from '../dom/html.js'
 import { roleWords } from '../elements/base/role-words.js'
 import { holderNow, lackOf, pageRights, rightNeeds } from '../state/rights.js'
 import { countWords, t } from '../words/t.js'

@@ -1,7 +1,6 @@
 import { Refused } from '../server/client.js'
 import { css } from '../dom/element.js'
-import { html } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, type Template } from '../dom/html.js'
 import { codeField } from '../elements/access/code-field.js'
 import { errorLine, field, submitted } from '../elements/base/field.js'
 import { errorWords } from '../words/errors.js'

@@ -1,7 +1,6 @@
 import type { Enrollment, ListedNode } from '../../lib/model/node.js'
 import { css } from '../dom/element.js'
-import { html, icon } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, icon, type Template } from '../dom/html.js'
 import { SvcTime } from '../elements/base/facts.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
 import { FrameChangeEvent } from '../elements/base/svc-app.js'
@@ -17,23 +16,21 @@ import {
   filterOf,
   groupByTree,
   nodeStates,
-  treesOf
+  treesOf,
+  type NodeFilter,
+  type NodeIndex,
+  type NodeView
 } from '../elements/fleet/node-filter.js'
-import type { NodeFilter, NodeIndex, NodeView } from '../elements/fleet/node-filter.js'
 import { SvcEnrollments } from '../elements/fleet/svc-enrollments.js'
 import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
-import { SvcNodeChoice } from '../elements/fleet/svc-node-choice.js'
-import type { NodeListing } from '../elements/fleet/svc-node-choice.js'
-import { SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
-import type { NodeFilterEvent } from '../elements/fleet/svc-node-filter.js'
+import { SvcNodeChoice, type NodeListing } from '../elements/fleet/svc-node-choice.js'
+import { SvcNodeFilter, type NodeFilterEvent } from '../elements/fleet/svc-node-filter.js'
 import { SvcNodeGrid } from '../elements/fleet/svc-node-grid.js'
 import { SvcNodeList } from '../elements/fleet/svc-node-list.js'
 import { createTreeColors } from '../elements/fleet/tree-colors.js'
 import { fleetRoom } from '../router.js'
-import { createFleetCalls } from '../server/fleet-calls.js'
-import type { FleetCalls } from '../server/fleet-calls.js'
-import { loaded, staleLine } from '../state/resource.js'
-import type { Resource } from '../state/resource.js'
+import { createFleetCalls, type FleetCalls } from '../server/fleet-calls.js'
+import { loaded, staleLine, type Resource } from '../state/resource.js'
 import { learnFleet, may } from '../state/rights.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { Page } from './page.js'

@@ -1,28 +1,31 @@
 import type { Project } from '../../lib/model/project.js'
-import { createPlaceCalls } from '../server/place-calls.js'
-import type { PlaceCalls } from '../server/place-calls.js'
-import { createProjectCalls } from '../server/project-calls.js'
-import type { Labels, ProjectCalls } from '../server/project-calls.js'
+import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
+import { createProjectCalls, type Labels, type ProjectCalls } from '../server/project-calls.js'
 import { panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
-import { html, icon } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, icon, type Template } from '../dom/html.js'
 import type { LabelTable } from '../elements/base/label-list.js'
-import { createProjectIndex, filterOf, queryOf } from '../elements/projects/project-filter.js'
-import type { ProjectFilter, ProjectIndex } from '../elements/projects/project-filter.js'
+import {
+  createProjectIndex,
+  filterOf,
+  queryOf,
+  type ProjectFilter,
+  type ProjectIndex
+} from '../elements/projects/project-filter.js'
 import { groupsOf, type Grouping } from '../elements/projects/project-groups.js'
-import { loaded, staleLine } from '../state/resource.js'
-import type { Resource } from '../state/resource.js'
+import { loaded, staleLine, type Resource } from '../state/resource.js'
 import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
 import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcMenu } from '../elements/base/svc-menu.js'
 import { SvcProjectBulk } from '../elements/projects/svc-project-bulk.js'
-import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
-import type { FilterChangeEvent, GroupingEvent } from '../elements/projects/svc-project-filter.js'
-import { SvcProjectList } from '../elements/projects/svc-project-list.js'
-import type { PinEvent } from '../elements/projects/svc-project-list.js'
+import {
+  SvcProjectFilter,
+  type FilterChangeEvent,
+  type GroupingEvent
+} from '../elements/projects/svc-project-filter.js'
+import { SvcProjectList, type PinEvent } from '../elements/projects/svc-project-list.js'
 import type { ProjectCreatedEvent } from '../elements/projects/svc-new-project.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcStatus, SvcTime } from '../elements/base/facts.js'

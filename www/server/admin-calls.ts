@@ -6,11 +6,9 @@ import type { SettingDescription } from '../../lib/model/setting.js'
 import type { StorageUsage } from '../../lib/model/storage.js'
 import type { Finding } from '../../lib/model/transfer.js'
 import type { ListedSession } from '../../lib/model/session.js'
-import { createAuditWitness } from '../state/audit-witness.js'
-import type { AuditWitness } from '../state/audit-witness.js'
+import { createAuditWitness, type AuditWitness } from '../state/audit-witness.js'
 import type { TokenStorage } from '../state/session.js'
-import { ifMatch, Refused } from './client.js'
-import type { Client } from './client.js'
+import { ifMatch, Refused, type Client } from './client.js'
 
 /** A page of the audit log. */
 export interface AuditQuery {
@@ -100,7 +98,6 @@ function orNull(error: unknown): null {
 
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
-/** Creates the calls. */
 export function createAdminCalls({ address, ask, send, ensureProven }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {

@@ -1,5 +1,4 @@
-import { createLineReader } from '../shared/lines.js'
-import type { LineReader } from '../shared/lines.js'
+import { createLineReader, type LineReader } from '../shared/lines.js'
 
 /** Creates a reader that passes the value of each JSON line to `onValue`. Skips empty lines. Throws a SyntaxError. */
 export function createNdjsonReader(onValue: (value: unknown) => void): LineReader {

@@ -6,8 +6,7 @@ import type { GivenPolicy } from '../../lib/model/policy.js'
 import type { Pm2Apps, Pm2Binding } from '../../lib/model/pm2.js'
 import type { Project, RecentScripts } from '../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../lib/model/variable.js'
-import { ifMatch } from './client.js'
-import type { Client } from './client.js'
+import { ifMatch, type Client } from './client.js'
 
 /** All categories and tags. */
 export interface Labels {
@@ -85,7 +84,6 @@ export interface ProjectCalls {
 /** Maximum number of projects per request. */
 const maxBulk = 200
 
-/** Creates the calls. */
 export function createProjectCalls({ ask, send, address }: Client): ProjectCalls {
   const of = (id: string): string => `api/projects/${encodeURIComponent(id)}`
   const at = (path: string): string => `?${new URLSearchParams({ path })}`

@@ -27,7 +27,6 @@ export interface RolloutCalls {
   approve(id: string): Promise<ListedRollout>
 }
 
-/** Creates the calls. */
 export function createRolloutCalls({ ask, send }: Pick<Client, 'ask' | 'send'>): RolloutCalls {
   const of = (id: string): string => `api/rollouts/${encodeURIComponent(id)}`
 

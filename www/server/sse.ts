@@ -1,6 +1,5 @@
 import { pauseMs } from './client.js'
-import { createEventReader } from '../shared/event-stream.js'
-import type { ServerEvent } from '../shared/event-stream.js'
+import { createEventReader, type ServerEvent } from '../shared/event-stream.js'
 
 /*
  * Event streams over fetch, because EventSource cannot send headers. A stream that is silent for longer than the

@@ -4,8 +4,7 @@ import type {
   NotificationTargetView
 } from '../../lib/model/notification-target.js'
 import type { WebhookTest } from './admin-calls.js'
-import { ifMatch } from './client.js'
-import type { Client } from './client.js'
+import { ifMatch, type Client } from './client.js'
 
 /** The fields of a target to write. Missing fields keep their value. */
 export interface TargetFields {
@@ -37,7 +36,6 @@ export interface TargetCalls {
   projects(signal?: AbortSignal): Promise<Array<{ id: string; name: string }>>
 }
 
-/** Creates the calls. */
 export function createTargetCalls({ ask }: Pick<Client, 'ask'>): TargetCalls {
   const path = (id: string): string => `api/notification-targets/${encodeURIComponent(id)}`
   return {

@@ -4,8 +4,7 @@ import type {
   TerminalInput,
   TerminalMessage
 } from '../../lib/model/terminal.js'
-import { pauseMs, Refused } from './client.js'
-import type { Client } from './client.js'
+import { pauseMs, Refused, type Client } from './client.js'
 import { createTerminalInput } from './terminal-input.js'
 
 /*

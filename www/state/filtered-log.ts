@@ -1,7 +1,5 @@
-import { levelOfLine, reachesLevel } from '../shared/log-level.js'
-import type { LogLevel } from '../shared/log-level.js'
-import { Announcer } from './log-text.js'
-import type { LogLine, LogText } from './log-text.js'
+import { levelOfLine, reachesLevel, type LogLevel } from '../shared/log-level.js'
+import { Announcer, type LogLine, type LogText } from './log-text.js'
 
 /*
  * A log that is filtered by level: it contains the lines of a level or a worse one. A line without a level, such as a

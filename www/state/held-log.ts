@@ -1,7 +1,5 @@
-import { createHeldLines } from './held-lines.js'
-import type { HeldLimits, HeldLines } from './held-lines.js'
-import { Announcer } from './log-text.js'
-import type { LogLine } from './log-text.js'
+import { createHeldLines, type HeldLimits, type HeldLines } from './held-lines.js'
+import { Announcer, type LogLine } from './log-text.js'
 
 /** A log of which some windows are loaded. Subclasses read the windows; users see a LogText. */
 export abstract class HeldLog extends Announcer {

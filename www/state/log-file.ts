@@ -1,6 +1,5 @@
 import type { LogWindow } from '../../lib/model/log-source.js'
-import { pauseMs, Refused } from '../server/client.js'
-import type { ConnectionState } from '../server/client.js'
+import { pauseMs, Refused, type ConnectionState } from '../server/client.js'
 import type { LogCalls, RangeQuery } from '../server/log-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/event-stream.js'

@@ -1,6 +1,5 @@
 import { timeOfLine } from '../shared/line-time.js'
-import { Announcer } from './log-text.js'
-import type { LogLine, LogText } from './log-text.js'
+import { Announcer, type LogLine, type LogText } from './log-text.js'
 import { serverNow } from './server-clock.js'
 
 /*

@@ -1,6 +1,5 @@
 import type { OutputLine } from '../../lib/model/deployment.js'
-import { Announcer } from './log-text.js'
-import type { LogLine, LogText } from './log-text.js'
+import { Announcer, type LogLine, type LogText } from './log-text.js'
 
 /** The output so far of a deployment that this page started. */
 export interface Output extends LogText {

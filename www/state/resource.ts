@@ -1,5 +1,4 @@
-import { html, icon } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, icon, type Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
 import { twoLines, errorWords } from '../words/errors.js'
 import { t } from '../words/t.js'

@@ -1,7 +1,6 @@
 import { groupings, type Grouping } from '../elements/projects/project-groups.js'
 import type { Language } from '../words/t.js'
-import { isRole } from './rights.js'
-import type { Holder } from './rights.js'
+import { isRole, type Holder } from './rights.js'
 
 /** The reason for the end of a session. */
 export type EndReason = 'signed_out' | 'expired'

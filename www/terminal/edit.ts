@@ -1,7 +1,5 @@
-import { blank, cellWords, splitWide } from './cells.js'
-import type { Line } from './cells.js'
-import { eraseBackground, lineAt, scrollDown, scrollLine } from './screen.js'
-import type { Screen } from './screen.js'
+import { blank, cellWords, splitWide, type Line } from './cells.js'
+import { eraseBackground, lineAt, scrollDown, scrollLine, type Screen } from './screen.js'
 
 /*
  * Erasing, inserting and deleting (VT220 and ECMA-48). Erased cells take the pen's background colour.

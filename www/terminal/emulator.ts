@@ -4,8 +4,7 @@ import type { Modes } from './modes.js'
 import { createParser, functionId } from './parser.js'
 import { print, textOfCell } from './print.js'
 import { resize } from './reflow.js'
-import { colorAnswer, csiAnswers, dcsAnswer } from './reports.js'
-import type { ColorOf } from './reports.js'
+import { colorAnswer, csiAnswers, dcsAnswer, type ColorOf } from './reports.js'
 import { createScreen, lineAt } from './screen.js'
 
 /*

@@ -9,8 +9,7 @@ import {
   insertLines
 } from './edit.js'
 import { ansiSwitches, defaultModes, isMouseMode, privateSwitches } from './modes.js'
-import { functionId } from './parser.js'
-import type { Parameters } from './parser.js'
+import { functionId, type Parameters } from './parser.js'
 import { printCode } from './print.js'
 import {
   index,
@@ -25,9 +24,9 @@ import {
   showAlternate,
   showMain,
   tab,
-  tabStops
+  tabStops,
+  type Screen
 } from './screen.js'
-import type { Screen } from './screen.js'
 import { selectRendition } from './sgr.js'
 
 /*

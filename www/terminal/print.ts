@@ -1,8 +1,6 @@
-import { cellWords, clusterBit, codeMask, spacer, splitWide, wideBit } from './cells.js'
-import type { Line } from './cells.js'
+import { cellWords, clusterBit, codeMask, spacer, splitWide, wideBit, type Line } from './cells.js'
 import { insertCharacters } from './edit.js'
-import { index, lineAt } from './screen.js'
-import type { Screen } from './screen.js'
+import { index, lineAt, type Screen } from './screen.js'
 import { firstUnusual, widthOf } from './width.js'
 
 /** The VT100 line-drawing set from 0x5f to 0x7e, as Unicode characters. */

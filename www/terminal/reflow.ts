@@ -1,7 +1,5 @@
-import { cellWords, createLine, spacer, splitWide, usedColumns, wideBit } from './cells.js'
-import type { Line } from './cells.js'
-import { tabStops } from './screen.js'
-import type { Screen } from './screen.js'
+import { cellWords, createLine, spacer, splitWide, usedColumns, wideBit, type Line } from './cells.js'
+import { tabStops, type Screen } from './screen.js'
 
 /*
  * Resizing. On the main screen and in its history, wrapped lines are joined and wrapped again at the new width, and the

@@ -1,6 +1,5 @@
 import { ansiSwitches, isMouseMode, privateSwitches } from './modes.js'
-import { functionId } from './parser.js'
-import type { Parameters } from './parser.js'
+import { functionId, type Parameters } from './parser.js'
 import type { Screen } from './screen.js'
 import { renditionOf } from './sgr.js'
 

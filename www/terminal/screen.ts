@@ -1,11 +1,7 @@
-import { blank, createLine, colorMask } from './cells.js'
-import type { Line } from './cells.js'
-import { createClusters } from './clusters.js'
-import type { Clusters } from './clusters.js'
-import { createHistory } from './history.js'
-import type { History } from './history.js'
-import { defaultModes } from './modes.js'
-import type { Modes } from './modes.js'
+import { blank, createLine, colorMask, type Line } from './cells.js'
+import { createClusters, type Clusters } from './clusters.js'
+import { createHistory, type History } from './history.js'
+import { defaultModes, type Modes } from './modes.js'
 import type { Pen } from './sgr.js'
 
 /** The state that DECSC saves. */

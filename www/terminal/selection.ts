@@ -1,5 +1,4 @@
-import { cellWords, spacer, usedColumns } from './cells.js'
-import type { Line } from './cells.js'
+import { cellWords, spacer, usedColumns, type Line } from './cells.js'
 import type { Emulator } from './emulator.js'
 
 /*

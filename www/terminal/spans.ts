@@ -12,9 +12,9 @@ import {
   struck,
   underlineMask,
   underlineShift,
-  wideBit
+  wideBit,
+  type Line
 } from './cells.js'
-import type { Line } from './cells.js'
 
 /** Adjacent cells with the same attributes, which are drawn together. */
 export interface Span {

@@ -1,5 +1,4 @@
-import { html } from '../dom/html.js'
-import type { Template } from '../dom/html.js'
+import { html, type Template } from '../dom/html.js'
 import { Refused } from '../server/client.js'
 import { language, t, wordsFor } from './t.js'
 

@@ -1,10 +1,8 @@
 /* Builds the OpenAPI 3.1 document of the API from the table of routes and the operations in `operations/`. */
-import { leastRole } from '../../auth/bearer.js'
-import type { Auth } from '../../auth/bearer.js'
+import { leastRole, type Auth } from '../../auth/bearer.js'
 import { statusOf } from '../../http/core/reply.js'
 import type { Shape } from '../../base/fields.js'
-import { needsProof } from '../route.js'
-import type { ApiRoute } from '../route.js'
+import { needsProof, type ApiRoute } from '../route.js'
 import type { Scope } from '../scope.js'
 import { otherField, otherKinds, type OtherRecord } from '../../base/refusal.js'
 import { errorCodes } from './errors.js'

@@ -14,9 +14,9 @@ import {
   optional,
   record,
   schema,
-  text
+  text,
+  type Schema
 } from './schema.js'
-import type { Schema } from './schema.js'
 
 const check = named(
   'Check',

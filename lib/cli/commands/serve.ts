@@ -1,5 +1,4 @@
-import type { HubWords } from '../service/hub-options.js'
-import { hubOptions } from '../service/hub-options.js'
+import { type HubWords, hubOptions } from '../service/hub-options.js'
 import { Refusal } from '../../base/refusal.js'
 import { locateHome, type Home } from '../../config/home.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'

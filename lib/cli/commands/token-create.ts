@@ -1,5 +1,4 @@
-import { accessRoles } from '../../model/access.js'
-import type { AccessRole } from '../../model/access.js'
+import { accessRoles, type AccessRole } from '../../model/access.js'
 import { handOver, outOption, projectIdsOf } from '../access/token-place.js'
 import { endOf, scopeOf } from '../access/token-view.js'
 import { usage } from '../args.js'

@@ -8,8 +8,13 @@
  * with the script's marker is stopped, whatever its group. Processes that outlive a script which ended by itself are
  * left alone.
  */
-import { scriptSteps } from '../../model/deployment.js'
-import type { DeploymentRow, DeploymentStep, RanScript, ScriptProcess } from '../../model/deployment.js'
+import {
+  scriptSteps,
+  type DeploymentRow,
+  type DeploymentStep,
+  type RanScript,
+  type ScriptProcess
+} from '../../model/deployment.js'
 import { bootId, isStillRunning } from '../../proc/processes.js'
 import { defaultGraceMs, stopProcesses, type Stopped } from '../../proc/stop.js'
 import { findDeployment, unfinishedDeployments } from '../../store/tables/deployments.js'

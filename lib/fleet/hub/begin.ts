@@ -25,7 +25,6 @@ export interface Release
   actor?: Actor
 }
 
-/** Dependencies of `createBeginIn`. */
 export interface BeginNeeds {
   clock: Clock
   ids: Pick<Ids, 'id'>

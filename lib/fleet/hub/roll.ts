@@ -12,7 +12,6 @@ import type { Releases } from './releases.js'
 import type { Rollings } from './rolling.js'
 import type { RolloutEvents } from './rollout-events.js'
 
-/** Dependencies of `createRolls`. */
 export interface RollsNeeds {
   store: Store
   clock: Clock

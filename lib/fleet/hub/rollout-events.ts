@@ -2,9 +2,14 @@
  * Followers of rollouts. A follower that is slow gets each changed node once, in its newest state, so that it costs no
  * more memory than the rollout has nodes.
  */
-import type { RolloutEvent } from '../../model/rollout.js'
 import type { RolloutFilter } from '../../store/tables/rollouts.js'
-import { isGoing, type ListedRollout, type ListedRolloutNode, type RolloutDetail } from '../../model/rollout.js'
+import {
+  type RolloutEvent,
+  isGoing,
+  type ListedRollout,
+  type ListedRolloutNode,
+  type RolloutDetail
+} from '../../model/rollout.js'
 
 /** Tells followers what has changed. */
 export interface RolloutEvents {

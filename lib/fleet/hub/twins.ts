@@ -12,7 +12,6 @@ import { systemActor, type AuditEvent } from '../../model/audit.js'
 import type { Store, Transaction } from '../../store/database.js'
 import { findNode, sharedNodes, updateNode } from '../../store/tables/nodes.js'
 
-/** Dependencies of `createTwins`. */
 export interface TwinsNeeds {
   store: Store
   clock: Clock

@@ -8,8 +8,15 @@ import { belowBase } from './base-path.js'
 import { hasTag } from './conditional.js'
 import type { Exchange } from './exchange.js'
 import { methodReply, preflightReply } from './reply.js'
-import { jsonBody, publicBody } from './route.js'
-import type { BodyLimits, Reply, Request, RequestFacts, Route } from './route.js'
+import {
+  jsonBody,
+  publicBody,
+  type BodyLimits,
+  type Reply,
+  type Request,
+  type RequestFacts,
+  type Route
+} from './route.js'
 import { createRouter, type Router } from './router.js'
 
 /** The requests that a server answers. */

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { clientAddress, parseCidr } from './client-address.js'
-import type { Cidr } from './client-address.js'
+import { clientAddress, parseCidr, type Cidr } from './client-address.js'
 import type { ClientAddress } from './route.js'
 
 /** Maximum number of peer addresses that are kept. Normally there are few (one, behind a proxy). */

@@ -1,5 +1,4 @@
-import { Refusal, otherField } from '../../base/refusal.js'
-import type { RefusalKind } from '../../base/refusal.js'
+import { Refusal, otherField, type RefusalKind } from '../../base/refusal.js'
 import { gzipped, minCompressBytes } from './coding.js'
 import type { Reply } from './route.js'
 

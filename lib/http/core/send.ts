@@ -4,18 +4,15 @@ import type { Slices } from '../../base/slices.js'
 import { stopping } from './connections.js'
 import { wantsGzip } from './coding.js'
 import type { Exchange } from './exchange.js'
-import { dropRest } from './linger.js'
-import type { LingerLimits } from './linger.js'
+import { dropRest, type LingerLimits } from './linger.js'
 import { smallAnswerBytes, streamBytes } from './memory.js'
-import { compressed, corsHeaders, refusalReply, streamHead, wholeReply } from './reply.js'
-import type { Headers, Whole } from './reply.js'
+import { compressed, corsHeaders, refusalReply, streamHead, wholeReply, type Headers, type Whole } from './reply.js'
 import type { Reply } from './route.js'
 import { createSink } from './sink.js'
 
 /** If the rest of a body is this small, reading it is cheaper than opening a new connection. */
 const smallRestBytes = 64 * 1024
 
-/** Options of `send`. */
 export interface SendOptions {
   linger: LingerLimits
   /** Shared by all streams of the server. */

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type {
-  IncomingHttpHeaders,
-  IncomingMessage,
-  Server,
-  ServerOptions as HttpOptions,
-  ServerResponse
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions as HttpOptions,
+  type ServerResponse
 } from 'node:http'
 import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
@@ -17,15 +17,12 @@ import { bunVersion } from '../../base/runtime.js'
 import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
 import { localClient } from './client-address.js'
 import { createConnections, type Connections } from './connections.js'
-import { createCrowd } from './crowd.js'
-import type { Crowd, CrowdLimits } from './crowd.js'
+import { createCrowd, type Crowd, type CrowdLimits } from './crowd.js'
 import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
 import { Dispatcher, type DispatchOptions, type Table } from './dispatch.js'
-import { checkHead, Exchange } from './exchange.js'
-import type { ExchangeOptions } from './exchange.js'
+import { checkHead, Exchange, type ExchangeOptions } from './exchange.js'
 import { checkHost } from './host.js'
-import { defaultLingerLimits } from './linger.js'
-import type { LingerLimits } from './linger.js'
+import { defaultLingerLimits, type LingerLimits } from './linger.js'
 import { createMemory, type MemoryLimits } from './memory.js'
 import { createPeers } from './peers.js'
 import { failureReply, refusalReply } from './reply.js'

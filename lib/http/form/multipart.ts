@@ -19,8 +19,7 @@ import { Readable } from 'node:stream'
 import { Refusal } from '../../base/refusal.js'
 import { parseHeaderValue } from '../core/header-value.js'
 import { gather, type Gathered } from '../../base/gathered.js'
-import { MultipartParser } from './multipart-parser.js'
-import type { ParserLimits } from './multipart-parser.js'
+import { MultipartParser, type ParserLimits } from './multipart-parser.js'
 
 /** Limits of a form. */
 export interface MultipartLimits extends ParserLimits {

@@ -29,7 +29,6 @@ export interface HubClient {
   json(to: Peer, request: HubRequest): Promise<unknown>
 }
 
-/** Options of `createHubClient`. */
 export interface HubClientOptions {
   /** Signs for this hub. */
   signer: HubSigner

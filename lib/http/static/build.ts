@@ -6,8 +6,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { linkModules } from './link.js'
-import type { Linked } from './link.js'
+import { linkModules, type Linked } from './link.js'
 
 /** One build of the panel. */
 export interface Build {

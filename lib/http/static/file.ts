@@ -1,11 +1,9 @@
-import { open } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import { open, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { invalid, Refusal } from '../../base/refusal.js'
 import { wantedPart } from '../core/conditional.js'
 import { contentType } from './content-types.js'
-import { mergeHeaders } from '../core/reply.js'
-import type { Headers } from '../core/reply.js'
+import { mergeHeaders, type Headers } from '../core/reply.js'
 import type { Reply, Request } from '../core/route.js'
 
 /** A file to serve. */

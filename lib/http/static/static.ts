@@ -3,17 +3,14 @@ import { readFile, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { createBuilds } from './build.js'
-import type { Build } from './build.js'
-import { chooseCoding, minCompressBytes } from '../core/coding.js'
-import type { Coding } from '../core/coding.js'
+import { createBuilds, type Build } from './build.js'
+import { chooseCoding, minCompressBytes, type Coding } from '../core/coding.js'
 import { wantedPart } from '../core/conditional.js'
 import { contentType, isCompressible } from './content-types.js'
 import { fileReply } from './file.js'
 import type { Headers } from '../core/reply.js'
 import type { Reply, Request } from '../core/route.js'
 
-/** Options of `createStatic`. */
 export interface StaticOptions {
   /** Base path as `normaliseBase` returns it. It is written into the page's `<base href="/">`. */
   base: string

@@ -3,11 +3,9 @@
  * messages about wrong files are hard to understand, and some mistakes it does not report until a client rejects the
  * certificate.
  */
-import { createPrivateKey, X509Certificate } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import { createSecureContext } from 'node:tls'
-import type { SecureContextOptions } from 'node:tls'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
 

@@ -9,12 +9,10 @@
  */
 import { stat } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.js'
-import { readCertificate } from './certificate.js'
-import type { Certificate, CertificateFiles } from './certificate.js'
+import { readCertificate, type Certificate, type CertificateFiles } from './certificate.js'
 
 const lookEveryMs = 2000
 
-/** Options of `openRenewal`. */
 export interface RenewalOptions {
   files: CertificateFiles
   clock: Clock

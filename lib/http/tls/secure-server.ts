@@ -5,13 +5,11 @@
  * first letter of a plain HTTP request, and such a client is told to use "https". Meanwhile the files of the
  * certificate are checked, so that the handshake already uses a new one.
  */
-import { createServer } from 'node:https'
-import type { Server, ServerOptions } from 'node:https'
+import { createServer, type Server, type ServerOptions } from 'node:https'
 import type { Socket } from 'node:net'
 import { bunVersion } from '../../base/runtime.js'
 import { hangUp } from '../core/broken-request.js'
-import { contextOf } from './certificate.js'
-import type { Certificate } from './certificate.js'
+import { contextOf, type Certificate } from './certificate.js'
 
 /** The certificate of a secure server. */
 export interface SecureServerOptions {

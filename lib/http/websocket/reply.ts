@@ -3,8 +3,7 @@ import { Refusal } from '../../base/refusal.js'
 import type { Reply, UpgradeRequest } from '../core/route.js'
 import { closeCodes } from './frame.js'
 import { shakeHands } from './handshake.js'
-import { createWebSocket, defaultWebSocketLimits } from './socket.js'
-import type { WebSocketConnection, WebSocketLimits } from './socket.js'
+import { createWebSocket, defaultWebSocketLimits, type WebSocketConnection, type WebSocketLimits } from './socket.js'
 
 /** What a route does with a WebSocket. */
 export interface Conversation {

@@ -19,8 +19,7 @@
  */
 import type { Duplex } from 'node:stream'
 import { closeCodes, FrameError } from './frame.js'
-import { Receiver, defaultReceiverLimits } from './receiver.js'
-import type { Message, ReceiverLimits } from './receiver.js'
+import { Receiver, defaultReceiverLimits, type Message, type ReceiverLimits } from './receiver.js'
 import { createSender } from './sender.js'
 
 /** Limits of a WebSocket. */

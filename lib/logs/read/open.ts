@@ -8,8 +8,7 @@ import { open, readlink, realpath, stat, type FileHandle } from 'node:fs/promise
 import { basename, dirname, join, resolve as resolvePath } from 'node:path'
 import { Refusal } from '../../base/refusal.js'
 import { reasonOf } from '../../base/system-error.js'
-import { createSecrets } from './secrets.js'
-import type { Guarded } from './secrets.js'
+import { createSecrets, type Guarded } from './secrets.js'
 
 /** A log file that is open for reading. The caller closes it. */
 export interface OpenedLog {

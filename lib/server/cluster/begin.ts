@@ -28,9 +28,9 @@ import {
   readClusterKeys,
   writeClusterFile,
   writeClusterKeys,
-  type ClusterKeys
+  type ClusterKeys,
+  type ClusterFile
 } from '../../config/cluster-file.js'
-import type { ClusterFile } from '../../config/cluster-file.js'
 import { isHub, locateHome, readConfig, type Home, nodeName } from '../../config/home.js'
 import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
 import { createServerKey } from '../../audit/server-key.js'
@@ -51,7 +51,6 @@ import { createNodeDatabase } from './node-database.js'
 import type { ClusterOptions } from './options.js'
 import { refuseUnfinished } from './unfinished.js'
 
-/** Dependencies of `beginCluster`. */
 export interface BeginNeeds {
   home: Home
   /** What cluster.json will contain. */

@@ -8,8 +8,7 @@ import { belowBase } from '../../http/core/base-path.js'
 import type { Exchange } from '../../http/core/exchange.js'
 import type { Reply } from '../../http/core/route.js'
 import type { HubSide } from '../../http/core/server.js'
-import { sequenceHeader } from '../../http/outgoing/forward.js'
-import type { Forwarder } from '../../http/outgoing/forward.js'
+import { sequenceHeader, type Forwarder } from '../../http/outgoing/forward.js'
 import { forwardedHeader, type HubReader, type Peer } from '../../http/outgoing/forwarded.js'
 import { isCutOff } from '../../shared/cut-off.js'
 import type { HubRole } from '../../store/log/replicated-store.js'
@@ -18,7 +17,6 @@ import { notLeader } from './fenced-store.js'
 /** The header with the age of an answer in seconds, if this hub is cut off. */
 export const staleHeader = 'x-svc-stale'
 
-/** Dependencies of `createHubSide`. */
 export interface HubSideNeeds {
   /** Base path of this hub, as `normaliseBase` returns it. */
   base: string

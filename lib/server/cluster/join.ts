@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { refuseContents } from '../../backup/restore.js'
 import { finishRestore } from '../../backup/place.js'
 import { hubKeyName } from '../../config/hub-key.js'
-import { clusterKeyName, writeClusterFile, writeClusterKeys } from '../../config/cluster-file.js'
-import type { ClusterFile } from '../../config/cluster-file.js'
+import { clusterKeyName, writeClusterFile, writeClusterKeys, type ClusterFile } from '../../config/cluster-file.js'
 import { clusterFileName, ensureHome, type Home } from '../../config/home.js'
 import { systemClock } from '../../base/clock.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
@@ -15,7 +14,6 @@ import { ownDirectory } from '../../store/owner.js'
 import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import type { ClusterOptions } from './options.js'
 
-/** Dependencies of `joinCluster`. */
 export interface JoinNeeds {
   home: Home
   /** What cluster.json will contain. */

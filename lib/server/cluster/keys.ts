@@ -3,18 +3,13 @@
  * has sealed. A server without a cluster keeps the same secrets in files of its data directory.
  */
 import { randomBytes } from 'node:crypto'
-import { checkNewToken, createTokenVerifier } from '../../auth/admin-token.js'
-import type { AdminToken } from '../../auth/admin-token.js'
-import { createServerKey } from '../../audit/server-key.js'
-import type { KeyFile, ServerKey } from '../../audit/server-key.js'
-import { parseSessionKey, sessionKeyBytes } from '../../auth/session-key.js'
-import type { SessionKey } from '../../auth/session-key.js'
+import { checkNewToken, createTokenVerifier, type AdminToken } from '../../auth/admin-token.js'
+import { createServerKey, type KeyFile, type ServerKey } from '../../audit/server-key.js'
+import { parseSessionKey, sessionKeyBytes, type SessionKey } from '../../auth/session-key.js'
 import { Refusal } from '../../base/refusal.js'
-import { parseVariablesKey } from '../../projects/variables-key.js'
-import type { VariablesKey } from '../../projects/variables-key.js'
+import { parseVariablesKey, type VariablesKey } from '../../projects/variables-key.js'
 import type { Store } from '../../store/database.js'
-import { findSecret, putSecret } from '../../store/tables/cluster-secrets.js'
-import type { SecretName } from '../../store/tables/cluster-secrets.js'
+import { findSecret, putSecret, type SecretName } from '../../store/tables/cluster-secrets.js'
 
 /** The keys of a server. */
 export interface ServerKeys {

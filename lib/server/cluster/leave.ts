@@ -19,11 +19,9 @@ import { instantOf, type Clock } from '../../base/clock.js'
 import { linkOrCopy } from '../../base/link-or-copy.js'
 import { Refusal } from '../../base/refusal.js'
 import { syncTree } from '../../base/sync.js'
-import { clusterKeyName, readClusterFile, writeClusterFile } from '../../config/cluster-file.js'
-import { nodeName } from '../../config/home.js'
-import type { ClusterFile } from '../../config/cluster-file.js'
+import { clusterKeyName, readClusterFile, writeClusterFile, type ClusterFile } from '../../config/cluster-file.js'
+import { nodeName, clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
 import { hubKeyName } from '../../config/hub-key.js'
-import { clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
 import type { Reader } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
 import type { HubRole, ReplicatedStore } from '../../store/log/replicated-store.js'
@@ -36,7 +34,6 @@ import type { ClusterOptions } from './options.js'
 import { takeBack } from './take-back.js'
 import { refuseUnfinished } from './unfinished.js'
 
-/** Dependencies of `leaveCluster`. */
 export interface LeaveNeeds extends Omit<JoinNeeds, 'file' | 'options'> {
   optionsOf(file: ClusterFile): Promise<ClusterOptions>
   clock: Clock

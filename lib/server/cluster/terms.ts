@@ -10,14 +10,11 @@
  */
 import type { HubRole, ReplicatedStore } from '../../store/log/replicated-store.js'
 import { createTable } from '../table.js'
-import { createFront } from '../front.js'
-import type { Front, World } from '../front.js'
-import { createServices } from '../services.js'
-import type { Services } from '../services.js'
+import { createFront, type Front, type World } from '../front.js'
+import { createServices, type Services } from '../services.js'
 import { callAll } from '../../base/closing.js'
 import type { AdminToken } from '../../auth/admin-token.js'
-import { createFencedStore, isOfRole } from './fenced-store.js'
-import type { FencedStore } from './fenced-store.js'
+import { createFencedStore, isOfRole, type FencedStore } from './fenced-store.js'
 
 /** A time in which a hub has the same role. */
 export interface Term {
@@ -37,7 +34,6 @@ export interface Terms {
   stop(): Promise<void>
 }
 
-/** Dependencies of `openTerms`. */
 export interface TermsNeeds {
   store: ReplicatedStore
   world: Omit<World, 'store'>

@@ -1,6 +1,5 @@
 import { Refusal } from '../../base/refusal.js'
-import { HttpServer } from '../../http/core/server.js'
-import type { ServerOptions } from '../../http/core/server.js'
+import { HttpServer, type ServerOptions } from '../../http/core/server.js'
 import type { Reporter } from '../reporter.js'
 import type { Entrance } from '../entrance.js'
 

@@ -4,8 +4,7 @@
  * leader: every append compares it (etcd-log.ts), so a leader whose lease has ended can write nothing, even if it has not
  * noticed. No clock is compared with another one: a hub measures only how long ago it renewed its own lease.
  */
-import { elapsedOf } from '../../base/clock.js'
-import type { Clock } from '../../base/clock.js'
+import { elapsedOf, type Clock } from '../../base/clock.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { EtcdError } from './etcd/errors.js'
 import type { ClusterKeys } from './keys.js'
@@ -32,7 +31,6 @@ export interface Term {
   resign(): Promise<void>
 }
 
-/** Dependencies of `createElection`. */
 export interface ElectionNeeds {
   client: EtcdClient
   keys: ClusterKeys

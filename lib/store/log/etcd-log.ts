@@ -13,16 +13,25 @@
  * and compares it with the one in etcd each time it begins to read.
  */
 import { EtcdError, Unreachable } from './etcd/errors.js'
-import { endOfPrefix } from './etcd/client.js'
-import type { EtcdClient, KeyValue } from './etcd/client.js'
+import { endOfPrefix, type EtcdClient, type KeyValue } from './etcd/client.js'
 import { openHistory, sealHistory } from './history.js'
 import type { ClusterKeys } from './keys.js'
 import { createLineValues, tagOf } from './line-values.js'
 import { pause } from './pause.js'
 import { rekeyLog, type Rekeyed } from './rekeying.js'
 import { createTurns } from './turns.js'
-import { DamagedLog, DivergedLog, LostLeadership, LostLine, OlderLog, Trimmed, UnknownOutcome } from './redo-log.js'
-import type { FollowOptions, LogLine, RedoLog } from './redo-log.js'
+import {
+  DamagedLog,
+  DivergedLog,
+  LostLeadership,
+  LostLine,
+  OlderLog,
+  Trimmed,
+  UnknownOutcome,
+  type FollowOptions,
+  type LogLine,
+  type RedoLog
+} from './redo-log.js'
 import type { Sealing } from './sealing.js'
 
 /** A line that a hub has applied, and the tag of its value in etcd. */
@@ -47,7 +56,6 @@ export interface EtcdLog extends RedoLog {
   catchUp(after: number, options: FollowOptions): Promise<number>
 }
 
-/** Dependencies of `createEtcdLog`. */
 export interface EtcdLogNeeds {
   client: EtcdClient
   keys: ClusterKeys

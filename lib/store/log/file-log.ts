@@ -5,8 +5,7 @@
 import type { Disk } from '../disk.js'
 import { encodeHeader, encodeLine, readRedo } from '../redo.js'
 import { openRedoFile } from '../redo-file.js'
-import { Trimmed } from './redo-log.js'
-import type { FollowOptions, RedoLog } from './redo-log.js'
+import { Trimmed, type FollowOptions, type RedoLog } from './redo-log.js'
 
 /** The redo log in a file. */
 export interface FileLog extends RedoLog {
@@ -17,7 +16,6 @@ export interface FileLog extends RedoLog {
   close(): Promise<void>
 }
 
-/** Options of `openFileLog`. */
 export interface FileLogOptions {
   disk: Disk
   path: string

@@ -7,8 +7,7 @@
  * does not come back by itself. Who can write in etcd can also write here: an entry that cannot be opened or read is nobody's.
  */
 import type { AskOptions } from './etcd/connection.js'
-import { endOfPrefix } from './etcd/client.js'
-import type { EtcdClient, KeyValue } from './etcd/client.js'
+import { endOfPrefix, type EtcdClient, type KeyValue } from './etcd/client.js'
 import { parsePublicKey } from '../../base/signing-key.js'
 import type { ClusterKeys } from './keys.js'
 import type { Sealing } from './sealing.js'

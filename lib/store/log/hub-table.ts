@@ -3,10 +3,8 @@
  * change within milliseconds, so that a hub that was removed is refused at once. The probes (rounds.ts) bring the whole list again,
  * because a watch of a member that lost the others says nothing.
  */
-import { elapsedOf } from '../../base/clock.js'
-import type { Clock } from '../../base/clock.js'
-import { endOfPrefix } from './etcd/client.js'
-import type { EtcdClient, KeyValue } from './etcd/client.js'
+import { elapsedOf, type Clock } from '../../base/clock.js'
+import { endOfPrefix, type EtcdClient, type KeyValue } from './etcd/client.js'
 import type { HubEntry, HubList, ListedHub } from './hub-list.js'
 import type { ClusterKeys } from './keys.js'
 import { pause } from './pause.js'
@@ -19,7 +17,6 @@ export interface HubPeers {
   isFresh(): boolean
 }
 
-/** Dependencies of `createHubTable`. */
 export interface HubTableNeeds {
   client: EtcdClient
   keys: ClusterKeys

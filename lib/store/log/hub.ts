@@ -7,8 +7,7 @@
  * A hub that wins an election first reads the log to its end: after its key exists, no earlier leader can append. When it
  * stops leading, waiting writes are refused and memory is rebuilt from the disk before it follows again.
  */
-import { elapsedOf } from '../../base/clock.js'
-import type { Clock } from '../../base/clock.js'
+import { elapsedOf, type Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
 import type { GroupCommit } from '../group-commit.js'
 import { encodeTransaction } from '../redo.js'
@@ -79,7 +78,6 @@ export interface Probed {
   askedAtMs: number
 }
 
-/** Dependencies of `createHub`. */
 export interface HubNeeds {
   hub: HubAddress
   copy: LocalCopy

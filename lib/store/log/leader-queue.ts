@@ -1,11 +1,9 @@
-import { createGroupCommit } from '../group-commit.js'
-import type { GroupCommit } from '../group-commit.js'
+import { createGroupCommit, type GroupCommit } from '../group-commit.js'
 import type { Term } from './election.js'
 import type { EtcdLog } from './etcd-log.js'
 import type { LocalCopy } from './local-copy.js'
 import { refusalOf } from './write-refusals.js'
 
-/** Dependencies of `createLeaderQueue`. */
 export interface LeaderQueueNeeds {
   copy: LocalCopy
   log: Pick<EtcdLog, 'append'>

@@ -5,8 +5,7 @@
 import { decodeLine, encodeLine } from '../redo.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import type { ClusterKeys } from './keys.js'
-import { DamagedLog, LostLeadership } from './redo-log.js'
-import type { LogLine } from './redo-log.js'
+import { DamagedLog, LostLeadership, type LogLine } from './redo-log.js'
 import { tagBytes, type Sealing } from './sealing.js'
 
 /** Writes and reads the values of lines. */
@@ -20,7 +19,6 @@ export interface LineValues {
   open(found: Pick<KeyValue, 'key' | 'value'>): Promise<LogLine>
 }
 
-/** Dependencies of `createLineValues`. */
 export interface LineValuesNeeds {
   client: EtcdClient
   keys: ClusterKeys

@@ -31,7 +31,6 @@ export interface RedoLog {
   trim(upTo: number): Promise<void>
 }
 
-/** Options of `follow`. */
 export interface FollowOptions {
   take: (line: LogLine) => void | Promise<void>
   signal: AbortSignal

@@ -7,8 +7,7 @@
  * A hub that lacked a line finds the log trimmed, and takes the database of another hub.
  */
 import { Refusal } from '../../base/refusal.js'
-import type { EtcdClient, KeyValue, Operation } from './etcd/client.js'
-import { endOfPrefix } from './etcd/client.js'
+import { type EtcdClient, type KeyValue, type Operation, endOfPrefix } from './etcd/client.js'
 import { EtcdError, Unreachable } from './etcd/errors.js'
 import { openHistory, sealHistory } from './history.js'
 import { createHubList } from './hub-list.js'

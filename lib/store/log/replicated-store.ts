@@ -5,8 +5,7 @@
  * This file puts the parts together: the local database (local-copy.ts), the log (etcd-log.ts), the election
  * (election.ts), the hub that works with them (hub.ts), and what it tells and asks regularly (rounds.ts).
  */
-import { elapsedOf } from '../../base/clock.js'
-import type { Clock } from '../../base/clock.js'
+import { elapsedOf, type Clock } from '../../base/clock.js'
 import { createHistogram } from '../../base/histogram.js'
 import { Refusal } from '../../base/refusal.js'
 import type { Store } from '../database.js'
@@ -14,14 +13,11 @@ import { realDisk } from '../disk.js'
 import { schemaVersion } from '../schema.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
-import { connectEtcd } from './etcd/connection.js'
-import type { EtcdOptions } from './etcd/connection.js'
+import { connectEtcd, type EtcdOptions } from './etcd/connection.js'
 import { explainEtcd } from './etcd/errors.js'
 import { createEtcdLog } from './etcd-log.js'
-import { createHub } from './hub.js'
-import type { Hub } from './hub.js'
-import { createHubList } from './hub-list.js'
-import type { HubAddress, ListedHub, OwnHub } from './hub-list.js'
+import { createHub, type Hub } from './hub.js'
+import { createHubList, type HubAddress, type ListedHub, type OwnHub } from './hub-list.js'
 import { createHubTable, type HubPeers } from './hub-table.js'
 import { joinHistory, takeImage } from './joining.js'
 import { keysOf } from './keys.js'
@@ -86,7 +82,6 @@ export interface ReplicatedStore extends Store {
   resign(): Promise<void>
 }
 
-/** Options of `openReplicatedStore`. */
 export interface ReplicatedStoreOptions {
   /** An existing directory that the caller owns. */
   directory: string

@@ -2,12 +2,10 @@
  * What a hub does regularly: it asks etcd who leads and how far the log is (a watch of a member that lost the others says
  * nothing, and would look like a quiet log), says how far it is itself, and trims the log if it leads.
  */
-import { elapsedOf, instantOf } from '../../base/clock.js'
-import type { Clock } from '../../base/clock.js'
+import { elapsedOf, instantOf, type Clock } from '../../base/clock.js'
 import { schemaVersion } from '../schema.js'
 import type { Election } from './election.js'
-import { endOfPrefix } from './etcd/client.js'
-import type { EtcdClient } from './etcd/client.js'
+import { endOfPrefix, type EtcdClient } from './etcd/client.js'
 import type { EtcdConnection } from './etcd/connection.js'
 import type { EtcdLog } from './etcd-log.js'
 import type { Hub } from './hub.js'
@@ -17,7 +15,6 @@ import type { ClusterKeys } from './keys.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
 
-/** Dependencies of `startRounds`. */
 export interface RoundsNeeds {
   client: EtcdClient
   connection: EtcdConnection

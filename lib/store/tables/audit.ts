@@ -2,8 +2,7 @@ import { invalid } from '../../base/refusal.js'
 import type { AuditEntry } from '../../model/audit.js'
 import type { Reader, Transaction } from '../database.js'
 import { flag, nullable, number, text, valueReader } from './columns.js'
-import { equalities, where } from './conditions.js'
-import type { Conditions } from './conditions.js'
+import { equalities, where, type Conditions } from './conditions.js'
 import { tableOf } from './table.js'
 
 const entries = tableOf<AuditEntry>('audit', {

@@ -5,9 +5,13 @@ import {
   revertReasons,
   scriptSteps,
   stepNames,
-  triggerSources
+  triggerSources,
+  type CheckResult,
+  type DeploymentRow,
+  type DeploymentStatus,
+  type DeploymentStep,
+  type RanScript
 } from '../../model/deployment.js'
-import type { CheckResult, DeploymentRow, DeploymentStatus, DeploymentStep, RanScript } from '../../model/deployment.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { ProjectScope } from '../../model/access.js'
 import type { Reader, Row, Transaction } from '../database.js'
@@ -23,11 +27,10 @@ import {
   rowReader,
   text,
   texts,
-  valueReader
+  valueReader,
+  type Column
 } from './columns.js'
-import type { Column } from './columns.js'
-import { among, equalities, where } from './conditions.js'
-import type { Conditions } from './conditions.js'
+import { among, equalities, where, type Conditions } from './conditions.js'
 import { tableOf } from './table.js'
 
 const isStepName = isOneOf(stepNames)

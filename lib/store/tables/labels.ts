@@ -1,9 +1,7 @@
 import type { ProjectScope } from '../../model/access.js'
-import { labelColors } from '../../model/label.js'
-import type { Label, LabelKind } from '../../model/label.js'
+import { labelColors, type Label, type LabelKind } from '../../model/label.js'
 import type { Reader, Transaction, Value } from '../database.js'
-import { choice, number, text } from './columns.js'
-import type { Columns } from './columns.js'
+import { choice, number, text, type Columns } from './columns.js'
 import { among, where } from './conditions.js'
 import { tableOf } from './table.js'
 

@@ -1,5 +1,4 @@
-import { logKinds } from '../../model/log-source.js'
-import type { LogSource } from '../../model/log-source.js'
+import { logKinds, type LogSource } from '../../model/log-source.js'
 import type { Reader } from '../database.js'
 import { choice, number, text } from './columns.js'
 import { tableOf } from './table.js'

@@ -1,5 +1,4 @@
-import { eventKeys, notificationKinds } from '../../model/notification-target.js'
-import type { NotificationTarget } from '../../model/notification-target.js'
+import { eventKeys, notificationKinds, type NotificationTarget } from '../../model/notification-target.js'
 import type { Reader } from '../database.js'
 import { choice, flag, isOneOf, jsonList, text, texts } from './columns.js'
 import { tableOf } from './table.js'

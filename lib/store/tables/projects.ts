@@ -1,10 +1,20 @@
 import type { ProjectScope } from '../../model/access.js'
-import { projectStatuses } from '../../model/project.js'
+import { projectStatuses, type Project } from '../../model/project.js'
 import type { PolicyChanges } from '../../model/policy.js'
-import type { Project } from '../../model/project.js'
 import type { Reader, Transaction } from '../database.js'
-import { choice, flag, isObject, json, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
-import type { Columns } from './columns.js'
+import {
+  choice,
+  flag,
+  isObject,
+  json,
+  nullable,
+  number,
+  rowReader,
+  text,
+  texts,
+  valueReader,
+  type Columns
+} from './columns.js'
 import { among, where } from './conditions.js'
 import { tableOf } from './table.js'
 

@@ -1,5 +1,4 @@
-import { scriptSteps } from '../../model/deployment.js'
-import type { ScriptProcess } from '../../model/deployment.js'
+import { scriptSteps, type ScriptProcess } from '../../model/deployment.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, number, rowReader, text } from './columns.js'
 

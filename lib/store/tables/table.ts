@@ -1,6 +1,5 @@
 import type { Reader, Row, Transaction, Value } from '../database.js'
-import { fieldsOf, rowReader } from './columns.js'
-import type { Columns } from './columns.js'
+import { fieldsOf, rowReader, type Columns } from './columns.js'
 
 /** A table of records with ids, with the operations of every such table. Other queries read its rows with `read`. */
 export interface Table<T extends { id: string }> {

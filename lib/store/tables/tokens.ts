@@ -1,8 +1,6 @@
-import { accessRoles } from '../../model/access.js'
-import type { AccessToken } from '../../model/access.js'
+import { accessRoles, type AccessToken } from '../../model/access.js'
 import type { Reader, Transaction } from '../database.js'
-import { choice, flag, nullable, number, rowReader, text, texts, valueReader } from './columns.js'
-import type { Columns } from './columns.js'
+import { choice, flag, nullable, number, rowReader, text, texts, valueReader, type Columns } from './columns.js'
 import { tableOf } from './table.js'
 
 /** A named token as it is stored. */

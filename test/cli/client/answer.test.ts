@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { isUnknownRoute, notSvc, parseJson, readText, refusalOf } from '../../../lib/cli/client/answer.js'
-import type { Answer } from '../../../lib/cli/client/answer.js'
+import { isUnknownRoute, notSvc, parseJson, readText, refusalOf, type Answer } from '../../../lib/cli/client/answer.js'
 
 function answerOf(statusCode: number, body = '', headers: Record<string, string> = {}) {
   const socket = {

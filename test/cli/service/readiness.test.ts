@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
-import { startSpeaker } from '../../support/lines.js'
-import type { Speaker } from '../../support/lines.js'
+import { startSpeaker, type Speaker } from '../../support/lines.js'
 import { until } from '../../support/until.js'
 
 /** What systemd is to a service: a Unix socket for datagrams, each printed as a line of JSON. */

@@ -15,8 +15,7 @@ import { makeBareRoot } from '../../release/bare-root.js'
 import { top } from '../document.js'
 import { startServed } from '../../support/served.js'
 import type { Job, Step } from './jobs.js'
-import { systems } from './systems.js'
-import type { System } from './systems.js'
+import { systems, type System } from './systems.js'
 
 /*
  * Runs the files of docs/ci in its own namespaces (`unshare --net --mount`): there is no network, only a real server.

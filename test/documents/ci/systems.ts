@@ -1,5 +1,4 @@
-import { gitlabJobs, jenkinsJobs, woodpeckerJobs, workflowJobs } from './jobs.js'
-import type { Job, Surroundings } from './jobs.js'
+import { gitlabJobs, jenkinsJobs, woodpeckerJobs, workflowJobs, type Job, type Surroundings } from './jobs.js'
 
 /** A CI system as docs/ci.md describes it: the places of its files, and the environment of a job. */
 export interface System {

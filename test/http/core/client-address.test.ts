@@ -1,6 +1,6 @@
 import t from 'tap'
-import type { Cidr } from '../../../lib/http/core/client-address.js'
 import {
+  type Cidr,
   clientAddress,
   isLoopback,
   matchesCidr,

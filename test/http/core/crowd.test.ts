@@ -1,15 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { json } from '../../../lib/http/core/route.js'
-import type { Route } from '../../../lib/http/core/route.js'
-import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
-import type { TestServer } from '../../support/http-server.js'
+import { json, type Route } from '../../../lib/http/core/route.js'
+import { readRaw, sendRaw, startServer, type TestServer } from '../../support/http-server.js'
 import { until } from '../../support/until.js'
 
 const routes: Route[] = [

@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { Route } from '../../../lib/http/core/route.js'
-import { json, jsonBody, publicBody } from '../../../lib/http/core/route.js'
+import { type Route, json, jsonBody, publicBody } from '../../../lib/http/core/route.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 
 const routes: Route[] = [

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { json } from '../../../lib/http/core/route.js'
-import type { Route } from '../../../lib/http/core/route.js'
+import { json, type Route } from '../../../lib/http/core/route.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 
 const routes: Route[] = [{ method: 'GET', path: '/api/now', auth: 'public', handle: () => json({ now: true }) }]

@@ -1,7 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
-import type { RefusalKind } from '../../../lib/base/refusal.js'
+import { Refusal, type RefusalKind } from '../../../lib/base/refusal.js'
 import { compressed, mergeHeaders, refusalReply, wholeReply } from '../../../lib/http/core/reply.js'
 
 t.test('has a status for each kind of refusal', async t => {

@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { Method, Route } from '../../../lib/http/core/route.js'
-import { json } from '../../../lib/http/core/route.js'
+import { type Method, type Route, json } from '../../../lib/http/core/route.js'
 import { createRouter } from '../../../lib/http/core/router.js'
 
 function table(...rows: string[]): Route[] {

@@ -3,11 +3,9 @@ import { createServer as createTlsServer } from 'node:https'
 import { connect, type AddressInfo } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { reasonOf } from '../../../lib/base/system-error.js'
-import { parseHttpUrl, post } from '../../../lib/http/outgoing/post.js'
-import type { Posted } from '../../../lib/http/outgoing/post.js'
+import { parseHttpUrl, post, type Posted } from '../../../lib/http/outgoing/post.js'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
-import { startReceiver } from '../../support/receiver.js'
-import type { Behaviour } from '../../support/receiver.js'
+import { startReceiver, type Behaviour } from '../../support/receiver.js'
 
 const never = new AbortController().signal
 

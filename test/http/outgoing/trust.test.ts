@@ -6,8 +6,7 @@ import t from 'tap'
 import { reasonOf } from '../../../lib/base/system-error.js'
 import { post } from '../../../lib/http/outgoing/post.js'
 import { createTrust, readAuthorities } from '../../../lib/http/outgoing/trust.js'
-import { makeCertificate } from '../../support/certificates.js'
-import type { Identity } from '../../support/certificates.js'
+import { makeCertificate, type Identity } from '../../support/certificates.js'
 
 /** An authority, and a certificate for this machine. TLS looks authorities up by their names. */
 function signedBy(name: string): { authority: Identity; server: Identity } {

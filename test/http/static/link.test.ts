@@ -2,8 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
-import { linkModules } from '../../../lib/http/static/link.js'
-import type { Linked } from '../../../lib/http/static/link.js'
+import { linkModules, type Linked } from '../../../lib/http/static/link.js'
 
 const sources = {
   'main.js': [

@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Route } from '../../../lib/http/core/route.js'
-import { eventStream } from '../../../lib/http/stream/sse.js'
-import type { Events } from '../../../lib/http/stream/sse.js'
+import { eventStream, type Events } from '../../../lib/http/stream/sse.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 
 const get = (run: (events: Events, signal: AbortSignal) => Promise<void>, keepAliveMs?: number): Route => ({

@@ -1,5 +1,4 @@
-import { binary, close, closing, continuation, frame, ping, pong, text } from '../../support/frames.js'
-import type { FrameParts } from '../../support/frames.js'
+import { binary, close, closing, continuation, frame, ping, pong, text, type FrameParts } from '../../support/frames.js'
 
 /**
  * What a server MUST do with a client's frames (RFC 6455 §5 to §8): bytes that are sent, and the answer of an endpoint

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Route } from '../../../lib/http/core/route.js'
-import { json } from '../../../lib/http/core/route.js'
+import { type Route, json } from '../../../lib/http/core/route.js'
 import { shakeHands } from '../../../lib/http/websocket/handshake.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { startServer } from '../../support/http-server.js'

@@ -6,12 +6,9 @@ import type { Route } from '../../../lib/http/core/route.js'
 import type { Closed, WebSocketConnection, WebSocketLimits } from '../../../lib/http/websocket/socket.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { binary, close, continuation, frame, ping, text } from '../../support/frames.js'
-import { startServer } from '../../support/http-server.js'
-import type { TestServer } from '../../support/http-server.js'
-import { breakOff, openWebSocket } from '../../support/websocket.js'
-import type { RawWebSocket } from '../../support/websocket.js'
-import { caseLimits, cases } from './cases.js'
-import type { Case } from './cases.js'
+import { startServer, type TestServer } from '../../support/http-server.js'
+import { breakOff, openWebSocket, type RawWebSocket } from '../../support/websocket.js'
+import { caseLimits, cases, type Case } from './cases.js'
 
 interface Echo extends TestServer {
   /** How the connections ended, in order. */

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import type { Route } from '../../../lib/http/core/route.js'
-import { json, streamedBody } from '../../../lib/http/core/route.js'
+import { type Route, json, streamedBody } from '../../../lib/http/core/route.js'
 import { webSocket } from '../../../lib/http/websocket/reply.js'
 import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
 

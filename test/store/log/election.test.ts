@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createElection } from '../../../lib/store/log/election.js'
-import type { Term } from '../../../lib/store/log/election.js'
+import { createElection, type Term } from '../../../lib/store/log/election.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 import { aLog } from './stage.js'

@@ -2,8 +2,14 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { EtcdError } from '../../../lib/store/log/etcd/errors.js'
 import { createEtcdLog } from '../../../lib/store/log/etcd-log.js'
-import { LostLeadership, LostLine, OlderLog, Trimmed, UnknownOutcome } from '../../../lib/store/log/redo-log.js'
-import type { LogLine } from '../../../lib/store/log/redo-log.js'
+import {
+  LostLeadership,
+  LostLine,
+  OlderLog,
+  Trimmed,
+  UnknownOutcome,
+  type LogLine
+} from '../../../lib/store/log/redo-log.js'
 import { encodeTransaction } from '../../../lib/store/redo.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'

@@ -3,8 +3,11 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Reader } from '../../../lib/store/database.js'
-import { openReplicatedStore } from '../../../lib/store/log/replicated-store.js'
-import type { ReplicatedStore, ReplicatedStoreOptions } from '../../../lib/store/log/replicated-store.js'
+import {
+  openReplicatedStore,
+  type ReplicatedStore,
+  type ReplicatedStoreOptions
+} from '../../../lib/store/log/replicated-store.js'
 import type { EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
 import { writeSetting } from '../../../lib/store/tables/settings.js'
 import { ownHub } from '../../support/hub-keys.js'

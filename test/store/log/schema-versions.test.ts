@@ -1,7 +1,6 @@
 import t from 'tap'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
-import { startHubs } from '../../support/hub-processes.js'
-import type { HubProcess } from '../../support/hub-processes.js'
+import { startHubs, type HubProcess } from '../../support/hub-processes.js'
 import { newerSvc } from '../../support/newer-svc.js'
 import { until } from '../../support/until.js'
 

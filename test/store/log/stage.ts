@@ -1,16 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { connectEtcd } from '../../../lib/store/log/etcd/connection.js'
-import { createEtcdClient } from '../../../lib/store/log/etcd/client.js'
-import type { EtcdClient } from '../../../lib/store/log/etcd/client.js'
-import { createEtcdLog } from '../../../lib/store/log/etcd-log.js'
-import type { EtcdLog } from '../../../lib/store/log/etcd-log.js'
-import { beginHistory, newHistoryId } from '../../../lib/store/log/history.js'
-import type { History } from '../../../lib/store/log/history.js'
-import { keysOf } from '../../../lib/store/log/keys.js'
-import type { ClusterKeys } from '../../../lib/store/log/keys.js'
-import type { EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
-import { createSealing } from '../../../lib/store/log/sealing.js'
-import type { Sealing } from '../../../lib/store/log/sealing.js'
+import { connectEtcd, type EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
+import { createEtcdClient, type EtcdClient } from '../../../lib/store/log/etcd/client.js'
+import { createEtcdLog, type EtcdLog } from '../../../lib/store/log/etcd-log.js'
+import { beginHistory, newHistoryId, type History } from '../../../lib/store/log/history.js'
+import { keysOf, type ClusterKeys } from '../../../lib/store/log/keys.js'
+import { createSealing, type Sealing } from '../../../lib/store/log/sealing.js'
 
 /** Shared parts of the tests of the log: a log on etcd with a leader's key that tests set. */
 

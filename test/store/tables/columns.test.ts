@@ -9,9 +9,9 @@ import {
   rowReader,
   text,
   texts,
-  valueReader
+  valueReader,
+  type Column
 } from '../../../lib/store/tables/columns.js'
-import type { Column } from '../../../lib/store/tables/columns.js'
 import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { aDeployment, aProject, aStore } from '../stage.js'
 

@@ -4,9 +4,9 @@ import {
   findSessionByDigest,
   insertSession,
   listSessions,
-  updateSession
+  updateSession,
+  type StoredSession
 } from '../../../lib/store/tables/sessions.js'
-import type { StoredSession } from '../../../lib/store/tables/sessions.js'
 import { aStore } from '../stage.js'
 
 const session = (id: string, lastUsedAt: string): StoredSession => ({

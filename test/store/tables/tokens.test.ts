@@ -8,9 +8,9 @@ import {
   insertToken,
   listTokens,
   removeTokensBefore,
-  updateToken
+  updateToken,
+  type StoredToken
 } from '../../../lib/store/tables/tokens.js'
-import type { StoredToken } from '../../../lib/store/tables/tokens.js'
 import { openStage } from '../../support/store.js'
 
 const ci: StoredToken = {

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { contentsOf, isOtherArchive, limitsOf } from '../../../www/archive/contents.js'
-import type { ContentEntry } from '../../../www/archive/contents.js'
+import { contentsOf, isOtherArchive, limitsOf, type ContentEntry } from '../../../www/archive/contents.js'
 
 const entriesOf = (paths: string[]): ContentEntry[] =>
   paths.map((path, n) => ({ path, bytes: path.endsWith('/') ? null : n + 1 }))

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { readName } from '../../../lib/archive/names.js'
-import { foundInFiles, gather, nameOf } from '../../../www/archive/gather.js'
-import type { Found } from '../../../www/archive/gather.js'
+import { foundInFiles, gather, nameOf, type Found } from '../../../www/archive/gather.js'
 
 type Chosen = Parameters<typeof foundInFiles>[0] extends Iterable<infer F> ? F : never
 

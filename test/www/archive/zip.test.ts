@@ -4,8 +4,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { packZip } from '../../../www/archive/zip.js'
-import type { PackEntry } from '../../../www/archive/zip.js'
+import { packZip, type PackEntry } from '../../../www/archive/zip.js'
 
 const run = promisify(execFile)
 const has = (program: string, flag: string): Promise<boolean> =>

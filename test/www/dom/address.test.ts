@@ -9,9 +9,9 @@ import {
   outsideAddress,
   panelAddress,
   panelPath,
-  pictureAddress
+  pictureAddress,
+  type Here
 } from '../../../www/dom/address.js'
-import type { Here } from '../../../www/dom/address.js'
 
 const root = 'https://svc.example.org/tools/svc/'
 const where: Here = { root, base: root, others: ['https://deploy.example.org/tools/svc'] }

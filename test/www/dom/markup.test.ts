@@ -1,6 +1,5 @@
 import t from 'tap'
-import { parseMarkup } from '../../../www/dom/markup.js'
-import type { Piece } from '../../../www/dom/markup.js'
+import { parseMarkup, type Piece } from '../../../www/dom/markup.js'
 
 const pieces = (strings: TemplateStringsArray, ..._values: unknown[]): Piece[] => parseMarkup(strings)
 

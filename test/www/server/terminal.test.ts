@@ -1,8 +1,12 @@
 import t from 'tap'
 import type { TerminalInput, TerminalMessage } from '../../../lib/model/terminal.js'
 import { Refused } from '../../../www/server/client.js'
-import { openTerminal } from '../../../www/server/terminal.js'
-import type { TerminalLink, TerminalLinkNeeds, TerminalSocket } from '../../../www/server/terminal.js'
+import {
+  openTerminal,
+  type TerminalLink,
+  type TerminalLinkNeeds,
+  type TerminalSocket
+} from '../../../www/server/terminal.js'
 import { until } from '../../support/until.js'
 
 /** The other side of one socket. */

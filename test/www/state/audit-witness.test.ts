@@ -1,9 +1,7 @@
 import t from 'tap'
 import { createProofs } from '../../../lib/audit/proofs.js'
-import { createAuditWitness } from '../../../www/state/audit-witness.js'
-import type { AuditWitness } from '../../../www/state/audit-witness.js'
-import { openLog } from '../../audit/stage.js'
-import type { Log } from '../../audit/stage.js'
+import { createAuditWitness, type AuditWitness } from '../../../www/state/audit-witness.js'
+import { openLog, type Log } from '../../audit/stage.js'
 
 function aStorage() {
   const values = new Map<string, string>()

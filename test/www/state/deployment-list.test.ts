@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { Deployment } from '../../../lib/model/deployment.js'
-import { continued, merged, refreshed } from '../../../www/state/deployment-list.js'
-import type { Shown } from '../../../www/state/deployment-list.js'
+import { continued, merged, refreshed, type Shown } from '../../../www/state/deployment-list.js'
 
 const shown = (ids: string, total = ids.length): Shown => ({ items: [...ids].map(id => ({ id }) as Deployment), total })
 const ids = ({ items }: Shown): string => items.map(({ id }) => id).join('')

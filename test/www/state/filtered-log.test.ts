@@ -1,7 +1,6 @@
 import t from 'tap'
 import { FilteredLog } from '../../../www/state/filtered-log.js'
-import { Announcer } from '../../../www/state/log-text.js'
-import type { LogLine, LogText } from '../../../www/state/log-text.js'
+import { Announcer, type LogLine, type LogText } from '../../../www/state/log-text.js'
 
 /** A log of which lines come and go at both ends. */
 class EndsLog extends Announcer implements LogText {

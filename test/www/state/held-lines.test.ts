@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createHeldLines } from '../../../www/state/held-lines.js'
-import type { LinePart } from '../../../www/state/held-lines.js'
+import { createHeldLines, type LinePart } from '../../../www/state/held-lines.js'
 
 const part = (start: number, ...texts: string[]): LinePart => ({
   lines: texts.map(text => ({ at: '', text })),

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { Refused } from '../../../www/server/client.js'
-import { mergeFields, saveMerged } from '../../../www/state/merge.js'
-import type { Conflict } from '../../../www/state/merge.js'
+import { mergeFields, saveMerged, type Conflict } from '../../../www/state/merge.js'
 
 t.test('merges fields that one side changed, and reports a conflict if both did', async t => {
   const base = { name: 'a', env: 'x', user: null, tags: ['1', '2'], count: 1, both: 'old' }

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { createOutput } from '../../../www/state/output.js'
-import { Announcer } from '../../../www/state/log-text.js'
-import type { LogLine, LogText } from '../../../www/state/log-text.js'
+import { Announcer, type LogLine, type LogText } from '../../../www/state/log-text.js'
 import { MergedLog } from '../../../www/state/merged-log.js'
 
 const at = (second: number, words: string): string => `${new Date(1e12 + second * 1000).toISOString()} ${words}`

@@ -1,8 +1,7 @@
 import t from 'tap'
 import { apiRoutes } from '../../../lib/api/routes.js'
 import { leastRole } from '../../../lib/auth/bearer.js'
-import { accessRoles, includesRole } from '../../../lib/model/access.js'
-import type { AccessRole } from '../../../lib/model/access.js'
+import { accessRoles, includesRole, type AccessRole } from '../../../lib/model/access.js'
 import { pageTable } from '../../../www/page-table.js'
 import { fleetRoom, shownRooms, shownTabs } from '../../../www/router.js'
 import {
@@ -17,9 +16,9 @@ import {
   mayOpen,
   pageRights,
   rightNeeds,
-  setHolder
+  setHolder,
+  type Right
 } from '../../../www/state/rights.js'
-import type { Right } from '../../../www/state/rights.js'
 import { startServer } from '../../support/server.js'
 
 t.teardown(() => setHolder(null))

@@ -1,7 +1,6 @@
 import t from 'tap'
-import { createPreferences, createSession } from '../../../www/state/session.js'
+import { createPreferences, createSession, type SessionEvent, type TokenStorage } from '../../../www/state/session.js'
 import type { Holder } from '../../../www/state/rights.js'
-import type { SessionEvent, TokenStorage } from '../../../www/state/session.js'
 
 function storage(): TokenStorage & { entries: Map<string, string> } {
   const entries = new Map<string, string>()

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { bytesOfKey } from '../../../www/terminal/keys.js'
-import type { KeyPress } from '../../../www/terminal/keys.js'
+import { bytesOfKey, type KeyPress } from '../../../www/terminal/keys.js'
 
 const plain = { applicationCursor: false, applicationKeypad: false, newline: false }
 

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { bytesOfMouse } from '../../../www/terminal/mouse.js'
-import type { MouseReport } from '../../../www/terminal/mouse.js'
+import { bytesOfMouse, type MouseReport } from '../../../www/terminal/mouse.js'
 
 type Modes = Parameters<typeof bytesOfMouse>[1]
 

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createParser, functionId } from '../../../www/terminal/parser.js'
-import type { Parameters } from '../../../www/terminal/parser.js'
+import { createParser, functionId, type Parameters } from '../../../www/terminal/parser.js'
 import { cutsOf } from './screen-table.js'
 
 const hex = (code: number): string => code.toString(16).padStart(2, '0')

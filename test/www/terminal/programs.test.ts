@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { cellsOfCapture, cellsOfEmulator, differences } from '../../support/screen-cells.js'
 import { noTmux, revealing, startTmux } from '../../support/tmux.js'
-import { createEmulator } from '../../../www/terminal/emulator.js'
-import type { Emulator } from '../../../www/terminal/emulator.js'
+import { createEmulator, type Emulator } from '../../../www/terminal/emulator.js'
 
 /*
  * Recordings of real programs, made by test/support/record-screens.ts. After each key, every cell of the emulator's

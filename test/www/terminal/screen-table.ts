@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createEmulator } from '../../../www/terminal/emulator.js'
-import type { Emulator } from '../../../www/terminal/emulator.js'
+import { createEmulator, type Emulator } from '../../../www/terminal/emulator.js'
 import { textOfColumns } from '../../../www/terminal/selection.js'
 
 /** The output of a program and the expected screen. */

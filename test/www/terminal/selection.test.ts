@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createEmulator } from '../../../www/terminal/emulator.js'
-import type { Emulator } from '../../../www/terminal/emulator.js'
+import { createEmulator, type Emulator } from '../../../www/terminal/emulator.js'
 import {
   columnsIn,
   everything,
@@ -8,9 +7,9 @@ import {
   rangeOf,
   stepped,
   textIn,
-  wordAt
+  wordAt,
+  type Range
 } from '../../../www/terminal/selection.js'
-import type { Range } from '../../../www/terminal/selection.js'
 
 function emulatorWith(text: string, columns = 10, rows = 4, historyLines = 3): Emulator {
   const emulator = createEmulator({ columns, rows, historyLines })

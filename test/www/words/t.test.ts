@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs'
 import t from 'tap'
-import { addWords, countWords, language, setLanguage, t as say } from '../../../www/words/t.js'
-import type { Words } from '../../../www/words/t.js'
+import { addWords, countWords, language, setLanguage, t as say, type Words } from '../../../www/words/t.js'
 import { closureOf, compiled, moduleText } from '../modules.js'
 
 t.teardown(() => setLanguage('en'))

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 
 /** A project to choose. */

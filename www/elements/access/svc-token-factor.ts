@@ -1,7 +1,6 @@
 import type { AccessToken } from '../../../lib/model/access.js'
 import { SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { TokenCalls } from '../../server/token-calls.js'
 import { t } from '../../words/t.js'
 import { question } from '../base/question.js'

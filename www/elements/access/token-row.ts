@@ -1,6 +1,5 @@
 import type { AccessToken, ListedToken } from '../../../lib/model/access.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { roleWords } from '../base/role-words.js'
 import { exactWords } from '../base/words.js'

@@ -1,5 +1,4 @@
-import { codeLanguages, insideTag } from './code-languages.js'
-import type { CodeKind, CodeLanguage } from './code-languages.js'
+import { codeLanguages, insideTag, type CodeKind, type CodeLanguage } from './code-languages.js'
 
 /* Cuts a text into lines, and each line into spans of one kind. Pure. The result is text, never markup. */
 

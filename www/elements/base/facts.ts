@@ -1,7 +1,6 @@
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { agoWords, commitTitle, commitWords, exactWords, spanWords } from './words.js'
 import { t } from '../../words/t.js'
 import { serverNow } from '../../state/server-clock.js'

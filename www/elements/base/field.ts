@@ -1,5 +1,4 @@
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { twoLines } from '../../words/errors.js'
 
 /** The parameters of `field`. */

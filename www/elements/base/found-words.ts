@@ -1,5 +1,4 @@
-import { agoWords } from './words.js'
-import type { Locale } from './words.js'
+import { agoWords, type Locale } from './words.js'
 import { t } from '../../words/t.js'
 
 const statuses: Readonly<Record<string, string>> = {

@@ -1,7 +1,6 @@
 import type { Label } from '../../../lib/model/label.js'
 import type { Project } from '../../../lib/model/project.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 
 /** Labels by id. */
 export type LabelTable = ReadonlyMap<string, Label>

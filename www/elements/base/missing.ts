@@ -1,5 +1,4 @@
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { Refused } from '../../server/client.js'
 import { t } from '../../words/t.js'
 import { OverlayEvent } from './svc-app.js'

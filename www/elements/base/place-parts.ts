@@ -1,6 +1,5 @@
 import type { PlaceEntry, PlaceHome } from '../../../lib/model/place.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { stepsOf } from './places.js'
 

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, sprite } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, sprite, type Template } from '../../dom/html.js'
 import type { ConnectionState } from '../../server/client.js'
 import { fleetRoom, shownRooms } from '../../router.js'
 import { holderNow } from '../../state/rights.js'

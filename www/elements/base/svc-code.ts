@@ -1,9 +1,7 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-import { readCode } from './code-tokens.js'
-import type { CodeLines } from './code-tokens.js'
+import { readCode, type CodeLines } from './code-tokens.js'
 import { rowWindow } from './row-window.js'
 
 /** Up to this many lines, all lines are on the page, so the browser's search finds everything and lines can wrap. */

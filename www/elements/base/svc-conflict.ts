@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { Choices } from '../../state/merge.js'
 import { t } from '../../words/t.js'
 

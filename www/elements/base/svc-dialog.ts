@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 
 /** The dialog was closed by Escape or by its close button. The listener removes its content. */
 export class DialogCloseEvent extends Event {

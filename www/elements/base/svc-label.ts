@@ -1,7 +1,6 @@
 import type { LabelColor } from '../../../lib/model/label.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 
 /** The colours of labels (§2.6) in order, each with its English word for t(). */
 export const labelColorRows: ReadonlyArray<{ color: LabelColor; words: string }> = [

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { IconName, Template } from '../../dom/html.js'
+import { html, icon, type IconName, type Template } from '../../dom/html.js'
 
 /** Minimum distance of a panel from the edge of the window. */
 const marginPx = 8

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms, shownTabs, tabs } from '../../router.js'
 import type { FoundGroup } from '../../server/calls.js'

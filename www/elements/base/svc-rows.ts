@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import { rowWindow, scrollToRow } from './row-window.js'
 
 /** Another row has the focus. */

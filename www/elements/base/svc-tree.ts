@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { TreeRow } from './tree-rows.js'
 
 /** The reader opens or closes a directory. */

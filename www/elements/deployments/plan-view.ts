@@ -1,7 +1,6 @@
 import { isRefused } from '../../shared/refused-plan.js'
 import type { PlanAnswer, PlanPaths, PlannedScript } from '../../../lib/model/plan.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'

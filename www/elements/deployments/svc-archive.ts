@@ -1,7 +1,6 @@
 import type { Deployment, DeploymentRow } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import type { ExactCalls } from '../../server/exact-calls.js'
 import { may } from '../../state/rights.js'
 import { t } from '../../words/t.js'

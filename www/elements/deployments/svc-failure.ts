@@ -1,7 +1,6 @@
 import type { Deployment, DeploymentStep } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import type { LogLine, LogText } from '../../state/log-text.js'
 import { plainStyle } from '../logs/ansi.js'
 import { plainFormat } from '../logs/log-format.js'

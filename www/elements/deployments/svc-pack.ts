@@ -1,7 +1,13 @@
-import { contentsOf, isOtherArchive, isZipName, tooLarge } from '../../archive/contents.js'
-import type { ContentEntry, Contents, UploadLimits } from '../../archive/contents.js'
-import { gather, nameOf } from '../../archive/gather.js'
-import type { Found, Gathered } from '../../archive/gather.js'
+import {
+  contentsOf,
+  isOtherArchive,
+  isZipName,
+  tooLarge,
+  type ContentEntry,
+  type Contents,
+  type UploadLimits
+} from '../../archive/contents.js'
+import { gather, nameOf, type Found, type Gathered } from '../../archive/gather.js'
 import { readZip } from '../../archive/read-zip.js'
 import type { PackEntry } from '../../archive/zip.js'
 import type { digestDropped } from '../../archive/plan-tree.js'
@@ -12,8 +18,7 @@ import type { Client } from '../../server/client.js'
 import type { PlanBody, PlanWishes, requestPlan } from '../../server/plan-calls.js'
 import type { planView } from './plan-view.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { field } from '../base/field.js'
 import { question } from '../base/question.js'

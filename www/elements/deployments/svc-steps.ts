@@ -1,7 +1,6 @@
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { IconName, Template } from '../../dom/html.js'
+import { html, icon, type IconName, type Template } from '../../dom/html.js'
 import { stepWords } from '../base/words.js'
 import { t } from '../../words/t.js'
 

@@ -1,10 +1,8 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import type { NodeState } from './node-filter.js'
-import { phaseRows, rolloutRows } from './rollout-words.js'
-import type { Mark } from './rollout-words.js'
+import { phaseRows, rolloutRows, type Mark } from './rollout-words.js'
 import { shortTree } from './tree-colors.js'
 
 const nodeRows: Readonly<Record<NodeState, Mark>> = {

@@ -1,7 +1,6 @@
 import type { Enrollment } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import type { FleetCalls } from '../../server/fleet-calls.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'

@@ -1,7 +1,6 @@
 import type { ListedNode } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { askEach } from '../../server/ask-each.js'
 import type { FleetCalls } from '../../server/fleet-calls.js'
 import { errorWords } from '../../words/errors.js'

@@ -1,9 +1,7 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { nodeStates, nodeViews } from './node-filter.js'
-import type { NodeFilter, NodeIndex, NodeView } from './node-filter.js'
+import { nodeStates, nodeViews, type NodeFilter, type NodeIndex, type NodeView } from './node-filter.js'
 
 /** The reader changed the filter, or the form of the list. */
 export class NodeFilterEvent extends Event {

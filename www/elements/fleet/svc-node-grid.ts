@@ -1,10 +1,8 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import type { RowChoice } from '../base/row-choice.js'
-import { addressOf, noTree, stateOf } from './node-filter.js'
-import type { NodeFilter, TreeGroup } from './node-filter.js'
+import { addressOf, noTree, stateOf, type NodeFilter, type TreeGroup } from './node-filter.js'
 import type { TreeColors } from './tree-colors.js'
 
 /** Nodes of a tree that are shown as tiles; the list shows the others. */

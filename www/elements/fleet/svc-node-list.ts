@@ -1,7 +1,6 @@
 import type { ListedNode } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
 import { numberWords, t } from '../../words/t.js'
 import type { RowChoice } from '../base/row-choice.js'

@@ -1,7 +1,6 @@
 import type { ListedPlacement } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import type { TreeColors } from './tree-colors.js'
 

@@ -1,7 +1,6 @@
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import type { RolloutCalls } from '../../server/rollout-calls.js'
 import { may } from '../../state/rights.js'
 import { errorWords } from '../../words/errors.js'
@@ -10,8 +9,7 @@ import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
 import { NoticeEvent } from '../base/svc-notices.js'
 import { spanWords } from '../base/words.js'
-import { actionsOf } from './rollout-words.js'
-import type { RolloutAction } from './rollout-words.js'
+import { actionsOf, type RolloutAction } from './rollout-words.js'
 import { serverNow } from '../../state/server-clock.js'
 
 /** A user changed the rollout. */

@@ -1,7 +1,6 @@
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import { countRows } from './rollout-words.js'
 

@@ -1,7 +1,6 @@
 import type { ListedRolloutNode } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import type { RolloutCalls } from '../../server/rollout-calls.js'
 import { errorWords, serverWords, twoLines } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'

@@ -1,12 +1,10 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import type { Wave } from '../../state/rollout-live.js'
 import { numberWords, t } from '../../words/t.js'
 import { spanWords } from '../base/words.js'
 import { countsWords } from './svc-rollout-bar.js'
-import { waveRows } from './wave-rows.js'
-import type { WaveRow } from './wave-rows.js'
+import { waveRows, type WaveRow } from './wave-rows.js'
 
 /** The waves of a rollout with their nodes, of which only the visible ones are on the page. Properties: `waves`, `current`. */
 export class SvcRolloutWaves extends SvcElement {

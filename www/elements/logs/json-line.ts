@@ -1,5 +1,4 @@
-import { plainStyle, stripAnsi } from './ansi.js'
-import type { Span, TextStyle } from './ansi.js'
+import { plainStyle, stripAnsi, type Span, type TextStyle } from './ansi.js'
 
 /* Splits a line that is a JSON object into columns: pino, bunyan, winston, zap, slog, Logback and similar. Pure. */
 

@@ -1,6 +1,5 @@
 import type { LogLine, LogText } from '../../state/log-text.js'
-import { plainStyle } from './ansi.js'
-import type { TextStyle } from './ansi.js'
+import { plainStyle, type TextStyle } from './ansi.js'
 import type { LineFormat } from './log-format.js'
 import { cellsOf } from './cells.js'
 

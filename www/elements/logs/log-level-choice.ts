@@ -1,7 +1,5 @@
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
-import { logLevels } from '../../shared/log-level.js'
-import type { LogLevel } from '../../shared/log-level.js'
+import { html, type Template } from '../../dom/html.js'
+import { logLevels, type LogLevel } from '../../shared/log-level.js'
 import { t } from '../../words/t.js'
 
 /** The label of each level. */

@@ -2,8 +2,7 @@ import { leadOutside } from '../../dom/address.js'
 import type { LogLine } from '../../state/log-text.js'
 import type { Color, Span, TextStyle } from './ansi.js'
 import type { LineFormat } from './log-format.js'
-import { hitsIn, linksIn, piecesOf } from './log-pieces.js'
-import type { Piece } from './log-pieces.js'
+import { hitsIn, linksIn, piecesOf, type Piece } from './log-pieces.js'
 import { clockWords, exactWords } from '../base/words.js'
 
 /** How lines are drawn. */

@@ -1,5 +1,4 @@
-import { isEmpty, ordered, wordAround } from './log-selection.js'
-import type { TextPlace, TextRange } from './log-selection.js'
+import { isEmpty, ordered, wordAround, type TextPlace, type TextRange } from './log-selection.js'
 
 /*
  * Selection with the mouse over lines that enter and leave the page. Its ends are a line and a character. After each

@@ -1,8 +1,6 @@
 import type { LogLine, LogText } from '../../state/log-text.js'
-import { createLogIndex } from './log-index.js'
-import type { LogIndex } from './log-index.js'
-import { lineNode, unfoldedNode } from './log-line.js'
-import type { LineLook } from './log-line.js'
+import { createLogIndex, type LogIndex } from './log-index.js'
+import { lineNode, unfoldedNode, type LineLook } from './log-line.js'
 
 /*
  * Shows the lines of a log in a scrolling box. Only the visible lines and some more are on the page; the others are an

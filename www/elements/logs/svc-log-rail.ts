@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 
 /** The reader goes to a position in the file. */

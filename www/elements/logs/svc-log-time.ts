@@ -1,6 +1,5 @@
 import { SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { LogText } from '../../state/log-text.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'

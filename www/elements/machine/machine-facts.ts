@@ -1,7 +1,6 @@
 import type { HealthDetail } from '../../../lib/model/health.js'
 import type { ResourceSnapshot } from '../../../lib/model/machine.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import type { MeterPart } from './svc-meter.js'
 import { exactWords, percentWords, spanWords } from '../base/words.js'

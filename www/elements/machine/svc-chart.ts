@@ -1,8 +1,6 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
-import { areaPath, levelOf, linePath, placeOf, stretchesOf, weekdayOf } from './chart-scale.js'
-import type { Point, Scale } from './chart-scale.js'
+import { html, type Template } from '../../dom/html.js'
+import { areaPath, levelOf, linePath, placeOf, stretchesOf, weekdayOf, type Point, type Scale } from './chart-scale.js'
 
 /** The content of one chart. Screen readers read `summary` instead of the picture. */
 export type Chart = { summary: string } & (Lines | Bars | Calendar)

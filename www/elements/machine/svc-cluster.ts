@@ -1,7 +1,6 @@
 import type { ClusterStatus } from '../../../lib/model/cluster.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { isCutOff } from '../../shared/cut-off.js'
 import { SvcTime } from '../base/facts.js'
 import { secondsWords } from '../base/words.js'

@@ -1,11 +1,9 @@
 import type { ResourceSnapshot } from '../../../lib/model/machine.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { latest, niceBytesEnd, niceEnd } from './chart-scale.js'
-import { SvcChart } from './svc-chart.js'
-import type { Chart } from './svc-chart.js'
+import { SvcChart, type Chart } from './svc-chart.js'
 import { percentWords } from '../base/words.js'
 import { formatBytes } from '../../shared/size.js'
 

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 
 /** A part of a meter. `kind` determines its colour. */
 export interface MeterPart {

@@ -1,11 +1,9 @@
 import type { DayCounts, RecentDays } from '../../../lib/model/overview.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { datesUpTo, niceCountEnd } from './chart-scale.js'
-import { SvcChart } from './svc-chart.js'
-import type { Chart } from './svc-chart.js'
+import { SvcChart, type Chart } from './svc-chart.js'
 import { dayWords, monthWords, percentWords, weekdayWords } from '../base/words.js'
 
 const barDays = 30

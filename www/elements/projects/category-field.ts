@@ -1,6 +1,5 @@
 import type { Label } from '../../../lib/model/label.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 
 /** Returns a field that chooses at most one category. Its value is the id, or empty. */

@@ -1,6 +1,5 @@
 import type { ListedPlacement } from '../../../lib/model/node.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 
 /** Nodes that are named. The others are on the page of the project's nodes. */

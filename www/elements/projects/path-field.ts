@@ -1,9 +1,7 @@
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import { t } from '../../words/t.js'
-import { field } from '../base/field.js'
-import type { Field } from '../base/field.js'
+import { field, type Field } from '../base/field.js'
 import type { PlacesChosenEvent } from '../base/svc-places.js'
 
 /** The parameters of `pathField`. */

@@ -1,6 +1,5 @@
 import type { Check, Gate, GivenPolicy, PolicyChanges } from '../../../lib/model/policy.js'
-import { rolloutDraft, rolloutOfDraft } from './rollout-form.js'
-import type { RolloutDraft } from './rollout-form.js'
+import { rolloutDraft, rolloutOfDraft, type RolloutDraft } from './rollout-form.js'
 
 /* The form of a policy: its texts, and the policy that they stand for. Pure. */
 

@@ -1,9 +1,7 @@
 import type { Project } from '../../../lib/model/project.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { labelList } from '../base/label-list.js'
-import type { LabelTable } from '../base/label-list.js'
+import { labelList, type LabelTable } from '../base/label-list.js'
 import { may } from '../../state/rights.js'
 
 /** The state of a row of the list. */

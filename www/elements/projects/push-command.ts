@@ -1,6 +1,5 @@
 import { publicUrl } from '../../dom/address.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { quoted } from './quoted.js'
 

@@ -1,5 +1,4 @@
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import type { Submission } from '../base/submission.js'
 import { field } from '../base/field.js'

@@ -1,7 +1,6 @@
 import type { BrokenProject, DeploymentBrief } from '../../../lib/model/overview.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { deploymentWords } from '../base/words.js'

@@ -1,7 +1,6 @@
 import type { Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { commandView, ownToken, pushCommand, serverAddress, tokenHint } from './push-command.js'
 import { SvcCopy } from '../base/svc-copy.js'

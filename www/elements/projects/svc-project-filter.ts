@@ -1,10 +1,8 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import type { Labels } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
-import { noCategory } from './project-filter.js'
-import type { ProjectFilter, ProjectSort } from './project-filter.js'
+import { noCategory, type ProjectFilter, type ProjectSort } from './project-filter.js'
 import type { Grouping } from './project-groups.js'
 import type { TagChoiceEvent } from './svc-tag-choice.js'
 

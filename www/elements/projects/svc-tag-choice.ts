@@ -1,7 +1,6 @@
 import type { Label } from '../../../lib/model/label.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html, keyed } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 
 /** The chosen tags have changed. */

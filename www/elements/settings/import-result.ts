@@ -1,9 +1,7 @@
 import type { ImportBrings, ImportResult } from '../../../lib/model/transfer.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-import { partsOf, visible } from './import-parts.js'
-import type { ImportPart } from './import-parts.js'
+import { partsOf, visible, type ImportPart } from './import-parts.js'
 import { maskWords } from '../base/words.js'
 import { serverWords } from '../../words/errors.js'
 

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import { Refused } from '../../server/client.js'
 import { t } from '../../words/t.js'

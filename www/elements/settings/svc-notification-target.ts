@@ -4,11 +4,9 @@ import type {
   NotificationTargetView
 } from '../../../lib/model/notification-target.js'
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { TargetCalls, TargetFields, TargetList } from '../../server/target-calls.js'
-import { saveMerged } from '../../state/merge.js'
-import type { Loaded } from '../../state/merge.js'
+import { saveMerged, type Loaded } from '../../state/merge.js'
 import { fieldLabels } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'

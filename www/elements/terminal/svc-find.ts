@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 
 /** The searched text has changed. */

@@ -1,6 +1,5 @@
 import { css, SvcElement } from '../../dom/element.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { KeyPress } from '../../terminal/keys.js'
 import { t } from '../../words/t.js'
 import type { SvcTerminal } from './svc-terminal.js'

@@ -1,13 +1,18 @@
 import { SvcElement } from '../../dom/element.js'
-import { html, icon } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, icon, type Template } from '../../dom/html.js'
 import { createEmulator } from '../../terminal/emulator.js'
 import { createFeed } from '../../terminal/feed.js'
 import { findText } from '../../terminal/find.js'
-import { bytesOfKey } from '../../terminal/keys.js'
-import type { KeyPress } from '../../terminal/keys.js'
-import { everything, rangeOf, stepped, textIn } from '../../terminal/selection.js'
-import type { MarkStep, Place, Range } from '../../terminal/selection.js'
+import { bytesOfKey, type KeyPress } from '../../terminal/keys.js'
+import {
+  everything,
+  rangeOf,
+  stepped,
+  textIn,
+  type MarkStep,
+  type Place,
+  type Range
+} from '../../terminal/selection.js'
 import { copyText } from '../base/svc-copy.js'
 import type { FindEvent, FindStepEvent, SvcFind } from './svc-find.js'
 import { createTerminalColors } from './terminal-colors.js'
@@ -18,11 +23,9 @@ import {
   TerminalSizeEvent,
   TerminalTitleEvent
 } from './terminal-events.js'
-import { listenToKeys } from './terminal-keys.js'
-import type { KeyCommand } from './terminal-keys.js'
+import { listenToKeys, type KeyCommand } from './terminal-keys.js'
 import { listenToMouse } from './terminal-mouse.js'
-import { createTerminalPicture, nodesOf } from './terminal-picture.js'
-import type { TerminalPicture } from './terminal-picture.js'
+import { createTerminalPicture, nodesOf, type TerminalPicture } from './terminal-picture.js'
 import type { Mark } from './terminal-rows.js'
 import { createTerminalSpeaker } from './terminal-speaker.js'
 import { terminalSheet } from './terminal-styles.js'

@@ -1,7 +1,6 @@
 import { readable } from '../../terminal/contrast.js'
 import type { Rgb } from '../../terminal/reports.js'
-import { lookOf } from '../../terminal/spans.js'
-import type { Span } from '../../terminal/spans.js'
+import { lookOf, type Span } from '../../terminal/spans.js'
 
 /** The classes and CSS colours of a span. Empty for defaults. */
 export interface Drawing {

@@ -1,8 +1,6 @@
 import type { Emulator } from '../../terminal/emulator.js'
-import { bytesOfMouse } from '../../terminal/mouse.js'
-import type { MouseReport } from '../../terminal/mouse.js'
-import { lineAtPlace, rangeOf, wordAt } from '../../terminal/selection.js'
-import type { Place, Range } from '../../terminal/selection.js'
+import { bytesOfMouse, type MouseReport } from '../../terminal/mouse.js'
+import { lineAtPlace, rangeOf, wordAt, type Place, type Range } from '../../terminal/selection.js'
 import type { CellSize } from './terminal-rows.js'
 
 /** The dependencies of listenToMouse. */

@@ -2,8 +2,7 @@ import { cellWords, wideBit } from '../../terminal/cells.js'
 import type { Emulator } from '../../terminal/emulator.js'
 import type { Feed } from '../../terminal/feed.js'
 import type { TerminalColors } from './terminal-colors.js'
-import { createTerminalRows } from './terminal-rows.js'
-import type { CellSize, Mark } from './terminal-rows.js'
+import { createTerminalRows, type CellSize, type Mark } from './terminal-rows.js'
 
 /** The nodes of a terminal. They exist as long as the element. */
 export interface TerminalNodes {

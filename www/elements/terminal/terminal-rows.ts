@@ -1,9 +1,7 @@
 import type { Line } from '../../terminal/cells.js'
 import type { Emulator } from '../../terminal/emulator.js'
-import { columnsIn } from '../../terminal/selection.js'
-import type { Range } from '../../terminal/selection.js'
-import { isPlain, spansOf } from '../../terminal/spans.js'
-import type { Span } from '../../terminal/spans.js'
+import { columnsIn, type Range } from '../../terminal/selection.js'
+import { isPlain, spansOf, type Span } from '../../terminal/spans.js'
 import type { TerminalColors } from './terminal-colors.js'
 
 /** The size of a character in CSS pixels. */

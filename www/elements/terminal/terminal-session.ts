@@ -1,5 +1,4 @@
-import { openTerminal } from '../../server/terminal.js'
-import type { TerminalLink } from '../../server/terminal.js'
+import { openTerminal, type TerminalLink } from '../../server/terminal.js'
 import type { Client } from '../../server/client.js'
 import type { KeptTerminal } from '../../state/kept-terminals.js'
 import type { SvcTerminal } from './svc-terminal.js'

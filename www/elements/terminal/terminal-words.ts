@@ -1,6 +1,5 @@
 import type { TerminalAvailability } from '../../../lib/model/terminal.js'
-import { html } from '../../dom/html.js'
-import type { Template } from '../../dom/html.js'
+import { html, type Template } from '../../dom/html.js'
 import type { TerminalEnd, TerminalState } from '../../server/terminal.js'
 import { t } from '../../words/t.js'
 import type { TerminalSession } from './terminal-session.js'

@@ -1,6 +1,11 @@
 /* Schemas of tokens, sessions and the audit log. */
-import { accessRoles, tokenAdvices } from '../../../model/access.js'
-import type { AccessToken, BuiltInToken, ListedToken } from '../../../model/access.js'
+import {
+  accessRoles,
+  tokenAdvices,
+  type AccessToken,
+  type BuiltInToken,
+  type ListedToken
+} from '../../../model/access.js'
 import type { AccessReport, ReportedBuiltIn, ReportedProject, ReportedToken } from '../../../model/access-report.js'
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof } from '../../../model/audit.js'
 import type { ListedSession, SignedIn } from '../../../model/session.js'

@@ -1,5 +1,4 @@
-import { connectEtcd } from './connection.js'
-import type { EtcdOptions } from './connection.js'
+import { connectEtcd, type EtcdOptions } from './connection.js'
 
 const limitMs = 3000
 

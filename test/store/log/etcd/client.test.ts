@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createEtcdClient, endOfPrefix } from '../../../../lib/store/log/etcd/client.js'
-import type { WatchEvent } from '../../../../lib/store/log/etcd/client.js'
+import { createEtcdClient, endOfPrefix, type WatchEvent } from '../../../../lib/store/log/etcd/client.js'
 import { connectEtcd } from '../../../../lib/store/log/etcd/connection.js'
 import { startEtcd, withoutEtcd } from '../../../support/etcd.js'
 

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { accessRoles } from '../../../../lib/model/access.js'
-import type { AccessToken } from '../../../../lib/model/access.js'
+import { accessRoles, type AccessToken } from '../../../../lib/model/access.js'
 import {
   afterDays,
   daysProblem,

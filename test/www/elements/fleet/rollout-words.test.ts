@@ -1,6 +1,5 @@
 import t from 'tap'
-import { defaultRolloutPolicy, nodePhases, rolloutStates } from '../../../../lib/model/rollout.js'
-import type { RolloutState } from '../../../../lib/model/rollout.js'
+import { defaultRolloutPolicy, nodePhases, rolloutStates, type RolloutState } from '../../../../lib/model/rollout.js'
 import { actionsOf, countRows, phaseOrder, policyRows } from '../../../../www/elements/fleet/rollout-words.js'
 
 t.test('a rollout that is going can be halted; one that was halted can be resumed', async t => {

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { parseAnsi, plainStyle, stripAnsi } from '../../../../www/elements/logs/ansi.js'
-import type { TextStyle } from '../../../../www/elements/logs/ansi.js'
+import { parseAnsi, plainStyle, stripAnsi, type TextStyle } from '../../../../www/elements/logs/ansi.js'
 
 const e = '\x1b['
 type Shown = Array<[text: string, style: Partial<Omit<TextStyle, 'href'>> & { href?: string }]>
