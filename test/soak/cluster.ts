@@ -1,11 +1,11 @@
 /*
- * Hubs on etcd under writers, with the leader and a member of etcd killed in turn every five seconds: `node cluster.js
- * [seconds] [seed]`. No acknowledged write may be lost or doubled, all databases must be equal, every history of a register
+ * Hubs on etcd under writers, with the leader and a member of etcd killed in turn every five seconds, and etcd set back to a
+ * snapshot twice: `node cluster.js [seconds] [seed]`. No acknowledged write may be lost or doubled, all databases must be equal, every history of a register
  * must be linearizable, and writes must continue within 6 s. Prints TAP.
  */
 import t from 'tap'
 import { soakCluster } from '../support/cluster-soak.js'
-import { withoutEtcd } from '../support/etcd.js'
+import { withoutSnapshots } from '../support/etcd.js'
 
 const seconds = Number(process.argv[2] ?? 600)
 const seed = Number(process.argv[3] ?? 1)
@@ -16,7 +16,7 @@ const limitMs = 6000
 const share = 0.95
 
 t.setTimeout(0)
-t.test(`20 writers for ${seconds} seconds, seed ${seed}`, { skip: withoutEtcd(), timeout: 0 }, async t => {
+t.test(`20 writers for ${seconds} seconds, seed ${seed}`, { skip: withoutSnapshots(), timeout: 0 }, async t => {
   const report = await soakCluster({ seconds, seed, writers, everyMs, say: line => t.comment(line) })
   const { kills, acknowledged, refused, unknown, outagesMs, ...found } = report
   t.comment({ kills, acknowledged, refused, unknown })

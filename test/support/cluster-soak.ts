@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { realDisk } from '../../lib/store/disk.js'
 import { recover } from '../../lib/store/recovery.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
+import { endOfPrefix } from '../../lib/store/log/etcd/client.js'
 import { digestOf } from './database-digest.js'
 import { startEtcd, type EtcdCluster, type Member } from './etcd.js'
 import { startHubs, type HubAnswer, type HubProcess, type HubProcesses } from './hub-processes.js'
@@ -16,6 +17,10 @@ import { until } from './until.js'
  * Writers on a cluster whose leader and whose members of etcd are killed (SIGKILL), in turn, and started again. Each write
  * sets a register to a new value and counts in the same transaction, so a lost or doubled write shows in the counts, and
  * the order of everything in the histories of the registers.
+ *
+ * After each third of the time, etcd is set back to a snapshot: first to one of a moment ago, and then to that of the beginning,
+ * which lacks almost everything, and a log that was begun again. The hubs must refuse everything, and go on after the cure of
+ * docs/fleet.md.
  */
 
 export interface ClusterSoakOptions {
@@ -40,6 +45,8 @@ export interface ClusterReport {
   doubled: string[]
   notLinearizable: string[]
   unequal: string[]
+  /** Acknowledged between the return of an older etcd and the cure. */
+  overHole: string[]
 }
 
 interface Kill {
@@ -83,13 +90,21 @@ async function soak(running: Running): Promise<ClusterReport> {
     lost: [],
     doubled: [],
     notLinearizable: [],
-    unequal: []
+    unequal: [],
+    overHole: []
   }
   const stop = new AbortController()
   const clients = Array.from({ length: writers }, (_, at) => createWriter(at, seed, running))
   const working = clients.map(client => client.work(stop.signal))
   await until(() => clients.some(({ acknowledgedAt }) => acknowledgedAt.length > 0), { what: 'a first write' })
-  const kills = await killInTurn(running, performance.now() + seconds * 1000)
+  const beginning = await keep(running, 'beginning')
+  const fromMs = performance.now()
+  const third = (n: number): number => fromMs + (n * seconds * 1000) / 3
+  const kills = await killInTurn(running, third(1))
+  const holes = [await setBack(running, clients, await keep(running, 'recent'))]
+  kills.push(...(await killInTurn(running, third(2))))
+  holes.push(await setBack(running, clients, beginning))
+  kills.push(...(await killInTurn(running, third(3))))
   stop.abort()
   await Promise.all(working)
 
@@ -110,6 +125,10 @@ async function soak(running: Running): Promise<ClusterReport> {
     if (fault !== null) report.notLinearizable.push(`register ${name}: ${fault}`)
   }
   const acknowledgedAt = clients.flatMap(client => client.acknowledgedAt).sort((a, b) => a.call - b.call)
+  for (const { fromMs, toMs } of holes) {
+    const found = acknowledgedAt.filter(({ call, end }) => call > fromMs && end < toMs)
+    report.overHole.push(...found.map(({ call }) => `${Math.round(call - fromMs)} ms after etcd was killed`))
+  }
   for (const { kind, atMs } of kills) {
     report.kills[kind]++
     // A loop: so many acknowledgements do not fit into the arguments of one call.
@@ -138,6 +157,66 @@ async function killInTurn({ etcd, hubs, seed, everyMs, say }: Running, untilMs: 
   }
   await Promise.all(starting)
   return kills
+}
+
+/** The time between the end of etcd and the cure. */
+interface Hole {
+  fromMs: number
+  toMs: number
+}
+
+interface Snapshot {
+  name: string
+  /** A number of a write that it has. */
+  sequence: number
+}
+
+async function keep({ etcd, hubs }: Running, name: string): Promise<Snapshot> {
+  const sequence = await sequenceOf(await hubs.leader())
+  await etcd.ready()
+  await etcd.keep(name)
+  return { name, sequence }
+}
+
+/** Sets etcd back to a snapshot while all hubs run, waits until each says so, and cures them as docs/fleet.md says. */
+async function setBack(running: Running, clients: readonly Writer[], { name, sequence }: Snapshot): Promise<Hole> {
+  const { etcd, hubs, directory, say } = running
+  await acknowledgedAfter(clients, performance.now())
+  const reached = await sequenceOf(await hubs.leader())
+  for (const hub of hubs.hubs)
+    await until(async () => (await sequenceOf(hub)) >= reached, { what: `${hub.name} to follow` })
+  await Promise.all(etcd.members.map(member => member.kill()))
+  const fromMs = performance.now()
+  await etcd.goBack(name)
+  for (const hub of hubs.hubs) {
+    const role = async () => (await hub.ask('/role')).body
+    await until(async () => (await role())['reason'] === 'log_older', { what: `log_older of ${hub.name}` })
+  }
+  const sequences = await Promise.all(hubs.hubs.map(sequenceOf))
+  const toMs = performance.now()
+  say(`set back by ${Math.max(...sequences) - sequence} writes; all hubs said so after ${Math.round(toMs - fromMs)} ms`)
+
+  const first = hubs.hubs[sequences.indexOf(Math.max(...sequences))] as HubProcess
+  await Promise.all(hubs.hubs.map(hub => hub.stop()))
+  const range = ['/svc/', endOfPrefix('/svc/')].map(key => Buffer.from(key).toString('base64'))
+  await etcd.ask('/v3/kv/deleterange', { key: range[0], range_end: range[1] })
+  await first.start(undefined, true)
+  for (const hub of hubs.hubs.filter(hub => hub !== first)) {
+    rmSync(join(directory, hub.name), { recursive: true })
+    mkdirSync(join(directory, hub.name))
+    await hub.start()
+  }
+  await acknowledgedAfter(clients, performance.now())
+  return { fromMs, toMs }
+}
+
+async function sequenceOf(hub: HubProcess): Promise<number> {
+  return (await hub.ask('/role')).body.sequence as number
+}
+
+async function acknowledgedAfter(clients: readonly Writer[], fromMs: number): Promise<void> {
+  const found = (): boolean => clients.some(({ acknowledgedAt }) => (acknowledgedAt.at(-1)?.call ?? 0) > fromMs)
+  await until(found, { withinMs: aroundMs, what: 'an acknowledged operation' })
 }
 
 async function leaderOrAny({ hubs }: HubProcesses, random: Random): Promise<HubProcess> {

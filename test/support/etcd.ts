@@ -1,10 +1,11 @@
-import { execFileSync, spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
+import { execFile, execFileSync, spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import type { EtcdOptions } from '../../lib/store/log/etcd/connection.js'
 import { makeSigned, type Identity } from './certificates.js'
@@ -47,10 +48,10 @@ export interface EtcdCluster {
   leader(): Promise<number>
   /** Waits until every running member answers, and knows a leader. */
   ready(): Promise<void>
-  /** Keeps the data of all members as they are now. They are stopped for a moment. */
-  keep(): Promise<void>
-  /** Sets all members back to the data that was kept, as a restored snapshot does. */
-  goBack(): Promise<void>
+  /** Saves a snapshot of the first member that runs. */
+  keep(name?: string): Promise<void>
+  /** Kills all members, restores the snapshot into their data directories, and starts them. */
+  goBack(name?: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -66,6 +67,11 @@ export interface EtcdWishes {
 /** The reason to skip a test that needs etcd; false if it is installed. */
 export function withoutEtcd(): string | false {
   return findProgram('etcd') === null && 'etcd is not on this machine (Debian: etcd-server)'
+}
+
+/** The reason to skip a test that needs snapshots of etcd; false if its programs are installed. */
+export function withoutSnapshots(): string | false {
+  return withoutEtcd() || (findProgram('etcdctl') === null && 'etcdctl is not on this machine (Debian: etcd-client)')
 }
 
 /** Starts a cluster that is closed when the test ends. */
@@ -126,20 +132,34 @@ export async function startEtcd(wishes: EtcdWishes = {}): Promise<EtcdCluster> {
     token = ((await ask('/v3/auth/authenticate', { name: 'root', password: rootPassword })) as { token: string }).token
   }
 
-  async function stopped(work: (data: string) => void): Promise<void> {
+  const control = async (program: string, words: string[]): Promise<void> => {
+    const env = {
+      ETCDCTL_API: '3',
+      ...(signed !== null && { ETCDCTL_CACERT: join(top, 'ca.pem') }),
+      ...(auth && { ETCDCTL_USER: `root:${rootPassword}` })
+    }
+    await promisify(execFile)(program, words, { cwd: top, env })
+  }
+
+  async function keep(name = 'kept'): Promise<void> {
+    const member = members.find(({ isRunning }) => isRunning) as Member
+    await control(findProgram('etcdctl') as string, ['--endpoints', member.url, 'snapshot', 'save', `${name}.db`])
+  }
+
+  async function goBack(snapshot = 'kept'): Promise<void> {
     await Promise.all(members.map(member => member.kill()))
-    for (const { name } of members) work(join(top, name))
+    for (const { name, peer } of addresses) {
+      rmSync(join(top, name), { recursive: true })
+      // biome-ignore format: an option and its value stay together
+      await control(findProgram('etcdutl', 'etcdctl') as string, [
+        'snapshot', 'restore', `${snapshot}.db`, '--data-dir', name, '--name', name,
+        '--initial-cluster', initial, '--initial-advertise-peer-urls', peer
+      ])
+    }
     for (const member of members) member.start()
     await ready()
     if (auth) await signIn()
   }
-
-  const keep = (): Promise<void> => stopped(data => cpSync(data, `${data}.kept`, { recursive: true }))
-  const goBack = (): Promise<void> =>
-    stopped(data => {
-      rmSync(data, { recursive: true })
-      cpSync(`${data}.kept`, data, { recursive: true })
-    })
 
   async function close(): Promise<void> {
     await Promise.all(members.map(member => member.kill()))

@@ -38,8 +38,8 @@ export interface HubProcess {
   readonly isRunning: boolean
   /** What it printed about its waiting. */
   readonly said: string[]
-  /** Starts it; resolves when it is open. */
-  start(lib?: string): Promise<void>
+  /** Starts it; resolves when it is open. `begins`: it begins the log with what it has. */
+  start(lib?: string, begins?: boolean): Promise<void>
   kill(): Promise<void>
   /** Ends it as a service manager does. */
   stop(): Promise<void>
@@ -103,8 +103,8 @@ function hubProcess(options: HubProcessOptions): HubProcess {
   let child: ChildProcess | null = null
   let { begin } = options
 
-  async function start(lib = options.lib): Promise<void> {
-    const words = [program, JSON.stringify({ ...options, lib, begin })]
+  async function start(lib = options.lib, begins = begin): Promise<void> {
+    const words = [program, JSON.stringify({ ...options, lib, begin: begins })]
     const current = spawn(...bare(process.execPath, words), { stdio: ['ignore', 'pipe', 'inherit'] })
     child = current
     current.once('exit', () => {

@@ -1,14 +1,14 @@
 import t from 'tap'
 import { createClient, type Client } from '../../support/client.js'
 import { startCluster } from '../../support/cluster-stage.js'
-import { withoutEtcd } from '../../support/etcd.js'
+import { withoutSnapshots } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 
 /* etcd is set back to a snapshot while one hub runs and the other one is stopped. Both say so and change nothing. */
 
 for (const auth of [true, false]) {
   const how = auth ? 'with a password' : 'without a password'
-  t.test(`hubs that are served name the reason, ${how}`, { skip: withoutEtcd(), timeout: 180_000 }, async t => {
+  t.test(`hubs that are served name the reason, ${how}`, { skip: withoutSnapshots(), timeout: 180_000 }, async t => {
     const stage = await startCluster(t, [], { auth })
     const { etcd, hubs, urls } = stage
     const { adminToken } = hubs[0]

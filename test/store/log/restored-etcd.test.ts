@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Refusal } from '../../../lib/base/refusal.js'
 import { endOfPrefix } from '../../../lib/store/log/etcd/client.js'
-import { anEtcd, withoutEtcd } from '../../support/etcd.js'
+import { anEtcd, withoutEtcd, withoutSnapshots } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 import { hubsOn, put } from './hubs.js'
 import { readSettings } from '../../../lib/store/tables/settings.js'
@@ -58,7 +58,7 @@ for (const auth of [true, false]) {
   const how = auth ? 'with a password' : 'without a password'
   t.test(
     `hubs that run while etcd is set back, ${how}: nothing is acknowledged over a hole`,
-    { skip: withoutEtcd() },
+    { skip: withoutSnapshots() },
     async t => {
       t.setTimeout(180_000)
       const etcd = await anEtcd(t, { size: 3, auth })
