@@ -139,7 +139,10 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
 
     /** `DELETE /api/unfinished-targets/:deployId`: gives up what is half changed in a target that is gone for good. */
     giveUp: async request => {
-      return json({ success: true, given: deployer.giveUp(param(request, 'deployId'), request.actor) })
+      const { actor, client } = request
+      // A follower passed it on: its user means the machine that was asked.
+      const given = await deployer.giveUp(param(request, 'deployId'), { actor, hub: client.hub?.name })
+      return json({ success: true, given })
     },
 
     /** `GET /api/deployments/:id/files`: the files that the deployment installed. */

@@ -25,6 +25,7 @@ export interface SourceTree {
   bytes: number
 }
 
+/** Options of `treeOf`. */
 export interface TreeOptions {
   /** Called with the number of bytes that were digested. */
   onProgress?: (bytes: number) => void

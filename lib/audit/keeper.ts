@@ -63,6 +63,7 @@ export interface Keeper {
   state(): TreeState
 }
 
+/** Dependencies of `createKeeper`. */
 export interface KeeperNeeds {
   store: Store
   clock: Clock

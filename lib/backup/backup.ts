@@ -8,6 +8,7 @@ import { schemaVersion } from '../store/schema.js'
 import { backupFormat, backupRoot, manifestName, type BackupFile, type BackupManifest } from './format.js'
 import { takeSnapshot, type Snapshot, type SnapshotFile, type SnapshotNeeds } from './snapshot.js'
 
+/** Dependencies of `createBackups`. */
 export interface BackupNeeds extends SnapshotNeeds {
   /** The version of this program. */
   version: string

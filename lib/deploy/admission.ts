@@ -108,6 +108,7 @@ export interface Run {
   finished: Promise<DeploymentRow>
 }
 
+/** Dependencies of `Admission`. */
 export interface AdmissionNeeds extends DeployNeeds {
   files: DeployFiles
   intake: Intake

@@ -10,6 +10,7 @@ import { removeArchives, retentionOf, rolledOut, undoable } from './retention.js
 import { noArchive } from './rollback.js'
 import { refuseUnlessFinal } from './status.js'
 
+/** Dependencies of `createArchiveRemoval`. */
 export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quota' | 'audit'> & {
   files: DeployFiles
   ends: Pick<Ends, 'settle'>
@@ -27,6 +28,7 @@ export interface ArchiveRemoval {
   ): Promise<{ row: DeploymentRow; freedBytes: number }>
 }
 
+/** Creates the function. */
 export function createArchiveRemoval({
   store,
   settings,

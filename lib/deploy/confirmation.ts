@@ -7,6 +7,7 @@ import { StopRequest } from './failure.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 
+/** Dependencies of `createConfirmation`. */
 export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> {
   live: Live
   ends: Pick<Ends, 'current'>

@@ -12,6 +12,7 @@ import type { Queue } from './queue.js'
 import { eventOf, moveRecord, sendNotice } from './record.js'
 import { refuseIfFinal, refuseUnlessFinal } from './status.js'
 
+/** Dependencies of `createCorrection`. */
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live

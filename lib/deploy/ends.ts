@@ -38,6 +38,7 @@ interface Kept {
   reason: string
 }
 
+/** Dependencies of `createEnds`. */
 export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
 
 /**

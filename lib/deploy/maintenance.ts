@@ -69,6 +69,7 @@ const maxWaitMs = 30_000
 /** Everybody can read the file, unless the umask of the project forbids it: the web server is another user. */
 const fileMode = 0o644
 
+/** Dependencies of `createMaintenances`. */
 export interface MaintenanceNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors

@@ -5,6 +5,7 @@ import type { Rolls, ScriptOffer } from '../model/node-release.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { PolicyChanges } from '../model/policy.js'
+import type { UnfinishedTarget } from '../model/health.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store } from '../store/database.js'
 import type { CheckSources } from './check-sources.js'
@@ -76,6 +77,8 @@ export interface DeployNeeds {
   notify(notice: Notice): void
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
   copies?: ArchiveCopies | undefined
+  /** Gives up an unfinished target on the machine of another hub; undefined: the server is not a hub of a cluster. */
+  giveUpOn?: ((hub: string, deployId: string) => Promise<UnfinishedTarget>) | undefined
   /** Called after each recorded end. */
   ended?(row: DeploymentRow): void
   /** Waits in ms between attempts to record an end. After the last one, the end is kept in memory. Tests shorten it. */

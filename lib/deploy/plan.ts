@@ -61,6 +61,7 @@ export interface Plans {
   expect(planId: string, projectId: string): KeptPlan
 }
 
+/** Dependencies of `createPlans`. */
 export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
   live: Live

@@ -18,6 +18,7 @@ import { addSaying } from './rollout-ahead.js'
 import type { Runner } from './run.js'
 import type { Planned } from './turn.js'
 
+/** Dependencies of `createRequeue`. */
 export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'fleet' | 'copies'> {
   files: DeployFiles
   live: Live

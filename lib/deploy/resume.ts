@@ -7,6 +7,7 @@ import type { Queue } from './queue.js'
 import { offeredBySource } from './rollback.js'
 import type { Runner } from './run.js'
 
+/** Dependencies of `createResume`. */
 export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log' | 'copies'> {
   files: DeployFiles
   live: Live

@@ -34,6 +34,7 @@ export interface RollbackPlans {
   undo(projectId: string, asked: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan>
 }
 
+/** Dependencies of `createRollbackPlans`. */
 export type RollbackPlanNeeds = ExactNeeds &
   Pick<DeployNeeds, 'settings'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
 

@@ -21,6 +21,7 @@ export interface TargetLocks {
   isHeld(holder: string): boolean
 }
 
+/** Options of `hold`. */
 export interface HoldOptions {
   signal: AbortSignal
   onWait?: (forWhom: string, real: string) => void

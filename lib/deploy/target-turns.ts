@@ -47,6 +47,7 @@ export interface TurnRequest {
 /** Does work when the target of a project is free. Refuses: 404, 503 `shutting_down`, 409 `deployment_running`. */
 export type TargetTurns = <T>(request: TurnRequest, work: (turn: TargetTurn) => Promise<T>) => Promise<T>
 
+/** Dependencies of `createTargetTurns`. */
 export interface TargetTurnsNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors

@@ -45,6 +45,7 @@ export interface TreeStates {
   forget(projectId: string): void
 }
 
+/** Dependencies of `createTreeStates`. */
 export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock'> {
   trees: Pick<Trees, 'read'>
   /** Returns how far a project can go back exactly. */

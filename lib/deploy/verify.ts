@@ -55,6 +55,7 @@ export interface Differences {
   unknown: string[]
 }
 
+/** Dependencies of `createVerifier`. */
 export interface VerifierNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths'> {
   executors: Pick<Executors, 'comparing'>
   trees: Pick<Trees, 'read'>

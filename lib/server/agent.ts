@@ -29,6 +29,7 @@ import { createOwnServer } from './relay.js'
 import { reportFailure, type Reporter } from './reporter.js'
 import { serve, type RunningServer, type ServeOptions } from './serve.js'
 
+/** Options of `startAgent`. */
 export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEnded'> {
   /** The addresses of the hubs; empty: those of the last start. */
   hubs: string[]

@@ -19,7 +19,7 @@ import { createTickets, type Tickets } from '../auth/tickets.js'
 import { elapsedOf, type Clock } from '../base/clock.js'
 import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
-import type { ArchiveCopies } from '../deploy/needs.js'
+import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
 import type { ClusterView } from '../model/cluster.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/token-advice.js'
@@ -57,6 +57,8 @@ export interface World {
   hubUrls?: (() => string[]) | undefined
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
   copies?: ArchiveCopies | undefined
+  /** As in `DeployNeeds`. */
+  giveUpOn?: DeployNeeds['giveUpOn']
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
   /** Called after each recorded end of a deployment. */

@@ -217,6 +217,7 @@ function createWork(
     variables,
     headers,
     copies,
+    giveUpOn: world.giveUpOn,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       trust,

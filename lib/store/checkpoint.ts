@@ -33,6 +33,7 @@ export interface Checkpoints {
   stop(): Promise<void>
 }
 
+/** Options of `createCheckpoints`. */
 export interface CheckpointOptions {
   disk: Disk
   path: string

@@ -31,6 +31,7 @@ import { loadDatabase, recover } from './recovery.js'
 import { loadSqlite } from './sqlite.js'
 import { upgrade } from './upgrade.js'
 
+/** Options of `openStore`. */
 export interface StoreOptions {
   /** An existing directory that the caller owns. */
   directory: string

@@ -8,6 +8,7 @@ import { encodeTransaction } from './redo.js'
 import { runCalls } from './schema.js'
 import { createVersions } from './versions.js'
 
+/** Dependencies of `LiveMemory`. */
 export interface LiveMemoryNeeds {
   memory: Memory
   /** Reads the disk into a new memory. */

@@ -26,6 +26,7 @@ export interface Recovered {
   isChecked: boolean
 }
 
+/** Options of `recover`. */
 export interface RecoveryOptions {
   sqlite: SqlJsStatic
   disk: Disk

@@ -25,6 +25,7 @@ export interface RedoFile {
   close(): Promise<void>
 }
 
+/** Options of `openRedoFile`. */
 export interface RedoFileOptions {
   disk: Disk
   path: string

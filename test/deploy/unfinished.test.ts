@@ -17,9 +17,10 @@ t.test('only a journal that nobody works on is listed and given up, and its owne
     targets: { isHeld: (id: string) => id === 'dep_2' }
   } as never)
   t.strictSame(unfinishedTargets(), [{ deployId: 'dep_1', target: away }])
-  t.throws(() => giveUp('dep_2', systemActor), { code: 'not_found' })
+  const asked = { actor: systemActor }
+  await t.rejects(giveUp('dep_2', asked), { code: 'not_found' })
   mkdirSync(away)
-  t.strictSame(giveUp('dep_1', systemActor), { deployId: 'dep_1', target: away }, 'another directory is at the path')
+  t.strictSame(await giveUp('dep_1', asked), { deployId: 'dep_1', target: away }, 'another directory is at the path')
   t.strictSame(readdirSync(deployments).sort(), ['away', 'dep_2.undo'])
   t.match(entries, [{ action: 'deployment.give_up', target: 'dep_1', detail: away }])
 })

@@ -71,6 +71,7 @@ export const cures: Readonly<Record<string, string>> = {
   hub_not_encrypted: 'Serve https between the hubs, or use `--allow-http` on a private network.',
   hub_out_of_step: 'Repeat the request after the time in `Retry-After`. If it lasts, set the clocks of the hubs.',
   hub_refused: 'Look at `svc cluster status` of that hub: it was removed, or runs an older svc.',
+  hub_unreachable: 'Check the network between the hubs.',
   hub_without_key:
     'Start the hub that the message names, with this version of svc, or remove it with `svc cluster forget`.',
   hubs_changed: 'Look at `svc cluster status`, and run the command again.',
@@ -351,11 +352,6 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   hub_unknown: row('command', 'The cluster has no hub of this name', 'Look for it in `svc cluster status`.'),
   hub_name_taken: row('command', 'Another hub of the cluster has this name', 'Choose another `--hub-name`.'),
-  hub_unreachable: row(
-    'command',
-    'Another hub of the cluster cannot be reached',
-    'Check the network between the hubs.'
-  ),
   image_needed: row(
     'server start',
     'The hub needs the database of another hub and cannot get it',

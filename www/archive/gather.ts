@@ -35,6 +35,7 @@ export interface Gathered {
   neverPacked: string[]
 }
 
+/** Options of `gather`. */
 export interface GatherOptions {
   /** Leaves out only what is never packed. */
   isWhole?: boolean

@@ -28,6 +28,7 @@ export interface PackEntry {
   file: PackFile | null
 }
 
+/** Options of `packZip`. */
 export interface PackOptions {
   signal?: AbortSignal
   /** Called with the number of bytes read. */

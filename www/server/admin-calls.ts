@@ -98,6 +98,7 @@ function orNull(error: unknown): null {
 
 const paths: Record<LabelKind, string> = { category: 'api/categories', tag: 'api/tags' }
 
+/** Creates the calls. */
 export function createAdminCalls({ address, ask, send, ensureProven }: Client): AdminCalls {
   const segment = encodeURIComponent
   return {

@@ -138,6 +138,7 @@ function linesOf(output: string): OutputLine[] {
   return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
 }
 
+/** Creates the calls. */
 export function createCalls(client: Client): Calls {
   const { ask, send } = client
   const segment = encodeURIComponent

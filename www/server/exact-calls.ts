@@ -33,6 +33,7 @@ export interface ExactCalls {
   deleteArchive(deployId: string, force: boolean): Promise<Deployment>
 }
 
+/** Creates the calls. */
 export function createExactCalls({ ask, send }: Client): ExactCalls {
   const project = (id: string): string => `api/projects/${encodeURIComponent(id)}`
   const deployment = (id: string): string => `api/deployments/${encodeURIComponent(id)}`

@@ -40,6 +40,7 @@ export interface FleetCalls {
   place(projectId: string, change: PlacementChange): Promise<ListedPlacement[]>
 }
 
+/** Creates the calls. */
 export function createFleetCalls({ ask }: Pick<Client, 'ask'>): FleetCalls {
   const node = (id: string): string => `api/nodes/${encodeURIComponent(id)}`
   const enrollment = (id: string): string => `api/enrollments/${encodeURIComponent(id)}`

@@ -30,6 +30,7 @@ export interface LockCalls {
   maintain(projectId: string, change: MaintenanceChange): Promise<void>
 }
 
+/** Creates the calls. */
 export function createLockCalls({ ask }: Client): LockCalls {
   const of = (projectId: string | null): string =>
     projectId === null ? 'api/lock' : `api/projects/${encodeURIComponent(projectId)}/lock`

@@ -63,6 +63,7 @@ export interface LogCalls {
   downloadAddress(id: string): string
 }
 
+/** Creates the calls. */
 export function createLogCalls(client: Client): LogCalls {
   const { ask, send } = client
   const at = (id: string): string => `api/log-sources/${encodeURIComponent(id)}`

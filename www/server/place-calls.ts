@@ -10,6 +10,7 @@ export interface PlaceCalls {
   list(path: string, include: Inclusion, signal?: AbortSignal): Promise<PlaceListing>
 }
 
+/** Creates the calls. */
 export function createPlaceCalls({ ask }: Pick<Client, 'ask'>): PlaceCalls {
   return {
     home: signal => ask('GET', 'api/fs/home', { signal }),

@@ -84,6 +84,7 @@ export interface ProjectCalls {
 /** Maximum number of projects per request. */
 const maxBulk = 200
 
+/** Creates the calls. */
 export function createProjectCalls({ ask, send, address }: Client): ProjectCalls {
   const of = (id: string): string => `api/projects/${encodeURIComponent(id)}`
   const at = (path: string): string => `?${new URLSearchParams({ path })}`

@@ -27,6 +27,7 @@ export interface RolloutCalls {
   approve(id: string): Promise<ListedRollout>
 }
 
+/** Creates the calls. */
 export function createRolloutCalls({ ask, send }: Pick<Client, 'ask' | 'send'>): RolloutCalls {
   const of = (id: string): string => `api/rollouts/${encodeURIComponent(id)}`
 

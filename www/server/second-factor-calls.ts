@@ -20,6 +20,7 @@ export interface SecondFactorCalls {
   remove(code: string): Promise<void>
 }
 
+/** Creates the calls. */
 export function createSecondFactorCalls({ ask }: Pick<Client, 'ask'>): SecondFactorCalls {
   const path = 'api/auth/second-factor'
   return {

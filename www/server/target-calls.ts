@@ -36,6 +36,7 @@ export interface TargetCalls {
   projects(signal?: AbortSignal): Promise<Array<{ id: string; name: string }>>
 }
 
+/** Creates the calls. */
 export function createTargetCalls({ ask }: Pick<Client, 'ask'>): TargetCalls {
   const path = (id: string): string => `api/notification-targets/${encodeURIComponent(id)}`
   return {

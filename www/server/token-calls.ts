@@ -37,6 +37,7 @@ export interface TokenCalls {
 /** The longest lifetime of a token in days if the settings are not known. */
 export const usualMaxDays = 365
 
+/** Creates the calls. */
 export function createTokenCalls({ ask }: Pick<Client, 'ask'>): TokenCalls {
   const path = (id: string): string => `api/tokens/${encodeURIComponent(id)}`
   return {

@@ -90,6 +90,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   hub_not_encrypted: { kind: 'unavailable', means: 'The connection to another hub would not be encrypted' },
   hub_out_of_step: { kind: 'unavailable', means: 'A hub cannot check the request of another hub now' },
   hub_refused: { kind: 'forbidden', means: 'No hub of the cluster has signed the request that a hub passed on' },
+  hub_unreachable: { kind: 'unavailable', means: 'Another hub of the cluster cannot be reached' },
   hub_without_key: { kind: 'conflict', means: 'A hub did not take the new key of the cluster' },
   hubs_changed: { kind: 'conflict', means: 'The hubs of the cluster have changed since the caller saw them' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },

@@ -14,6 +14,7 @@ import type { ZipSource } from '../../archive/source.js'
 import { findRoot, select, type Selection } from './select.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../archive/write.js'
 
+/** Options of `pack`. */
 export interface PackOptions extends Selection {
   /** Absolute path of the archive. Default: a file in a new directory below the temporary directory of the system. */
   archivePath?: string

@@ -33,6 +33,7 @@ export interface Output {
   sync(): Promise<void>
 }
 
+/** Options of `openOutput`. */
 export interface OutputOptions {
   path: string
   clock: Clock

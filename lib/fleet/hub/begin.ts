@@ -25,6 +25,7 @@ export interface Release
   actor?: Actor
 }
 
+/** Dependencies of `createBeginIn`. */
 export interface BeginNeeds {
   clock: Clock
   ids: Pick<Ids, 'id'>

@@ -12,6 +12,7 @@ import type { Releases } from './releases.js'
 import type { Rollings } from './rolling.js'
 import type { RolloutEvents } from './rollout-events.js'
 
+/** Dependencies of `createRolls`. */
 export interface RollsNeeds {
   store: Store
   clock: Clock

@@ -12,6 +12,7 @@ import { systemActor, type AuditEvent } from '../../model/audit.js'
 import type { Store, Transaction } from '../../store/database.js'
 import { findNode, sharedNodes, updateNode } from '../../store/tables/nodes.js'
 
+/** Dependencies of `createTwins`. */
 export interface TwinsNeeds {
   store: Store
   clock: Clock

@@ -13,6 +13,7 @@ import { createSink } from './sink.js'
 /** If the rest of a body is this small, reading it is cheaper than opening a new connection. */
 const smallRestBytes = 64 * 1024
 
+/** Options of `send`. */
 export interface SendOptions {
   linger: LingerLimits
   /** Shared by all streams of the server. */

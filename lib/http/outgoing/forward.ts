@@ -24,6 +24,7 @@ import { forwardedHeader, signForHub, type HubSigner, type PassedClient, type Pe
 import { openHubUrl } from './hub-url.js'
 import { leaderAnswer, readLeaderHead, readLeaderUpgrade } from './leader-answer.js'
 
+/** Options of `createForwarder`. */
 export interface ForwarderOptions {
   /** Signs for this hub. */
   signer: HubSigner

@@ -139,6 +139,7 @@ function passedOf({ address, witnessed, viaProxy, isSecure }: PassedClient): Pas
   return { address, witnessed, viaProxy, isSecure }
 }
 
+/** Dependencies of `createHubReader`. */
 export interface HubReaderNeeds {
   /** The start of this hub, as it was published. */
   boot: string

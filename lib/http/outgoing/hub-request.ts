@@ -29,6 +29,7 @@ export interface HubClient {
   json(to: Peer, request: HubRequest): Promise<unknown>
 }
 
+/** Options of `createHubClient`. */
 export interface HubClientOptions {
   /** Signs for this hub. */
   signer: HubSigner

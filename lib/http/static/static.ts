@@ -11,6 +11,7 @@ import { fileReply } from './file.js'
 import type { Headers } from '../core/reply.js'
 import type { Reply, Request } from '../core/route.js'
 
+/** Options of `createStatic`. */
 export interface StaticOptions {
   /** Base path as `normaliseBase` returns it. It is written into the page's `<base href="/">`. */
   base: string

@@ -13,6 +13,7 @@ import { readCertificate, type Certificate, type CertificateFiles } from './cert
 
 const lookEveryMs = 2000
 
+/** Options of `openRenewal`. */
 export interface RenewalOptions {
   files: CertificateFiles
   clock: Clock

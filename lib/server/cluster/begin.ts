@@ -51,6 +51,7 @@ import { createNodeDatabase } from './node-database.js'
 import type { ClusterOptions } from './options.js'
 import { refuseUnfinished } from './unfinished.js'
 
+/** Dependencies of `beginCluster`. */
 export interface BeginNeeds {
   home: Home
   /** What cluster.json will contain. */

@@ -6,8 +6,9 @@
  *   GET  /api/hub/archives/:deployId  an archive, with Range
  *   POST /api/hub/archives            asks this hub to fetch an archive; answers when it is on the disk
  *   GET  /api/hub/outputs/:deployId   the output of a finished deployment
- *   POST /api/hub/key              the key that the cluster gets; only the leader sends it
+ *   POST /api/hub/key                 the key that the cluster gets; only the leader sends it
  *   POST /api/hub/enrollments         a one-time token for the node of the hub that asks; the leader answers
+ *   POST /api/hub/unfinished/:deployId  asks this hub to give up an unfinished target; only the leader sends it
  */
 import { join } from 'node:path'
 import type { Auth, Caller } from '../../auth/bearer.js'
@@ -15,6 +16,7 @@ import { checked, integer, line, readFields } from '../../base/fields.js'
 import { notFound, type Refusal } from '../../base/refusal.js'
 import { parseClusterKey } from '../../config/cluster-file.js'
 import type { Home } from '../../config/home.js'
+import type { UnfinishedTarget } from '../../model/health.js'
 import { json, jsonBody, type Method, type Reply, type Request, type Route } from '../../http/core/route.js'
 import { fileReply } from '../../http/static/file.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
@@ -27,6 +29,8 @@ export interface HubRouteNeeds {
   archives: Pick<Archives, 'fetch'>
   /** Returns a one-time token for the node of a hub. Refuses `not_leader`. */
   enroll(hub: string): Promise<string>
+  /** As in `Unfinished`. */
+  giveUpHere(deployId: string): UnfinishedTarget
 }
 
 const archiveFields = {
@@ -41,11 +45,20 @@ const zipType = { 'content-type': 'application/zip' }
 const outputType = { 'content-type': 'text/plain; charset=utf-8' }
 
 /** Returns the routes of hubs. */
-export function createHubRoutes({ store, home, archives, enroll }: HubRouteNeeds): Array<Route<Auth, Caller>> {
+export function createHubRoutes({
+  store,
+  home,
+  archives,
+  enroll,
+  giveUpHere
+}: HubRouteNeeds): Array<Route<Auth, Caller>> {
   const fileOf = (request: Request, ending: string): string => {
     const { deployId = '' } = request.params
     if (!isDeployId(deployId)) throw unknown(request)
     return join(home.deployments, `${deployId}${ending}`)
+  }
+  const requireLeader = (request: Request): void => {
+    if (request.client.hub?.name !== store.role().leader?.name) throw unknown(request)
   }
   return [
     ofHub('GET', '/api/hub/image', async () => {
@@ -76,13 +89,17 @@ export function createHubRoutes({ store, home, archives, enroll }: HubRouteNeeds
       return json({ success: true })
     }),
     ofHub('POST', '/api/hub/key', async request => {
-      if (request.client.hub?.name !== store.role().leader?.name) throw unknown(request)
+      requireLeader(request)
       const { key } = readFields(await request.json(), keyFields)
       await store.expectKey(parseClusterKey(key) as Buffer)
       return json({ success: true })
     }),
     ofHub('POST', '/api/hub/enrollments', async ({ client }) => {
       return json({ success: true, token: await enroll(client.hub?.name ?? '') })
+    }),
+    ofHub('POST', '/api/hub/unfinished/:deployId', async request => {
+      requireLeader(request)
+      return json(giveUpHere(request.params['deployId'] ?? ''))
     })
   ]
 }

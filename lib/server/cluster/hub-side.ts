@@ -17,6 +17,7 @@ import { notLeader } from './fenced-store.js'
 /** The header with the age of an answer in seconds, if this hub is cut off. */
 export const staleHeader = 'x-svc-stale'
 
+/** Dependencies of `createHubSide`. */
 export interface HubSideNeeds {
   /** Base path of this hub, as `normaliseBase` returns it. */
   base: string

@@ -14,6 +14,7 @@ import { ownDirectory } from '../../store/owner.js'
 import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import type { ClusterOptions } from './options.js'
 
+/** Dependencies of `joinCluster`. */
 export interface JoinNeeds {
   home: Home
   /** What cluster.json will contain. */

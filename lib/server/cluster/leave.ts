@@ -34,6 +34,7 @@ import type { ClusterOptions } from './options.js'
 import { takeBack } from './take-back.js'
 import { refuseUnfinished } from './unfinished.js'
 
+/** Dependencies of `leaveCluster`. */
 export interface LeaveNeeds extends Omit<JoinNeeds, 'file' | 'options'> {
   optionsOf(file: ClusterFile): Promise<ClusterOptions>
   clock: Clock

@@ -10,6 +10,7 @@ import type { ClusterHub } from '../../model/cluster.js'
 import type { ListedHub } from '../../store/log/hub-list.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 
+/** Dependencies of `rekeyCluster`. */
 export interface RekeyNeeds {
   store: Pick<ReplicatedStore, 'hubs' | 'expectKey' | 'rekey'>
   client: Pick<HubClient, 'json'>

@@ -16,6 +16,7 @@ export interface ClusterSecrets {
   hubCa?: string | undefined
 }
 
+/** Dependencies of `startRenewing`. */
 export interface RenewingNeeds {
   secrets: ClusterSecrets
   /** Reads the files again. */

@@ -32,6 +32,7 @@ import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
 import { createHubSide, noLeader } from './hub-side.js'
 import { createReplicatedKeys, createReplicatedToken } from './keys.js'
 import { createArchives } from './archives.js'
+import { giveUpOn } from './give-up.js'
 import { createHubRoutes } from './hub-routes.js'
 import { startMirror, type Mirror } from './mirror.js'
 import { startOwnNode } from './own-node.js'
@@ -149,11 +150,12 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
           ...createClusterView({ store, cluster }),
           rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
         },
+        giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
         log
       },
       admin,
       publicUrl,
-      onTerm({ front }, table) {
+      onTerm({ front, services }, table) {
         http ??= createListener(
           viewOf(() => late.terms?.current().front ?? front),
           {
@@ -169,7 +171,13 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
           ...table,
           routes: [
             ...table.routes,
-            ...createHubRoutes({ store, home, archives, enroll: hub => enroll(late.terms, hub) })
+            ...createHubRoutes({
+              store,
+              home,
+              archives,
+              enroll: hub => enroll(late.terms, hub),
+              giveUpHere: services.deployer.giveUpHere
+            })
           ]
         })
       },

@@ -34,6 +34,7 @@ export interface Terms {
   stop(): Promise<void>
 }
 
+/** Dependencies of `openTerms`. */
 export interface TermsNeeds {
   store: ReplicatedStore
   world: Omit<World, 'store'>

@@ -31,6 +31,7 @@ export interface Term {
   resign(): Promise<void>
 }
 
+/** Dependencies of `createElection`. */
 export interface ElectionNeeds {
   client: EtcdClient
   keys: ClusterKeys

@@ -56,6 +56,7 @@ export interface EtcdLog extends RedoLog {
   catchUp(after: number, options: FollowOptions): Promise<number>
 }
 
+/** Dependencies of `createEtcdLog`. */
 export interface EtcdLogNeeds {
   client: EtcdClient
   keys: ClusterKeys

@@ -16,6 +16,7 @@ export interface FileLog extends RedoLog {
   close(): Promise<void>
 }
 
+/** Options of `openFileLog`. */
 export interface FileLogOptions {
   disk: Disk
   path: string

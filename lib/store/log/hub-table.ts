@@ -17,6 +17,7 @@ export interface HubPeers {
   isFresh(): boolean
 }
 
+/** Dependencies of `createHubTable`. */
 export interface HubTableNeeds {
   client: EtcdClient
   keys: ClusterKeys

@@ -78,6 +78,7 @@ export interface Probed {
   askedAtMs: number
 }
 
+/** Dependencies of `createHub`. */
 export interface HubNeeds {
   hub: HubAddress
   copy: LocalCopy

@@ -4,6 +4,7 @@ import type { EtcdLog } from './etcd-log.js'
 import type { LocalCopy } from './local-copy.js'
 import { refusalOf } from './write-refusals.js'
 
+/** Dependencies of `createLeaderQueue`. */
 export interface LeaderQueueNeeds {
   copy: LocalCopy
   log: Pick<EtcdLog, 'append'>

@@ -19,6 +19,7 @@ export interface LineValues {
   open(found: Pick<KeyValue, 'key' | 'value'>): Promise<LogLine>
 }
 
+/** Dependencies of `createLineValues`. */
 export interface LineValuesNeeds {
   client: EtcdClient
   keys: ClusterKeys

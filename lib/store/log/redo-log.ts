@@ -31,6 +31,7 @@ export interface RedoLog {
   trim(upTo: number): Promise<void>
 }
 
+/** Options of `follow`. */
 export interface FollowOptions {
   take: (line: LogLine) => void | Promise<void>
   signal: AbortSignal

@@ -15,6 +15,7 @@ import type { ClusterKeys } from './keys.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './pause.js'
 
+/** Dependencies of `startRounds`. */
 export interface RoundsNeeds {
   client: EtcdClient
   connection: EtcdConnection

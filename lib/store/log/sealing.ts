@@ -51,6 +51,7 @@ const maxKeys = 8
 /** Keys that may follow: one, and those of attempts that did not finish. */
 const maxComing = 4
 
+/** Options of `createSealing`. */
 export interface SealingOptions {
   /** Keys that may follow the one in use (`expect`). */
   next?: readonly Buffer[] | undefined

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
+import { join } from 'node:path'
 import t from 'tap'
+import { stagingName } from '../../../lib/install/staging.js'
 import { formOf } from '../../support/client.js'
 import { startHubs, type Hub } from '../../support/hubs.js'
 import { adminToken } from '../../support/server.js'
@@ -124,4 +127,29 @@ t.test('a follower answers as the leader would', async t => {
     const found = await ask(follower, asked)
     t.strictSame(found, expected, `${what}: ${expected.status}`)
   }
+})
+
+t.test('a target is given up on the machine of the hub that was asked, and the leader records it', async t => {
+  const { hubs } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const id = 'dep_aaaaaaaaaaaaaaaa'
+  const journalOf = ({ directory }: Hub): string => join(directory, 'deployments', `${id}.undo`)
+  for (const hub of [leader, follower]) writeFileSync(journalOf(hub), `svc-undo 4\ntarget ${hub.directory}/away\n`)
+  const { client } = follower
+  const target = `${follower.directory}/away`
+  t.match((await client.get('/api/health/detail')).body.unfinishedTargets, [{ deployId: id, target }])
+  const path = `/api/unfinished-targets/${id}`
+  mkdirSync(join(target, stagingName(id)), { recursive: true })
+  t.match(await client.delete(path), { status: 409, body: { code: 'target_there' } }, 'it looks on that machine, too')
+  rmSync(target, { recursive: true })
+  t.match(await client.delete(path), { status: 200, body: { given: { deployId: id, target } } })
+  t.strictSame(
+    [leader, follower].map(hub => existsSync(journalOf(hub))),
+    [true, false]
+  )
+  const { body } = await leader.client.get('/api/audit?action=deployment.give_up')
+  t.match(body, { items: [{ target: id, detail: `${target} on the hub "h2"`, actor: 'admin' }] })
+  t.match(await client.delete(path), { status: 404 })
+  t.ok(existsSync(journalOf(leader)), 'that of the leader stays')
+  t.match(await leader.client.delete(path), { status: 200, body: { given: { target: `${leader.directory}/away` } } })
 })

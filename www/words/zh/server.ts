@@ -65,6 +65,7 @@ export const words: Words = {
   'code:home_full': '数据目录已达到上限（max_home_size）',
   'code:hub_not_encrypted': '与另一个中心节点的连接不会被加密',
   'code:hub_out_of_step': '中心节点目前无法验证另一个中心节点的请求',
+  'code:hub_unreachable': '无法连接到集群的另一个中心节点',
   'code:hub_without_key': '有一个中心节点没有采用集群的新密钥',
   'code:hubs_changed': '自请求方上次查看以来，集群的中心节点已有变化',
   'code:hub_refused': '转发的请求没有集群中任何中心节点的有效签名',

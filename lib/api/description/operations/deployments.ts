@@ -252,12 +252,12 @@ export const deploymentOperations: Operations = {
   'DELETE /api/unfinished-targets/:deployId': {
     summary: 'Give up a target that is gone for good',
     description:
-      'A deployment was interrupted, and its target is not there any more (`unfinishedTargets` of `GET /api/health/detail`). Nothing is finished or undone in it afterwards, also if it comes back. Refused while the target is there.',
+      'A deployment was interrupted, and its target is not there any more (`unfinishedTargets` of `GET /api/health/detail`). Nothing is finished or undone in it afterwards, also if it comes back. Refused while the target is there. On a hub of a cluster, the target of that machine is meant.',
     answers: answer(
       'What was given up',
       record<{ success: true; given: UnfinishedTarget }>({ success, given: unfinishedTarget })
     ),
-    errors: ['not_found', 'target_there']
+    errors: ['not_found', 'target_there', 'hub_unreachable']
   },
   'GET /api/deployments/:id/files': {
     summary: 'List the files of a deployment',

@@ -82,6 +82,7 @@ export interface EtcdClient {
   watch(request: { key: string; end: string; from: number }, options: WatchOptions): Promise<void>
 }
 
+/** Options of `watch`. */
 export interface WatchOptions {
   take: (events: WatchEvent[]) => void | Promise<void>
   signal: AbortSignal

@@ -48,6 +48,7 @@ export interface EtcdConnection {
   close(): void
 }
 
+/** Options of `stream`. */
 export interface StreamOptions {
   take: (line: Record<string, unknown>) => void | Promise<void>
   signal: AbortSignal
