@@ -219,11 +219,11 @@ export class SvcPack extends SvcElement {
   }
 
   protected override rendered(): void {
-    this.querySelector('input')?.setAttribute('maxlength', String(maxMessageLength))
+    this.querySelector('input[name=message]')?.setAttribute('maxlength', String(maxMessageLength))
     if (!this.#hasToFocus) return
     this.#hasToFocus = false
     // The reader may type the message while the plan is made.
-    if (this.contains(document.activeElement) && document.activeElement?.matches('input')) return
+    if (this.contains(document.activeElement) && document.activeElement?.matches('input[name=message]')) return
     const button =
       this.querySelector<HTMLElement>('button.primary:enabled') ??
       this.querySelector<HTMLElement>('.actions.end button')
@@ -373,7 +373,7 @@ export class SvcPack extends SvcElement {
 
   #want(event: Event): void {
     event.preventDefault()
-    const message = this.querySelector('input')?.value.trim() ?? ''
+    const message = this.querySelector<HTMLInputElement>('input[name=message]')?.value.trim() ?? ''
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
     const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
