@@ -3,6 +3,7 @@ import { Refusal } from '../base/refusal.js'
 import type { Exact, WantedEntry } from './ownership.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'
+import { setIdBits } from './unowned.js'
 
 /** Times that differ by less than this are the same: Node sets times in microseconds. */
 export const exactTimeMs = 0.001
@@ -25,7 +26,11 @@ export function setExactly(items: readonly Item[], exact: Exact): ReadonlyMap<st
     if (item === undefined) throw damaged(path)
     item.mode = item.kind === 'symlink' ? null : mode & permissionBits
     item.mtimeMs = mtimeMs
-    if (owner !== undefined) item.owner = owner
+    if (owner !== undefined) {
+      item.owner = owner
+      // A list of files can come from a package, or from a helper of another user.
+      if (item.mode !== null) item.mode &= ~setIdBits
+    }
     if (item.kind !== 'directory') digests.set(path, sha256)
   }
   return digests

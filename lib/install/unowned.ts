@@ -12,6 +12,8 @@ import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import type { Ownership, Removes } from './ownership.js'
 
+/** The setuid and the setgid bit. */
+export const setIdBits = 0o6000
 /** Maximum number of entries that are looked at. */
 const maxEntries = 200_000
 
@@ -83,6 +85,8 @@ export function findUnowned({ disk, folders, protect, known, reserved, check }: 
       return true
     }
     if (!(stats.isFile() || stats.isSymbolicLink()) || known.has(path) || isSameFile(path, stats.ino)) return false
+    // It could not be brought back: svc gives no file away that runs with the rights of its owner (exact-items.ts).
+    if ((stats.mode & setIdBits) !== 0) return false
     const { size } = stats
     if (heldBy === null) found.files.push({ path, size })
     else found.protected.push({ path, size, glob: heldBy })

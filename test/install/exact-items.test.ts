@@ -31,6 +31,13 @@ t.test('gives items their exact modes and times, and knows their contents', t =>
       [0o710, null]
     ]
   )
+  const given = [item('b', 'file')]
+  setExactly(given, exactOf([{ ...wanted('b', 0o106755, 1), owner: { uid: 7, gid: 8 } }]))
+  t.match(
+    given,
+    [{ mode: 0o755, owner: { uid: 7, gid: 8 } }],
+    'nothing of another owner runs with the rights of that owner'
+  )
   const records = createRecords(3)
   const settle = (at: number, text: string): void =>
     records.settle(at, 'staged', { mode: 0, sha256: digest(text), mtimeMs: 0, ino: 0 })

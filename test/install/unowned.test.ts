@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../lib/install/disk.js'
 import { holdFolders } from '../../lib/install/folders.js'
@@ -33,6 +33,8 @@ t.test('finds what is neither known, reserved, of svc itself, nor behind a link'
   symlinkSync(outside, join(target, 'link'))
   mkdirSync(join(target, 'd/e'))
   writeFileSync(join(target, 'd/e/.svc-note'), '')
+  writeFileSync(join(target, 'setuid'), '')
+  chmodSync(join(target, 'setuid'), 0o4755)
   const known = new Set(['known', 'd/known', 'all/known'])
   const found = find(target, { known, reserved: ['page.html'], protect: ['d/kept'] })
   t.strictSame(
