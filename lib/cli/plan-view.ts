@@ -119,8 +119,9 @@ export function driftLines({ path, found, mtime, overwritten }: ShownDrift): str
 }
 
 function scriptWords({ step, source, async, clientIgnored }: PlanAnswer['scripts'][number]): string {
-  const title = step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
   const whose = source === 'client' ? 'yours' : "the project's own"
+  if (step === 'onFailure') return `on-failure: ${whose}, only if the deployment fails`
+  const title = step === 'preDeploy' ? 'pre-deploy' : 'post-deploy'
   return `${title}: ${whose}${async ? ', in the background' : ''}${clientIgnored ? '; yours would be ignored' : ''}`
 }
 

@@ -14,6 +14,7 @@ import { extractionLimits } from '../install/unpack/extract.js'
 import { maxTreeEntries } from '../archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript, PruneMode } from '../model/plan.js'
+import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
 import { liveDeployment } from '../store/tables/deployments.js'
@@ -26,7 +27,7 @@ import { refusePlaced } from './placed-run.js'
 import type { Live } from './output/live.js'
 import { keepsOf, rulesOf, wishesOf } from './ownership.js'
 import { createKeptPlans, type KeptPlan } from './kept-plans.js'
-import { chooseScripts, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
+import { chooseScripts, failureScriptOf, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
 
 /** A request for a plan. */
 export interface PlanRequest {
@@ -203,11 +204,12 @@ function scriptsOf(project: Project, digests: PlanRequest['scripts']): PlannedSc
   // The texts stay with the client: its digests stand for them.
   const offered: OfferedScripts = { origin: 'upload', ...digests }
   const { preDeploy, postDeploy } = chooseScripts(project, offered)
-  return [preDeploy, postDeploy].flatMap(chosen => {
+  return [preDeploy, postDeploy, failureScriptOf(policyOf(project))].flatMap(chosen => {
     if (chosen === null) return []
     const { step, source, script, async } = chosen
     const isOwn = source === 'platform'
     const digest = isOwn ? sha256(Buffer.from(script)).toString('hex') : script
-    return [{ step, source, async, sha256: digest, clientIgnored: isOwn && digests[step] !== undefined }]
+    const clientIgnored = isOwn && step !== 'onFailure' && digests[step] !== undefined
+    return [{ step, source, async, sha256: digest, clientIgnored }]
   })
 }

@@ -128,9 +128,8 @@ export interface PlanBytes {
   diskFree: number | null
 }
 
-/** A script that would run. */
-export interface PlannedScript extends Pick<RanScript, 'source' | 'async'> {
-  step: Exclude<RanScript['step'], 'onFailure'>
+/** A script that would run, the one of `onFailure` only after a failure. */
+export interface PlannedScript extends Pick<RanScript, 'step' | 'source' | 'async'> {
   /** The SHA-256 of the script. */
   sha256: string
   /** Whether the client's own script is ignored because the project has one. */

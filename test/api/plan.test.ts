@@ -213,8 +213,14 @@ t.test('plan', async t => {
       { step: 'preDeploy', source: 'client', sha256: sha256('echo a'), clientIgnored: false },
       { step: 'postDeploy', source: 'client', sha256: sha256('echo b'), async: false }
     ])
-    await client.put(`/api/projects/${project.id}`, { preDeployScript: 'echo own', allowClientScripts: false })
+    await client.put(`/api/projects/${project.id}`, {
+      preDeployScript: 'echo own',
+      allowClientScripts: false,
+      policy: { onFailureScript: 'echo failed' }
+    })
     const { scripts, checks } = (await post({ headers })).body as PlanAnswer
+    const failure = { step: 'onFailure', source: 'platform', async: false, sha256: sha256('echo failed') }
+    t.strictSame(scripts.slice(2), [{ ...failure, clientIgnored: false }])
     t.match(scripts[0], { step: 'preDeploy', source: 'platform', sha256: sha256('echo own'), clientIgnored: true })
     t.match(
       checks.find(({ name }) => name === 'client_scripts_allowed'),

@@ -67,10 +67,12 @@ t.test('a plan is shown, and the deployment is held to it', { skip }, async t =>
 t.test('a refused plan cannot be deployed, and a failed one leaves the old way', { skip }, async t => {
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
+  await stage.client.put(`/api/projects/${project.id}`, { policy: { onFailureScript: 'true' } })
   await stage.client.put(`/api/projects/${project.id}/lock`, { reason: 'audit' })
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, onPhone)
   await files(page).setInputFiles(await zipFile({ ...first, [`${'a-long-name/'.repeat(10)}x.js`]: 'x' }))
   await asked(page).getByText('The server would refuse this deployment.').waitFor()
+  await asked(page).getByText('the on-failure script runs if the deployment fails').waitFor()
   t.ok(await deploy(page).isDisabled())
   await asked(page).locator('.plan summary').click()
   t.same(await survey(page), [], 'readable and named')

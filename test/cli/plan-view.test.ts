@@ -46,7 +46,8 @@ const full = aPlan({
   ],
   scripts: [
     { step: 'preDeploy', source: 'platform', async: false, sha256: 'ab', clientIgnored: true },
-    { step: 'postDeploy', source: 'client', async: true, sha256: 'ab', clientIgnored: false }
+    { step: 'postDeploy', source: 'client', async: true, sha256: 'ab', clientIgnored: false },
+    { step: 'onFailure', source: 'platform', async: false, sha256: 'ab', clientIgnored: false }
   ],
   queue: { running: 'dep_2', waiting: 2 }
 })
@@ -88,6 +89,7 @@ t.test('shows a plan in lines of at most 80 columns', async t => {
     '  ! site.sqlite  not of svc, would be replaced',
     "  scripts   pre-deploy: the project's own; yours would be ignored",
     '  scripts   post-deploy: yours, in the background',
+    "  scripts   on-failure: the project's own, only if the deployment fails",
     '  space     7.3 MB needed, 74 GB free',
     '  queue     dep_2 is running, 2 deployments queued',
     '  ✗ "a" is a directory',

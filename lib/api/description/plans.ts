@@ -15,6 +15,7 @@ import {
   type ProtectedFile,
   type UnownedFile
 } from '../../model/plan.js'
+import { scriptSteps } from '../../model/deployment.js'
 import { rollbackModes } from '../../model/policy.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import {
@@ -200,10 +201,10 @@ export const planAnswer = named(
       oneOf(pruneWishes)
     ),
     scripts: described(
-      'The scripts that would run',
+      'The scripts that would run, `onFailure` only after a failure',
       list(
         record<PlannedScript>({
-          step: oneOf(['preDeploy', 'postDeploy']),
+          step: oneOf(scriptSteps),
           source: oneOf(['platform', 'client']),
           async: described('Whether the script runs in the background', boolean(false)),
           sha256: text(digest),

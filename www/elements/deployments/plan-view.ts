@@ -77,6 +77,7 @@ function spaceWords({ diskNeeded, diskFree }: PlanAnswer['bytes']): string {
 }
 
 function scriptWords({ step, async }: PlannedScript): string {
+  if (step === 'onFailure') return t('the on-failure script runs if the deployment fails')
   const words = step === 'preDeploy' ? t('the pre-deploy script runs') : t('the post-deploy script runs')
   return async ? t('{script} in the background', { script: words }) : words
 }

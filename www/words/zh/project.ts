@@ -141,6 +141,7 @@ export const words: Words = {
   '{size} needed, {free} free': '需要 {size}，可用 {free}',
   'the pre-deploy script runs': '运行部署前脚本',
   'the post-deploy script runs': '运行部署后脚本',
+  'the on-failure script runs if the deployment fails': '部署失败时运行失败后脚本',
   '{script} in the background': '{script}（后台）',
   'queued after {deployments}': '排在 {deployments}之后',
   'Uncompressed size {size} exceeds the limit of {limit} (setting max_extracted_size).':
