@@ -66,7 +66,7 @@ export interface Maintenances {
 const maxPageBytes = 1024 * 1024
 /** The longest wait for deployments of the project. A client, or a proxy before svc, does not wait much longer. */
 const maxWaitMs = 30_000
-/** Everybody can read the file, unless the umask of the project forbids it: the web server is another user. */
+/** Everybody can read the file, unless the project's umask or policy forbids it: the web server is another user. */
 const fileMode = 0o644
 
 /** Dependencies of `createMaintenances`. */

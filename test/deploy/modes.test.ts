@@ -84,6 +84,20 @@ t.test('a new target has the permissions of the policy, and a revert takes them 
   )
 })
 
+t.test('the file of the maintenance has the permissions of the policy, too', async t => {
+  const stage = await deployStage(t)
+  const policy = { fileMode: '0640', directoryMode: '2750', maintenanceFile: 'public/down' }
+  const project = await stage.addProject({ umask: '077', policy })
+  const request = { projectId: project.id, actor: admin, force: false, reason: null }
+  await stage.deployer.maintenance.on(request)
+  t.strictSame([modeAt(project, 'public'), modeAt(project, 'public/down')], ['2750', '0640'])
+  await stage.deployer.maintenance.off({ ...request, mayEndOthers: true })
+
+  await stage.change(project, { policy: { maintenanceFile: 'public/down' } })
+  await stage.deployer.maintenance.on(request)
+  t.equal(modeAt(project, 'public/down'), '0600', 'without the policy, the umask decides')
+})
+
 t.test('permissions with which svc could not read its files are refused', async t => {
   for (const [key, value] of [
     ['fileMode', '0044'],
