@@ -1,6 +1,6 @@
 /*
  * Runs every test file that shortens itself in `make test` (support/thorough.ts) with all of its repetitions, once:
- * `node thorough.js`. It takes as long as it takes. Prints TAP.
+ * `node thorough.js`. It takes as long as it takes. THOROUGH_SHARE=2/4 runs the second quarter of them. Prints TAP.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 const tests = fileURLToPath(new URL('..', import.meta.url))
 const suite = fileURLToPath(new URL('../support/suite.js', import.meta.url))
 const jobs = '2'
+const [share, shares] = shareOf(process.env['THOROUGH_SHARE'] ?? '1/1')
 
 const texts = new Map(
   readdirSync(tests, { recursive: true, encoding: 'utf8' })
@@ -26,9 +27,18 @@ const isShortened = (path: string, text: string): boolean =>
 const files = [...texts]
   .filter(([path, text]) => path.endsWith('.test.js') && isShortened(path, text))
   .map(([path]) => relative('.', path))
+  .sort()
+  .filter((_, index) => index % shares === share - 1)
 const child = spawn(process.execPath, [suite, jobs, ...files], {
   stdio: ['ignore', 'inherit', 'inherit'],
   env: { ...process.env, THOROUGH: '1' }
 })
 const [code] = (await once(child, 'exit')) as [number | null]
 process.exitCode = code ?? 1
+
+function shareOf(text: string): [share: number, shares: number] {
+  const [share, shares] = (/^([1-9]\d*)\/([1-9]\d*)$/.exec(text)?.slice(1) ?? []).map(Number)
+  if (share === undefined || shares === undefined || share > shares)
+    throw new Error(`THOROUGH_SHARE is "${text}": a share is wanted, like 2/4`)
+  return [share, shares]
+}

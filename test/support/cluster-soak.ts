@@ -66,11 +66,14 @@ const aroundMs = 60_000
 export async function soakCluster(options: ClusterSoakOptions): Promise<ClusterReport> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-cluster-soak-'))
   const etcd = await startEtcd({ size: 3 })
+  const stop = new AbortController()
   let hubs: HubProcesses | null = null
   try {
     hubs = await startHubs({ etcd: etcd.options, directory, size: 3 })
-    return await soak({ ...options, etcd, hubs, directory })
+    return await soak({ ...options, etcd, hubs, directory }, stop)
   } finally {
+    // Also after a failure: a writer that goes on keeps the program alive.
+    stop.abort()
     await hubs?.close()
     await etcd.close()
     rmSync(directory, { recursive: true, force: true })
@@ -79,7 +82,7 @@ export async function soakCluster(options: ClusterSoakOptions): Promise<ClusterR
 
 type Running = ClusterSoakOptions & { etcd: EtcdCluster; hubs: HubProcesses; directory: string }
 
-async function soak(running: Running): Promise<ClusterReport> {
+async function soak(running: Running, stop: AbortController): Promise<ClusterReport> {
   const { seconds, seed, writers, etcd, hubs, directory, say } = running
   const report: ClusterReport = {
     kills: { hubs: 0, members: 0 },
@@ -93,7 +96,6 @@ async function soak(running: Running): Promise<ClusterReport> {
     unequal: [],
     overHole: []
   }
-  const stop = new AbortController()
   const clients = Array.from({ length: writers }, (_, at) => createWriter(at, seed, running))
   const working = clients.map(client => client.work(stop.signal))
   await until(() => clients.some(({ acknowledgedAt }) => acknowledgedAt.length > 0), { what: 'a first write' })

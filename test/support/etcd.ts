@@ -143,7 +143,10 @@ export async function startEtcd(wishes: EtcdWishes = {}): Promise<EtcdCluster> {
 
   async function keep(name = 'kept'): Promise<void> {
     const member = members.find(({ isRunning }) => isRunning) as Member
-    await control(findProgram('etcdctl') as string, ['--endpoints', member.url, 'snapshot', 'save', `${name}.db`])
+    // Its own limits are 2 s for the connection and 5 s for the answer, too few for a busy machine.
+    const patient = ['--dial-timeout', '60s', '--command-timeout', '60s']
+    const given = [...patient, '--endpoints', member.url, 'snapshot', 'save', `${name}.db`]
+    await control(findProgram('etcdctl') as string, given)
   }
 
   async function goBack(snapshot = 'kept'): Promise<void> {

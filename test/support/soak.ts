@@ -2,12 +2,16 @@
  * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak one after the other, each for its share
  * of the time (`node <name>.js <seconds>`); test/soak/thorough.ts takes the time that it needs. Their output is passed
  * on; the last line has the form of the last line of a test run. A program that prints no TAP is one check: its exit
- * code.
+ * code. One that does not end is ended, and has failed.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+
+/** For what a program does before and after its share of the time. The thorough run takes what it needs. */
+const graceSeconds = 600
+const thoroughSeconds = 3600
 
 interface Counted {
   pass: number
@@ -32,11 +36,14 @@ async function run(name: string, seconds: number): Promise<Counted & { code: num
   const child = spawn(process.execPath, [program, String(seconds)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'close') as Promise<[number | null]>
   const lines: string[] = []
+  const limitSeconds = name === 'thorough' ? thoroughSeconds : seconds + graceSeconds
+  const limit = setTimeout(() => child.kill('SIGKILL'), limitSeconds * 1000)
   for await (const line of createInterface(child.stdout)) {
     lines.push(line)
     process.stdout.write(`${line}\n`)
   }
   const [code] = await ended
+  clearTimeout(limit)
   return { ...countChecks(lines, code), code }
 }
 
@@ -51,7 +58,7 @@ async function main([minutes = '', ...names]: string[]): Promise<void> {
     const { pass, fail, code } = await run(name, seconds)
     all.pass += pass
     all.fail += fail
-    if (fail > 0) failed.push(`not ok - soak ${name}: ${fail} failed, exit code ${code ?? 'none'}`)
+    if (fail > 0) failed.push(`not ok - soak ${name}: ${fail} failed, exit code ${code ?? 'none, it was ended'}`)
   }
   // Where a log that was cut still shows them: a program without TAP has no line of its own that says so.
   for (const line of failed) process.stdout.write(`${line}\n`)
