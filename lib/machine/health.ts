@@ -3,7 +3,7 @@ import { platform } from 'node:process'
 import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ClusterStatus } from '../model/cluster.js'
-import type { FleetHealth, HealthDetail, UnfinishedTarget } from '../model/health.js'
+import type { ExpiringCertificate, FleetHealth, HealthDetail, UnfinishedTarget } from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
@@ -34,6 +34,8 @@ interface Needs {
   auditState?(): NonNullable<HealthDetail['audit']>
   /** Returns the targets that wait for their disk. */
   unfinishedTargets?(): UnfinishedTarget[]
+  /** Returns the certificates in use that expire soon or have expired. */
+  certificates?(): ExpiringCertificate[]
   /** Returns the state of the fleet; null: there are no nodes. */
   fleetState?(): FleetHealth | null
   /** Returns the state of the cluster; undefined: the server is not a hub of one. */
@@ -54,6 +56,7 @@ export function createHealth({
   secretsFault,
   auditState,
   unfinishedTargets,
+  certificates,
   fleetState,
   cluster
 }: Needs): Health {
@@ -86,6 +89,7 @@ export function createHealth({
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
         ...unfinishedOf(unfinishedTargets),
+        ...(certificates === undefined ? {} : { certificates: certificates() }),
         notifications: countWaitingMessages(store),
         ...fleetOf(fleetState),
         ...(hubs === undefined ? {} : { cluster: hubs }),

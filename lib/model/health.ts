@@ -58,6 +58,8 @@ export interface HealthDetail {
    * another directory is at the path. Absent in older servers.
    */
   unfinishedTargets?: UnfinishedTarget[]
+  /** Certificates in use that expire within 14 days or have expired. Absent in older servers. */
+  certificates?: ExpiringCertificate[]
   /** Messages that notification targets have not accepted yet. Absent in older servers. */
   notifications?: { waiting: number; oldestAt: string | null }
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
@@ -72,6 +74,15 @@ export interface UnfinishedTarget {
   deployId: string
   /** Null if the journal does not say. */
   target: string | null
+}
+
+/** A certificate that expires soon or has expired; of a file with several, the first. */
+export interface ExpiringCertificate {
+  /** What it is, as the first words of a sentence. */
+  name: string
+  expiresAt: string
+  /** What to do, as a sentence. */
+  cure: string
 }
 
 /** The state of a fleet. */

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { elapsedOf, type Clock } from '../base/clock.js'
 import { reasonOf } from '../base/system-error.js'
-import { createExpiryWarnings, expiryOfPem } from './expiry.js'
+import { type ExpiryWarnings, expiryOfPem } from './expiry.js'
 
 /** Dependencies of `rereadCa`. */
 export interface CaFileNeeds {
@@ -13,6 +13,7 @@ export interface CaFileNeeds {
   first: string
   read(): Promise<string>
   report: { info(line: string): void; warn(line: string): void }
+  expiry: Pick<ExpiryWarnings, 'look'>
   clock: Clock
 }
 
@@ -20,14 +21,13 @@ const everyMs = 10_000
 const name = 'The authority of the hub'
 
 /** Returns a function that returns the certificates for the next connection. It reads the file at most every 10 s. */
-export function rereadCa({ first, read, report, clock }: CaFileNeeds): () => Promise<string> {
-  const expiry = createExpiryWarnings(report.warn, clock)
+export function rereadCa({ first, read, report, expiry, clock }: CaFileNeeds): () => Promise<string> {
   let inUse = first
   let readAtMs = elapsedOf(clock)
   let told = ''
 
   function look(): void {
-    expiry({ name, expiresAtMs: expiryOfPem(inUse), cure: 'Renew it: the agent reads the file again' })
+    expiry.look({ name, expiresAtMs: expiryOfPem(inUse), cure: 'Renew it: the agent reads the file again' })
   }
 
   async function again(): Promise<void> {

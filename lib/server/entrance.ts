@@ -4,6 +4,7 @@ import type { Certificate, CertificateFiles } from '../http/tls/certificate.js'
 import { isLoopback } from '../http/core/client-address.js'
 import type { HttpServer, ServerOptions } from '../http/core/server.js'
 import type { SocketPlace } from '../http/core/socket-file.js'
+import type { ExpiryWarnings } from './expiry.js'
 import type { Reloadable } from './reload.js'
 
 const defaultHost = '127.0.0.1' // §1
@@ -45,6 +46,7 @@ interface EntranceNeeds {
   /** Base path as `normaliseBase` returns it. */
   base: string
   clock: Clock
+  expiry: Pick<ExpiryWarnings, 'look'>
   report: { info(line: string): void; warn(line: string): void }
 }
 
@@ -52,13 +54,10 @@ interface EntranceNeeds {
  * Checks that the entrance can be opened, and changes nothing. Reads the certificate if there is one. Refuses as
  * `readCertificate` and `checkSocketPath` do.
  */
-export async function prepareEntrance(
-  options: EntranceOptions,
-  { base, clock, report }: EntranceNeeds
-): Promise<Entrance> {
+export async function prepareEntrance(options: EntranceOptions, { base, ...needs }: EntranceNeeds): Promise<Entrance> {
   const { host = defaultHost, port = defaultPort, socket, tls } = options
   if (socket !== undefined) await (await import('../http/core/socket-file.js')).checkSocketPath(socket.path)
-  const security = tls === undefined ? null : await openTls(tls, { clock, report })
+  const security = tls === undefined ? null : await openTls(tls, needs)
   return {
     secure: security === null ? {} : { secure: security.secure },
     async check() {
@@ -84,14 +83,12 @@ export async function prepareEntrance(
 }
 
 /** The TLS modules are loaded only if they are used, because loading them takes time. */
-async function openTls(files: CertificateFiles, { clock, report }: Pick<EntranceNeeds, 'clock' | 'report'>) {
-  const [{ openRenewal }, { createSecureServer }, { contextOf }, { createExpiryWarnings }] = await Promise.all([
+async function openTls(files: CertificateFiles, { clock, expiry, report }: Omit<EntranceNeeds, 'base'>) {
+  const [{ openRenewal }, { createSecureServer }, { contextOf }] = await Promise.all([
     import('../http/tls/renewal.js'),
     import('../http/tls/secure-server.js'),
-    import('../http/tls/certificate.js'),
-    import('./expiry.js')
+    import('../http/tls/certificate.js')
   ])
-  const expiry = createExpiryWarnings(line => report.warn(line), clock)
   const renewal = await openRenewal({
     files,
     clock,
@@ -100,7 +97,7 @@ async function openTls(files: CertificateFiles, { clock, report }: Pick<Entrance
       for (const warning of certificate.warnings) report.warn(warning)
     },
     onLook: ({ expiresAt }) =>
-      expiry({
+      expiry.look({
         name: `The certificate "${files.cert}"`,
         expiresAtMs: Date.parse(expiresAt),
         cure: 'Clients reject it then. Renew it: it is read again'

@@ -1,5 +1,6 @@
 /* Warns before a certificate expires, while somebody can still renew it: once for each certificate, and once when it has expired. */
 import { X509Certificate } from 'node:crypto'
+import type { ExpiringCertificate } from '../model/health.js'
 
 /** A certificate that expires within this time is warned of. */
 const soonMs = 14 * 24 * 3_600_000
@@ -14,19 +15,33 @@ export interface Expiring {
   cure: string
 }
 
-/** Returns a function that warns of a certificate which expires soon or has expired. */
-export function createExpiryWarnings(
-  warn: (sentence: string) => void,
-  clock: { now(): number }
-): (expiring: Expiring) => void {
+/** The certificates of one process. */
+export interface ExpiryWarnings {
+  /** Takes note of a certificate in use, and warns if it expires soon or has expired. */
+  look(expiring: Expiring): void
+  /** Returns those in use that expire soon or have expired, for the health report. */
+  list(): ExpiringCertificate[]
+}
+
+/** Creates the warnings of a process that knows no certificate yet. */
+export function createExpiryWarnings(warn: (sentence: string) => void, clock: { now(): number }): ExpiryWarnings {
   const warned = new Set<string>()
-  return ({ name, expiresAtMs, cure }) => {
-    const leftMs = expiresAtMs - clock.now()
-    const state = leftMs <= 0 ? 'expired' : 'expires'
-    const id = `${name} ${state} ${expiresAtMs}`
-    if (!(leftMs < soonMs) || warned.has(id)) return
-    warned.add(id)
-    warn(`${name} ${state} on ${new Date(expiresAtMs).toISOString().slice(0, 10)}. ${cure}`)
+  const inUse = new Map<string, Expiring>()
+  const isSoon = ({ expiresAtMs }: Expiring): boolean => expiresAtMs - clock.now() < soonMs
+  return {
+    look(expiring) {
+      const { name, expiresAtMs, cure } = expiring
+      inUse.set(name, expiring)
+      const state = expiresAtMs <= clock.now() ? 'expired on' : 'expires on'
+      const id = `${name} ${state} ${expiresAtMs}`
+      if (!isSoon(expiring) || warned.has(id)) return
+      warned.add(id)
+      warn(`${name} ${state} ${new Date(expiresAtMs).toISOString().slice(0, 10)}. ${cure}`)
+    },
+    list: () =>
+      [...inUse.values()].filter(isSoon).map(({ name, expiresAtMs, cure }) => {
+        return { name, expiresAt: new Date(expiresAtMs).toISOString(), cure }
+      })
   }
 }
 

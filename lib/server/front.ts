@@ -21,6 +21,7 @@ import type { Ids } from '../base/ids.js'
 import type { Environment, Home } from '../config/home.js'
 import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
 import type { ClusterView } from '../model/cluster.js'
+import type { ExpiringCertificate } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/token-advice.js'
 import type { Store } from '../store/database.js'
@@ -51,6 +52,8 @@ export interface World {
   publicUrl: string | null
   /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
   relaySecret?: string | undefined
+  /** Returns the certificates in use that expire soon or have expired. */
+  certificates?: (() => ExpiringCertificate[]) | undefined
   /** The cluster; undefined: the server is not a hub of one. */
   cluster?: ClusterView | undefined
   /** Returns the addresses of all hubs; undefined: the server is not a hub of a cluster. */

@@ -28,6 +28,7 @@ import type { Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../install/held.js'
 import type { ClusterOptions } from './cluster/options.js'
+import { createExpiryWarnings, type ExpiryWarnings } from './expiry.js'
 import { prepareEntrance, type EntranceOptions, type Opened } from './entrance.js'
 import { createFront, type Front, type World } from './front.js'
 import { removeHomeLeftovers } from './leftovers.js'
@@ -61,6 +62,8 @@ export interface ServeOptions extends EntranceOptions {
   /** See `World`. */
   relaySecret?: World['relaySecret']
   report: Reporter
+  /** The certificates of the process, if the caller has some of its own. */
+  expiry?: ExpiryWarnings
   /** Whether the admin token is printed, or only where it is kept. Default: `always`. */
   showsToken?: ShowsToken
   /** Whether each answered request is reported. Default: false. */
@@ -115,7 +118,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const clock = options.clock ?? steady
   const ids = options.ids ?? randomIds
   const publicUrl = readPublicUrl(environment, base)
-  const entrance = await prepareEntrance(options, { base, clock, report })
+  const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
+  const entrance = await prepareEntrance(options, { base, clock, expiry, report })
   // A first start that fails must not leave a data directory behind.
   if (!existsSync(home.directory)) await entrance.check()
   const made = await ensureHome(home)
@@ -153,6 +157,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       publicUrl,
       deploymentEnded,
       relaySecret,
+      certificates: expiry.list,
       log
     }
     let isRecovering = await isLeftBehind(store)

@@ -315,6 +315,7 @@ function createMachine(world: World, front: Front, work: Work) {
     secretsFault: variables.check,
     auditState: front.keeper.state,
     unfinishedTargets: deployer.unfinishedTargets,
+    certificates: world.certificates,
     fleetState: fleetOf(store, work.fleet),
     cluster: world.cluster?.status,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0

@@ -47,6 +47,24 @@ t.test('health and resources', { skip }, async t => {
   t.same(watch.foreign, [])
 })
 
+t.test('certificates that expire soon', { skip }, async t => {
+  const stage = await startServer(t)
+  for (const [locale, says] of [
+    ['en-US', /The certificate "a" expired on 2020-01-01\. Renew it: the hub reads/],
+    ['zh-CN', /^证书“a”已于 2020-01-01 过期。请更新/]
+  ] as const) {
+    const { page } = await openDuring(t, browser, stage.url, 'storage', { locale })
+    await page.route('**/api/health/detail', async route => {
+      const response = await route.fetch()
+      const cure = 'Renew it: the hub reads the file again'
+      const certificates = [{ name: 'The certificate "a"', expiresAt: '2020-01-01T00:00:00.000Z', cure }]
+      await route.fulfill({ response, json: { ...(await response.json()), certificates } })
+    })
+    await page.goto(`${stage.url}/system`)
+    await page.locator('.checks .warning').getByText(says).waitFor()
+  }
+})
+
 t.test('a day of history', { skip }, async t => {
   const photograph = photographer('history')
   const stage = await startServer(t)

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { rereadCa } from '../../lib/server/ca-file.js'
+import { createExpiryWarnings } from '../../lib/server/expiry.js'
 import { makeCertificate, makeSigned } from '../support/certificates.js'
 
 t.test('an agent reads the authority of its hub again, and keeps it while the file cannot be used', async t => {
@@ -15,6 +16,7 @@ t.test('an agent reads the authority of its hub again, and keeps it while the fi
       return file
     },
     report: { info: tell, warn: tell },
+    expiry: createExpiryWarnings(tell, { now: () => now }),
     clock: { now: () => now }
   })
   file = second

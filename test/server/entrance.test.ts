@@ -4,15 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/base/clock.js'
 import { prepareEntrance, type EntranceOptions } from '../../lib/server/entrance.js'
+import { createExpiryWarnings } from '../../lib/server/expiry.js'
 import { makeSigned } from '../support/certificates.js'
 import { serverSays } from '../support/sentences/server.js'
 
 const report = { info() {}, warn() {} }
+const expiry = createExpiryWarnings(report.warn, systemClock)
 
 /** Opens an entrance on a server that only reports where it would listen. */
 async function open(options: EntranceOptions, base = '') {
   const asked: object[] = []
-  const entrance = await prepareEntrance(options, { base, clock: systemClock, report })
+  const entrance = await prepareEntrance(options, { base, clock: systemClock, expiry, report })
   const opened = await entrance.open({
     listen: async where => (asked.push(where), where),
     listenOnSocket: async place => void asked.push(place)
@@ -37,7 +39,7 @@ t.test('reports the URL of each kind of address, with its warnings', async t => 
   t.match(await open({ socket }, '/a'), { url: `unix:${path}`, infos: [serverSays.allPathsBelow('/a')] })
   const nowhere = { path: join(tmpdir(), 'svc-none/svc.sock'), mode: 0o660 }
   await t.rejects(
-    prepareEntrance({ socket: nowhere }, { base: '', clock: systemClock, report }),
+    prepareEntrance({ socket: nowhere }, { base: '', clock: systemClock, expiry, report }),
     { code: 'invalid_address' },
     'refused before it is opened'
   )

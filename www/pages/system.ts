@@ -165,7 +165,7 @@ interface Check {
   what: string
 }
 
-function checksOf({ db, kiteHome, disk, deploy, audit }: HealthDetail): Check[] {
+function checksOf({ db, kiteHome, disk, deploy, audit, certificates = [], serverTime }: HealthDetail): Check[] {
   const used = disk.percentUsed
   const diskKind = used === null || used < nearlyFullPercent ? 'good' : used < fullPercent ? 'warning' : 'bad'
   const rate = deploy.successRate === null ? null : deploy.successRate * 100
@@ -218,6 +218,11 @@ function checksOf({ db, kiteHome, disk, deploy, audit }: HealthDetail): Check[] 
             })
           }
         ]),
+    ...certificates.map(({ name, expiresAt, cure }) => {
+      const state = Date.parse(expiresAt) <= Date.parse(serverTime) ? 'expired on' : 'expires on'
+      const what = serverWords(`${name} ${state} ${expiresAt.slice(0, 10)}. ${cure}`)
+      return { words: t('Certificates'), kind: 'warning' as const, what }
+    }),
     {
       words: t('Last five deployments'),
       kind: rate !== null && rate < 50 ? 'warning' : 'good',
@@ -235,7 +240,7 @@ function checks(health: HealthDetail): Template {
         <li class="${kind}">
           ${icon(kind === 'good' ? 'success' : 'warning')}
           <b>${words}<span class="unseen">: ${said[kind]}</span></b>
-          <span class="what anywhere">${what}</span>
+          <span class="what anywhere">${twoLines(what)}</span>
         </li>`
       )}
     </ul>`

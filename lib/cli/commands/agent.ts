@@ -12,6 +12,7 @@ import { readTokenOption } from '../terminal/prompt.js'
 import { readText } from '../../base/text.js'
 import { Refusal } from '../../base/refusal.js'
 import { rereadCa } from '../../server/ca-file.js'
+import { createExpiryWarnings } from '../../server/expiry.js'
 
 /** The command `svc agent`. */
 export const command = defineCommand({
@@ -72,6 +73,7 @@ export const command = defineCommand({
     const hubs = options.hub.map(hubAddress)
     const labels = labelsOf(options.label)
     const report = { info: output.print, warn: output.warn }
+    const expiry = createExpiryWarnings(report.warn, systemClock)
     const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
     const given = options.enroll ?? (env['SVC_ENROLL_TOKEN'] || undefined)
     const enroll = given === undefined ? undefined : await readTokenOption(host, '--enroll', given)
@@ -87,7 +89,13 @@ export const command = defineCommand({
       name: options.name,
       labels,
       ...(ca !== undefined && {
-        ca: rereadCa({ first: ca, read: () => readCa(options.ca as string, context), report, clock: systemClock })
+        ca: rereadCa({
+          first: ca,
+          read: () => readCa(options.ca as string, context),
+          report,
+          expiry,
+          clock: systemClock
+        })
       }),
       allowHttp: options['allow-http'],
       relay: options.relay,
@@ -96,6 +104,7 @@ export const command = defineCommand({
       // Scripts must not inherit it.
       environment: { ...env, SVC_ENROLL_TOKEN: undefined },
       cwd,
+      expiry,
       report,
       showsToken: await whereTokenShows(isJson, host)
     })

@@ -177,6 +177,7 @@ export async function diagnoseServer(
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
       ...targetFindings(detail),
+      ...certificateFindings(detail),
       ...notificationFindings(detail),
       ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
@@ -269,6 +270,15 @@ export function targetFindings({ unfinishedTargets = [] }: HealthDetail): Findin
   const shown = unfinishedTargets.map(({ deployId, target }) => oneLine(`${target ?? 'a target'} (${deployId})`))
   const advice = `Mount the disk of the target, then restart the server or deploy again. If it is gone for good, run: svc target forget ${oneLine(first.deployId)}`
   return [failure('Targets', `half of a change may be in ${shown.join(', ')}`, advice)]
+}
+
+/** Returns a finding for each certificate that expires soon (a warning) or has expired (a failure). Pure. */
+export function certificateFindings({ certificates = [], serverTime }: HealthDetail): Finding[] {
+  return certificates.map(({ name, expiresAt, cure }) => {
+    const hasExpired = Date.parse(expiresAt) <= Date.parse(serverTime)
+    const detail = `${oneLine(name)} ${hasExpired ? 'expired' : 'expires'} on ${oneLine(expiresAt.slice(0, 10))}`
+    return (hasExpired ? failure : warning)('Certificates', detail, oneLine(cure))
+  })
 }
 
 /** Time after which a waiting notification is a finding. */

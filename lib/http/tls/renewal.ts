@@ -56,6 +56,7 @@ export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }:
       settled = state
       inUse = next
       onRenewed(next)
+      onLook(next)
       return next
     } catch (error) {
       if (isAsked || state === suspected) {

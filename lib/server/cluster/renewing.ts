@@ -6,7 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { reasonOf } from '../../base/system-error.js'
 import type { EtcdOptions } from '../../store/log/etcd/connection.js'
-import { createExpiryWarnings, expiryOfPem } from '../expiry.js'
+import { type ExpiryWarnings, expiryOfPem } from '../expiry.js'
 import type { Reloadable } from '../reload.js'
 
 /** What the files contain. */
@@ -24,7 +24,7 @@ export interface RenewingNeeds {
   /** Called with what has changed. */
   use(secrets: ClusterSecrets): void
   report: { info(line: string): void; warn(line: string): void }
-  clock: { now(): number }
+  expiry: Pick<ExpiryWarnings, 'look'>
   everyMs?: number
 }
 
@@ -39,24 +39,23 @@ const defaultEveryMs = 10_000
 
 type Part = [name: string, of: (secrets: ClusterSecrets) => string | undefined]
 const parts: Part[] = [
-  ['the authority of etcd', ({ etcd }) => etcd.ca],
-  ['the certificate for etcd', ({ etcd }) => etcd.cert],
-  ['the key for etcd', ({ etcd }) => etcd.key],
-  ['the password of etcd', ({ etcd }) => etcd.password],
-  ['the authority of the hubs', ({ hubCa }) => hubCa]
+  ['The authority of etcd', ({ etcd }) => etcd.ca],
+  ['The certificate for etcd', ({ etcd }) => etcd.cert],
+  ['The key for etcd', ({ etcd }) => etcd.key],
+  ['The password of etcd', ({ etcd }) => etcd.password],
+  ['The authority of the hubs', ({ hubCa }) => hubCa]
 ]
 
 /** Starts to look. Warns at once of certificates that expire soon. */
 export function startRenewing(needs: RenewingNeeds): Renewing {
-  const { reread, use, report, clock, everyMs = defaultEveryMs } = needs
+  const { reread, use, report, expiry, everyMs = defaultEveryMs } = needs
   let { secrets } = needs
   let broken = ''
   let isTold = false
-  const expiry = createExpiryWarnings(report.warn, clock)
 
   async function look(): Promise<string | null> {
     const next = await reread()
-    const changed = parts.filter(([, of]) => of(next) !== of(secrets)).map(([name]) => name)
+    const changed = parts.filter(([, of]) => of(next) !== of(secrets)).map(([name]) => `t${name.slice(1)}`)
     if (changed.length > 0) {
       check(next)
       secrets = next
@@ -70,8 +69,11 @@ export function startRenewing(needs: RenewingNeeds): Renewing {
 
   function warnOfExpiry(): void {
     for (const [name, of] of parts.filter(([name]) => !/key|password/.test(name))) {
-      const first = `${name[0]?.toUpperCase()}${name.slice(1)}`
-      expiry({ name: first, expiresAtMs: expiryOfPem(of(secrets)), cure: 'Renew it: the hub reads the file again' })
+      expiry.look({
+        name,
+        expiresAtMs: expiryOfPem(of(secrets)),
+        cure: 'Renew it: the hub reads the file again'
+      })
     }
   }
 

@@ -21,6 +21,7 @@ import { ownDirectory } from '../../store/owner.js'
 import { warnOfUsers } from '../users-warning.js'
 import { newestStartMs, unfinishedDeployments } from '../../store/tables/deployments.js'
 import type { Auth, Caller } from '../../auth/bearer.js'
+import { createExpiryWarnings } from '../expiry.js'
 import { prepareEntrance } from '../entrance.js'
 import { createListener, type ListenerFront, type RequestEvent } from '../listener.js'
 import { createReload } from '../reload.js'
@@ -57,7 +58,8 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
   const clock = options.clock ?? steady
   const ids = options.ids ?? randomIds
   const publicUrl = readPublicUrl(environment, base)
-  const entrance = await prepareEntrance(options, { base, clock, report })
+  const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
+  const entrance = await prepareEntrance(options, { base, clock, expiry, report })
   const made = await ensureHome(home)
   const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
   try {
@@ -151,6 +153,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
           rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
         },
         giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
+        certificates: expiry.list,
         log
       },
       admin,
@@ -203,7 +206,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
               store.renewEtcd(secrets.etcd)
             },
             report,
-            clock
+            expiry
           })
     opened.push(async () => renewing?.stop())
     const ending: Array<() => Promise<void>> = [async () => clearInterval(hubsTimer), async () => renewing?.stop()]

@@ -160,10 +160,12 @@ t.test('serve --tls-cert --tls-key serves HTTPS and reloads a renewed certificat
   })
   t.match(plain, { code: 1, stderr: serverSays.expectsTls })
 
-  const next = makeSigned()
-  writeFileSync(join(cwd, 'cert.pem'), next.server.cert)
-  writeFileSync(join(cwd, 'key.pem'), next.server.key)
-  const later = createClient(() => url, server.adminToken, { ca: next.authority.cert })
+  t.same((await client.get('/api/health/detail')).body.certificates, [])
+  const next = makeSigned().authority
+  const soon = makeCertificate({ issuer: next, to: new Date(Date.now() + 3 * 86_400_000) })
+  writeFileSync(join(cwd, 'cert.pem'), soon.cert)
+  writeFileSync(join(cwd, 'key.pem'), soon.key)
+  const later = createClient(() => url, server.adminToken, { ca: next.cert })
   await until(() =>
     later.get('/api/health').then(
       ({ status }) => status === 200,
@@ -171,6 +173,13 @@ t.test('serve --tls-cert --tls-key serves HTTPS and reloads a renewed certificat
     )
   )
   t.match(server.said(), `${serverSays.newCertificate}localhost, 127.0.0.1, until `)
+  t.match((await later.get('/api/health/detail')).body.certificates, [
+    { name: `The certificate "${join(cwd, 'cert.pem')}"`, expiresAt: /^\d{4}-/, cure: /^Clients reject it then/ }
+  ])
+  writeFileSync(join(cwd, 'ca.pem'), next.cert)
+  const env = { NODE_EXTRA_CA_CERTS: join(cwd, 'ca.pem') }
+  const examined = await svc(['doctor', '--server', url, '--token', server.adminToken], { cwd, env })
+  t.match(examined.stdout, /Certificates: The certificate ".*cert\.pem" expires on \d{4}-/)
   writeFileSync(join(cwd, 'cert.pem'), 'broken')
   const broken = server.warns(
     new RegExp(

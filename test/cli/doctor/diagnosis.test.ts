@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
   auditFindings,
+  certificateFindings,
   checkRuntime,
   detailFindings,
   nameFindings,
@@ -67,6 +68,16 @@ t.test('a damaged tree of the audit log is a failure', async t => {
   const brokenSince = '2030-01-01T00:00:00.000Z'
   t.match(auditFindings({ ...well, audit: { ok: false, brokenSince, why: 'entry 7 was changed' } }), [
     { result: 'failure', detail: /broken since 2030-01-01.*entry 7/, advice: /svc audit verify/ }
+  ])
+})
+
+t.test('a certificate that expires soon is a warning, an expired one a failure', async t => {
+  t.same(certificateFindings(well), [], 'an older server')
+  const of = (expiresAt: string) => ({ name: 'The certificate "a"', expiresAt, cure: 'Renew it' })
+  const certificates = [of('2030-01-02T00:00:00.000Z'), of('2029-12-31T00:00:00.000Z')]
+  t.match(certificateFindings({ ...well, serverTime: '2030-01-01T00:00:00.000Z', certificates }), [
+    { result: 'warning', detail: 'The certificate "a" expires on 2030-01-02', advice: 'Renew it' },
+    { result: 'failure', detail: 'The certificate "a" expired on 2029-12-31', advice: 'Renew it' }
   ])
 })
 

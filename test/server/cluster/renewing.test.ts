@@ -1,5 +1,6 @@
 import t from 'tap'
 import { startRenewing, type ClusterSecrets } from '../../../lib/server/cluster/renewing.js'
+import { createExpiryWarnings } from '../../../lib/server/expiry.js'
 import { readSettings } from '../../../lib/store/tables/settings.js'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
@@ -21,7 +22,7 @@ t.test('files that have changed are used, broken ones are not, and expiry is rep
     reread: async () => now,
     use: next => void used.push(next),
     report: { info: line => void told.push(line), warn: line => void told.push(line) },
-    clock: { now: Date.now },
+    expiry: createExpiryWarnings(line => void told.push(line), { now: Date.now }),
     everyMs: 5
   })
   t.teardown(() => renewing.stop())

@@ -11,7 +11,7 @@ t.test('a hub that waits says so to every client, and then frees the address', a
   const port = await freePort()
   const told: string[] = []
   const report = { info: (line: string) => void told.push(line), warn() {} }
-  const entrance = await prepareEntrance({ port }, { base: '/svc', clock: systemClock, report })
+  const entrance = await prepareEntrance({ port }, { base: '/svc', clock: systemClock, expiry: { look() {} }, report })
   const waiting = createWaiting({ entrance, base: '/svc', report })
   const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST' })
   await t.rejects(ask('/'), 'nothing listens before there is a reason')

@@ -56,6 +56,7 @@ export const words: Words = {
   Writable: '可写入',
   'Not writable: archives cannot be uploaded.': '无法写入：不能接收压缩包。',
   Disk: '磁盘',
+  Certificates: '证书',
   'Unknown on this system': '此系统不提供该信息。',
   '{percent} used, {size} free': '已用 {percent}，剩余 {size}',
   '{percent} used, {size} free: clean up under Storage.': '已用 {percent}，剩余 {size}：请在“存储”中清理。',

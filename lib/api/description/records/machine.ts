@@ -1,6 +1,13 @@
 /* Schemas of the health of the server, the machine and its applications. */
 import type { ClusterHealth, ClusterHub, ClusterStatus } from '../../../model/cluster.js'
-import type { FleetHealth, HealthDetail, HealthReport, ServerStatus, UnfinishedTarget } from '../../../model/health.js'
+import type {
+  ExpiringCertificate,
+  FleetHealth,
+  HealthDetail,
+  HealthReport,
+  ServerStatus,
+  UnfinishedTarget
+} from '../../../model/health.js'
 import type {
   ContainerFigures,
   DiskFigures,
@@ -150,6 +157,18 @@ export const healthDetail = record<HealthDetail>({
     described(
       'Targets in which a deployment was interrupted, and which could not be finished or put back yet',
       list(unfinishedTarget)
+    )
+  ),
+  certificates: optional(
+    described(
+      'Certificates in use that expire within 14 days or have expired',
+      list(
+        record<ExpiringCertificate>({
+          name: described('What it is, as the first words of a sentence', text('The certificate "/etc/svc/cert.pem"')),
+          expiresAt: instant,
+          cure: described('What to do, as a sentence', text('Renew it: the hub reads the file again'))
+        })
+      )
     )
   ),
   notifications: optional(
