@@ -124,12 +124,9 @@ export interface Given {
   done?: Block[]
 }
 
-/** Runs the commands of a document on its own stage. */
-export function runDocument(document: string, given: Given): Promise<Outcome> {
-  return runBlocks(
-    blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark)),
-    given
-  )
+/** The blocks of a document that are run in its order. */
+export function commandsOf(document: string): Block[] {
+  return blocksOf(document).filter(({ mark }) => /^sh( server)?$/.test(mark))
 }
 
 /** Runs blocks on a stage of their own. */
