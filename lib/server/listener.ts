@@ -1,5 +1,6 @@
 import { probeRow } from '../api/probe.js'
 import type { Auth, Caller } from '../auth/bearer.js'
+import { createRest } from '../base/at-rest.js'
 import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
 import type { Front } from './front.js'
 
@@ -34,6 +35,7 @@ export function createListener(
   { probe, bearer, named, settings }: ListenerFront,
   { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
 ): HttpServer<Auth, Caller> {
+  const answered = createRest()
   return new HttpServer<Auth, Caller>({
     routes: [probeRow(probe)],
     isPartial: true,
@@ -44,7 +46,10 @@ export function createListener(
     publicUrl,
     trustedProxies: () => settings.list('trusted_proxies'),
     allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
-    log: event => pass(event, { log, onRequest }),
+    log: event => {
+      if (event.kind === 'request') answered()
+      pass(event, { log, onRequest })
+    },
     ...secure
   })
 }

@@ -21,19 +21,23 @@ export interface Footprint extends Inside {
 /** Measures a server that was started with `inside.js`. `sites` is the directory above its targets. Linux only. */
 export async function footprintOf(server: ServeProcess, sites: string): Promise<Footprint> {
   const inside = await askInside(server)
-  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8')
-  const figure = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(status)?.[1])
   return {
     ...inside,
     descriptors: descriptorsOf(server.pid),
-    rssBytes: figure('VmRSS') * 1024,
-    threads: figure('Threads'),
+    ...sizesOf(server.pid),
     children: childrenOf(server.pid),
     temporary: readdirSync(join(server.home, 'tmp')).sort(),
     staging: readdirSync(sites, { recursive: true, encoding: 'utf8' })
       .filter(path => /(^|\/)\.svc-[^/]*$/.test(path))
       .sort()
   }
+}
+
+/** Returns the size of a process as the system sees it. */
+export function sizesOf(pid: number): Pick<Footprint, 'rssBytes' | 'threads'> {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const figure = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(status)?.[1])
+  return { rssBytes: figure('VmRSS') * 1024, threads: figure('Threads') }
 }
 
 async function askInside(server: ServeProcess): Promise<Inside> {

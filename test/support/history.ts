@@ -24,6 +24,7 @@ import type { Project } from '../../lib/model/project.js'
 import { never, type DeployStage } from './deploy-stage.js'
 import { makeZip } from './make-zip.js'
 import { createRandom, type Random } from './random.js'
+import { treeBody } from './planned.js'
 import { TargetModel, type ArchiveItem, type Failure, type ModelPolicy } from './target-model.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }
@@ -32,7 +33,7 @@ const directories = ['d', 'd/e', 'f', 'g', 'p']
 const texts = ['', 'one', 'two', 'three', 'x'.repeat(3000)]
 const codes: Record<Failure, RegExp> = {
   'in the way': /in the way|is a file in the archive|is a directory in the archive|is a symbolic link/,
-  drifted: /edited on the server/,
+  drifted: /edited on the server|put there by somebody else/,
   emptied: /not there any more/,
   'not exact': /Cannot go back exactly/,
   'nothing to undo': /Nothing to undo/
@@ -82,7 +83,7 @@ class History {
 
   /** Does one step in reality and in the model. Returns its description. */
   async step(): Promise<string> {
-    const kind = this.#random.below(20)
+    const kind = this.#random.below(21)
     if (kind < 7) return this.#deploy()
     if (kind < 9) return this.#deployBadly()
     if (kind < 13) return this.#edit()
@@ -90,6 +91,7 @@ class History {
     if (kind < 17) return this.#goBack(this.#random.below(this.#model.placed.length + 1), false)
     if (kind < 18) return this.#overlay()
     if (kind < 19) return this.#loseArchive()
+    if (kind < 20) return this.#clean()
     return this.#changePolicy()
   }
 
@@ -105,6 +107,24 @@ class History {
     expect(row, failure)
     if (failure === null && script !== null) script.apply()
     return `deploy ${script === null ? '' : `(${script.text}) `}${items.map(({ path, text, type }) => `${path}=${type === 'directory' ? '/' : text.slice(0, 5)}`).join(' ')}`
+  }
+
+  /** A deployment that removes what svc did not put there, held to its plan. */
+  async #clean(): Promise<string> {
+    const { deployer, home } = this.#stage
+    const projectId = this.#project.id
+    const items = this.#randomItems()
+    const directory = join(home.directory, 'packed')
+    writeItems(directory, items)
+    const limits = { listed: 99, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 1e6, scripts: {} }
+    const tree = await treeBody(directory)
+    rmSync(directory, { recursive: true })
+    const asks = { prune: 'foreign', force: false } as const
+    const { planId } = await deployer.plan({ projectId, tree, asks, signal: never, ...limits })
+    const row = await this.#push(items, { planId: planId as string })
+    this.#archives.set(row.id, items)
+    expect(row, this.#model.deploy(row.id, items, { ...this.#policy, prune: true, isClean: true }))
+    return `clean ${items.map(({ path, type }) => `${path}${type === 'directory' ? '/' : ''}`).join(' ')}`
   }
 
   /** Returns what the script of a deployment does to a file of it, or to one of an earlier deployment. */
@@ -143,7 +163,7 @@ class History {
     const flag = `${this.#project.deployPath}.fail`
     if (how === 'damaged') {
       if (items[0]?.type === 'directory') return 'nothing'
-      const row = await this.#push(items, 1)
+      const row = await this.#push(items, {}, 1)
       if (row.status !== 'failed') throw new Error('a damaged archive was deployed')
       return 'damaged'
     }
@@ -163,11 +183,11 @@ class History {
     return how
   }
 
-  async #push(items: readonly ArchiveItem[], badCrc?: number): Promise<DeploymentRow> {
+  async #push(items: readonly ArchiveItem[], more: { planId?: string } = {}, badCrc?: number): Promise<DeploymentRow> {
     const { deployer } = this.#stage
     const bytes = Readable.from([zipOfItems(items, badCrc)])
     const received = await deployer.receive(bytes, { limitBytes: 1e6, signal: never })
-    const run = await deployer.deploy(received, { projectId: this.#project.id, env: {}, actor: admin })
+    const run = await deployer.deploy(received, { projectId: this.#project.id, env: {}, actor: admin, ...more })
     return this.#finished(run)
   }
 
@@ -416,6 +436,16 @@ function expect({ status, errorMessage }: DeploymentRow, failure: Failure | null
   const isFine =
     failure === null ? status === 'success' : status === 'failed' && codes[failure].test(errorMessage ?? '')
   if (!isFine) throw new Error(`expected ${failure ?? 'success'}, found ${status}: ${errorMessage}`)
+}
+
+function writeItems(directory: string, items: readonly ArchiveItem[]): void {
+  mkdirSync(directory)
+  for (const { path, type, text, mode } of items) {
+    const place = join(directory, path)
+    mkdirSync(type === 'directory' ? place : dirname(place), { recursive: true })
+    if (type === 'file') writeFileSync(place, text, { mode })
+    else if (type === 'link') symlinkSync(text, place)
+  }
 }
 
 /** Returns the zip of these items. */

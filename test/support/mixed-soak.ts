@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { footprintOf, type Footprint } from './footprint.js'
+import { footprintOf, sizesOf, type Footprint } from './footprint.js'
 import { createMixedLoad } from './mixed-load.js'
 import { startServeProcess, type ServeProcess } from './serve-process.js'
 
@@ -21,7 +21,7 @@ const pollMs = 1000
 /** Time before memory is measured, so that all code is loaded and compiled. */
 const warmUpSeconds = 30
 /** From this time on, memory is compared. */
-const longSeconds = 60
+const longSeconds = 30
 /** From this time on, shells are left open, which the server keeps for two minutes. */
 const shellSeconds = 240
 /** Memory that a start and a first look load later. */
@@ -29,6 +29,11 @@ const quietMs = 15_000
 /** Growth that is allowed: records and audit entries stay in memory, and V8 keeps some free memory. */
 const heapMarginBytes = 16e6
 const rssMarginBytes = 80e6
+/** What a server has at rest, before anything here made it collect (lib/base/at-rest.ts), and the most that passes. */
+const restBytes = 140e6
+const maxRestBytes = 150e6
+/** Twice the time between two of its looks, and the time that the last shells live. */
+const restMs = 200_000
 const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`
 
 /**
@@ -53,12 +58,13 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
     await load.run(seconds / 2)
     if (half === 0) say(`half:   ${lineOf(await footprintOf(server, sites))}`)
   }
-  say(`loaded: ${lineOf(await footprintOf(server, sites))}`)
+  say(`loaded: RSS ${mb(sizesOf(server.pid).rssBytes)}`)
   say(
     `done:   ${Object.entries(load.done)
       .map(([name, count]) => `${name} ${count}`)
       .join(', ')}; seed ${seed}`
   )
+  const rest = isLong ? await comesToRest(server) : 0
   const ended = await settle(server, sites, begun)
   say(`ended:  ${lineOf(ended)}`)
 
@@ -78,8 +84,19 @@ export async function soakMixed(t: Test, { seconds, seed, say }: SoakOptions): P
       ended.rssBytes < warm.rssBytes + rssMarginBytes,
       `RSS ${mb(warm.rssBytes)} → ${mb(ended.rssBytes)}, margin ${mb(rssMarginBytes)}`
     )
+    t.ok(rest < maxRestBytes, `at rest RSS ${mb(rest)}, at most ${mb(maxRestBytes)}`)
   }
   t.equal(await server.stop(), 0)
+}
+
+/** Waits until the server has given back what it does not need, or until the time limit. Returns its memory in bytes. */
+async function comesToRest({ pid }: ServeProcess): Promise<number> {
+  const untilMs = performance.now() + restMs
+  for (;;) {
+    await sleep(pollMs)
+    const { rssBytes } = sizesOf(pid)
+    if (rssBytes < restBytes || performance.now() > untilMs) return rssBytes
+  }
 }
 
 /** Waits until the server uses no more than before, or until the time limit. */

@@ -49,6 +49,8 @@ export interface ModelPolicy {
   prune: boolean
   /** A path prefix that is protected. */
   protect: string | null
+  /** Whether this deployment removes what svc did not put there, too. */
+  isClean?: true
 }
 
 const own = 'own archive'
@@ -88,14 +90,16 @@ export class TargetModel {
     const isLost = (path: string): boolean => this.#isEdited(path) && this.files.has(path)
     const isOfOthers = (path: string): boolean => !this.owned.has(path) || this.#isEdited(path)
     const loses = given.some(isLost) || files.some(item => isOfOthers(item.path) && this.#replaces(item))
-    if (policy.drift === 'refuse' && loses) return 'drifted'
+    const named = new Set(items.flatMap(({ path }) => [path, ...parentsOf(path)]))
+    const foreign = policy.isClean ? this.#foreign(named, policy.protect) : []
+    if (policy.drift === 'refuse' && (loses || foreign.length > 0)) return 'drifted'
     if (this.#isBlocked(ways)) return 'in the way'
     const changes = new Map<string, Earlier>()
     const earlier = this.#giveWay(ways, changes)
     this.#makeDirectories(items, changes)
     for (const item of files) this.#put(id, item, changes)
-    if (policy.prune)
-      this.#prune(new Set(items.flatMap(({ path }) => [path, ...parentsOf(path)])), policy.protect, changes)
+    if (policy.prune) this.#prune(named, policy.protect, changes)
+    this.#clean(id, foreign, changes)
     this.#addEarlier(earlier, changes)
     this.placed.push({ id, changes })
     return null
@@ -273,6 +277,21 @@ export class TargetModel {
       [...this.ownedDirectories].filter(path => !contained.has(path) && !isProtected(`${path}/`)),
       changes
     )
+  }
+
+  /** Paths of what svc neither put there nor puts there now, and that is not protected. */
+  #foreign(named: ReadonlySet<string>, protect: string | null): string[] {
+    const isFree = (path: string): boolean => protect === null || !`${path}/`.startsWith(protect)
+    return [...this.files.keys()].filter(path => !this.owned.has(path) && !named.has(path) && isFree(path))
+  }
+
+  #clean(id: string, foreign: readonly string[], changes: Map<string, Earlier>): void {
+    for (const path of foreign) {
+      changes.set(path, { before: { ...(this.files.get(path) as ModelEntry) }, source: `before of ${id}`, after: null })
+      this.files.delete(path)
+    }
+    const emptied = new Set(foreign.flatMap(parentsOf))
+    this.#removeEmpty([...emptied], changes)
   }
 
   #remove(path: string, force: boolean, changes: Map<string, Earlier>): void {
