@@ -236,7 +236,7 @@ function parseLine(text: string): ManifestLine {
   } catch (error) {
     throw torn(error)
   }
-  if (!isLine(line)) throw torn()
+  if (!isManifestLine(line)) throw torn()
   return line
 }
 
@@ -244,7 +244,7 @@ function parseLine(text: string): ManifestLine {
  * Whether a value is a line of a manifest. With `runAs`, a process of the project's user has written it, so nothing is
  * taken for granted: no path leads out of the target, and no id out of the data directory.
  */
-function isLine(value: unknown): value is ManifestLine {
+export function isManifestLine(value: unknown): value is ManifestLine {
   if (typeof value !== 'object' || value === null) return false
   const line = value as Record<string, unknown>
   if ('path' in line)

@@ -33,8 +33,8 @@ import { findProject, insertProject, noteForeignChange, updateProject } from '..
 import { writeSetting } from '../store/tables/settings.js'
 import { putVariable } from '../store/tables/variables.js'
 import type { Asked, SealPolicy, TransferNeeds } from './needs.js'
-import { isScriptedLine } from '../install/manifest.js'
-import { readScripted } from '../install/scripted-file.js'
+import { isManifestLine, isScriptedLine } from '../install/manifest.js'
+import { copyList } from './file-lists.js'
 import { artifactPath, deployedPath, outputPath, scriptedPath } from './package.js'
 import { bringsOf } from './brings.js'
 import {
@@ -183,17 +183,23 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
   for (const { id, record } of changed(plan.deployments)) {
     signal?.throwIfAborted()
     const files: Array<{ path: string; ending: string }> = []
-    const take = async (name: string, ending: string): Promise<void> => {
+    const take = async (name: string): Promise<string> => {
       const path = scratch.file()
       await given.extract(name, path, { signal })
-      files.push({ path, ending })
+      return path
     }
-    if (given.has(outputPath(id))) await take(outputPath(id), '.log')
-    else files.push({ path: await writeOutput(record, scratch), ending: '.log' })
-    if (given.has(deployedPath(id))) await take(deployedPath(id), '.manifest')
+    const hasOutput = given.has(outputPath(id))
+    files.push({ path: hasOutput ? await take(outputPath(id)) : await writeOutput(record, scratch), ending: '.log' })
+    if (given.has(deployedPath(id))) {
+      const path = scratch.file()
+      // Earlier versions could leave a torn one. It stays torn.
+      await copyList(await take(deployedPath(id)), path, isManifestLine)
+      files.push({ path, ending: '.manifest' })
+    }
     if (given.has(scriptedPath(id))) {
-      await take(scriptedPath(id), '.scripted')
-      await checkScripted((files.at(-1) as { path: string }).path, scriptedPath(id))
+      const path = scratch.file()
+      if (!(await copyList(await take(scriptedPath(id)), path, isScriptedLine))) throw noList(scriptedPath(id))
+      files.push({ path, ending: '.scripted' })
     }
     record.row.hasArtifact = false
     deployments.set(id, files)
@@ -244,14 +250,10 @@ async function checkArchive(path: string, projectId: string): Promise<void> {
   }
 }
 
-/** Refuses a list of changes that svc would not write: its paths and ids are followed. */
-async function checkScripted(path: string, field: string): Promise<void> {
-  try {
-    for await (const line of readScripted(path)) if (!isScriptedLine(line)) throw new Error('another form')
-  } catch {
-    const sentence = `The package cannot be imported: ${field} is not a list of what scripts changed`
-    throw new Refusal('invalid', 'broken_package', sentence, { field })
-  }
+/** The paths and ids of a list of changes are followed, so svc takes only what it would write. */
+function noList(field: string): Refusal {
+  const sentence = `The package cannot be imported: ${field} is not a list of what scripts changed`
+  return new Refusal('invalid', 'broken_package', sentence, { field })
 }
 
 /** Writes an output of which the package has only the text: every line gets the start time of the deployment. */

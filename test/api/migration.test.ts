@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import type { Project } from '../../lib/model/project.js'
@@ -640,6 +640,44 @@ t.test('a target without an archive is packed without ignored files', async t =>
     await imported(await startServer(t), all)
     t.strictSame(readdirSync(project.deployPath).sort(), ['debug.log', 'index.html', 'node_modules', 'secret.key'])
   })
+})
+
+t.test('no file gets the rights of its owner or another owner from a package', async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const [first, second] = [await deploy(stage, shop, { a: 'one', b: 'one' }), await deploy(stage, shop, { a: 'two' })]
+  const { client, home } = stage
+  const records = {
+    'projects.json': [await client.get(`/api/projects/${shop.id}`).then(({ body }) => body)],
+    'deployments.json': await Promise.all([first, second].map(async id => (await client.get(`/api/logs/${id}`)).body))
+  }
+  const hostile = Object.fromEntries(
+    [first, second].map(id => {
+      const text = readFileSync(join(home.deployments, `${id}.manifest`), 'utf8').replace(
+        /"mode":\d+/g,
+        `"mode":${0o106755}`
+      )
+      return [`manifests/${id}.manifest`, text]
+    })
+  )
+  const entries = { 'manifest.json': '{"schemaVersion":1}', ...hostile }
+  const json = Object.entries(records).map(([name, value]) => [name, JSON.stringify(value)] as const)
+  const bytes = await zipOf(
+    Object.fromEntries([...Object.entries(entries), ...json].map(([name, text]) => [`svc-export/${name}`, text]))
+  )
+  const { status, body } = await imported(stage, bytes, '?strategy=overwrite', { 'x-confirm-overwrite': 'yes' })
+  t.equal(status, 200)
+  t.strictSame(body.deployments.replaced.sort(), [first, second].sort())
+  const third = await deploy(stage, shop, { c: 'three' })
+  await deploy(stage, shop, { a: 'four', b: 'four' })
+  for (const path of ['a', 'b']) chmodSync(join(shop.deployPath, path), 0o600)
+  const exact = await client.post(`/api/deployments/${third}/rollback`, { mode: 'exact', force: true })
+  t.match(exact.body, { status: 'success' })
+  t.strictSame(
+    ['a', 'b'].map(path => (statSync(join(shop.deployPath, path)).mode & 0o7777).toString(8)),
+    ['755', '755'],
+    'the other permissions are those of the lists'
+  )
 })
 
 t.test('labels with the same name are merged, whatever their ids', async t => {
