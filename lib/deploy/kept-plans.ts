@@ -30,7 +30,7 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
   let bytes = 0
 
   function drop(planId: string): void {
-    bytes -= plans.get(planId)?.expected.marks.length ?? 0
+    bytes -= sizeOf(plans.get(planId))
     plans.delete(planId)
   }
 
@@ -41,7 +41,7 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
   return {
     keep(planId, plan) {
       dropExpired()
-      bytes += plan.expected.marks.length
+      bytes += sizeOf(plan)
       plans.set(planId, { ...plan, untilMs: elapsedMs() + keptMs })
       for (const oldest of plans.keys()) {
         if (oldest === planId || (plans.size <= maxPlans && bytes <= maxBytes)) break
@@ -54,6 +54,10 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
       return plans.get(planId)
     }
   }
+}
+
+function sizeOf(plan: KeptPlan | undefined): number {
+  return plan === undefined ? 0 : plan.expected.marks.length + plan.expected.removedMarks.length
 }
 
 /** Refuses (`conflict`, plan_outdated) a plan if the files of another deployment are in the target by now. */

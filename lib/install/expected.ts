@@ -30,6 +30,8 @@ export interface Expected {
   contentsSha256: string
   /** The SHA-256 of the paths that shall be removed, and of what was found there. */
   removedSha256: string
+  /** One mark of 8 bytes for each of these paths. */
+  removedMarks: Uint8Array
 }
 
 const markBytes = 8
@@ -49,12 +51,11 @@ export type Wanted = Omit<TreeEntry, 'mode'> & { kind: Item['kind'] }
 
 /** Creates a builder for digests of this number of hex digits. */
 export function buildExpected(digits: number): ExpectedBuilder {
-  let marks = new Uint8Array(new ArrayBuffer(firstMarks * markBytes))
+  const [marks, removedMarks] = [collectMarks(), collectMarks()]
   const all = createHash('sha256')
   const wantedDigest = createContentsDigest(digits)
   const contents = createContentsDigest()
   const removedHash = createHash('sha256')
-  let at = 0
   return {
     add({ kind, ...wanted }, found) {
       const line = Buffer.from(found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path }))
@@ -62,24 +63,41 @@ export function buildExpected(digits: number): ExpectedBuilder {
       const entry = { ...wanted, mode: kind === 'symlink' ? linkMode : defaultFileMode }
       wantedDigest.add(entry)
       contents.add(entry)
-      if (at === marks.length) marks = grown(marks)
-      marks.set(sha256(line).subarray(0, markBytes), at)
-      at += markBytes
+      marks.add(line)
     },
-    remove: found => void removedHash.update(treeLine(found)),
+    remove(found) {
+      const line = Buffer.from(treeLine(found))
+      removedHash.update(line)
+      removedMarks.add(line)
+    },
     end: (plannedAtMs, contentsSha256) => ({
       plannedAtMs,
-      marks: marks.slice(0, at),
+      marks: marks.end(),
       foundSha256: all.digest('hex'),
       digits,
       wantedSha256: wantedDigest.end(),
       contentsSha256: contentsSha256 ?? contents.end(),
-      removedSha256: removedHash.digest('hex')
+      removedSha256: removedHash.digest('hex'),
+      removedMarks: removedMarks.end()
     })
   }
 }
 
 const firstMarks = 1024
+
+/** Collects marks in memory that doubles. */
+function collectMarks(): { add(line: Uint8Array): void; end(): Uint8Array<ArrayBuffer> } {
+  let marks = new Uint8Array(new ArrayBuffer(firstMarks * markBytes))
+  let at = 0
+  return {
+    add(line) {
+      if (at === marks.length) marks = grown(marks)
+      marks.set(sha256(line).subarray(0, markBytes), at)
+      at += markBytes
+    },
+    end: () => marks.slice(0, at)
+  }
+}
 
 function grown(marks: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(new ArrayBuffer(marks.length * 2))
@@ -118,22 +136,32 @@ export function refuseOutdated(expected: Expected, staged: StagedTarget): void {
     const sentence = 'Nothing was changed: the archive does not contain the files of the plan. Plan again'
     throw new Refusal('conflict', 'tree_changed', sentence)
   }
-  if (now.removedSha256 !== expected.removedSha256) throw otherRemovals(expected, staged)
+  if (now.removedSha256 !== expected.removedSha256) throw otherRemovals(expected, now, staged)
   if (now.foundSha256 === expected.foundSha256) return
-  const at = order.findIndex((_, at) => Buffer.compare(markAt(now, at), markAt(expected, at)) !== 0)
+  const at = order.findIndex((_, at) => markAt(now.marks, at) !== markAt(expected.marks, at))
   const { path } = items[order[at] as number] as Item
   throw outdated(path, expected, timeAt(disk, folders, path))
 }
 
-/** Names the first file that was edited and is therefore not removed, if there is one. */
-function otherRemovals(expected: Expected, { disk, folders, reckoned }: StagedTarget): Refusal {
+/** Maximum number of files that a refusal names. */
+const maxNamed = 3
+
+/** Names the first file that was edited and is therefore not removed, if there is one; else what the plan does not remove. */
+function otherRemovals(expected: Expected, now: Expected, { disk, folders, reckoned }: StagedTarget): Refusal {
   const [edited] = reckoned.kept.files
   if (edited !== undefined) return outdated(edited.path, expected, timeAt(disk, folders, edited.path))
-  return planOutdated('other files would be removed than the plan says')
+  const planned = new Set<string>()
+  for (let at = 0; at * markBytes < expected.removedMarks.length; at++) planned.add(markAt(expected.removedMarks, at))
+  const others = reckoned.removed.filter((_, at) => !planned.has(markAt(now.removedMarks, at))).map(({ path }) => path)
+  const named = others.slice(0, maxNamed).map(path => `"${path}"`)
+  const more = others.length > maxNamed ? ` and ${others.length - maxNamed} more` : ''
+  const what =
+    others.length === 0 ? 'files that the plan removes are gone' : `${named.join(', ')}${more} were added or changed`
+  return planOutdated(`${what}, after the plan of ${utc(expected.plannedAtMs)}`)
 }
 
-function markAt({ marks }: Expected, at: number): Uint8Array {
-  return marks.subarray(at * markBytes, (at + 1) * markBytes)
+function markAt(marks: Uint8Array, at: number): string {
+  return Buffer.from(marks.buffer, marks.byteOffset + at * markBytes, markBytes).toString('latin1')
 }
 
 /** Returns the modification time of the entry at a path; null if there is none. */

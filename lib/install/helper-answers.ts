@@ -158,7 +158,8 @@ const compared = object({
         digits: integer(1, 64),
         wantedSha256: digest,
         contentsSha256: digest,
-        removedSha256: digest
+        removedSha256: digest,
+        removedMarks: bytes(maxPaths * 8)
       })
     )
   })

@@ -14,7 +14,8 @@ const plan = (bytes = 8, liveId: string | null = null): KeptPlan => ({
     digits: 64,
     wantedSha256: '',
     contentsSha256: '',
-    removedSha256: ''
+    removedSha256: '',
+    removedMarks: new Uint8Array()
   }
 })
 

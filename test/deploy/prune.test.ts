@@ -251,9 +251,19 @@ t.test('prune', async t => {
     t.strictSame(snapshot(project.deployPath), before)
     stage.values.max_before_size = max_before_size
     const late = await planned(t, project, { prune: 'foreign', force: true })
-    writeFileSync(join(project.deployPath, 'newer'), '')
-    const outdated = await stage.deploy(project, { a: '1' }, { planId: late.planId as string })
-    t.match(outdated, { status: 'failed', errorMessage: /other files would be removed than the plan says/ })
+    const held = { planId: late.planId as string }
+    const newer = ['newer', 'newer2', 'newer3', 'newer4'].map(name => join(project.deployPath, name))
+    for (const path of newer) writeFileSync(path, '')
+    t.match(await stage.deploy(project, { a: '1' }, held), {
+      status: 'failed',
+      errorMessage:
+        /: Nothing was changed: "newer", "newer2", "newer3" and 1 more were added or changed, after the plan of /
+    })
+    for (const path of [...newer, join(project.deployPath, 'top')]) rmSync(path)
+    t.match(await stage.deploy(project, { a: '1' }, held), {
+      status: 'failed',
+      errorMessage: /: Nothing was changed: files that the plan removes are gone, after the plan of /
+    })
     t.match((await clean(t, project, true)).row, { status: 'success' })
   })
 

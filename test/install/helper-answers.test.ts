@@ -84,7 +84,8 @@ const compared = {
     digits: 16,
     wantedSha256: hex,
     contentsSha256: hex,
-    removedSha256: hex
+    removedSha256: hex,
+    removedMarks: base64('12345678')
   }
 }
 const entry = {
