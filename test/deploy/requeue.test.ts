@@ -56,7 +56,7 @@ async function openStage(t: Parameters<typeof startServeProcess>[0] & { testdir(
   }
 }
 
-t.test('a kill loses no deployment that waits for its rollout', { timeout: 120_000 }, async t => {
+t.test('a kill loses no deployment that waits for its rollout', async t => {
   const stage = await openStage(t)
   const { agent, record, final } = stage
   const first = await stage.stuckPush('one')
@@ -87,26 +87,22 @@ t.test('a kill loses no deployment that waits for its rollout', { timeout: 120_0
   })
 })
 
-t.test(
-  'a policy that became stricter before a restart applies to a rollout that waits',
-  { timeout: 120_000 },
-  async t => {
-    const stage = await openStage(t)
-    await stage.stuckPush('one')
-    const queued = await stage.push({ 'index.html': 'two' }, { rollout: '{"maxFailures":7}' })
-    await stage.change({ policy: { rollout: { maxFailures: 1 } } })
-    await stage.restart('SIGKILL')
-    stage.agent.child.kill('SIGCONT')
-    t.match(await stage.final(queued.deployId), {
-      status: 'failed',
-      errorMessage:
-        /may not roll out with "maxFailures": 7\. The policy "rollout\.maxFailures" of the project is stricter/
-    })
-    t.equal(stage.page(), 'one')
-  }
-)
+t.test('a policy that became stricter before a restart applies to a rollout that waits', async t => {
+  const stage = await openStage(t)
+  await stage.stuckPush('one')
+  const queued = await stage.push({ 'index.html': 'two' }, { rollout: '{"maxFailures":7}' })
+  await stage.change({ policy: { rollout: { maxFailures: 1 } } })
+  await stage.restart('SIGKILL')
+  stage.agent.child.kill('SIGCONT')
+  t.match(await stage.final(queued.deployId), {
+    status: 'failed',
+    errorMessage:
+      /may not roll out with "maxFailures": 7\. The policy "rollout\.maxFailures" of the project is stricter/
+  })
+  t.equal(stage.page(), 'one')
+})
 
-t.test('a deployment whose rollout was not created ends truthfully', { timeout: 120_000 }, async t => {
+t.test('a deployment whose rollout was not created ends truthfully', async t => {
   const stage = await openStage(t)
   // The server reads the archive for a while before the rollout begins.
   const { deployId } = await stage.push({ 'index.html': 'zeros', 'zeros.bin': '0'.repeat(150_000_000) })

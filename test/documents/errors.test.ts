@@ -4,7 +4,6 @@ import { findRefusals } from '../support/refusals.js'
 import { cures, otherCodes } from './errors.js'
 
 // The sources are parsed as a whole: seconds, or a minute on a busy machine.
-t.setTimeout(120_000)
 
 t.test('docs/errors.md says what to do about every code of the API', async t => {
   t.strictSame(Object.keys(cures).sort(), Object.keys(errorCodes).sort())

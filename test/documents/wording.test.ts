@@ -11,7 +11,6 @@ import { top } from './document.js'
  */
 
 // The sources are parsed as a whole: seconds, or a minute on a busy machine.
-t.setTimeout(120_000)
 
 /** Each occurrence of these is a sentence to rewrite. A space also matches a line break within a comment. */
 const phrases = [

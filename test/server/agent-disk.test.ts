@@ -15,8 +15,6 @@ import { until } from '../support/until.js'
 
 /* Real agents whose disks are full. */
 
-t.setTimeout(180_000)
-
 /** A text of this length that does not compress. */
 const noise = (length: number): string =>
   Array.from({ length: length / 8 }, () => Math.random().toString(36).slice(2, 10).padEnd(8, '-')).join('')

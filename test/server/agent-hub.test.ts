@@ -12,8 +12,6 @@ import { until } from '../support/until.js'
 
 /* A real hub and real agents, each a process of its own. */
 
-t.setTimeout(180_000)
-
 const nodesOf = async (hub: ServeProcess): Promise<ListedNode[]> =>
   (await hub.api<{ nodes: ListedNode[] }>('GET', '/api/nodes')).nodes
 

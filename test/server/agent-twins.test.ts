@@ -11,8 +11,6 @@ import { until } from '../support/until.js'
 
 /* A real hub, a real agent, and a copy of its data directory that runs, too. */
 
-t.setTimeout(180_000)
-
 t.test('a copied agent is found, gets no orders, and becomes a node of its own as the documents say', async t => {
   const cwd = t.testdir({ copy: {}, sites: {} })
   const hub = await startServeProcess(t, cwd)

@@ -14,8 +14,6 @@ import { startServeProcess } from '../support/serve-process.js'
 import { repetitions } from '../support/thorough.js'
 import { until } from '../support/until.js'
 
-t.setTimeout(120_000)
-
 /** Starts an agent, and again with the same words after each kill. */
 function lives(t: Test, hub: FakeHub, cwd: string) {
   let agent: AgentProcess | undefined

@@ -12,7 +12,7 @@ import { noPty, openTerminal } from '../../support/web-terminal.js'
 
 /* Agent, client and panel reach only the hub that follows: everything crosses it. */
 
-t.test('the whole life of a node over a follower', { skip: withoutEtcd(), timeout: 240_000 }, async t => {
+t.test('the whole life of a node over a follower', { skip: withoutEtcd() }, async t => {
   const stage = await startCluster(t, ['n1'], { known: [1] })
   const { cwd, urls, hubs } = stage
   const [agent] = stage.agents

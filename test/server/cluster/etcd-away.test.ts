@@ -5,7 +5,6 @@ import { withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 
 t.test('a command waits while etcd is away for a few seconds', { skip: withoutEtcd() }, async t => {
-  t.setTimeout(120_000)
   const stage = await startCluster(t, [])
   for (const at of [0, 1] as const) {
     const isAlone = async () => (await stage.roleOf(at)) === 'alone'

@@ -10,7 +10,7 @@ import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
 import { wordsFor } from './kills.js'
 
-t.test('two members of etcd are refused, even if one is named', { skip: withoutEtcd(), timeout: 120_000 }, async t => {
+t.test('two members of etcd are refused, even if one is named', { skip: withoutEtcd() }, async t => {
   const etcd = await anEtcd(t, { size: 3 })
   const cwd = t.testdir()
   const { words, env: password } = wordsFor(etcd, cwd)

@@ -8,7 +8,7 @@ import { until } from '../../support/until.js'
 
 for (const auth of [true, false]) {
   const how = auth ? 'with a password' : 'without a password'
-  t.test(`hubs that are served name the reason, ${how}`, { skip: withoutSnapshots(), timeout: 180_000 }, async t => {
+  t.test(`hubs that are served name the reason, ${how}`, { skip: withoutSnapshots() }, async t => {
     const stage = await startCluster(t, [], { auth })
     const { etcd, hubs, urls } = stage
     const { adminToken } = hubs[0]

@@ -38,7 +38,7 @@ async function push({ cwd, urls }: ClusterStage, given: Push): Promise<Ended> {
   return ended
 }
 
-t.test('pushes survive the kill of the hub that leads', { skip: withoutEtcd(), timeout: 240_000 }, async t => {
+t.test('pushes survive the kill of the hub that leads', { skip: withoutEtcd() }, async t => {
   const stage = await startCluster(t, nodes)
   const { cwd, urls, hubs } = stage
   const project = await stage.placedProject('Shop', { canary: 1, then: '1' })

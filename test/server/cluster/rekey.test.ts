@@ -62,7 +62,6 @@ t.test('every hub gets the key before it is used; only the leader gives it', asy
 })
 
 t.test('svc cluster rekey, with real hubs on etcd', { skip: withoutEtcd() }, async t => {
-  t.setTimeout(180_000)
   const etcd = await anEtcd(t)
   const cwd = t.testdir()
   const server = await stoppedServer(t, cwd)

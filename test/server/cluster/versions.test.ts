@@ -12,8 +12,6 @@ import { until } from '../../support/until.js'
 
 /* docs/fleet.md, "Upgrade the hubs of a cluster": hubs of two versions, as whole servers on etcd. */
 
-t.setTimeout(240_000)
-
 /** Starts a hub of a newer version that must wait. Returns what it says, and the server when it leads. */
 async function waitingHub(stage: ClusterStage, at: 0 | 1, { program, schema }: { program: string; schema: number }) {
   let said = ''

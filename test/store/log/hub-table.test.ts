@@ -15,7 +15,6 @@ const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
 const options = () => (etcd as NonNullable<typeof etcd>).options
 const limits = { probeMs: 200 }
-t.setTimeout(120_000)
 
 /** The list of hubs, as who has the key of the cluster and access to etcd can write it. */
 async function listOf(t: Parameters<typeof hubsOn>[0], { cluster, clusterKey }: HubStage) {

@@ -10,7 +10,6 @@ import { contentOf, hubsOn, put } from './hubs.js'
 const skip = withoutEtcd()
 const soon = () => AbortSignal.timeout(30_000)
 const limits = { probeMs: 500 }
-t.setTimeout(240_000)
 
 t.test('without a majority of etcd reads are answered and writes are refused, until it is back', { skip }, async t => {
   const etcd = await anEtcd(t, { size: 3 })

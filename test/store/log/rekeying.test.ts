@@ -22,7 +22,6 @@ import { aLog } from './stage.js'
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
-t.setTimeout(180_000)
 const limits = { probeMs: 200 }
 const options = () => (etcd as NonNullable<typeof etcd>).options
 const soon = () => AbortSignal.timeout(20_000)

@@ -60,7 +60,6 @@ for (const auth of [true, false]) {
     `hubs that run while etcd is set back, ${how}: nothing is acknowledged over a hole`,
     { skip: withoutSnapshots() },
     async t => {
-      t.setTimeout(180_000)
       const etcd = await anEtcd(t, { size: 3, auth })
       const stage = hubsOn(t, etcd.options)
       const limits = { probeMs: 300 }

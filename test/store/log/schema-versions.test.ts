@@ -8,7 +8,6 @@ import { until } from '../../support/until.js'
  * Hubs of two versions side by side: the newer program is a copy of this one with one migration more.
  */
 
-t.setTimeout(240_000)
 const skip = withoutEtcd()
 
 const roleOf = async (hub: HubProcess) => (await hub.ask('/role')).body

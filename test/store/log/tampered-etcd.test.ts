@@ -19,7 +19,6 @@ import { contentOf, hubsOn, put } from './hubs.js'
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
-t.setTimeout(180_000)
 const limits = { probeMs: 200 }
 
 t.test('a log that no hub has written stops a follower with a sentence, and changes nothing', { skip }, async t => {
