@@ -68,7 +68,7 @@ const child = fileURLToPath(new URL('../support/held-child.js', import.meta.url)
 for (const action of ['confirm', 'revert', 'expire'] as const) {
   t.test(`after a kill at any write of a record, files and record agree: ${action}`, async t => {
     const seen = { new: 0, old: 0 }
-    for (let n = 1; ; n += repetitions(2, 1)) {
+    for (let n = 1; ; n += repetitions(5, 1)) {
       const directory = await mkdtemp(join(tmpdir(), 'svc-held-'))
       const first = await deployStage({ teardown: () => {} } as unknown as Test, directory)
       const project = await first.addProject({ postDeployScript: 'echo "mode $SVC_DEPLOY_MODE"' })

@@ -34,7 +34,7 @@ const maxSteps = 40
 /** Returns the steps at which a command is killed, spread over all of them; fewer in `make test`. */
 export function stepsOf(whole: Ended): number[] {
   const calls = callsOf(whole)
-  const count = repetitions(8, Math.min(calls, maxSteps))
+  const count = repetitions(4, Math.min(calls, maxSteps))
   return Array.from({ length: count }, (_, index) => Math.max(1, Math.round(((index + 1) * calls) / count)))
 }
 
