@@ -72,7 +72,7 @@ export async function soakCluster(options: ClusterSoakOptions): Promise<ClusterR
     hubs = await startHubs({ etcd: etcd.options, directory, size: 3 })
     return await soak({ ...options, etcd, hubs, directory }, stop)
   } finally {
-    // Also after a failure: a writer that goes on keeps the program alive.
+    // Also after a failure: a writer that continues keeps the program alive.
     stop.abort()
     await hubs?.close()
     await etcd.close()
