@@ -1,6 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { commands } from '../../lib/cli/command-table.js'
+import { main } from '../../lib/cli/entry.js'
+import type { Host } from '../../lib/cli/host.js'
 import { bare } from './bare.js'
+import { isThorough } from './thorough.js'
 
 /** The launcher in bin. */
 export const svcPath = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))
@@ -26,8 +31,60 @@ export interface Ended {
   stderr: string
 }
 
-/** Runs `svc` as a process without a terminal until it ends. */
-export function svc(
+/**
+ * Runs `svc` without a terminal until it ends. A command that talks to a server is a process the first time, which shows
+ * that it ends by itself; then it runs in this process, because to start Node takes twenty times as long as most
+ * commands. With THOROUGH=1 each is a process.
+ */
+export function svc(words: string[], options: SvcOptions): Promise<Ended> {
+  return isThorough || needsProcess(words, options) ? svcProcess(words, options) : svcHere(words, options)
+}
+
+/** Commands that were a process in this one. */
+const begun = new Set<string>()
+/** Variables that Node reads by itself, or a program that svc starts. */
+const ofNode = /^(HOME|PATH|TZ|LANG|LC_.*|TMPDIR|NODE_.*|SSL_.*|GIT_.*|XDG_.*)$/
+
+function needsProcess(words: string[], { env = {}, program, onOutput, interruptAt }: SvcOptions): boolean {
+  const row = commands.find(({ name }) => name === words.slice(0, name.split(' ').length).join(' '))
+  // The others hold the data directory, which one process may do, or run as long as the server.
+  if (row === undefined || /^(server|data)$/.test(row.group)) return true
+  if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
+  if (Object.keys(env).some(name => ofNode.test(name))) return true
+  if (begun.has(row.name)) return false
+  begun.add(row.name)
+  return true
+}
+
+/** Runs `svc` in this process. */
+async function svcHere(words: string[], { cwd, env = {}, input }: SvcOptions): Promise<Ended> {
+  const said = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
+  const stream = (parts: Buffer[]) =>
+    new Writable({
+      write(bytes: Buffer, _encoding, done) {
+        parts.push(bytes)
+        done()
+      }
+    })
+  let exit = (_code: number): void => {}
+  const exited = new Promise<number>(resolve => (exit = resolve))
+  const host = {
+    env: bareEnvironment(cwd, env),
+    cwd: () => cwd,
+    stdin: Readable.from(input === undefined ? [] : [Buffer.from(input)]),
+    stdout: stream(said.stdout),
+    stderr: stream(said.stderr),
+    on: () => {},
+    off: () => {},
+    exit
+  }
+  const code = await Promise.race([main(words, host as unknown as Host), exited])
+  const text = (parts: Buffer[]): string => Buffer.concat(parts).toString()
+  return { code, signal: null, stdout: text(said.stdout), stderr: text(said.stderr) }
+}
+
+/** Runs `svc` as a process. */
+function svcProcess(
   words: string[],
   { cwd, env = {}, program = svcPath, input, onOutput, interruptAt }: SvcOptions
 ): Promise<Ended> {

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { Refusal } from '../../base/refusal.js'
 import type { AccessToken } from '../../model/access.js'
 import type { Api } from '../client/api.js'
@@ -43,14 +44,14 @@ export async function projectIdsOf(api: Api, words: readonly string[]): Promise<
 }
 
 /** Prints a secret on standard output, or writes it to a new file. */
-export async function handOver(secret: string, file: string | undefined, { output }: Context): Promise<void> {
+export async function handOver(secret: string, file: string | undefined, { output, cwd }: Context): Promise<void> {
   if (file === undefined) {
     output.note('The server does not store the secret. It is shown only now:')
     output.print(secret)
     return
   }
   try {
-    await writeFile(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+    await writeFile(resolve(cwd, file), `${secret}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {
     // The token exists, and nobody would know its secret.
     output.warn(`The secret could not be written to ${file}: ${(error as Error).message}. It is shown instead:`)

@@ -27,14 +27,14 @@ async function stage(files: Record<string, string> = twoFiles, fields: Partial<P
   }
   const config = { projectId: project.id, serverUrl: server.url, ignore: ['*.json'] }
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify(config))
-  const env = { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') }
+  const env = { SVC_DEPLOY_TOKEN: project.token }
   const run = (...words: string[]) => svc(words, { cwd: site, env })
-  return { server, project, site, target, run }
+  return { server, project, site, target, env, run }
 }
 
 t.test('shows what a push would do, and changes nothing', async t => {
-  const { run, site, target } = await stage()
-  const first = await run('plan')
+  const { run, site, target, env } = await stage()
+  const first = await svc(['plan'], { cwd: site, env: { ...env, TMPDIR: join(cwd, 'tmp') } })
   t.equal(first.code, 0, first.stderr)
   t.match(first.stdout, /^Plan for site\d+ \(production\), the first deployment\n {2}\+ 2 added {3}~ 0 changed/)
   t.match(first.stdout, /^ {2}\+ assets\/app\.js\n {2}\+ index\.html\n/m)

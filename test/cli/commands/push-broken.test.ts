@@ -8,7 +8,7 @@ import { startBrokenRelay, type BrokenRelayOptions } from '../../support/broken-
 import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
 import { svc, type SvcOptions } from '../../support/svc.js'
 
-const cwd = t.testdir({ tmp: {} })
+const cwd = t.testdir({})
 const started = startServeProcess(t, cwd)
 let number = 0
 
@@ -33,7 +33,7 @@ async function stage(server: ServeProcess, top: string, { bytes = 88_000, config
   return {
     project,
     deployPath,
-    options: { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') } }
+    options: { cwd: site, env: { SVC_DEPLOY_TOKEN: project.token } }
   }
 }
 

@@ -29,6 +29,8 @@ interface Stage {
   deployPath: string
   env: Record<string, string>
   options: SvcOptions
+  /** The same with a temporary directory that nothing else uses. */
+  traced: SvcOptions
 }
 
 const cwd = t.testdir({ tmp: {} })
@@ -49,17 +51,18 @@ async function stage(config: object = {}): Promise<Stage> {
     join(site, 'svc.config.json'),
     JSON.stringify({ projectId: project.id, serverUrl: server.url, files: ['index.html', 'assets/**'], ...config })
   )
-  const env = { SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') }
-  return { server, project, cwd: site, deployPath, env, options: { cwd: site, env } }
+  const env = { SVC_DEPLOY_TOKEN: project.token }
+  const traced = { cwd: site, env: { ...env, TMPDIR: join(cwd, 'tmp') } }
+  return { server, project, cwd: site, deployPath, env, options: { cwd: site, env }, traced }
 }
 
-/** Nothing of a push may stay in the temporary directory. */
+/** Nothing of a push with the options `traced` may stay in the temporary directory. */
 function leftBehind(): string[] {
   return readdirSync(join(cwd, 'tmp'))
 }
 
 t.test('push packs, uploads, prints the output and the result', async t => {
-  const { project, deployPath, options } = await stage({ env: { FROM_FILE: 'file', BOTH: 'file' } })
+  const { project, deployPath, traced: options } = await stage({ env: { FROM_FILE: 'file', BOTH: 'file' } })
   const words = [
     'push',
     '-m',
@@ -260,7 +263,7 @@ t.test('push without --env uses svc.config.json even if there are several enviro
 })
 
 t.test("push shows the server's reason for a refusal", async t => {
-  const { server, project, cwd, options } = await stage()
+  const { server, project, cwd, traced: options } = await stage()
   t.match(await svc(['push', '--token', 'wrong-token'], options), {
     code: 1,
     stdout: '',
@@ -299,7 +302,7 @@ t.test("push shows the server's reason for a refusal", async t => {
 })
 
 t.test('Ctrl-C while uploading leaves nothing behind', async t => {
-  const { server, project, cwd, options } = await stage()
+  const { server, project, cwd, traced: options } = await stage()
   writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
   const slow = await relay(t, server, { bytesPerSecond: 256 * 1024 })
   const { code, stderr } = await svc(['push', '--server', slow.url], { ...options, interruptAt: /Uploading/ })
@@ -310,7 +313,12 @@ t.test('Ctrl-C while uploading leaves nothing behind', async t => {
 })
 
 t.test('Ctrl-C while deploying detaches and prints how to follow', async t => {
-  const { server, project, options, deployPath } = await stage({
+  const {
+    server,
+    project,
+    traced: options,
+    deployPath
+  } = await stage({
     postDeploy: 'echo begun; until [ -e go ]; do sleep 0.05; done; echo done'
   })
   const { code, stdout, stderr } = await svc(['push'], { ...options, interruptAt: /^begun$/m })

@@ -5,7 +5,7 @@ import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('puts back the files that are not as deployed', async t => {
-  const cwd = t.testdir({ tmp: {} })
+  const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
@@ -14,7 +14,7 @@ t.test('puts back the files that are not as deployed', async t => {
   mkdirSync(site)
   for (const name of ['a.txt', 'b.txt', 'c.txt']) writeFileSync(join(site, name), name)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
-  const env = { SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: project.token, TMPDIR: join(cwd, 'tmp') }
+  const env = { SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: project.token }
   const run = (...words: string[]) => svc(words, { cwd: site, env })
   const size = () => statSync(join(cwd, 'ran')).size
   t.equal((await run('push')).code, 0)

@@ -2,11 +2,16 @@ import t from 'tap'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { failsToSwap, obeys } from '../../support/obedient-agent.js'
+import { until } from '../../support/until.js'
 
 t.test('shows the waves of the newest rollout, and what to do about a halted one', async t => {
-  const { hub, shop, agents, run } = await startFleet(t, ['web-1', 'web-2', 'web-3'], { 'web-2': failsToSwap })
+  const { stage, hub, shop, agents, run } = await startFleet(t, ['web-1', 'web-2', 'web-3'], { 'web-2': failsToSwap })
   t.match(await run('rollout status --project shop'), { code: 1, stderr: /no rollout/ })
   const id = await beginRollout({ hub }, { then: '100%' }, shop.id)
+  await until(async () => {
+    const { nodes } = (await stage.client.get(`/api/rollouts/${id}`)).body.rollout
+    return nodes.filter(({ phase }: { phase: string }) => phase === 'good').length === 2
+  })
   const watched = await run('rollout status --project shop --follow')
   t.match(watched.code, 1)
   t.match(watched.stderr, new RegExp(`${id}: halted: 1 failed`))

@@ -12,7 +12,7 @@ t.test('tail', async t => {
   const server = await startServeProcess(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const other = await server.createProject({ name: 'billing', deployPath: join(cwd, 'www2') })
-  const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken, TZ: 'UTC' }
+  const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
   const at = (minute: number): string => new Date(Date.now() - minute * 60_000).toISOString()
   const file = (name: string, text = ''): string => {
