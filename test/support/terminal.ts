@@ -37,15 +37,21 @@ _, status = os.waitpid(pid, 0)
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 `
 
-/** Why no terminal is available here; false if one is. For the `skip` of a test. */
-export const noTerminal: string | false = (() => {
+/** The interpreter itself: what the PATH has may be a script that looks for it. Null: there is none with pty. */
+const python = ((): string | null => {
   try {
-    execFileSync('python3', ['-c', 'import pty, termios'], { stdio: 'ignore' })
-    return false
+    const found = execFileSync('python3', ['-c', 'import pty, termios, sys; print(sys.executable)'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore']
+    })
+    return found.trim()
   } catch {
-    return 'python3 with its pty module is not on this machine'
+    return null
   }
 })()
+
+/** Why no terminal is available here; false if one is. For the `skip` of a test. */
+export const noTerminal: string | false = python === null && 'python3 with its pty module is not on this machine'
 
 /** Runs `svc` on a terminal through these steps. */
 export function svcOnTerminal(
@@ -53,11 +59,14 @@ export function svcOnTerminal(
   steps: Step[],
   { cwd, env = {} }: { cwd: string; env?: Record<string, string> }
 ): Promise<{ code: number | null; text: string }> {
-  const child = spawn(...bare('python3', ['-c', script, JSON.stringify(steps), process.execPath, svcPath, ...words]), {
-    cwd,
-    env: { TERM: 'xterm', ...bareEnvironment(cwd, env) },
-    stdio: ['ignore', 'pipe', 'inherit']
-  })
+  const child = spawn(
+    ...bare(python as string, ['-c', script, JSON.stringify(steps), process.execPath, svcPath, ...words]),
+    {
+      cwd,
+      env: { TERM: 'xterm', ...bareEnvironment(cwd, env) },
+      stdio: ['ignore', 'pipe', 'inherit']
+    }
+  )
   let text = ''
   child.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece))
   return new Promise((resolve, reject) => {
