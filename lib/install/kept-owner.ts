@@ -8,6 +8,7 @@ import type { FileOwner } from '../model/manifest.js'
 import { hasCode } from '../base/system-error.js'
 import type { Disk } from './disk.js'
 import { openRegular } from './regular.js'
+import { setIdBits } from './unowned.js'
 
 /** What a file had when it was kept aside. */
 export interface KeptOwner {
@@ -54,6 +55,17 @@ function restoreFile(disk: Disk, place: string, { mode, uid, gid, ino }: KeptOwn
   } finally {
     disk.closeSync(fd)
   }
+}
+
+/** Returns the owner of an entry, to be kept in a manifest; undefined if it is the user and the group of this process. */
+export function otherOwner({ uid, gid }: FileOwner): FileOwner | undefined {
+  const isOwn = uid === process.geteuid?.() && gid === process.getegid?.()
+  return isOwn || process.geteuid === undefined ? undefined : { uid, gid }
+}
+
+/** Returns the mode of an entry, without the bits that let it run with the rights of another owner or group. */
+export function modeToKeep(stats: Pick<Stats, 'mode' | 'uid' | 'gid'>): number {
+  return otherOwner(stats) === undefined ? stats.mode : stats.mode & ~setIdBits
 }
 
 /** Gives an open file its owner. Only root can give a file away. */

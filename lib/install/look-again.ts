@@ -12,6 +12,7 @@ import type { Disk } from './disk.js'
 import { findEntry, isEdited, type Finder, type FoundEntry } from './found-entry.js'
 import { holdFolders, type Folders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
+import { modeToKeep } from './kept-owner.js'
 import { isDirectory } from './owned-tree.js'
 import { holdTarget } from './reach.js'
 
@@ -91,7 +92,8 @@ function lookAt(entry: OwnedEntry, index: number, { finder, folders }: Looking):
   }
   if (found === null) return { index, now: null, kept: 'before' }
   const { size, sha256, stats } = found
-  const { mode, mtimeMs, ino } = stats
+  const { mtimeMs, ino } = stats
+  const mode = modeToKeep(stats)
   const isSame = !isEdited(found, entry)
   if (isSame && mode === entry.mode && mtimeMs === entry.mtimeMs && ino === entry.ino) return null
   return { index, now: { mode, size, sha256, mtimeMs, ino }, kept: isSame ? 'before' : 'scripted' }

@@ -1,5 +1,11 @@
 /* Writes the manifest of an extraction (manifest.ts). */
-import { type EarlierFile, type ManifestFile as FileLine, type ManifestLine, pathOfLine } from '../model/manifest.js'
+import {
+  type EarlierFile,
+  type FileOwner,
+  type ManifestFile as FileLine,
+  type ManifestLine,
+  pathOfLine
+} from '../model/manifest.js'
 import { createTreeDigest } from '../model/tree.js'
 import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
 import { writeFully, type Disk } from './disk.js'
@@ -102,16 +108,20 @@ function describe(index: number, { items, records, reckoned }: Staged): FileLine
     before:
       before === null
         ? (reckoned.gaveWay.get(path) ?? null)
-        : earlierOf(before, { mtimeMs: records.timeBeforeMs(index), kept: reckoned.keptOf(index) })
+        : earlierOf(before, {
+            mtimeMs: records.timeBeforeMs(index),
+            kept: reckoned.keptOf(index),
+            owner: records.ownerBefore(index)
+          })
   }
 }
 
 function earlierOf(
   { size, mode, sha256 }: Digest,
-  { mtimeMs, kept }: { mtimeMs: number; kept: EarlierFile['kept'] }
+  { mtimeMs, kept, owner }: { mtimeMs: number; kept: EarlierFile['kept']; owner: FileOwner | null }
 ): EarlierFile {
   const earlier = { size, mode, sha256: Buffer.from(sha256).toString('hex'), mtimeMs }
-  return kept === undefined ? earlier : { ...earlier, kept }
+  return { ...earlier, ...(kept !== undefined && { kept }), ...(owner !== null && { owner }) }
 }
 
 /** Returns the lines about removed entries and new directories, in canonical order. */

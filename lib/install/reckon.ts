@@ -21,8 +21,9 @@ import { decide } from './decide.js'
 import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
-import { isEdited } from './found-entry.js'
+import { isEdited, type FoundEntry } from './found-entry.js'
 import { clearWay, staysInTheWay, wayOf } from './give-way.js'
+import { otherOwner } from './kept-owner.js'
 import { isDirectory, noContents, readOwnedEntries, UnusableTree } from './owned-tree.js'
 import type { Ownership } from './ownership.js'
 import type { Item, Plan } from './plan.js'
@@ -185,8 +186,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
     const { does, losesEdit, keptIn } = decide(given, ownership)
     if (does !== 'remove' || keptIn === null) return kept.add(known.path, known.since)
     if (losesEdit) replaced.add(known.path, known.since)
-    const { size, mode, sha256, stats } = found
-    removed.push({ path: known.path, before: { size, mode, sha256, mtimeMs: stats.mtimeMs }, ino: stats.ino })
+    removed.push({ path: known.path, before: earlierOf(found), ino: found.stats.ino })
     removedSources.push(sourceFor(keptIn, known))
   }
 
@@ -202,8 +202,7 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
     const { does, losesEdit, keptIn } = decide(given, ownership)
     if (does !== 'replace' || keptIn === null) throw staysInTheWay(refusal, path, 'was edited on the server')
     if (losesEdit) replaced.add(path, since)
-    const { size, mode, sha256, stats } = found
-    removed.push({ path, before: { size, mode, sha256, mtimeMs: stats.mtimeMs }, ino: stats.ino, givesWay: true })
+    removed.push({ path, before: earlierOf(found), ino: found.stats.ino, givesWay: true })
     removedSources.push(sourceFor(keptIn, known))
   }
 
@@ -262,9 +261,8 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
       if (found === null || does !== 'remove') continue
       // It was asked for. The policy may refuse it all the same.
       if (ownership.edited === 'refuse') replaced.add(path, '')
-      const { size, mode, sha256, stats } = found
-      const { ino, mtimeMs, uid, gid } = stats
-      removed.push({ path, before: { size, mode, sha256, mtimeMs, owner: { uid, gid } }, ino })
+      const { ino, uid, gid } = found.stats
+      removed.push({ path, before: { ...earlierOf(found), owner: { uid, gid } }, ino })
       removedSources.push(beforeSource)
     }
     for (const path of unowned.directories) removal.noteDirectory(path)
@@ -342,6 +340,12 @@ function isReplaced(records: Records, index: number): boolean {
   if (before === null) return false
   const isSame = Buffer.compare(before.sha256, records.sha256(index)) === 0
   return !isSame || (before.mode & typeBits) !== (records.mode(index) & typeBits)
+}
+
+/** Returns what a manifest says of an entry that is removed. */
+function earlierOf({ size, mode, sha256, stats }: FoundEntry): EarlierFile {
+  const owner = otherOwner(stats)
+  return { size, mode, sha256, mtimeMs: stats.mtimeMs, ...(owner !== undefined && { owner }) }
 }
 
 function sameContents(before: { mode: number; sha256: Uint8Array }, known: OwnedEntry): boolean {

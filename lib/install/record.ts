@@ -4,6 +4,7 @@
  *   offset  bytes
  *        0      1  outcome: 0 pending, 1 staged, 2 unchanged, 3 unchanged except for its time, 4 kept: edited, left as it is
  *        1      1  existing entry of the target: 0 none, 1 a file, 2 a symbolic link
+ *        2      1  1 if the existing entry has another owner or group than the new one
  *        4      4  mode of the new entry, with the file type
  *        8      4  mode of the existing entry
  *       16      8  size of the existing entry, a double
@@ -12,10 +13,13 @@
  *       88      8  modification time of the existing entry in milliseconds, a double
  *       96      8  modification time of the new entry in milliseconds, a double
  *      104      8  inode of the new entry, a double
+ *      112      4  owner of the existing entry
+ *      116      4  group of the existing entry
  */
+import type { FileOwner } from '../model/manifest.js'
 import type { Existing } from './plan.js'
 
-const recordBytes = 112
+const recordBytes = 120
 const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 
 /** The result of staging an item. */
@@ -35,6 +39,8 @@ export interface Placed extends Pick<Digest, 'mode' | 'sha256'> {
   /** Modification time in milliseconds since 1970. */
   mtimeMs: number
   ino: number
+  /** Of a staged entry. */
+  owner?: FileOwner
 }
 
 /** One record for each item, by the index of the item. */
@@ -48,10 +54,12 @@ export interface Records {
   settle(index: number, outcome: Outcome, placed: Placed): void
   /** Records that the existing entry, or its absence, stays as it is. */
   keep(index: number): void
-  /** Records the existing entry and its modification time in milliseconds since 1970. */
-  setBefore(index: number, before: Digest, mtimeMs: number): void
+  /** Records the existing entry, its modification time in milliseconds since 1970, and its owner. */
+  setBefore(index: number, before: Digest, stats: FileOwner & { mtimeMs: number }): void
   /** Returns the modification time of the existing entry. */
   timeBeforeMs(index: number): number
+  /** Returns the owner of an existing entry that is replaced by one of another owner or group; otherwise null. */
+  ownerBefore(index: number): FileOwner | null
   /** Returns the modification time of the new entry in milliseconds since 1970. */
   mtimeMs(index: number): number
   /** Returns the inode of the new entry. */
@@ -74,6 +82,9 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
   const bytes = Buffer.from(memory)
   const view = new DataView(memory)
   const at = (index: number): number => index * recordBytes
+  const ownerAt = (index: number): FileOwner => {
+    return { uid: view.getUint32(at(index) + 112), gid: view.getUint32(at(index) + 116) }
+  }
   return {
     memory,
     existing: index => existingCodes[bytes[at(index) + 1] as number] as Existing,
@@ -81,23 +92,29 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
       bytes[at(index) + 1] = existingCodes.indexOf(existing)
     },
     outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,
-    settle(index, outcome, { mode, sha256, mtimeMs, ino }) {
+    settle(index, outcome, { mode, sha256, mtimeMs, ino, owner }) {
       view.setUint32(at(index) + 4, mode)
       view.setFloat64(at(index) + 96, mtimeMs)
       view.setFloat64(at(index) + 104, ino)
       bytes.set(sha256, at(index) + 24)
+      const before = ownerAt(index)
+      const isOther = owner !== undefined && (owner.uid !== before.uid || owner.gid !== before.gid)
+      bytes[at(index) + 2] = isOther ? 1 : 0
       bytes[at(index)] = outcomeCodes.indexOf(outcome)
     },
     keep(index) {
       bytes[at(index)] = outcomeCodes.indexOf('kept')
     },
-    setBefore(index, before, mtimeMs) {
+    setBefore(index, before, { mtimeMs, uid, gid }) {
       view.setFloat64(at(index) + 88, mtimeMs)
       view.setUint32(at(index) + 8, before.mode)
+      view.setUint32(at(index) + 112, uid)
+      view.setUint32(at(index) + 116, gid)
       view.setFloat64(at(index) + 16, before.size)
       bytes.set(before.sha256, at(index) + 56)
     },
     timeBeforeMs: index => view.getFloat64(at(index) + 88),
+    ownerBefore: index => (bytes[at(index) + 1] !== 0 && bytes[at(index) + 2] === 1 ? ownerAt(index) : null),
     mtimeMs: index => view.getFloat64(at(index) + 96),
     ino: index => view.getFloat64(at(index) + 104),
     mode: index => view.getUint32(at(index) + 4),

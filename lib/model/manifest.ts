@@ -17,7 +17,7 @@ export interface EarlierFile {
    * and in manifests of earlier versions.
    */
   kept?: KeptContents
-  /** The owner of a file that svc did not put there and that it removed; otherwise absent. */
+  /** The owner of a replaced file if it is not that of the new one, and of a removed file if it is not svc's; otherwise absent. */
   owner?: FileOwner
 }
 

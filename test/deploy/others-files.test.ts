@@ -3,17 +3,22 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lchownSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
+  rmSync,
   statSync,
+  symlinkSync,
   writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
-import { deployStage, type DeployStage } from '../support/deploy-stage.js'
+import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { makeZip } from '../support/make-zip.js'
 import { treeBody } from '../support/planned.js'
 import { until } from '../support/until.js'
@@ -136,3 +141,42 @@ t.test('earlier files come back with their owner and permissions after a script 
     t.equal(readFileSync(join(project.deployPath, 'a'), 'utf8'), '1')
   }
 })
+
+const notRoot = process.getuid?.() !== 0 && 'only root can give files away'
+
+t.test(
+  'an undo gives replaced and removed files back to their owner, without his rights',
+  { skip: notRoot },
+  async t => {
+    const stage = await deployStage(t)
+    const project = await stage.addProject({ policy: { prune: 'managed' } })
+    const at = (path: string): string => join(project.deployPath, path)
+    const stateOf = (path: string): string => {
+      const { mode, uid, gid } = lstatSync(at(path))
+      return `${path} ${(mode & 0o7777).toString(8)} ${uid}:${gid}`
+    }
+    mkdirSync(project.deployPath, { recursive: true })
+    writeFileSync(at('mine'), 'mine')
+    symlinkSync('mine', at('link'))
+    await stage.deploy(project, { own: '1', gone: '1', program: '1', same: '1' })
+    rmSync(at('program'))
+    writeFileSync(at('program'), 'of somebody else')
+    for (const path of ['mine', 'link', 'program', 'gone', 'same']) lchownSync(at(path), 7, 8)
+    chmodSync(at('mine'), 0o640)
+    for (const path of ['program', 'gone']) chmodSync(at(path), 0o6755)
+    await stage.deploy(project, { mine: '2', link: '2', own: '2', program: '2', same: '1' })
+    t.strictSame(['mine', 'link'].map(stateOf), ['mine 644 0:0', 'link 644 0:0'])
+    t.notOk(existsSync(at('gone')))
+    const undo = await stage.deployer.undo(project.id, { actor: admin, force: true })
+    t.match(await undo.finished, { status: 'success' })
+    t.strictSame(readdirSync(project.deployPath).map(stateOf), [
+      'gone 755 7:8',
+      'link 777 7:8',
+      'mine 640 7:8',
+      'own 644 0:0',
+      'program 755 7:8',
+      'same 644 7:8'
+    ])
+    t.equal(readFileSync(at('program'), 'utf8'), 'of somebody else')
+  }
+)

@@ -159,7 +159,7 @@ t.test('prune', async t => {
     lutimesSync(place('old/link'), 1_700_000_000.25, 1_700_000_000.25)
     chmodSync(place('old/deep'), 0o710)
     const owners = (): string[] =>
-      ['old/deep/x', 'old/link', 'old/y', 'top'].map(path => {
+      ['a', 'old/deep/x', 'old/link', 'old/y', 'top'].map(path => {
         const { uid, gid } = lstatSync(place(path))
         return `${path} ${uid}:${gid}`
       })

@@ -56,7 +56,7 @@ t.test('a staging is held to what the plan wanted and found', async t => {
       records.settle(at + 1, 'staged', { mode: 0o100644, sha256: sha256(wanted), mtimeMs: 0, ino: 1 })
       if (found === null) continue
       records.setExisting(at + 1, 'file')
-      records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, 0)
+      records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, { mtimeMs: 0, uid: 0, gid: 0 })
     }
     const order = canonicalOrder(items)
     refuseOutdated(plan, { disk, folders, items, order, records, reckoned: nothingReckoned })

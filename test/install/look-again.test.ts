@@ -1,5 +1,5 @@
 import t from 'tap'
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../lib/base/sha256.js'
@@ -43,4 +43,14 @@ t.test('looks at entries that were touched, and copies what is new', async t => 
   rmSync(imagesPath)
   t.match(await look(0), [{ kept: 'none' }, {}, {}, { kept: 'none' }])
   t.notOk(existsSync(imagesPath))
+  chmodSync(place('mode'), 0o6750)
+  t.match((await look(0))[2], { now: { mode: 0o106750 } })
+  if (process.getuid?.() !== 0) return
+  chownSync(place('mode'), 7, 0)
+  chmodSync(place('mode'), 0o6750)
+  t.match(
+    (await look(0))[2],
+    { now: { mode: 0o100750 } },
+    'nothing is kept that would run with rights of somebody else'
+  )
 })

@@ -32,7 +32,11 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
     [5, 0o120777, 'new']
   ] as const) {
     records.setExisting(index, 'file')
-    records.setBefore(index, { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) }, 1600000000000)
+    records.setBefore(
+      index,
+      { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) },
+      { mtimeMs: 1600000000000, uid: 0, gid: 0 }
+    )
   }
   const archiveModes = items.map(({ path }) => (path === 'mode' ? 0o755 : null))
   const order = canonicalOrder(items)
@@ -70,7 +74,11 @@ t.test('lists what was removed, made, and kept as it was', async t => {
   const placed = { mode: 0o100644, sha256: sha256(Buffer.from('new')), mtimeMs: 1000, ino: 17 }
   items.forEach((_, index) => records.settle(index, 'staged', placed))
   records.setExisting(1, 'file')
-  records.setBefore(1, { size: 1, mode: 0o100600, sha256: sha256(Buffer.from('old')) }, 500)
+  records.setBefore(
+    1,
+    { size: 1, mode: 0o100600, sha256: sha256(Buffer.from('old')) },
+    { mtimeMs: 500, uid: 0, gid: 0 }
+  )
   records.keep(2)
   const folder = (path: string, exists: boolean) => ({ path, parent: null, exists, item: null })
   const plan = { folders: [folder('', true), folder('new', false)] }

@@ -83,7 +83,7 @@ function stageOne(records: Records, at: number, { place, contents }: { place: st
   const found = createDigester(disk).file(place)
   if (found !== null) {
     records.setExisting(at, 'file')
-    records.setBefore(at, found, found.stats.mtimeMs)
+    records.setBefore(at, found, found.stats)
   }
   const wanted = sha256(Buffer.from(contents))
   const isSame = found !== null && Buffer.compare(found.sha256, wanted) === 0

@@ -67,7 +67,7 @@ export function createStage(needs: StageNeeds): Stage {
     const before = existing === 'file' ? digester.file(place) : digester.link(place)
     if (before === null) throw changedMeanwhile(item.path, 'was changed')
     const { stats } = before
-    records.setBefore(index, before, stats.mtimeMs)
+    records.setBefore(index, before, stats)
     const found = { mode: before.mode, sha256: digest, mtimeMs: stats.mtimeMs, ino: stats.ino }
     if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
       return false
@@ -97,8 +97,8 @@ export function createStage(needs: StageNeeds): Stage {
       const time = fileSeconds(item.mtimeMs)
       disk.futimesSync(fd, time, time)
     }
-    const { mtimeMs, ino } = disk.fstatSync(fd)
-    return { mode: modeOf(item), mtimeMs, ino }
+    const { mtimeMs, ino, uid, gid } = disk.fstatSync(fd)
+    return { mode: modeOf(item), mtimeMs, ino, owner: { uid, gid } }
   }
 
   function modeOf(item: Item): number {
@@ -149,8 +149,8 @@ export function createStage(needs: StageNeeds): Stage {
       disk.symlinkSync(to, path)
       if (item.owner !== undefined) giveLinkOwner(disk, path, item.owner)
       if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
-      const { mtimeMs, ino } = disk.lstatSync(path)
-      records.settle(index, 'staged', { mode: linkMode, sha256: digest, mtimeMs, ino })
+      const { mtimeMs, ino, uid, gid } = disk.lstatSync(path)
+      records.settle(index, 'staged', { mode: linkMode, sha256: digest, mtimeMs, ino, owner: { uid, gid } })
     }
   }
 }
