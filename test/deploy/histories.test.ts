@@ -7,7 +7,7 @@ import { repetitions } from '../support/thorough.js'
 t.test('whatever happens to a target, it is as the model says', async t => {
   const stage = await deployStage(t)
   stage.values.keep_archives = 1000
-  const count = repetitions(20, 300)
+  const count = repetitions(10, 300)
   const seen = await runHistories(
     t,
     stage,

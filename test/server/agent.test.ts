@@ -125,7 +125,7 @@ t.test('after a kill just before or after a commit, the answer, the record and t
   }
 
   // Before the first rename, and before each record of the node from the end of the commit to the end of its duty.
-  const step = repetitions(3, 1)
+  const step = repetitions(5, 1)
   for (let nth = 0, isKilled = true; isKilled; nth += nth === 0 ? 1 : step) {
     const when = nth === 0 ? 'ready 0' : `done ${nth}`
     let going: Promise<unknown> = Promise.resolve()

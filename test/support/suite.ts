@@ -29,7 +29,7 @@ const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
  * Signs of a file that measures its own process, or changes it: memory, descriptors, handlers, timers, the environment.
  */
 const ofProcess =
-  /process\.(on|once|umask\(|exit|chdir|memoryUsage|cpuUsage|env\[[^\]]*\] =)|globalThis|syncBuiltin|openFiles|node:test|\/proc\/self/
+  /process\.(on|once|umask\(|exit|chdir|memoryUsage|cpuUsage|env\[[^\]]*\] =(?!=))|globalThis|syncBuiltin|openFiles|node:test|\/proc\/self/
 
 const [jobs, ...files] = process.argv.slice(2)
 
