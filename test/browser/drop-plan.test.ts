@@ -27,8 +27,15 @@ t.test('a plan is shown, and the deployment is held to it', { skip }, async t =>
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   const { page, watch } = await openDuring(t, browser, stage.url, `projects/${project.id}`, stillDesktop)
+  const looked = page.waitForResponse(response => response.url().includes('prune=foreign'))
   await files(page).setInputFiles(await zipFile(first))
+  await looked
   await asked(page).getByText('The first deployment: 4 files added.').waitFor()
+  t.equal(
+    await asked(page).getByLabel('Remove also what svc did not put there').count(),
+    0,
+    'there is nothing to remove'
+  )
   await deploy(page).click()
   await page.locator('.result svc-status[state=success]').waitFor()
 

@@ -143,6 +143,14 @@ export function mayDecide({ tokenId }: { tokenId?: string | null }): boolean {
   return may('decide') && (mine?.role !== 'deployer' || (mine.token !== null && mine.token.id === tokenId))
 }
 
+/**
+ * Returns whether the signed-in token may push what is looser than the policy of its project. `isAllowed` is what the policy says about
+ * deploy tokens and deployers.
+ */
+export function mayLoosen(isAllowed: boolean | undefined): boolean {
+  return may('deploy') && (mine?.role !== 'deployer' || isAllowed === true)
+}
+
 /** Returns whether the signed-in token may open the page at a path of the page table. */
 export function mayOpen(path: string): boolean {
   const right = pageRights[path === '.' ? '' : path]

@@ -15,6 +15,7 @@ import {
   mayDecide,
   mayOpen,
   pageRights,
+  mayLoosen,
   rightNeeds,
   setHolder,
   type Right
@@ -62,6 +63,18 @@ const routes: Readonly<Record<Right, string>> = {
 function hold(role: AccessRole, projects: readonly string[] | null = null): void {
   setHolder({ role, name: `token:${role}`, token: { id: `tok_${role}`, name: role }, projects })
 }
+
+t.test('only a deployer needs the policy to push what is looser', async t => {
+  for (const [role, allowed, forbidden] of [
+    ['viewer', false, false],
+    ['deployer', true, false],
+    ['operator', true, true],
+    ['admin', true, true]
+  ] as const) {
+    hold(role)
+    t.strictSame([mayLoosen(true), mayLoosen(false)], [allowed, forbidden], role)
+  }
+})
 
 t.test('each right is what the server demands for its request', async t => {
   const stage = await startServer(t)

@@ -11,6 +11,7 @@ import { gather, nameOf, type Found, type Gathered } from '../../archive/gather.
 import { readZip } from '../../archive/read-zip.js'
 import type { PackEntry } from '../../archive/zip.js'
 import type { digestDropped } from '../../archive/plan-tree.js'
+import { mayLoosen } from '../../state/rights.js'
 import { isRefused } from '../../shared/refused-plan.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { Project } from '../../../lib/model/project.js'
@@ -465,6 +466,7 @@ export class SvcPack extends SvcElement {
       const modules = await loadPlanning()
       const plan = await modules.requestPlan(this.client, this.project.id, { ...asked, wishes, signal })
       if (signal.aborted || wishes !== this.#wishes) return
+      const { policy } = this.project
       const offers = offersOf(plan, this.project)
       this.#offers = {
         force: this.#offers.force || offers.force,
@@ -473,6 +475,15 @@ export class SvcPack extends SvcElement {
       }
       this.#planned = { state: 'planned', plan, modules }
       this.#hasToFocus = true
+      this.update()
+      if (plan.live !== null || this.#offers.pruneForeign || !mayLoosen(policy.pruneByDeployToken)) return
+      // The directory may have held files before svc deploys to it. Only a plan that would remove them knows.
+      const all = { ...wishes, pruneForeign: true }
+      const cleaned = await modules
+        .requestPlan(this.client, this.project.id, { ...asked, wishes: all, signal })
+        .catch(() => null)
+      if (signal.aborted || (cleaned?.counts.unowned ?? 0) === 0) return
+      this.#offers = { ...this.#offers, pruneForeign: true }
       this.update()
     } catch (error) {
       this.#failed(error, signal)
@@ -488,12 +499,15 @@ export class SvcPack extends SvcElement {
 }
 
 /** Returns what the reader may ask for instead of the policy. */
-function offersOf({ checks, paths, counts, live }: PlanAnswer, { policy }: Project): PlanWishes {
+function offersOf({ checks, paths, counts }: PlanAnswer, { policy }: Project): PlanWishes {
+  const mayPrune = mayLoosen(policy.pruneByDeployToken)
   return {
-    force: policy.drift === 'refuse' && paths.drifted.some(({ overwritten }) => overwritten),
-    pruneAll: checks.some(({ name, ok }) => name === 'prune_limit' && !ok),
-    // The directory may have held files before svc deployed to it.
-    pruneForeign: live === null || counts.foreign > 0
+    force:
+      mayLoosen(policy.forceByDeployToken) &&
+      policy.drift === 'refuse' &&
+      paths.drifted.some(({ overwritten }) => overwritten),
+    pruneAll: mayPrune && checks.some(({ name, ok }) => name === 'prune_limit' && !ok),
+    pruneForeign: mayPrune && counts.foreign > 0
   }
 }
 
