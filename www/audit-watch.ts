@@ -1,4 +1,4 @@
-import { NoticeEvent } from './elements/base/svc-notices.js'
+import { notice } from './elements/events.js'
 import { errorWords } from './words/errors.js'
 import type { PageContext } from './pages/page.js'
 import { createAdminCalls } from './server/admin-calls.js'
@@ -16,7 +16,7 @@ export function watchAudit({ app, context }: { app: HTMLElement; context: PageCo
     try {
       const sight = await witness.look()
       if (sight !== null && sight.fault !== null)
-        app.dispatchEvent(new NoticeEvent(t(sight.fault, { before: sight.before, now: sight.now }), 'failed', 'audit'))
+        app.dispatchEvent(notice(t(sight.fault, { before: sight.before, now: sight.now }), 'failed', 'audit'))
     } catch (error) {
       // The frame shows that the server cannot be reached; a token without the right is no witness.
       if (!(error instanceof Unreachable) && !(error instanceof Refused)) console.warn(errorWords(error))

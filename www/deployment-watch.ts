@@ -1,5 +1,5 @@
+import { notice, type Said } from './elements/events.js'
 import type { DeploymentRow } from '../lib/model/deployment.js'
-import { NoticeEvent } from './elements/base/svc-notices.js'
 import { deploymentWords } from './elements/base/words.js'
 import { errorWords } from './words/errors.js'
 import type { PageContext } from './pages/page.js'
@@ -35,9 +35,9 @@ function isElsewhere({ id, projectId }: DeploymentRow): boolean {
   return !location.pathname.includes(id) && !location.pathname.includes(projectId)
 }
 
-function noticeOf(deployment: DeploymentRow, address: string): NoticeEvent {
+function noticeOf(deployment: DeploymentRow, address: string): Said<'notice'> {
   const values = { project: deployment.projectName, deployment: deploymentWords(deployment) }
   return deployment.status === 'failed'
-    ? new NoticeEvent(t('{project}: “{deployment}” failed', values), 'failed', address)
-    : new NoticeEvent(t('{project}: “{deployment}” is deployed', values), 'success', address)
+    ? notice(t('{project}: “{deployment}” failed', values), 'failed', address)
+    : notice(t('{project}: “{deployment}” is deployed', values), 'success', address)
 }

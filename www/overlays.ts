@@ -1,5 +1,5 @@
-import type { Overlay, SvcApp } from './elements/base/svc-app.js'
-import { NoticeEvent } from './elements/base/svc-notices.js'
+import { notice, type Overlay } from './elements/events.js'
+import type { SvcApp } from './elements/base/svc-app.js'
 import { errorWords } from './words/errors.js'
 import { createKeys } from './keys.js'
 import type { PageContext } from './pages/page.js'
@@ -31,7 +31,7 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
     try {
       context.define((await load[overlay]()).elements)
     } catch (error) {
-      app.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      app.dispatchEvent(notice(errorWords(error), 'failed'))
       return
     }
     const element = Object.assign(document.createElement(`svc-${overlay}`), { context, preferences })

@@ -1,3 +1,4 @@
+import type { Said } from '../elements/events.js'
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
@@ -13,15 +14,11 @@ import { stripAnsi } from '../elements/logs/ansi.js'
 import { errorLine } from '../elements/base/field.js'
 import { isUnknown, missing } from '../elements/base/missing.js'
 import { loaded, staleLine, type Resource } from '../state/resource.js'
-import {
-  SvcDeploymentActions,
-  type DeploymentMarkEvent,
-  type RolledBackEvent
-} from '../elements/deployments/svc-deployment-actions.js'
-import { SvcArchive, type ArchiveDeletedEvent } from '../elements/deployments/svc-archive.js'
+import { SvcDeploymentActions } from '../elements/deployments/svc-deployment-actions.js'
+import { SvcArchive } from '../elements/deployments/svc-archive.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcFailure, type ShowLineEvent } from '../elements/deployments/svc-failure.js'
-import { SvcHold, type DecidedEvent } from '../elements/deployments/svc-hold.js'
+import { SvcFailure } from '../elements/deployments/svc-failure.js'
+import { SvcHold } from '../elements/deployments/svc-hold.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { originRows, outside, senderWords } from '../elements/deployments/origin.js'
@@ -280,9 +277,9 @@ export class DeploymentPage extends Page {
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
         <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
-          @rolledback="${(event: Event) => this.context.go(panelPath`deployments/${(event as RolledBackEvent).deployId}`)}"
+          @rolledback="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'rolledback'>).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
-          @deploymentmark="${(event: Event) => this.#marked(event as DeploymentMarkEvent)}"></svc-deployment-actions>
+          @deploymentmark="${(event: Event) => this.#marked(event as Said<'deploymentmark'>)}"></svc-deployment-actions>
         </div>
       </div>
       ${staleLine(this.#deployment)}
@@ -304,11 +301,11 @@ export class DeploymentPage extends Page {
         status === 'failed'
           ? html`
           <svc-failure .deployment="${deployment}" .output="${this.#output}"
-            @showline="${(event: Event) => this.#showLine((event as ShowLineEvent).line)}"></svc-failure>`
+            @showline="${(event: Event) => this.#showLine((event as Said<'showline'>).line)}"></svc-failure>`
           : null
       }
       <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}"
-        @decided="${(event: Event) => this.#deployment.set((event as DecidedEvent).deployment)}"></svc-hold>
+        @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-hold>
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
@@ -374,10 +371,10 @@ export class DeploymentPage extends Page {
   #archive(deployment: Deployment): Template | null {
     if (deployment.archiveBytes === null) return null
     return html`<svc-archive .deployment="${deployment}" .size="${formatBytes(deployment.archiveBytes)}" .exactCalls="${this.#exactCalls}"
-      @archivedeleted="${(event: Event) => this.#marked(event as ArchiveDeletedEvent)}"></svc-archive>`
+      @archivedeleted="${(event: Event) => this.#marked(event as Said<'archivedeleted'>)}"></svc-archive>`
   }
 
-  #marked({ deployment }: DeploymentMarkEvent | ArchiveDeletedEvent): void {
+  #marked({ deployment }: Said<'deploymentmark'> | Said<'archivedeleted'>): void {
     this.#deployment.set(deployment)
     void this.#openOutput().then(() => this.update())
   }

@@ -1,3 +1,4 @@
+import type { Said } from '../elements/events.js'
 import type { ListedNode } from '../../lib/model/node.js'
 import { css } from '../dom/element.js'
 import { html, type Template } from '../dom/html.js'
@@ -8,7 +9,7 @@ import { exactWords } from '../elements/base/words.js'
 import { SvcMark, SvcTreeMark } from '../elements/fleet/marks.js'
 import { labelTexts, stateOf } from '../elements/fleet/node-filter.js'
 import { nodeTabs } from '../elements/fleet/node-tabs.js'
-import { SvcNodeActions, type NodeChangeEvent, type NodeForgottenEvent } from '../elements/fleet/svc-node-actions.js'
+import { SvcNodeActions } from '../elements/fleet/svc-node-actions.js'
 import { SvcPlaced } from '../elements/fleet/svc-placed.js'
 import { createTreeColors } from '../elements/fleet/tree-colors.js'
 import { createFleetCalls, type FleetCalls } from '../server/fleet-calls.js'
@@ -73,8 +74,8 @@ export class NodePage extends Page {
           </div>
         </div>
         <svc-node-actions .node="${node}" .calls="${this.#calls}"
-          @nodechange="${(event: Event) => this.#node.set((event as NodeChangeEvent).node)}"
-          @nodeforgotten="${(event: Event) => this.#forgotten(event as NodeForgottenEvent)}"></svc-node-actions>
+          @nodechange="${(event: Event) => this.#node.set((event as Said<'nodechange'>).node)}"
+          @nodeforgotten="${(event: Event) => this.#forgotten(event as Said<'nodeforgotten'>)}"></svc-node-actions>
       </div>
       ${nodeTabs(`nodes/${node.id}`, '')}
       ${staleLine(this.#node)}
@@ -109,7 +110,7 @@ export class NodePage extends Page {
       </section>`
   }
 
-  #forgotten({ node }: NodeForgottenEvent): void {
+  #forgotten({ node }: Said<'nodeforgotten'>): void {
     this.notify(t('{name} was removed from the fleet', { name: node.name }))
     this.context.go('nodes', { isReplacing: true })
   }

@@ -1,9 +1,9 @@
+import { said, type Said } from '../elements/events.js'
 import type { Enrollment, ListedNode } from '../../lib/model/node.js'
 import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { SvcTime } from '../elements/base/facts.js'
 import { roomTabs } from '../elements/base/room-tabs.js'
-import { FrameChangeEvent } from '../elements/base/svc-app.js'
 import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
 import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
 import { SvcCopy } from '../elements/base/svc-copy.js'
@@ -24,7 +24,7 @@ import {
 import { SvcEnrollments } from '../elements/fleet/svc-enrollments.js'
 import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
 import { SvcNodeChoice, type NodeListing } from '../elements/fleet/svc-node-choice.js'
-import { SvcNodeFilter, type NodeFilterEvent } from '../elements/fleet/svc-node-filter.js'
+import { SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
 import { SvcNodeGrid } from '../elements/fleet/svc-node-grid.js'
 import { SvcNodeList } from '../elements/fleet/svc-node-list.js'
 import { createTreeColors } from '../elements/fleet/tree-colors.js'
@@ -126,7 +126,7 @@ export class NodesPage extends Page {
     const [nodes, enrollments] = [this.#nodes.value, this.#enrollments?.value]
     if (nodes === undefined) return
     const has = nodes.length > 0 || (enrollments?.length ?? 0) > 0
-    if (learnFleet(has, this.context.session)) this.dispatchEvent(new FrameChangeEvent())
+    if (learnFleet(has, this.context.session)) this.dispatchEvent(said('framechange'))
   }
 
   #counts(): Template {
@@ -151,7 +151,7 @@ export class NodesPage extends Page {
     return html`
       <div class="section">
         <svc-node-filter .filter="${filter}" .index="${this.#index}" .shownView="${view}"
-          @nodefilter="${(event: Event) => this.#show((event as NodeFilterEvent).filter)}"></svc-node-filter>
+          @nodefilter="${(event: Event) => this.#show((event as Said<'nodefilter'>).filter)}"></svc-node-filter>
         ${this.#found(found, { filter, view })}
       </div>`
   }

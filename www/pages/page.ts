@@ -1,10 +1,10 @@
+import { notice, said, type NoticeKind } from '../elements/events.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import type { Client, Connection } from '../server/client.js'
 import { SvcElement } from '../dom/element.js'
-import { OverlayEvent, type Crumb } from '../elements/base/svc-app.js'
+import type { Crumb } from '../elements/base/svc-app.js'
 import { errorWords } from '../words/errors.js'
-import { NoticeEvent, type NoticeKind } from '../elements/base/svc-notices.js'
 import type { Place, Router } from '../router.js'
 import { createResource, type Resource } from '../state/resource.js'
 import type { Preferences, Session } from '../state/session.js'
@@ -80,7 +80,7 @@ export abstract class Page extends SvcElement {
   }
 
   protected notify(text: string, kind: NoticeKind = 'success'): void {
-    this.dispatchEvent(new NoticeEvent(text, kind))
+    this.dispatchEvent(notice(text, kind))
   }
 
   /** Creates a resource and starts loading it. */
@@ -153,7 +153,7 @@ export class LostPage extends Page {
         </p>
         <div class="actions">
           <a class="button primary" href=".">${t('Go to overview')}</a>
-          <button type="button" @click="${() => this.dispatchEvent(new OverlayEvent('palette'))}">${t('Search')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('overlay', { overlay: 'palette' }))}">${t('Search')}</button>
         </div>
       </div>`
   }

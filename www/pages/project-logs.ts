@@ -1,3 +1,4 @@
+import type { Said, LogPlace } from '../elements/events.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { Project } from '../../lib/model/project.js'
@@ -9,9 +10,7 @@ import { onNodes } from '../elements/projects/on-nodes.js'
 import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine, type Resource } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
-import type { SourcesAddedEvent } from '../elements/logs/svc-log-add.js'
-import { logFileElements, type LogPlace, type LogPlaceEvent } from '../elements/logs/svc-log-file.js'
-import type { LogHitEvent, LogSoughtEvent } from '../elements/logs/svc-log-search.js'
+import { logFileElements } from '../elements/logs/svc-log-file.js'
 import { SvcLogSources } from '../elements/logs/svc-log-sources.js'
 import { levelOf } from '../elements/logs/log-level-choice.js'
 import { isNothing, type Sought } from '../state/log-search.js'
@@ -194,8 +193,8 @@ export class ProjectLogsPage extends Page {
     return html`
       <section class="card all" aria-label="${t('Search all these log files')}">
         <svc-log-search .sources="${sources.map(({ label }) => ({ words: label }))}" .search="${this.#search}"
-          @logsought="${(event: Event) => this.#seek((event as LogSoughtEvent).sought)}"
-          @loghit="${(event: Event) => this.#toHit(sources, (event as LogHitEvent).hit as MergedHit)}"></svc-log-search>
+          @logsought="${(event: Event) => this.#seek((event as Said<'logsought'>).sought)}"
+          @loghit="${(event: Event) => this.#toHit(sources, (event as Said<'loghit'>).hit as MergedHit)}"></svc-log-search>
       </section>`
   }
 
@@ -215,7 +214,7 @@ export class ProjectLogsPage extends Page {
   #form(project: Project): Template {
     return html`
       <svc-log-add .projectId="${project.id}" .start="${'/var/log'}" .calls="${this.#calls}" .places="${this.#places}"
-        @sourcesadded="${(event: Event) => this.#added((event as SourcesAddedEvent).count)}"
+        @sourcesadded="${(event: Event) => this.#added((event as Said<'sourcesadded'>).count)}"
         @sourcescancel="${() => this.#close()}"></svc-log-add>`
   }
 
@@ -252,7 +251,7 @@ export class ProjectLogsPage extends Page {
       <div class="card viewer">
         <svc-log-file .source="${source}" .calls="${this.#calls}" .connection="${this.context.connection}"
           .place="${placeOf(this.place.query)}"
-          @logplace="${(event: Event) => this.#moveTo(source, (event as LogPlaceEvent).place)}"></svc-log-file>
+          @logplace="${(event: Event) => this.#moveTo(source, (event as Said<'logplace'>).place)}"></svc-log-file>
       </div>`
   }
 

@@ -1,11 +1,10 @@
+import type { Said } from '../elements/events.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { TreeSummary } from '../../lib/model/verify.js'
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
-import type { BegunEvent } from '../elements/projects/svc-owned.js'
 import type { Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/overview.js'
-import type { PlacedEvent } from '../elements/fleet/svc-project-nodes.js'
 import { createFleetCalls, type FleetCalls } from '../server/fleet-calls.js'
 import { createRolloutCalls } from '../server/rollout-calls.js'
 import { createLockCalls, type LockCalls, type Restriction } from '../server/lock-calls.js'
@@ -26,11 +25,8 @@ import { projectTabs } from '../elements/projects/project-tabs.js'
 import { loaded, staleLine, type Resource } from '../state/resource.js'
 import { SvcCopy } from '../elements/base/svc-copy.js'
 import { SvcDialog } from '../elements/base/svc-dialog.js'
-import type { FileGoEvent } from '../elements/projects/svc-files.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcPm2 } from '../elements/machine/svc-pm2.js'
-import type { ProjectDeletedEvent } from '../elements/projects/svc-project-delete.js'
-import type { ProjectChangeEvent } from '../elements/projects/svc-project-form.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { Page, type ElementTable } from './page.js'
@@ -309,7 +305,7 @@ export class ProjectPage extends Page {
       return html`
         <svc-project-nodes .project="${project}" .placements="${placements}" .rollouts="${this.#rollouts?.value ?? []}"
           .calls="${this.#fleetCalls}" .define="${this.context.define}"
-          @placed="${(event: Event) => this.#placements?.set((event as PlacedEvent).placements)}"></svc-project-nodes>`
+          @placed="${(event: Event) => this.#placements?.set((event as Said<'placed'>).placements)}"></svc-project-nodes>`
     }
     if (this.#tab === 'files') return placements.length > 0 ? onNodes('files', placements) : this.#files(project)
     return html`
@@ -368,7 +364,7 @@ export class ProjectPage extends Page {
             : html`
             <svc-owned class="card" .projectId="${project.id}" .calls="${this.#exactCalls}" .summary="${this.#tree.value}"
               @verified="${() => void this.#tree?.refresh()}"
-              @begun="${(event: Event) => this.context.go(panelPath`deployments/${(event as BegunEvent).deployId}`)}"></svc-owned>`
+              @begun="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'begun'>).deployId}`)}"></svc-owned>`
         }
       </section>
       ${
@@ -408,7 +404,7 @@ export class ProjectPage extends Page {
   }
 
   #files(project: Project): Template {
-    const go = (event: Event): void => this.context.go(fileAddress(project.id, (event as FileGoEvent).path))
+    const go = (event: Event): void => this.context.go(fileAddress(project.id, (event as Said<'filego'>).path))
     return html`
       <svc-files .project="${project}" .calls="${this.#calls}" .path="${this.place.query.get('path') ?? ''}"
         @filego="${go}"></svc-files>`
@@ -418,11 +414,11 @@ export class ProjectPage extends Page {
     return html`
       <svc-project-settings .project="${project}" .context="${this.context}" .calls="${this.#calls}"
         .places="${this.#places}" .labels="${this.#labels.value ?? none}" .isPlaced="${this.#isPlaced}"
-        @projectchange="${(event: Event) => this.#project.set((event as ProjectChangeEvent).project)}"
-        @projectdeleted="${(event: Event) => this.#deleted(event as ProjectDeletedEvent)}"></svc-project-settings>`
+        @projectchange="${(event: Event) => this.#project.set((event as Said<'projectchange'>).project)}"
+        @projectdeleted="${(event: Event) => this.#deleted(event as Said<'projectdeleted'>)}"></svc-project-settings>`
   }
 
-  #deleted({ name }: ProjectDeletedEvent): void {
+  #deleted({ name }: Said<'projectdeleted'>): void {
     this.notify(t('{name} was deleted', { name }))
     this.context.go('projects', { isReplacing: true })
   }

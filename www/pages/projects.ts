@@ -1,3 +1,4 @@
+import type { Said } from '../elements/events.js'
 import type { Project } from '../../lib/model/project.js'
 import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls, type Labels, type ProjectCalls } from '../server/project-calls.js'
@@ -20,13 +21,8 @@ import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcLabel } from '../elements/base/svc-label.js'
 import { SvcMenu } from '../elements/base/svc-menu.js'
 import { SvcProjectBulk } from '../elements/projects/svc-project-bulk.js'
-import {
-  SvcProjectFilter,
-  type FilterChangeEvent,
-  type GroupingEvent
-} from '../elements/projects/svc-project-filter.js'
-import { SvcProjectList, type PinEvent } from '../elements/projects/svc-project-list.js'
-import type { ProjectCreatedEvent } from '../elements/projects/svc-new-project.js'
+import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
+import { SvcProjectList } from '../elements/projects/svc-project-list.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { SvcTagChoice } from '../elements/projects/svc-tag-choice.js'
@@ -119,8 +115,8 @@ export class ProjectsPage extends Page {
             : html`
             <svc-project-filter .filter="${filter}" .labels="${this.#labels.value ?? none}"
               .environments="${this.#index.environments}" .grouping="${this.context.preferences.grouping}"
-              @grouping="${(event: Event) => this.#group((event as GroupingEvent).grouping)}"
-              @filterchange="${(event: Event) => this.#show((event as FilterChangeEvent).filter)}"></svc-project-filter>`
+              @grouping="${(event: Event) => this.#group((event as Said<'grouping'>).grouping)}"
+              @filterchange="${(event: Event) => this.#show((event as Said<'filterchange'>).filter)}"></svc-project-filter>`
         }
         <div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>
       </div>
@@ -156,7 +152,7 @@ export class ProjectsPage extends Page {
     return html`
       <svc-project-list plain="${!may('change_projects')}" .calls="${this.#calls}"
         .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table }}"
-        @projectpin="${(event: Event) => void this.#pin((event as PinEvent).project)}"
+        @projectpin="${(event: Event) => void this.#pin((event as Said<'projectpin'>).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`
   }
 
@@ -164,10 +160,10 @@ export class ProjectsPage extends Page {
     return html`
       <svc-new-project .calls="${this.#calls}" .places="${this.#places}" .labels="${this.#labels.value ?? none}"
         .environments="${this.#index.environments}"
-        @projectcreated="${(event: Event) => this.#created(event as ProjectCreatedEvent)}"></svc-new-project>`
+        @projectcreated="${(event: Event) => this.#created(event as Said<'projectcreated'>)}"></svc-new-project>`
   }
 
-  #created({ project }: ProjectCreatedEvent): void {
+  #created({ project }: Said<'projectcreated'>): void {
     this.context.go(panelPath`projects/${project.id}`, { isReplacing: true })
   }
 

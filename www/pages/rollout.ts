@@ -1,3 +1,4 @@
+import type { Said } from '../elements/events.js'
 import type { ListedRollout, RolloutEvent } from '../../lib/model/rollout.js'
 import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
@@ -8,7 +9,7 @@ import { SvcDialog } from '../elements/base/svc-dialog.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcMark } from '../elements/fleet/marks.js'
 import { policyRows, troubled } from '../elements/fleet/rollout-words.js'
-import { SvcRolloutActions, type RolloutChangeEvent } from '../elements/fleet/svc-rollout-actions.js'
+import { SvcRolloutActions } from '../elements/fleet/svc-rollout-actions.js'
 import { SvcRolloutBar } from '../elements/fleet/svc-rollout-bar.js'
 import { SvcRolloutFailures } from '../elements/fleet/svc-rollout-failures.js'
 import { SvcRolloutWaves } from '../elements/fleet/svc-rollout-waves.js'
@@ -149,7 +150,7 @@ export class RolloutPage extends Page {
         </div>
       </div>
       <svc-rollout-actions .rollout="${rollout}" .isReplaced="${this.#later !== null}" .calls="${this.#calls}"
-        @rolloutchange="${(event: Event) => this.#changed(event as RolloutChangeEvent)}"></svc-rollout-actions>
+        @rolloutchange="${(event: Event) => this.#changed(event as Said<'rolloutchange'>)}"></svc-rollout-actions>
       ${this.#later === null ? null : html`<p class="muted">${t('A later rollout took its place:')} <a href="rollouts/${this.#later.id}">${t('Rollout {number}', { number: numberWords(this.#later.number) })}</a></p>`}
       ${this.#problem === undefined ? null : errorLine(errorWords(this.#problem))}
       ${
@@ -177,7 +178,7 @@ export class RolloutPage extends Page {
       </section>`
   }
 
-  #changed({ rollout }: RolloutChangeEvent): void {
+  #changed({ rollout }: Said<'rolloutchange'>): void {
     this.#live.take({ type: 'state', rollout })
     this.update()
     void this.#follow()

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
@@ -6,19 +7,6 @@ import { numberWords, t } from '../../words/t.js'
 export interface ChoosableProject {
   id: string
   name: string
-}
-
-/** Another set of projects is chosen. */
-export class ProjectChoiceEvent extends Event {
-  constructor(readonly ids: readonly string[]) {
-    super('projectchoice', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    projectchoice: ProjectChoiceEvent
-  }
 }
 
 /** Projects with a field that finds them: more would be slow to draw, and nobody scrolls through them. */
@@ -107,7 +95,7 @@ export class SvcProjectChoice extends SvcElement {
   }
 
   #choose(ids: readonly string[]): void {
-    this.dispatchEvent(new ProjectChoiceEvent(ids))
+    this.dispatchEvent(said('projectchoice', { ids }))
   }
 }
 

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import { type Client, Refused } from '../../server/client.js'
@@ -5,15 +6,8 @@ import { holderNow } from '../../state/rights.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { Submission } from '../base/submission.js'
-import { DialogCloseEvent, SvcDialog } from '../base/svc-dialog.js'
+import { SvcDialog } from '../base/svc-dialog.js'
 import { codeField } from './code-field.js'
-
-/** The user of the session has entered the token again. */
-export class ProvenEvent extends Event {
-  constructor() {
-    super('proven')
-  }
-}
 
 /**
  * Asks for the token of the session again, and for a code if it has a second factor. Property: `client`. Events:
@@ -57,7 +51,7 @@ export class SvcProof extends SvcElement {
         }
         ${errorLine(isHidden ? null : this.#submission.problemBeside(['code']))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new DialogCloseEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('dialogclose'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy}">${t('Continue')}</button>
         </div>
       </form>`
@@ -67,7 +61,7 @@ export class SvcProof extends SvcElement {
     const { token = '', code } = submitted(event)
     const body = { token: token.trim(), ...(code === undefined ? {} : { code: code.trim() }) }
     if (await this.#submission.run(() => this.client.ask('POST', 'api/auth/prove', { body }))) {
-      this.dispatchEvent(new ProvenEvent())
+      this.dispatchEvent(said('proven'))
       return
     }
     const { refusal } = this.#submission

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { authenticatorAddress } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -9,13 +10,6 @@ import { Submission } from '../base/submission.js'
 import { SvcCopy } from '../base/svc-copy.js'
 import { SvcDialog } from '../base/svc-dialog.js'
 import { codeField } from './code-field.js'
-
-/** The second factor was added or removed. */
-export class FactorChangeEvent extends Event {
-  constructor() {
-    super('factorchange', { bubbles: true })
-  }
-}
 
 type Step =
   | { kind: 'rest' }
@@ -180,7 +174,7 @@ export class SvcSecondFactor extends SvcElement {
 
   #set(isOn: boolean): void {
     this.#isOn.set(isOn)
-    this.dispatchEvent(new FactorChangeEvent())
+    this.dispatchEvent(said('factorchange'))
   }
 }
 

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { AccessToken } from '../../../lib/model/access.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import type { TokenCalls } from '../../server/token-calls.js'
 import { t } from '../../words/t.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { TokenCancelEvent, TokenSavedEvent } from './svc-token-form.js'
 
 /**
  * Asks before the second factor of another token is removed. Properties: `token`, `calls`. Events: `tokensaved`,
@@ -22,7 +22,7 @@ export class SvcTokenFactor extends SvcElement {
       submission: this.#submission,
       answer: t('Remove second factor'),
       onAnswer: event => void this.#remove(event),
-      onRefusal: () => this.dispatchEvent(new TokenCancelEvent())
+      onRefusal: () => this.dispatchEvent(said('tokencancel'))
     })
   }
 
@@ -31,7 +31,7 @@ export class SvcTokenFactor extends SvcElement {
     const { token } = this
     await this.#submission.run(async () => {
       await this.calls.removeFactor(token.id)
-      this.dispatchEvent(new TokenSavedEvent({ ...token, secondFactor: false }, null))
+      this.dispatchEvent(said('tokensaved', { token: { ...token, secondFactor: false }, secret: null }))
     })
   }
 }

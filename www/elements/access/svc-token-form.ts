@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import type { AccessRole, AccessToken } from '../../../lib/model/access.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
@@ -6,33 +7,9 @@ import { numberWords, t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { roleWords } from '../base/role-words.js'
 import { Submission } from '../base/submission.js'
-import type { ChoosableProject, ProjectChoiceEvent } from './svc-project-choice.js'
+import type { ChoosableProject } from './svc-project-choice.js'
 import { afterDays, daysProblem, daysUntil, limits, readAddresses, roleRows } from './token-facts.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** A token was created or changed. `secret` is the secret of a new one; it is not stored. */
-export class TokenSavedEvent extends Event {
-  constructor(
-    readonly token: AccessToken,
-    readonly secret: string | null
-  ) {
-    super('tokensaved', { bubbles: true })
-  }
-}
-
-/** The form is left without saving. */
-export class TokenCancelEvent extends Event {
-  constructor() {
-    super('tokencancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    tokensaved: TokenSavedEvent
-    tokencancel: TokenCancelEvent
-  }
-}
 
 const usualDays = 90
 
@@ -127,7 +104,7 @@ export class SvcTokenForm extends SvcElement {
         }
         ${errorLine(this.#submission.problemBeside(['name', 'expiresAt', 'allowedIps', 'projectIds']))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new TokenCancelEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('tokencancel'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy}">
             ${token === null ? t('Create token') : t('Save')}
           </button>
@@ -168,7 +145,7 @@ export class SvcTokenForm extends SvcElement {
           isLimited
             ? html`
             <svc-project-choice .projects="${this.projects}" .chosen="${this.#chosen}" .most="${limits.projects}"
-              @projectchoice="${(event: Event) => this.#choose((event as ProjectChoiceEvent).ids)}"></svc-project-choice>`
+              @projectchoice="${(event: Event) => this.#choose((event as Said<'projectchoice'>).ids)}"></svc-project-choice>`
             : null
         }
         ${errorLine(this.#submission.problemOf('projectIds') ?? null)}
@@ -209,8 +186,10 @@ export class SvcTokenForm extends SvcElement {
     await this.#submission.run(async () => {
       const saved =
         token === null
-          ? await this.calls.create(fields).then(({ record, token }) => new TokenSavedEvent(record, token))
-          : new TokenSavedEvent(await this.calls.update(token.id, fields), null)
+          ? await this.calls
+              .create(fields)
+              .then(({ record, token }) => said('tokensaved', { token: record, secret: token }))
+          : said('tokensaved', { token: await this.calls.update(token.id, fields), secret: null })
       this.dispatchEvent(saved)
     })
   }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { AccessToken } from '../../../lib/model/access.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import type { TokenCalls } from '../../server/token-calls.js'
 import { t } from '../../words/t.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { TokenCancelEvent, TokenSavedEvent } from './svc-token-form.js'
 import { serverNow } from '../../state/server-clock.js'
 
 /** Asks before a token is revoked. Properties: `token`, `calls`. Events: `tokensaved`, `tokencancel`. */
@@ -23,7 +23,7 @@ export class SvcTokenRevoke extends SvcElement {
       submission: this.#submission,
       answer: t('Revoke'),
       onAnswer: event => void this.#revoke(event),
-      onRefusal: () => this.dispatchEvent(new TokenCancelEvent())
+      onRefusal: () => this.dispatchEvent(said('tokencancel'))
     })
   }
 
@@ -32,7 +32,9 @@ export class SvcTokenRevoke extends SvcElement {
     const { token } = this
     await this.#submission.run(async () => {
       await this.calls.revoke(token.id)
-      this.dispatchEvent(new TokenSavedEvent({ ...token, revokedAt: new Date(serverNow()).toISOString() }, null))
+      this.dispatchEvent(
+        said('tokensaved', { token: { ...token, revokedAt: new Date(serverNow()).toISOString() }, secret: null })
+      )
     })
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { AccessToken } from '../../../lib/model/access.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import { usualMaxDays, type TokenCalls } from '../../server/token-calls.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { Submission } from '../base/submission.js'
-import { TokenCancelEvent, TokenSavedEvent } from './svc-token-form.js'
 import { afterDays, daysProblem } from './token-facts.js'
 import { serverNow } from '../../state/server-clock.js'
 
@@ -60,7 +60,7 @@ export class SvcTokenRotate extends SvcElement {
         })}
         ${errorLine(this.#submission.problemBeside(['expiresAt']))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new TokenCancelEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('tokencancel'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy}">${t('Create new secret')}</button>
         </div>
       </form>`
@@ -75,7 +75,7 @@ export class SvcTokenRotate extends SvcElement {
         overlapSeconds: Number(overlap),
         ...(days !== '' && { expiresAt: afterDays(Number(days), serverNow()) })
       })
-      this.dispatchEvent(new TokenSavedEvent(record, token))
+      this.dispatchEvent(said('tokensaved', { token: record, secret: token }))
     })
   }
 }

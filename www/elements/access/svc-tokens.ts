@@ -1,3 +1,4 @@
+import { notice, said, type Said } from '../events.js'
 import type { AccessToken, BuiltInToken, TokenList } from '../../../lib/model/access.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
@@ -7,28 +8,14 @@ import { numberWords, t } from '../../words/t.js'
 import { SvcTime } from '../base/facts.js'
 import { SvcCopy } from '../base/svc-copy.js'
 import { SvcDialog } from '../base/svc-dialog.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { SvcProjectChoice, type ChoosableProject } from './svc-project-choice.js'
 import { SvcTokenFactor } from './svc-token-factor.js'
-import { SvcTokenForm, type TokenSavedEvent } from './svc-token-form.js'
+import { SvcTokenForm } from './svc-token-form.js'
 import { SvcTokenRevoke } from './svc-token-revoke.js'
 import { SvcTokenRotate } from './svc-token-rotate.js'
 import { findTokens, stateOf } from './token-facts.js'
 import { tokenRow } from './token-row.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** The list of tokens has changed and must be loaded again. */
-export class TokensChangeEvent extends Event {
-  constructor() {
-    super('tokenschange', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    tokenschange: TokensChangeEvent
-  }
-}
 
 /** Rows that are shown at first, and added with each press. */
 const pageRows = 100
@@ -168,7 +155,7 @@ export class SvcTokens extends SvcElement {
     return html`
       <svc-dialog heading="${heading}" .content="${this.#dialog === null ? null : this.#content(this.#dialog)}"
         @dialogclose="${() => this.#open(null)}" @tokencancel="${() => this.#open(null)}"
-        @tokensaved="${(event: Event) => this.#saved(event as TokenSavedEvent)}"></svc-dialog>`
+        @tokensaved="${(event: Event) => this.#saved(event as Said<'tokensaved'>)}"></svc-dialog>`
   }
 
   #content(dialog: Dialog): Template {
@@ -195,13 +182,13 @@ export class SvcTokens extends SvcElement {
       </div>`
   }
 
-  #saved({ token, secret }: TokenSavedEvent): void {
+  #saved({ token, secret }: Said<'tokensaved'>): void {
     if (secret !== null) this.#open({ kind: 'secret', token, secret })
     else {
       this.#open(null)
-      this.dispatchEvent(new NoticeEvent(token.revokedAt === null ? t('Saved') : t('The token was revoked')))
+      this.dispatchEvent(notice(token.revokedAt === null ? t('Saved') : t('The token was revoked')))
     }
-    this.dispatchEvent(new TokensChangeEvent())
+    this.dispatchEvent(said('tokenschange'))
   }
 
   #open(dialog: Dialog | null): void {

@@ -1,7 +1,7 @@
+import { said } from '../events.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { Refused } from '../../server/client.js'
 import { t } from '../../words/t.js'
-import { OverlayEvent } from './svc-app.js'
 
 /** The parameters of `missing`. */
 export interface Missing {
@@ -35,7 +35,7 @@ export function missing({ words, id, list }: Missing): Template {
 /** A button that opens the search over everything. */
 function searchButton(): Template {
   const search = (event: Event): void =>
-    void (event.currentTarget as Element).dispatchEvent(new OverlayEvent('palette'))
+    void (event.currentTarget as Element).dispatchEvent(said('overlay', { overlay: 'palette' }))
   return html`<button type="button" @click="${search}">${icon('search')}${t('Search')}</button>`
 }
 

@@ -1,3 +1,4 @@
+import { said, type Overlay } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, sprite, type Template } from '../../dom/html.js'
 import type { ConnectionState } from '../../server/client.js'
@@ -20,30 +21,6 @@ export interface NodeFrame {
   banner: HTMLElement
   /** The path to the node, with absolute addresses. */
   crumbs: readonly Crumb[]
-}
-
-/** An overlay that the frame can show above a page. */
-export type Overlay = 'palette' | 'preferences'
-
-/** The reader opens one of the overlays. */
-export class OverlayEvent extends Event {
-  constructor(readonly overlay: Overlay) {
-    super('overlay', { bubbles: true })
-  }
-}
-
-/** The rooms that the navigation offers have changed. */
-export class FrameChangeEvent extends Event {
-  constructor() {
-    super('framechange', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    overlay: OverlayEvent
-    framechange: FrameChangeEvent
-  }
 }
 
 /** The base of the server. The base of the document is another one while pages of a node are shown. */
@@ -350,7 +327,7 @@ export class SvcApp extends SvcElement {
 
   #ask(overlay: Overlay): void {
     this.#isOpen = false
-    this.dispatchEvent(new OverlayEvent(overlay))
+    this.dispatchEvent(said('overlay', { overlay }))
     this.update()
   }
 

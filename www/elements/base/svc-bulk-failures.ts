@@ -1,40 +1,9 @@
+import { said, type Said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { twoLines } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorLine } from './field.js'
-
-/** A row that could not be changed, with the reason in the user's language. */
-export interface BulkFailure {
-  id: string
-  name: string
-  problem: string
-}
-
-/** An action was applied to the chosen rows. */
-export class BulkDoneEvent extends Event {
-  constructor(
-    readonly failed: readonly BulkFailure[],
-    /** The rows that were not asked for, because the action was stopped. */
-    readonly left: ReadonlyArray<{ id: string }> = []
-  ) {
-    super('bulkdone', { bubbles: true })
-  }
-}
-
-/** The reader has read the failures. */
-export class FailuresReadEvent extends Event {
-  constructor() {
-    super('failuresread', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    bulkdone: BulkDoneEvent
-    failuresread: FailuresReadEvent
-  }
-}
 
 /** Maximum number of failures shown; the others are counted. */
 const shownFailures = 100
@@ -56,7 +25,7 @@ export class SvcBulkFailures extends SvcElement {
     }
   `
 
-  done: BulkDoneEvent | null = null
+  done: Said<'bulkdone'> | null = null
   words!: (count: number) => string
 
   protected override view(): Template {
@@ -76,7 +45,7 @@ export class SvcBulkFailures extends SvcElement {
             </ul>`
         }
         ${left.length === 0 ? null : html`<p class="small">${t('Stopped. Not changed and still chosen: {what}', { what: this.words(left.length) })}</p>`}
-        <button type="button" class="quiet" aria-label="${t('Close list')}" @click="${() => this.dispatchEvent(new FailuresReadEvent())}">
+        <button type="button" class="quiet" aria-label="${t('Close list')}" @click="${() => this.dispatchEvent(said('failuresread'))}">
           ${icon('close')}
         </button>
       </div>`

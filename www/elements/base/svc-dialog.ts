@@ -1,18 +1,6 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
-
-/** The dialog was closed by Escape or by its close button. The listener removes its content. */
-export class DialogCloseEvent extends Event {
-  constructor() {
-    super('dialogclose', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    dialogclose: DialogCloseEvent
-  }
-}
 
 /**
  * A modal dialog, open while it has content. Attributes: `heading`; `persistent`: only its content closes it. Property:
@@ -52,7 +40,7 @@ export class SvcDialog extends SvcElement {
     const isPersistent = this.hasAttribute('persistent')
     const close = (event: Event): void => {
       event.preventDefault()
-      if (!isPersistent) this.dispatchEvent(new DialogCloseEvent())
+      if (!isPersistent) this.dispatchEvent(said('dialogclose'))
     }
     // A second Escape would close the dialog without the event `cancel`.
     const keep = (event: KeyboardEvent): void => {

@@ -1,28 +1,8 @@
+import type { Said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-
-/** The result that a notice reports. */
-export type NoticeKind = 'success' | 'failed'
-
-/** Something happened that the page itself does not show. Bubbles to the frame. */
-export class NoticeEvent extends Event {
-  constructor(
-    readonly text: string,
-    readonly kind: NoticeKind = 'success',
-    /** Address of the notice's subject, or null if the notice is not a link. */
-    readonly address: string | null = null
-  ) {
-    super('notice', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    notice: NoticeEvent
-  }
-}
 
 const shownMs = 4000
 const lastWordMs = 500
@@ -74,7 +54,7 @@ export class SvcNotices extends SvcElement {
     }
   `
 
-  #notice: (Pick<NoticeEvent, 'text' | 'kind' | 'address'> & { id: number; atMs: number }) | null = null
+  #notice: (Pick<Said<'notice'>, 'text' | 'kind' | 'address'> & { id: number; atMs: number }) | null = null
   #lastId = 0
 
   protected override connected(): void {
@@ -82,7 +62,7 @@ export class SvcNotices extends SvcElement {
     this.setAttribute('aria-live', 'polite')
   }
 
-  show({ text, kind, address }: Pick<NoticeEvent, 'text' | 'kind' | 'address'>): void {
+  show({ text, kind, address }: Pick<Said<'notice'>, 'text' | 'kind' | 'address'>): void {
     const id = ++this.#lastId
     this.#notice = { id, text, kind, address, atMs: performance.now() }
     this.update()

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
@@ -8,7 +9,6 @@ import { t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { matchRank } from './match-rank.js'
 import { foundWords } from './found-words.js'
-import { DialogCloseEvent } from './svc-dialog.js'
 import { serverNow } from '../../state/server-clock.js'
 
 interface Entry {
@@ -201,7 +201,7 @@ export class SvcPalette extends SvcElement {
   }
 
   #close(): void {
-    this.dispatchEvent(new DialogCloseEvent())
+    this.dispatchEvent(said('dialogclose'))
   }
 }
 

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { Inclusion, PlaceHome, PlaceListing } from '../../../lib/model/place.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -7,27 +8,6 @@ import { errorLine } from './field.js'
 import { placeEntry, placeSteps } from './place-parts.js'
 import { listNearest, shownEntries } from './places.js'
 import { errorWords } from '../../words/errors.js'
-
-/** The reader chose absolute paths: one, or several if `multiple` is set. */
-export class PlacesChosenEvent extends Event {
-  constructor(readonly paths: readonly string[]) {
-    super('placeschosen', { bubbles: true })
-  }
-}
-
-/** The reader cancelled. */
-export class PlacesCancelEvent extends Event {
-  constructor() {
-    super('placescancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    placeschosen: PlacesChosenEvent
-    placescancel: PlacesCancelEvent
-  }
-}
 
 /**
  * Chooses a directory or files on the server by browsing its directories. It can be inside a form; none of its controls
@@ -179,15 +159,15 @@ export class SvcPlaces extends SvcElement {
         <p class="cut" aria-live="polite" title="${chosen.join('\n') || null}">
           ${only === undefined ? null : chosen.length === 1 ? only : countWords(chosen.length, 'file')}
         </p>
-        <button type="button" @click="${() => this.dispatchEvent(new PlacesCancelEvent())}">${t('Cancel')}</button>
+        <button type="button" @click="${() => this.dispatchEvent(said('placescancel'))}">${t('Cancel')}</button>
         ${
           this.include === 'files' || (this.include === 'both' && only !== undefined)
             ? html`
             <button type="button" class="primary" disabled="${only === undefined}"
-              @click="${() => this.dispatchEvent(new PlacesChosenEvent(chosen))}">${t('Choose')}</button>`
+              @click="${() => this.dispatchEvent(said('placeschosen', { paths: chosen }))}">${t('Choose')}</button>`
             : html`
             <button type="button" class="primary" disabled="${listing?.isDir !== true}"
-              @click="${() => this.dispatchEvent(new PlacesChosenEvent([listing?.path ?? '']))}">
+              @click="${() => this.dispatchEvent(said('placeschosen', { paths: [listing?.path ?? ''] }))}">
               ${t('Use this directory')}
             </button>`
         }
@@ -262,7 +242,7 @@ export class SvcPlaces extends SvcElement {
       // Escape closes this list, not the dialog around it.
       event.preventDefault()
       event.stopPropagation()
-      this.dispatchEvent(new PlacesCancelEvent())
+      this.dispatchEvent(said('placescancel'))
       return
     }
     const target = event.target as HTMLElement

@@ -1,19 +1,7 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { rowWindow, scrollToRow } from './row-window.js'
-
-/** Another row has the focus. */
-export class RowFocusEvent extends Event {
-  constructor(readonly index: number) {
-    super('rowfocus', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    rowfocus: RowFocusEvent
-  }
-}
 
 const spareRows = 10
 /** Height that bars can cover at the top and the bottom of the page, plus some margin. */
@@ -146,7 +134,7 @@ export class SvcRows<Item = unknown> extends SvcElement {
     const item = this.#items[index]
     if (item === undefined || this.key(item) === this.#currentKey) return
     this.#become(this.key(item))
-    this.dispatchEvent(new RowFocusEvent(index))
+    this.dispatchEvent(said('rowfocus', { index }))
     this.update()
   }
 

@@ -1,30 +1,7 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { TreeRow } from './tree-rows.js'
-
-/** The reader opens or closes a directory. */
-export class TreeToggleEvent extends Event {
-  constructor(
-    readonly path: string,
-    readonly isOpen: boolean
-  ) {
-    super('treetoggle', { bubbles: true })
-  }
-}
-
-/** The reader selects a directory. */
-export class TreeGoEvent extends Event {
-  constructor(readonly path: string) {
-    super('treego', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    treetoggle: TreeToggleEvent
-    treego: TreeGoEvent
-  }
-}
 
 /**
  * A tree of directories. Properties: `rows`; `selected`, the current path. Attribute: `label`. Events: `treetoggle`,
@@ -107,8 +84,9 @@ export class SvcTree extends SvcElement {
   #clicked(event: Event, row: TreeRow): void {
     this.#current = row.path
     const isTurn = (event.target as Element).closest('.turn') !== null
-    if (isTurn && row.hasChildren !== false) this.dispatchEvent(new TreeToggleEvent(row.path, !row.isOpen))
-    else this.dispatchEvent(new TreeGoEvent(row.path))
+    if (isTurn && row.hasChildren !== false)
+      this.dispatchEvent(said('treetoggle', { path: row.path, isOpen: !row.isOpen }))
+    else this.dispatchEvent(said('treego', { path: row.path }))
     this.update()
   }
 
@@ -127,19 +105,20 @@ export class SvcTree extends SvcElement {
     if (next !== undefined) this.#move(next)
     else if (event.key === 'ArrowRight') this.#right(row, index)
     else if (event.key === 'ArrowLeft') this.#left(row, index)
-    else if (event.key === 'Enter' || event.key === ' ') this.dispatchEvent(new TreeGoEvent(row.path))
+    else if (event.key === 'Enter' || event.key === ' ') this.dispatchEvent(said('treego', { path: row.path }))
     else return
     event.preventDefault()
   }
 
   #right(row: TreeRow, index: number): void {
     if (row.hasChildren === false) return
-    if (!row.isOpen) this.dispatchEvent(new TreeToggleEvent(row.path, true))
+    if (!row.isOpen) this.dispatchEvent(said('treetoggle', { path: row.path, isOpen: true }))
     else if (this.rows[index + 1]?.level === row.level + 1) this.#move(index + 1)
   }
 
   #left(row: TreeRow, index: number): void {
-    if (row.isOpen && row.hasChildren === true) return void this.dispatchEvent(new TreeToggleEvent(row.path, false))
+    if (row.isOpen && row.hasChildren === true)
+      return void this.dispatchEvent(said('treetoggle', { path: row.path, isOpen: false }))
     for (let above = index - 1; above >= 0; above--) {
       if ((this.rows[above] as TreeRow).level < row.level) return this.#move(above)
     }

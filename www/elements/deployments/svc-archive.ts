@@ -1,25 +1,12 @@
-import type { Deployment, DeploymentRow } from '../../../lib/model/deployment.js'
+import { notice, said } from '../events.js'
+import type { DeploymentRow } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { ExactCalls } from '../../server/exact-calls.js'
 import { may } from '../../state/rights.js'
 import { t } from '../../words/t.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-
-/** The archive was deleted. `deployment` is the changed record. */
-export class ArchiveDeletedEvent extends Event {
-  constructor(readonly deployment: Deployment) {
-    super('archivedeleted', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    archivedeleted: ArchiveDeletedEvent
-  }
-}
 
 /**
  * Shows the size of the archive of a deployment, and deletes it. Properties: `deployment`, `exactCalls`, `size` in words. Events:
@@ -81,8 +68,8 @@ export class SvcArchive extends SvcElement {
   async #delete(): Promise<void> {
     const isDone = await this.#submission.run(async () => {
       const deployment = await this.exactCalls.deleteArchive(this.deployment.id, this.#isForced)
-      this.dispatchEvent(new NoticeEvent(t('Archive deleted')))
-      this.dispatchEvent(new ArchiveDeletedEvent(deployment))
+      this.dispatchEvent(notice(t('Archive deleted')))
+      this.dispatchEvent(said('archivedeleted', { deployment }))
     })
     if (isDone) this.#ask(false)
   }

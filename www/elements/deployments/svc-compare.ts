@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { DeploymentRow } from '../../../lib/model/deployment.js'
 import type { Changes } from '../../../lib/model/manifest.js'
 import type { Calls } from '../../server/calls.js'
@@ -10,19 +11,6 @@ import { agoWords, deploymentWords } from '../base/words.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** The reader chose another deployment to compare with. */
-export class AgainstEvent extends Event {
-  constructor(readonly deployId: string) {
-    super('against', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    against: AgainstEvent
-  }
-}
 
 type Kind = keyof Changes
 
@@ -117,7 +105,7 @@ export class SvcCompare extends SvcElement {
     if (others.length === 0) return null
     const now = serverNow()
     const choose = (event: Event): void =>
-      void this.dispatchEvent(new AgainstEvent((event.currentTarget as HTMLSelectElement).value))
+      void this.dispatchEvent(said('against', { deployId: (event.currentTarget as HTMLSelectElement).value }))
     return html`
       <div class="choice">
         <label for="against">${t('Compare with')}</label>

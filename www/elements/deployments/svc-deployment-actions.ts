@@ -1,4 +1,5 @@
-import type { Deployment, DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
+import { notice, said } from '../events.js'
+import type { DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
 import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
@@ -10,41 +11,11 @@ import { field, submitted } from '../base/field.js'
 import { liveAmong } from './live.js'
 import { rollbackPlanView } from './rollback-view.js'
 import { question, type Question } from '../base/question.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { deploymentWords } from '../base/words.js'
 import { formatBytes } from '../../shared/size.js'
 import { numberWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
 import { may, mayDecide } from '../../state/rights.js'
-
-/** A new deployment has begun that deploys an older archive again. */
-export class RolledBackEvent extends Event {
-  constructor(readonly deployId: string) {
-    super('rolledback', { bubbles: true })
-  }
-}
-
-/** The deployment was cancelled. */
-export class DeploymentCancelEvent extends Event {
-  constructor() {
-    super('deploymentcancel', { bubbles: true })
-  }
-}
-
-/** The status of the deployment was corrected. Contains the updated record. */
-export class DeploymentMarkEvent extends Event {
-  constructor(readonly deployment: Deployment) {
-    super('deploymentmark', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    rolledback: RolledBackEvent
-    deploymentcancel: DeploymentCancelEvent
-    deploymentmark: DeploymentMarkEvent
-  }
-}
 
 /** Number of the newest deployments to load: enough to find the live one. */
 const neighbours = 20
@@ -286,18 +257,20 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #rollBack({ id }: DeploymentRow, reason: string): Promise<void> {
     const { mode, force } = this.#rollback ?? { mode: null, force: false }
-    this.dispatchEvent(new RolledBackEvent(await this.exactCalls.rollback(id, reason, wishOf({ mode, force }))))
+    this.dispatchEvent(
+      said('rolledback', { deployId: await this.exactCalls.rollback(id, reason, wishOf({ mode, force })) })
+    )
   }
 
   async #cancel(): Promise<void> {
     await this.calls.cancel(this.deployment.id)
-    this.dispatchEvent(new NoticeEvent(t('The deployment was cancelled')))
-    this.dispatchEvent(new DeploymentCancelEvent())
+    this.dispatchEvent(notice(t('The deployment was cancelled')))
+    this.dispatchEvent(said('deploymentcancel'))
   }
 
   async #mark(status: FinalStatus): Promise<void> {
-    this.dispatchEvent(new DeploymentMarkEvent(await this.calls.mark(this.deployment.id, status)))
-    this.dispatchEvent(new NoticeEvent(status === 'failed' ? t('Marked as failed') : t('Marked as success')))
+    this.dispatchEvent(said('deploymentmark', { deployment: await this.calls.mark(this.deployment.id, status) }))
+    this.dispatchEvent(notice(status === 'failed' ? t('Marked as failed') : t('Marked as success')))
   }
 }
 

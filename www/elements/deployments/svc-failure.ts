@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { Deployment, DeploymentStep } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -8,19 +9,6 @@ import { lineNode } from '../logs/log-line.js'
 import { spanWords, stepWords } from '../base/words.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-
-/** The reader wants to see this line in the output. */
-export class ShowLineEvent extends Event {
-  constructor(readonly line: number) {
-    super('showline', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    showline: ShowLineEvent
-  }
-}
 
 const shownLines = 10
 
@@ -90,7 +78,7 @@ export class SvcFailure extends SvcElement {
           <div class="last" translate="no" role="group" aria-label="${t('Last output')}">
             ${shown.map(({ line }) => lineNode(line, plainStyle, { format: plainFormat, hasTimes: false, pattern: null, sources: [] }))}
           </div>
-          <button type="button" class="more" @click="${() => this.dispatchEvent(new ShowLineEvent(last.number))}">
+          <button type="button" class="more" @click="${() => this.dispatchEvent(said('showline', { line: last.number }))}">
             ${t('Show in output')}
           </button>`
       }`

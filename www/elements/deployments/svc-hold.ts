@@ -1,27 +1,14 @@
-import type { Deployment, DeploymentRow } from '../../../lib/model/deployment.js'
+import { notice, said } from '../events.js'
+import type { DeploymentRow } from '../../../lib/model/deployment.js'
 import type { Calls } from '../../server/calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine } from '../base/field.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 import { spanWords } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { mayDecide } from '../../state/rights.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** A held deployment was confirmed or reverted. Contains the updated record. */
-export class DecidedEvent extends Event {
-  constructor(readonly deployment: Deployment) {
-    super('decided', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    decided: DecidedEvent
-  }
-}
 
 type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'checks' | 'steps' | 'tokenId'>
 
@@ -141,9 +128,9 @@ export class SvcHold extends SvcElement {
   async #decide(decision: 'confirm' | 'revert'): Promise<void> {
     await this.#submission.run(async () => {
       const deployment = await this.calls[decision](this.deployment.id)
-      this.dispatchEvent(new DecidedEvent(deployment))
+      this.dispatchEvent(said('decided', { deployment }))
       const words = decision === 'confirm' ? t('The deployment was confirmed') : t('The earlier files are back')
-      if (decision === 'confirm' || deployment.revertedAt !== null) this.dispatchEvent(new NoticeEvent(words))
+      if (decision === 'confirm' || deployment.revertedAt !== null) this.dispatchEvent(notice(words))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import {
   contentsOf,
   isOtherArchive,
@@ -28,45 +29,6 @@ import { errorWords } from '../../words/errors.js'
 
 /** The reader's choice: one zip, or files and folders to pack here. */
 export type Chosen = { kind: 'zip'; file: File } | { kind: 'files'; found: readonly Found[] }
-
-/** The reader has reviewed the contents and confirms the deployment. */
-export class PackWantedEvent extends Event {
-  /** The entries to pack, or null if the zip is sent unchanged. */
-  readonly entries: readonly PackEntry[] | null
-  /** Total size of the files in bytes. */
-  readonly bytes: number
-  /** Empty if none was typed. */
-  readonly message: string
-  /** The plan that was shown; null without one. */
-  readonly planId: string | null
-
-  constructor(wanted: {
-    entries: readonly PackEntry[] | null
-    bytes: number
-    message: string
-    planId: string | null
-  }) {
-    super('packwanted', { bubbles: true })
-    this.entries = wanted.entries
-    this.bytes = wanted.bytes
-    this.message = wanted.message
-    this.planId = wanted.planId
-  }
-}
-
-/** The reader cancelled. */
-export class PackCancelEvent extends Event {
-  constructor() {
-    super('packcancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    packwanted: PackWantedEvent
-    packcancel: PackCancelEvent
-  }
-}
 
 /** Maximum length of a message on the server (lib/model/deployment.ts). */
 const maxMessageLength = 500
@@ -215,7 +177,7 @@ export class SvcPack extends SvcElement {
       answer: t('Deploy'),
       kind: 'primary',
       onAnswer: event => this.#want(event),
-      onRefusal: () => this.dispatchEvent(new PackCancelEvent())
+      onRefusal: () => this.dispatchEvent(said('packcancel'))
     })
   }
 
@@ -378,7 +340,7 @@ export class SvcPack extends SvcElement {
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
     const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
-    this.dispatchEvent(new PackWantedEvent({ entries, bytes, message, planId }))
+    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId }))
   }
 
   /** Whether the plan is not known yet, or says that the deployment would be refused. */

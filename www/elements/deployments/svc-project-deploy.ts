@@ -1,4 +1,4 @@
-import type { FinalStatus } from '../../../lib/model/deployment.js'
+import { said, type Said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { runsCommand } from '../../shared/runs-command.js'
@@ -13,8 +13,8 @@ import { html, type Template } from '../../dom/html.js'
 import { createOutput, type Output } from '../../state/output.js'
 import { t } from '../../words/t.js'
 import { commandView, curlCommand, ownToken, pushCommand, serverAddress, tokenHint } from '../projects/push-command.js'
-import type { Chosen, PackWantedEvent } from './svc-pack.js'
-import type { FileChosenEvent, FoundEvent, Progress } from './svc-upload.js'
+import type { Chosen } from './svc-pack.js'
+import type { Progress } from './svc-upload.js'
 import { maskWords, spanWords } from '../base/words.js'
 import { errorWords } from '../../words/errors.js'
 import { may } from '../../state/rights.js'
@@ -32,34 +32,6 @@ const nothingKnown: Provenance = {
   repository: null,
   ci: null,
   by: null
-}
-
-/** The server has received an archive; its deployment is running or queued. */
-export class DeployStartedEvent extends Event {
-  constructor() {
-    super('deploystarted', { bubbles: true })
-  }
-}
-
-/** A deployment that was started here has finished. */
-export class DeployedEvent extends Event {
-  readonly deployId: string
-  readonly status: FinalStatus
-  readonly duration: string
-
-  constructor(last: { deployId: string; status: FinalStatus; duration: string }) {
-    super('deployed', { bubbles: true })
-    this.deployId = last.deployId
-    this.status = last.status
-    this.duration = last.duration
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    deploystarted: DeployStartedEvent
-    deployed: DeployedEvent
-  }
 }
 
 /**
@@ -98,7 +70,7 @@ export class SvcProjectDeploy extends SvcElement {
   #problem: string | null = null
   #output: Output | null = null
   #deployId = ''
-  #last: DeployedEvent | null = null
+  #last: Said<'deployed'> | null = null
   #giveUp = new AbortController()
   /** The dialog that had the focus is closed, and the control that opened it is gone. */
   #hasToFocus = false
@@ -139,15 +111,15 @@ export class SvcProjectDeploy extends SvcElement {
   #zone(): Template {
     return html`
       <svc-upload .prunes="${this.project.policy.prune === 'managed'}" .progress="${this.#progress}" .problem="${this.#problem}"
-        @filechosen="${(event: Event) => void this.#ask({ kind: 'zip', file: (event as FileChosenEvent).file })}"
-        @found="${(event: Event) => void this.#ask({ kind: 'files', found: (event as FoundEvent).found })}"
+        @filechosen="${(event: Event) => void this.#ask({ kind: 'zip', file: (event as Said<'filechosen'>).file })}"
+        @found="${(event: Event) => void this.#ask({ kind: 'files', found: (event as Said<'found'>).found })}"
         @uploadcancel="${() => this.#giveUp.abort()}"></svc-upload>`
   }
 
   #question(chosen: Chosen): Template {
     return html`
       <svc-pack .chosen="${chosen}" .project="${this.project}" .client="${this.client}" .limits="${this.#limits}" .nodeCount="${this.nodeCount}"
-        @packwanted="${(event: Event) => this.#begin(chosen, event as PackWantedEvent)}"
+        @packwanted="${(event: Event) => this.#begin(chosen, event as Said<'packwanted'>)}"
         @packcancel="${() => this.#show(null)}"></svc-pack>`
   }
 
@@ -212,7 +184,7 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message, planId }: PackWantedEvent): void {
+  #begin(chosen: Chosen, { entries, bytes, message, planId }: Said<'packwanted'>): void {
     this.#chosen = null
     this.#hasToFocus = true
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
@@ -269,7 +241,7 @@ export class SvcProjectDeploy extends SvcElement {
       onLine: text => this.#output?.append({ at: new Date(serverNow()).toISOString(), text }),
       signal
     })
-    this.#last = new DeployedEvent(last)
+    this.#last = said('deployed', last)
     this.dispatchEvent(this.#last)
   }
 
@@ -281,7 +253,7 @@ export class SvcProjectDeploy extends SvcElement {
   #started(deployId: string): void {
     this.#deployId = deployId
     this.#output = createOutput()
-    this.dispatchEvent(new DeployStartedEvent())
+    this.dispatchEvent(said('deploystarted'))
     this.update()
   }
 }

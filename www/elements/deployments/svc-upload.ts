@@ -1,38 +1,10 @@
-import { foundInDrop, foundInFiles, type Found } from '../../archive/gather.js'
+import { said } from '../events.js'
+import { foundInDrop, foundInFiles } from '../../archive/gather.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { errorLine } from '../base/field.js'
 import { formatBytes } from '../../shared/size.js'
-
-/** The reader dropped or chose an archive. */
-export class FileChosenEvent extends Event {
-  constructor(readonly file: File) {
-    super('filechosen', { bubbles: true })
-  }
-}
-
-/** The reader dropped or chose files or folders to pack. */
-export class FoundEvent extends Event {
-  constructor(readonly found: readonly Found[]) {
-    super('found', { bubbles: true })
-  }
-}
-
-/** The reader cancels the packing or the upload. */
-export class UploadCancelEvent extends Event {
-  constructor() {
-    super('uploadcancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    filechosen: FileChosenEvent
-    found: FoundEvent
-    uploadcancel: UploadCancelEvent
-  }
-}
 
 /** The progress of packing or sending. */
 export interface Progress {
@@ -139,7 +111,7 @@ export class SvcUpload extends SvcElement {
           isSent
             ? null
             : html`
-            <button type="button" @click="${() => this.dispatchEvent(new UploadCancelEvent())}">${t('Cancel')}</button>`
+            <button type="button" @click="${() => this.dispatchEvent(said('uploadcancel'))}">${t('Cancel')}</button>`
         }
       </div>`
   }
@@ -149,17 +121,17 @@ export class SvcUpload extends SvcElement {
     const found = transfer === null ? [] : foundInDrop(transfer.items)
     // A folder named x.zip is also listed among the files.
     if (file !== undefined && second === undefined && found[0]?.kind === 'file' && isZip(file)) return this.#send(file)
-    if (found.length > 0) this.dispatchEvent(new FoundEvent(found))
+    if (found.length > 0) this.dispatchEvent(said('found', { found }))
   }
 
   #chosen(files: File[]): void {
     const [file, second] = files
     if (file === undefined) return
     if (second === undefined && isZip(file) && file.webkitRelativePath === '') this.#send(file)
-    else this.dispatchEvent(new FoundEvent(foundInFiles(files)))
+    else this.dispatchEvent(said('found', { found: foundInFiles(files) }))
   }
 
   #send(file: File): void {
-    this.dispatchEvent(new FileChosenEvent(file))
+    this.dispatchEvent(said('filechosen', { file }))
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { FleetCalls, IssuedToken } from '../../server/fleet-calls.js'
@@ -7,27 +8,6 @@ import { Submission } from '../base/submission.js'
 import { exactWords } from '../base/words.js'
 import { commandView } from '../projects/push-command.js'
 import { readLabels } from './node-filter.js'
-
-/** A token was issued, so the list of enrollments has changed. */
-export class EnrolledEvent extends Event {
-  constructor() {
-    super('enrolled', { bubbles: true })
-  }
-}
-
-/** The dialog is no longer needed. */
-export class EnrollDoneEvent extends Event {
-  constructor() {
-    super('enrolldone', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    enrolled: EnrolledEvent
-    enrolldone: EnrollDoneEvent
-  }
-}
 
 const minuteSeconds = 60
 /** The offered times. `words` is English and passed to t(). */
@@ -101,7 +81,7 @@ export class SvcEnroll extends SvcElement {
         </div>
         ${errorLine(this.#submission.problemBeside(['name', 'labels']))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new EnrollDoneEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('enrolldone'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy}">${t('Create token')}</button>
         </div>
       </form>`
@@ -121,7 +101,7 @@ export class SvcEnroll extends SvcElement {
         </ol>
         <p class="muted small">${t('The token is valid until {time}, for one machine.', { time: exactWords(enrollment.expiresAt) })}</p>
         <div class="actions end">
-          <button type="button" class="primary" @click="${() => this.dispatchEvent(new EnrollDoneEvent())}">${t('Done')}</button>
+          <button type="button" class="primary" @click="${() => this.dispatchEvent(said('enrolldone'))}">${t('Done')}</button>
         </div>
       </div>`
   }
@@ -133,7 +113,7 @@ export class SvcEnroll extends SvcElement {
     await this.#submission.run(async () => {
       this.#issued = await this.calls.enroll({ name: name.trim() || null, labels, seconds: Number(seconds) })
       this.#hasFocused = false
-      this.dispatchEvent(new EnrolledEvent())
+      this.dispatchEvent(said('enrolled'))
     })
   }
 }

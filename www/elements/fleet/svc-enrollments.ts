@@ -1,13 +1,12 @@
+import { notice, said } from '../events.js'
 import type { Enrollment } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import type { FleetCalls } from '../../server/fleet-calls.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { exactWords } from '../base/words.js'
 import { labelTexts } from './node-filter.js'
-import { EnrolledEvent } from './svc-enroll.js'
 
 /** Tokens that no machine has used yet. Properties: `items`, `calls`. Events: `enrolled` after a change, `notice`. */
 export class SvcEnrollments extends SvcElement {
@@ -44,10 +43,10 @@ export class SvcEnrollments extends SvcElement {
   async #revoke(id: string): Promise<void> {
     try {
       await this.calls.revokeEnrollment(id)
-      this.dispatchEvent(new NoticeEvent(t('The token was revoked')))
+      this.dispatchEvent(notice(t('The token was revoked')))
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
-    this.dispatchEvent(new EnrolledEvent())
+    this.dispatchEvent(said('enrolled'))
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -7,30 +8,8 @@ import { t } from '../../words/t.js'
 import { field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { confirmation } from '../projects/confirmation.js'
 import { labelTexts, readLabels } from './node-filter.js'
-
-/** A node was changed. */
-export class NodeChangeEvent extends Event {
-  constructor(readonly node: ListedNode) {
-    super('nodechange', { bubbles: true })
-  }
-}
-
-/** A node was removed from the fleet. */
-export class NodeForgottenEvent extends Event {
-  constructor(readonly node: ListedNode) {
-    super('nodeforgotten', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    nodechange: NodeChangeEvent
-    nodeforgotten: NodeForgottenEvent
-  }
-}
 
 const maxName = 100
 type Dialog = 'none' | 'drain' | 'edit' | 'forget'
@@ -149,7 +128,7 @@ export class SvcNodeActions extends SvcElement {
       this.#changed(await this.calls.drain(this.node.id, isDrained))
     )
     if (isDone) this.#open('none')
-    else if (this.#dialog === 'none') this.dispatchEvent(new NoticeEvent(this.#submission.problem ?? '', 'failed'))
+    else if (this.#dialog === 'none') this.dispatchEvent(notice(this.#submission.problem ?? '', 'failed'))
   }
 
   async #save(event: Event): Promise<void> {
@@ -169,13 +148,13 @@ export class SvcNodeActions extends SvcElement {
     if (typed.trim() !== node.name) return this.#submission.refuse(t('The name does not match.'))
     if (await this.#submission.run(() => this.calls.forget(node.id))) {
       this.#open('none')
-      this.dispatchEvent(new NodeForgottenEvent(node))
+      this.dispatchEvent(said('nodeforgotten', { node }))
     }
   }
 
   #changed(node: ListedNode): void {
     this.node = node
-    this.dispatchEvent(new NodeChangeEvent(node))
-    this.dispatchEvent(new NoticeEvent(t('Saved')))
+    this.dispatchEvent(said('nodechange', { node }))
+    this.dispatchEvent(notice(t('Saved')))
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -6,8 +7,6 @@ import type { FleetCalls } from '../../server/fleet-calls.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { question } from '../base/question.js'
-import { BulkDoneEvent } from '../base/svc-bulk-failures.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 
 /** What the user is asked about, and what is then done. */
 interface Task {
@@ -144,11 +143,9 @@ export class SvcNodeBulk extends SvcElement {
     this.update()
     const what = nodesWords(done.length)
     if (done.length > 0)
-      this.dispatchEvent(
-        new NoticeEvent(isDraining ? t('Drained: {what}', { what }) : t('Undrained: {what}', { what }))
-      )
+      this.dispatchEvent(notice(isDraining ? t('Drained: {what}', { what }) : t('Undrained: {what}', { what })))
     const failures = failed.map(({ item: { id, name }, error }) => ({ id, name, problem: errorWords(error) }))
-    this.dispatchEvent(new BulkDoneEvent(failures, left))
+    this.dispatchEvent(said('bulkdone', { failed: failures, left }))
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Said } from '../events.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import type { FleetCalls } from '../../server/fleet-calls.js'
 import { may } from '../../state/rights.js'
 import { countWords, t } from '../../words/t.js'
 import { createRowChoice } from '../base/row-choice.js'
-import type { BulkDoneEvent } from '../base/svc-bulk-failures.js'
 import { addressOf, filterOf, type NodeFilter, type NodeView, type TreeGroup } from './node-filter.js'
 import { tilesOf } from './svc-node-grid.js'
 import type { TreeColors } from './tree-colors.js'
@@ -41,7 +41,7 @@ export class SvcNodeChoice extends SvcElement {
   calls!: Pick<FleetCalls, 'drain'>
   listing!: NodeListing
   colors!: TreeColors
-  #done: BulkDoneEvent | null = null
+  #done: Said<'bulkdone'> | null = null
   readonly #choice = createRowChoice({
     shown: () =>
       this.listing.view === 'grid' ? tilesOf(this.listing.groups).map(({ node }) => node) : this.listing.found,
@@ -70,7 +70,7 @@ export class SvcNodeChoice extends SvcElement {
     const address = addressOf({ ...filterOf(new URLSearchParams()), view: filter.view })
     const actions = (): Template => html`
       <svc-node-bulk .nodes="${all.filter(({ id }) => ids.has(id))}" .calls="${this.calls}"
-        @bulkdone="${(event: Event) => this.#finished(event as BulkDoneEvent)}"></svc-node-bulk>`
+        @bulkdone="${(event: Event) => this.#finished(event as Said<'bulkdone'>)}"></svc-node-bulk>`
     return html`
       <svc-choice-head .all="${all}" .found="${found}" .choice="${this.#choice}" .ids="${ids}" .words="${nodesWords}"
         .address="${address}" .actions="${ids.size === 0 ? null : actions()}"></svc-choice-head>`
@@ -88,7 +88,7 @@ export class SvcNodeChoice extends SvcElement {
         .ids="${choice.ids}"></svc-node-list>`
   }
 
-  #finished(done: BulkDoneEvent | null): void {
+  #finished(done: Said<'bulkdone'> | null): void {
     this.#done = done
     if (done !== null) this.#choice.set([...done.failed, ...done.left])
     this.update()

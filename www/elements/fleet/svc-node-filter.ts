@@ -1,20 +1,8 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { nodeStates, nodeViews, type NodeFilter, type NodeIndex, type NodeView } from './node-filter.js'
-
-/** The reader changed the filter, or the form of the list. */
-export class NodeFilterEvent extends Event {
-  constructor(readonly filter: NodeFilter) {
-    super('nodefilter', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    nodefilter: NodeFilterEvent
-  }
-}
 
 const stateRows = {
   connected: { words: 'Connected' },
@@ -114,6 +102,6 @@ export class SvcNodeFilter extends SvcElement {
   #change(change: Partial<NodeFilter>): void {
     // The tree of another project is none of this one.
     const tree = 'project' in change ? { tree: '' } : {}
-    this.dispatchEvent(new NodeFilterEvent({ ...this.filter, ...tree, ...change }))
+    this.dispatchEvent(said('nodefilter', { filter: { ...this.filter, ...tree, ...change } }))
   }
 }

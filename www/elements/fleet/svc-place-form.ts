@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
 import type { Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -8,20 +9,6 @@ import { numberWords, t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { Submission } from '../base/submission.js'
 import { createNodeIndex, filterOf, labelTexts, type NodeIndex } from './node-filter.js'
-import { PlacedEvent } from './svc-project-nodes.js'
-
-/** The form is left without placing anything. */
-export class PlaceCancelEvent extends Event {
-  constructor() {
-    super('placecancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    placecancel: PlaceCancelEvent
-  }
-}
 
 /** Nodes that can be seen at once. The others are found by words, and can be chosen together. */
 const shownNodes = 100
@@ -81,7 +68,7 @@ export class SvcPlaceForm extends SvcElement {
         })}
         ${errorLine(this.#submission.problemBeside(['deployPath']))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new PlaceCancelEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('placecancel'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy || this.#chosen.size === 0}">
             ${this.#chosen.size < 2 ? t('Place') : t('Place on {count} nodes', { count: numberWords(this.#chosen.size) })}
           </button>
@@ -146,7 +133,7 @@ export class SvcPlaceForm extends SvcElement {
     const path = deployPath.trim()
     const add = [...this.#chosen].map(node => ({ node, ...(path !== '' && { deployPath: path }) }))
     await this.#submission.run(async () => {
-      this.dispatchEvent(new PlacedEvent(await this.calls.place(this.project.id, { add, remove: [] })))
+      this.dispatchEvent(said('placed', { placements: await this.calls.place(this.project.id, { add, remove: [] }) }))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said, type Said } from '../events.js'
 import type { ListedPlacement } from '../../../lib/model/node.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
@@ -10,24 +11,10 @@ import { errorWords } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { SvcMark, SvcTreeMark } from './marks.js'
 import { SvcPlaced } from './svc-placed.js'
 import { SvcRollouts } from './svc-rollouts.js'
 import { createTreeColors } from './tree-colors.js'
-
-/** The project was placed on nodes, or removed from some. */
-export class PlacedEvent extends Event {
-  constructor(readonly placements: ListedPlacement[]) {
-    super('placed', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    placed: PlacedEvent
-  }
-}
 
 /** With fewer nodes, a field to find them would only be in the way. */
 const fewNodes = 12
@@ -83,7 +70,7 @@ export class SvcProjectNodes extends SvcElement {
           </section>`
       }
       <svc-dialog heading="${this.#heading()}" .content="${this.#content()}" @dialogclose="${() => this.#open('none')}"
-        @placed="${(event: Event) => this.#placed(event as PlacedEvent)}" @placecancel="${() => this.#open('none')}"></svc-dialog>`
+        @placed="${(event: Event) => this.#placed(event as Said<'placed'>)}" @placecancel="${() => this.#open('none')}"></svc-dialog>`
   }
 
   #list(): Template {
@@ -175,24 +162,24 @@ export class SvcProjectNodes extends SvcElement {
       this.define((await import('./svc-place-form.js')).elements)
       this.#open('place')
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
   }
 
-  #placed({ placements }: PlacedEvent): void {
+  #placed({ placements }: Said<'placed'>): void {
     this.placements = placements
     this.#open('none')
-    this.dispatchEvent(new NoticeEvent(t('Saved')))
+    this.dispatchEvent(notice(t('Saved')))
   }
 
   async #remove(event: Event, { nodeId }: ListedPlacement): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
       const placements = await this.calls.place(this.project.id, { add: [], remove: [nodeId] })
-      this.dispatchEvent(new PlacedEvent(placements))
+      this.dispatchEvent(said('placed', { placements }))
       this.placements = placements
       this.#open('none')
-      this.dispatchEvent(new NoticeEvent(t('Saved')))
+      this.dispatchEvent(notice(t('Saved')))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -7,23 +8,9 @@ import { errorWords } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { spanWords } from '../base/words.js'
 import { actionsOf, type RolloutAction } from './rollout-words.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** A user changed the rollout. */
-export class RolloutChangeEvent extends Event {
-  constructor(readonly rollout: ListedRollout) {
-    super('rolloutchange', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    rolloutchange: RolloutChangeEvent
-  }
-}
 
 type Asked = 'none' | 'resume' | 'revert_wave' | 'revert_all'
 
@@ -167,7 +154,9 @@ export class SvcRolloutActions extends SvcElement {
   }
 
   async #answer(work: () => Promise<ListedRollout>): Promise<void> {
-    const isDone = await this.#submission.run(async () => this.dispatchEvent(new RolloutChangeEvent(await work())))
+    const isDone = await this.#submission.run(async () =>
+      this.dispatchEvent(said('rolloutchange', { rollout: await work() }))
+    )
     if (isDone) this.#ask('none')
   }
 
@@ -176,9 +165,9 @@ export class SvcRolloutActions extends SvcElement {
     this.#sent = action
     this.update()
     try {
-      this.dispatchEvent(new RolloutChangeEvent(await work()))
+      this.dispatchEvent(said('rolloutchange', { rollout: await work() }))
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
     this.#sent = null
     this.update()

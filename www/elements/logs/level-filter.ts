@@ -1,9 +1,10 @@
+import type { Said } from '../events.js'
 import type { Template } from '../../dom/html.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import { FilteredLog } from '../../state/filtered-log.js'
 import type { LogText } from '../../state/log-text.js'
 import { levelChoice, noneWords } from './log-level-choice.js'
-import type { LogViewEvent, SvcLog } from './svc-log.js'
+import type { SvcLog } from './svc-log.js'
 
 /** The dependencies of a LevelFilter. */
 export interface LevelFilterNeeds {
@@ -43,7 +44,7 @@ export class LevelFilter {
     return levelChoice(this.#level, level => this.#choose(level))
   }
 
-  viewed({ first, last, isFollowing }: LogViewEvent): void {
+  viewed({ first, last, isFollowing }: Said<'logview'>): void {
     const originOf = (number: number): number => this.#filtered?.originOf(number) ?? number
     this.seen = { first: originOf(first), last: originOf(last), isFollowing }
   }

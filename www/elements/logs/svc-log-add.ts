@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import type { LogCalls, NewLogSource } from '../../server/log-calls.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import { Refused } from '../../server/client.js'
@@ -5,31 +6,10 @@ import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { typedPaths } from './typed-paths.js'
-import { SvcPlaces, type PlacesChosenEvent } from '../base/svc-places.js'
+import { SvcPlaces } from '../base/svc-places.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
-
-/** Log files were added. Contains their number. */
-export class SourcesAddedEvent extends Event {
-  constructor(readonly count: number) {
-    super('sourcesadded', { bubbles: true })
-  }
-}
-
-/** The reader cancelled. */
-export class SourcesCancelEvent extends Event {
-  constructor() {
-    super('sourcescancel', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    sourcesadded: SourcesAddedEvent
-    sourcescancel: SourcesCancelEvent
-  }
-}
 
 const most = 50
 
@@ -64,7 +44,7 @@ export class SvcLogAdd extends SvcElement {
           this.#isBrowsing
             ? html`
             <svc-places include="files" multiple="" .calls="${this.places}" .start="${this.start}"
-              @placeschosen="${(event: Event) => this.#chosen((event as PlacesChosenEvent).paths)}"
+              @placeschosen="${(event: Event) => this.#chosen((event as Said<'placeschosen'>).paths)}"
               @placescancel="${() => this.#browse(false)}"></svc-places>`
             : html`
             <button type="button" class="browse" @click="${() => this.#browse(true)}">
@@ -86,7 +66,7 @@ export class SvcLogAdd extends SvcElement {
         })}
         ${errorLine(problem === null ? this.#submission.problem : null)}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new SourcesCancelEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('sourcescancel'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy || paths.length === 0}">
             ${paths.length === 0 ? t('Add') : t('Add {files}', { files: countWords(paths.length, 'file') })}
           </button>
@@ -125,7 +105,7 @@ export class SvcLogAdd extends SvcElement {
     const items: NewLogSource[] = typedPaths(paths).map(filePath => ({ filePath, ...kindOf(filePath) }))
     await this.#submission.run(async () => {
       const added = await this.calls.add(this.projectId, items)
-      this.dispatchEvent(new SourcesAddedEvent(added.length))
+      this.dispatchEvent(said('sourcesadded', { count: added.length }))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said, type Said, type LogPlace } from '../events.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
 import type { LogCalls } from '../../server/log-calls.js'
 import { download } from '../../dom/address.js'
@@ -8,34 +9,12 @@ import { LogFile } from '../../state/log-file.js'
 import { isNothing, LogSearch, noSought, patternOf, type Sought } from '../../state/log-search.js'
 import { jsonFormat, logFormat } from './log-format.js'
 import { LevelFilter } from './level-filter.js'
-import { SvcLog, type LogViewEvent } from './svc-log.js'
-import { SvcLogRail, type RailEvent } from './svc-log-rail.js'
-import { focusSearch, pressForSearch, SvcLogSearch, type LogHitEvent, type LogSoughtEvent } from './svc-log-search.js'
-import { NoticeEvent } from '../base/svc-notices.js'
+import { SvcLog } from './svc-log.js'
+import { SvcLogRail } from './svc-log-rail.js'
+import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-
-/** The reader's position in a file, for the address. */
-export interface LogPlace {
-  /** Offset of the line that was jumped to, or null for the end. */
-  at: number | null
-  /** Null if there is no search. */
-  sought: Sought | null
-}
-
-/** The reader went to another position in the file or changed the search. */
-export class LogPlaceEvent extends Event {
-  constructor(readonly place: LogPlace) {
-    super('logplace', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    logplace: LogPlaceEvent
-  }
-}
 
 /** A larger file has a scrollbar for the whole file, unless all of it is loaded. */
 const railBytes = 512 * 1024
@@ -105,15 +84,15 @@ export class SvcLogFile extends SvcElement {
           this.#hasRail(file)
             ? html`
             <svc-log-rail .place="${this.#railPlace(file)}" .hits="${(this.#search?.hits ?? []).map(hit => hit.offset)}"
-              @rail="${(event: Event) => void this.#jump((event as RailEvent).offset)}"></svc-log-rail>`
+              @rail="${(event: Event) => void this.#jump((event as Said<'rail'>).offset)}"></svc-log-rail>`
             : null
         }
         ${
           this.#isSearching
             ? html`
             <svc-log-search .search="${this.#search}"
-              @logsought="${(event: Event) => this.#ask((event as LogSoughtEvent).sought)}"
-              @loghit="${(event: Event) => void this.#showHit((event as LogHitEvent).hit.offset)}"></svc-log-search>`
+              @logsought="${(event: Event) => this.#ask((event as Said<'logsought'>).sought)}"
+              @loghit="${(event: Event) => void this.#showHit((event as Said<'loghit'>).hit.offset)}"></svc-log-search>`
             : null
         }
       </div>`
@@ -138,7 +117,7 @@ export class SvcLogFile extends SvcElement {
         .none="${this.#filter.none}"
         .format="${kind === 'json' ? jsonFormat : logFormat}" .tools="${tools}"
         .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
-        @logview="${(event: Event) => this.#viewed(event as LogViewEvent)}"
+        @logview="${(event: Event) => this.#viewed(event as Said<'logview'>)}"
         @logtime="${() => this.#moved(this.#file?.offsetOf(this.#filter.seen.first) ?? null)}"
         @outputdownload="${() => void this.#download()}"></svc-log>`
   }
@@ -154,7 +133,7 @@ export class SvcLogFile extends SvcElement {
     return { size: file.size, from, to: isLast ? file.size : Math.max(from, file.offsetOf(last) ?? from) }
   }
 
-  #viewed(event: LogViewEvent): void {
+  #viewed(event: Said<'logview'>): void {
     if (event.isFollowing && this.#at !== null && this.#file?.state === 'open') this.#moved(null)
     this.#filter.viewed(event)
     const rail = this.querySelector('svc-log-rail') as SvcLogRail | null
@@ -202,7 +181,7 @@ export class SvcLogFile extends SvcElement {
   }
 
   #tellPlace(): void {
-    this.dispatchEvent(new LogPlaceEvent({ at: this.#at, sought: this.#search?.sought ?? null }))
+    this.dispatchEvent(said('logplace', { place: { at: this.#at, sought: this.#search?.sought ?? null } }))
   }
 
   #ask(sought: Sought): void {
@@ -250,7 +229,7 @@ export class SvcLogFile extends SvcElement {
   }
 
   #failed(error: unknown): void {
-    if (!this.signal.aborted) this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+    if (!this.signal.aborted) this.dispatchEvent(notice(errorWords(error), 'failed'))
   }
 }
 

@@ -1,22 +1,7 @@
+import { said, type LogChoice } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-
-/** An entry of the menu. */
-export type LogChoice = 'copy_colors' | 'select_all' | 'go_to_time'
-
-/** An entry of the menu was chosen. */
-export class LogMenuEvent extends Event {
-  constructor(readonly choice: LogChoice) {
-    super('logmenu', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    logmenu: LogMenuEvent
-  }
-}
 
 const choices: ReadonlyArray<{ choice: LogChoice; words: string }> = [
   { choice: 'copy_colors', words: 'Copy with colours' },
@@ -87,7 +72,7 @@ export class SvcLogMenu extends SvcElement {
   #choose(choice: LogChoice): void {
     this.#open(false)
     this.querySelector('button')?.focus()
-    this.dispatchEvent(new LogMenuEvent(choice))
+    this.dispatchEvent(said('logmenu', { choice }))
   }
 
   #key(event: KeyboardEvent): void {

@@ -1,19 +1,7 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-
-/** The reader goes to a position in the file. */
-export class RailEvent extends Event {
-  constructor(readonly offset: number) {
-    super('rail', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    rail: RailEvent
-  }
-}
 
 /** A position in a file, in bytes. */
 export interface RailPlace {
@@ -128,7 +116,7 @@ export class SvcLogRail extends SvcElement {
     this.update()
     if (!isTold) return
     this.#lastDragMs = performance.now()
-    this.dispatchEvent(new RailEvent(Math.round(share * this.place.size)))
+    this.dispatchEvent(said('rail', { offset: Math.round(share * this.place.size) }))
   }
 
   #key({ key }: KeyboardEvent): void {
@@ -142,6 +130,6 @@ export class SvcLogRail extends SvcElement {
       End: size
     }
     const to = steps[key]
-    if (to !== undefined) this.dispatchEvent(new RailEvent(Math.max(0, Math.min(size, Math.round(to)))))
+    if (to !== undefined) this.dispatchEvent(said('rail', { offset: Math.max(0, Math.min(size, Math.round(to))) }))
   }
 }

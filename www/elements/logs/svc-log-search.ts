@@ -1,3 +1,4 @@
+import { said, type Hit } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { noSought, patternOf, type LogSearching, type Sought } from '../../state/log-search.js'
@@ -8,29 +9,6 @@ import { levelChoice, levelOf } from './log-level-choice.js'
 import { hitsIn } from './log-pieces.js'
 import { formatBytes } from '../../shared/size.js'
 import { countWords, t } from '../../words/t.js'
-
-/** The reader searches for a text. An empty text ends the search. */
-export class LogSoughtEvent extends Event {
-  constructor(readonly sought: Sought) {
-    super('logsought', { bubbles: true })
-  }
-}
-
-type Hit = LogSearching['hits'][number]
-
-/** The reader goes to a hit. */
-export class LogHitEvent extends Event {
-  constructor(readonly hit: Hit) {
-    super('loghit', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    logsought: LogSoughtEvent
-    loghit: LogHitEvent
-  }
-}
 
 /** Number of hits shown at first, and added each time the reader asks for more. */
 const shownHits = 100
@@ -233,13 +211,15 @@ export class SvcLogSearch extends SvcElement {
     event.preventDefault()
     const form = new FormData(event.currentTarget as HTMLFormElement)
     this.dispatchEvent(
-      new LogSoughtEvent({
-        q: String(form.get('q') ?? ''),
-        isRegex: form.has('regex'),
-        ignoresCase: !form.has('cased'),
-        level: levelOf(form.get('level')),
-        sinceMs: timeOf(form.get('since')),
-        untilMs: timeOf(form.get('until'))
+      said('logsought', {
+        sought: {
+          q: String(form.get('q') ?? ''),
+          isRegex: form.has('regex'),
+          ignoresCase: !form.has('cased'),
+          level: levelOf(form.get('level')),
+          sinceMs: timeOf(form.get('since')),
+          untilMs: timeOf(form.get('until'))
+        }
       })
     )
   }
@@ -251,7 +231,7 @@ export class SvcLogSearch extends SvcElement {
     this.update()
     // Waits until the hit is marked: keys can move beyond the visible hits.
     setTimeout(() => this.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' }))
-    this.dispatchEvent(new LogHitEvent(hit))
+    this.dispatchEvent(said('loghit', { hit }))
   }
 
   /** Shows hits that were found but not shown yet. If there are none, requests older hits. */

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import type { LogKind, LogSource } from '../../../lib/model/log-source.js'
 import { Refused } from '../../server/client.js'
 import type { LogCalls } from '../../server/log-calls.js'
@@ -7,25 +8,11 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { kinds, kindWords } from './log-kinds.js'
 import { createSelection } from '../base/selection.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
 import { Submission } from '../base/submission.js'
 import { may } from '../../state/rights.js'
-
-/** The list has changed. */
-export class SourcesChangeEvent extends Event {
-  constructor() {
-    super('sourceschange', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    sourceschange: SourcesChangeEvent
-  }
-}
 
 type Standing = { size: number } | { problem: string; isMissing: boolean }
 
@@ -289,7 +276,7 @@ export class SvcLogSources extends SvcElement {
       }
     })
     const { problem } = this.#submission
-    if (problem !== null) this.dispatchEvent(new NoticeEvent(problem, 'failed'))
+    if (problem !== null) this.dispatchEvent(notice(problem, 'failed'))
   }
 
   async #remove(event: Event): Promise<void> {
@@ -303,14 +290,12 @@ export class SvcLogSources extends SvcElement {
         if (first !== undefined) throw new Error(first.error)
       }
       this.#isRemoving = false
-      this.dispatchEvent(
-        new NoticeEvent(t('{files} removed from this project', { files: countWords(ids.length, 'log file') }))
-      )
+      this.dispatchEvent(notice(t('{files} removed from this project', { files: countWords(ids.length, 'log file') })))
     })
   }
 
   async #do(work: () => Promise<void>): Promise<void> {
     await this.#submission.run(work)
-    this.dispatchEvent(new SourcesChangeEvent())
+    this.dispatchEvent(said('sourceschange'))
   }
 }

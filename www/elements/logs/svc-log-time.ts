@@ -1,30 +1,10 @@
+import { said } from '../events.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { LogText } from '../../state/log-text.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { serverNow } from '../../state/server-clock.js'
-
-/** The first line at or after the time was found. */
-export class LogTimeEvent extends Event {
-  constructor(readonly line: number) {
-    super('logtime', { bubbles: true })
-  }
-}
-
-/** The reader closes the form. */
-export class LogTimeCloseEvent extends Event {
-  constructor() {
-    super('logtimeclose', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    logtime: LogTimeEvent
-    logtimeclose: LogTimeCloseEvent
-  }
-}
 
 /**
  * Asks for a time and finds the first line at or after it. Properties: `text`, the log; `nearMs`, the proposed time.
@@ -44,7 +24,7 @@ export class SvcLogTime extends SvcElement {
         <label for="log-time">${t('First line at or after')}</label>
         <input id="log-time" name="time" type="datetime-local" step="1" required="" .defaultValue="${localTime(near)}">
         <button disabled="${this.#isLooking}">${this.#isLooking ? t('Searching…') : t('Go')}</button>
-        <button type="button" class="quiet" @click="${() => this.dispatchEvent(new LogTimeCloseEvent())}">
+        <button type="button" class="quiet" @click="${() => this.dispatchEvent(said('logtimeclose'))}">
           ${t('Close')}
         </button>
         <span class="muted small" role="status">${this.#words}</span>
@@ -58,7 +38,7 @@ export class SvcLogTime extends SvcElement {
   }
 
   #key(event: Event): void {
-    if ((event as KeyboardEvent).key === 'Escape') this.dispatchEvent(new LogTimeCloseEvent())
+    if ((event as KeyboardEvent).key === 'Escape') this.dispatchEvent(said('logtimeclose'))
   }
 
   async #find(event: Event): Promise<void> {
@@ -70,7 +50,7 @@ export class SvcLogTime extends SvcElement {
     try {
       const line = await this.text.seek(atMs)
       if (line === null) this.#words = t('No line has this time or a later one.')
-      else this.dispatchEvent(new LogTimeEvent(line))
+      else this.dispatchEvent(said('logtime', { line }))
     } catch (error) {
       this.#words = errorWords(error)
     }

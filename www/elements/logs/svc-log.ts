@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { LogLine, LogText } from '../../state/log-text.js'
@@ -7,37 +8,9 @@ import { isEmpty, selectedLines, selectedText, wholeRange } from './log-selectio
 import { logSheet } from './log-sheet.js'
 import { LogView } from './log-view.js'
 import { copyText } from '../base/svc-copy.js'
-import { SvcLogMenu, type LogMenuEvent } from './svc-log-menu.js'
+import { SvcLogMenu } from './svc-log-menu.js'
 import { SvcLogTime } from './svc-log-time.js'
 import { countWords, t } from '../../words/t.js'
-
-/** The reader wants to download the whole log. */
-export class DownloadEvent extends Event {
-  constructor() {
-    super('outputdownload', { bubbles: true })
-  }
-}
-
-/** Other lines are visible, or following the end began or ended. */
-export class LogViewEvent extends Event {
-  readonly first: number
-  readonly last: number
-  readonly isFollowing: boolean
-
-  constructor({ first, last, isFollowing }: { first: number; last: number; isFollowing: boolean }) {
-    super('logview')
-    this.first = first
-    this.last = last
-    this.isFollowing = isFollowing
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    outputdownload: DownloadEvent
-    logview: LogViewEvent
-  }
-}
 
 const timeColumns = 14
 const sourceColumns = 16
@@ -168,12 +141,12 @@ export class SvcLog extends SvcElement {
         ${
           this.hasAttribute('downloadable')
             ? html`
-            <button type="button" class="quiet" @click="${() => this.dispatchEvent(new DownloadEvent())}">
+            <button type="button" class="quiet" @click="${() => this.dispatchEvent(said('outputdownload'))}">
               ${icon('download')}<span>${t('Download')}</span>
             </button>`
             : null
         }
-        <svc-log-menu @logmenu="${(event: Event) => this.#menu(event as LogMenuEvent)}"></svc-log-menu>
+        <svc-log-menu @logmenu="${(event: Event) => this.#menu(event as Said<'logmenu'>)}"></svc-log-menu>
         ${
           this.#isAskingTime && output !== undefined
             ? html`
@@ -268,7 +241,7 @@ export class SvcLog extends SvcElement {
       this.#shownState = state
       this.update()
     }
-    this.dispatchEvent(new LogViewEvent({ ...view.seen, isFollowing: view.isFollowing }))
+    this.dispatchEvent(said('logview', { ...view.seen, isFollowing: view.isFollowing }))
   }
 
   #follow(): void {
@@ -282,7 +255,7 @@ export class SvcLog extends SvcElement {
     if (!isAsking) this.querySelector<HTMLElement>('.scroll')?.focus({ preventScroll: true })
   }
 
-  #menu({ choice }: LogMenuEvent): void {
+  #menu({ choice }: Said<'logmenu'>): void {
     if (choice === 'copy_colors') void this.#copy('ansi')
     else if (choice === 'select_all') this.#selectAll()
     else this.#askTime(true)

@@ -1,3 +1,4 @@
+import { notice, type Said } from '../events.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
 import type { LogCalls } from '../../server/log-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -11,9 +12,7 @@ import { MergedSearch, type MergedHit } from '../../state/merged-search.js'
 import { timeOfLine } from '../../shared/line-time.js'
 import { mergedFormat } from './log-format.js'
 import { LevelFilter } from './level-filter.js'
-import type { LogViewEvent } from './svc-log.js'
-import { focusSearch, pressForSearch, type LogHitEvent, type LogSoughtEvent } from './svc-log-search.js'
-import { NoticeEvent } from '../base/svc-notices.js'
+import { focusSearch, pressForSearch } from './svc-log-search.js'
 import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { serverNow } from '../../state/server-clock.js'
@@ -89,13 +88,13 @@ export class SvcMergedLog extends SvcElement {
           .none="${this.#filter.none}"
           .pattern="${this.#search === null ? null : patternOf(this.#search.sought)}"
           .sources="${this.#labels}" .tools="${this.#tools()}"
-          @logview="${(event: Event) => this.#filter.viewed(event as LogViewEvent)}"></svc-log>
+          @logview="${(event: Event) => this.#filter.viewed(event as Said<'logview'>)}"></svc-log>
         ${
           this.#isSearching
             ? html`
             <svc-log-search .sources="${this.#labels}" .search="${this.#search}"
-              @logsought="${(event: Event) => this.#ask((event as LogSoughtEvent).sought)}"
-              @loghit="${(event: Event) => void this.#show((event as LogHitEvent).hit as MergedHit)}"></svc-log-search>`
+              @logsought="${(event: Event) => this.#ask((event as Said<'logsought'>).sought)}"
+              @loghit="${(event: Event) => void this.#show((event as Said<'loghit'>).hit as MergedHit)}"></svc-log-search>`
             : null
         }
       </div>`
@@ -139,7 +138,7 @@ export class SvcMergedLog extends SvcElement {
       const number = atMs === null ? null : await this.#merged?.jump(atMs, isHit)
       if (typeof number === 'number') this.#filter.reveal(number)
     } catch (error) {
-      if (!this.signal.aborted) this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      if (!this.signal.aborted) this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
   }
 

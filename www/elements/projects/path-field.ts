@@ -1,8 +1,8 @@
+import type { Said } from '../events.js'
 import { html, type Template } from '../../dom/html.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import { t } from '../../words/t.js'
 import { field, type Field } from '../base/field.js'
-import type { PlacesChosenEvent } from '../base/svc-places.js'
 
 /** The parameters of `pathField`. */
 export interface PathField extends Pick<Field, 'form' | 'value' | 'error' | 'hint' | 'placeholder' | 'onInput'> {
@@ -19,7 +19,7 @@ export interface PathField extends Pick<Field, 'form' | 'value' | 'error' | 'hin
  * Returns the field for the target of a project: typed, or chosen on the server. The user must register `svc-places`.
  */
 export function pathField({ calls, isChoosing, start, onChoosing, onChosen, ...own }: PathField): Template {
-  const chosen = ({ paths: [path] }: PlacesChosenEvent): void => {
+  const chosen = ({ paths: [path] }: Said<'placeschosen'>): void => {
     if (path !== undefined) onChosen(path)
     onChoosing(false)
   }
@@ -38,7 +38,7 @@ export function pathField({ calls, isChoosing, start, onChoosing, onChosen, ...o
       isChoosing
         ? html`
         <svc-places include="dirs" .calls="${calls}" .start="${start}"
-          @placeschosen="${(event: Event) => chosen(event as PlacesChosenEvent)}"
+          @placeschosen="${(event: Event) => chosen(event as Said<'placeschosen'>)}"
           @placescancel="${() => onChoosing(false)}"></svc-places>`
         : null
     }`

@@ -1,3 +1,4 @@
+import { notice } from '../events.js'
 import type { FileContent, FileEntry } from '../../../lib/model/file-entry.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { download } from '../../dom/address.js'
@@ -6,7 +7,6 @@ import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
 import { t } from '../../words/t.js'
 import { allLines } from '../base/svc-code.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
 
@@ -148,7 +148,7 @@ export class SvcFile extends SvcElement {
     try {
       download(this.calls.downloadAddress(this.projectId, this.entry.path), this.entry.name)
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
   }
 }

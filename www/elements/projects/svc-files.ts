@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import type { FileEntry } from '../../../lib/model/file-entry.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
@@ -10,22 +11,9 @@ import { stepsOf } from '../base/places.js'
 import { SvcCode } from '../base/svc-code.js'
 import { SvcFile } from './svc-file.js'
 import { SvcRows } from '../base/svc-rows.js'
-import { SvcTree, type TreeGoEvent, type TreeToggleEvent } from '../base/svc-tree.js'
+import { SvcTree } from '../base/svc-tree.js'
 import { createTree, type DirectoryTree } from '../base/tree-rows.js'
 import { formatBytes } from '../../shared/size.js'
-
-/** The reader goes to a file or directory of the project. */
-export class FileGoEvent extends Event {
-  constructor(readonly path: string) {
-    super('filego', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    filego: FileGoEvent
-  }
-}
 
 /** What a path refers to. */
 type Seen = { kind: 'directory'; entries: FileEntry[] } | { kind: 'file'; entry: FileEntry }
@@ -104,8 +92,8 @@ export class SvcFiles extends SvcElement {
     return html`
       <aside>
         <svc-tree label="${t('Directories')}" .rows="${this.#tree.rows}" .selected="${this.#directory}"
-          @treetoggle="${(event: Event) => this.#toggle(event as TreeToggleEvent)}"
-          @treego="${(event: Event) => this.#go((event as TreeGoEvent).path)}"></svc-tree>
+          @treetoggle="${(event: Event) => this.#toggle(event as Said<'treetoggle'>)}"
+          @treego="${(event: Event) => this.#go((event as Said<'treego'>).path)}"></svc-tree>
       </aside>
       <div>
         ${this.#way()}
@@ -189,10 +177,10 @@ export class SvcFiles extends SvcElement {
   }
 
   #go(path: string): void {
-    this.dispatchEvent(new FileGoEvent(path))
+    this.dispatchEvent(said('filego', { path }))
   }
 
-  #toggle({ path, isOpen }: TreeToggleEvent): void {
+  #toggle({ path, isOpen }: Said<'treetoggle'>): void {
     this.#tree.setOpen(path, isOpen)
     this.#fill()
     this.update()

@@ -1,3 +1,4 @@
+import { notice } from '../events.js'
 import type { Label, LabelColor, LabelKind } from '../../../lib/model/label.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -9,7 +10,6 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { moved, orderChanges } from './label-order.js'
 import type { SvcConflict } from '../base/svc-conflict.js'
 import { labelColorRows } from '../base/svc-label.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { errorWords } from '../../words/errors.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
@@ -226,7 +226,7 @@ export class SvcLabels extends SvcElement {
     event.preventDefault()
     await this.#busy(async () => {
       await this.calls.deleteLabel(this.kind, label.id)
-      this.dispatchEvent(new NoticeEvent(t('{name} deleted', { name: label.name })))
+      this.dispatchEvent(notice(t('{name} deleted', { name: label.name })))
     })
   }
 
@@ -283,7 +283,7 @@ export class SvcLabels extends SvcElement {
         this.#labels.set((this.#labels.value ?? []).map(label => (label.id === id ? { ...label, updatedAt } : label)))
       }
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
       await this.#labels.load()
     }
   }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds } from '../../shared/lock-limits.js'
 import type { LockCalls } from '../../server/lock-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -6,7 +7,6 @@ import { t } from '../../words/t.js'
 import { field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { LocksChangeEvent } from './svc-locks.js'
 
 const hourSeconds = 60 * 60
 /** The offered times. `words` is English and passed to t(). */
@@ -79,6 +79,6 @@ export class SvcLock extends SvcElement {
     )
     if (!isDone) return
     this.#ask(false)
-    this.dispatchEvent(new LocksChangeEvent())
+    this.dispatchEvent(said('lockschange'))
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { ListedLock } from '../../../lib/model/lock.js'
 import type { ListedMaintenance } from '../../../lib/model/maintenance.js'
 import { maxLockReasonLength } from '../../shared/lock-limits.js'
@@ -12,19 +13,6 @@ import { Submission } from '../base/submission.js'
 import { SvcDialog } from '../base/svc-dialog.js'
 import { isOwnLock, ownerWords } from './lock-words.js'
 import { may } from '../../state/rights.js'
-
-/** Locks were placed or removed. The page loads the list again. */
-export class LocksChangeEvent extends Event {
-  constructor() {
-    super('lockschange', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    lockschange: LocksChangeEvent
-  }
-}
 
 /**
  * Locks and maintenances as rows: who, why, until when, and a button that ends it. Properties: `items`, `calls`. Attribute:
@@ -153,7 +141,7 @@ export class SvcLocks extends SvcElement {
     const force = submitted(event)['force'] !== undefined
     if (!(await this.#submission.run(() => this.calls.maintain(projectId, { on: false, force })))) return
     this.#ask(null)
-    this.dispatchEvent(new LocksChangeEvent())
+    this.dispatchEvent(said('lockschange'))
   }
 
   #ask(asked: Restriction | null): void {
@@ -165,7 +153,7 @@ export class SvcLocks extends SvcElement {
     const { takeOver = null } = submitted(event)
     if (!(await this.#submission.run(() => this.calls.unlock(lock, takeOver)))) return
     this.#ask(null)
-    this.dispatchEvent(new LocksChangeEvent())
+    this.dispatchEvent(said('lockschange'))
   }
 }
 

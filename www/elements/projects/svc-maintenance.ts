@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import { maxLockReasonLength } from '../../shared/lock-limits.js'
 import type { LockCalls } from '../../server/lock-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -6,7 +7,7 @@ import { t } from '../../words/t.js'
 import { field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
-import { forceBox, isRefusedAs, LocksChangeEvent } from './svc-locks.js'
+import { forceBox, isRefusedAs } from './svc-locks.js'
 
 /**
  * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `calls`. Event:
@@ -61,6 +62,6 @@ export class SvcMaintenance extends SvcElement {
     const change = { on: true, reason: reason.trim() || null, force: force !== undefined }
     if (!(await this.#submission.run(() => this.calls.maintain(this.projectId, change)))) return
     this.#ask(false)
-    this.dispatchEvent(new LocksChangeEvent())
+    this.dispatchEvent(said('lockschange'))
   }
 }

@@ -1,4 +1,4 @@
-import type { Project } from '../../../lib/model/project.js'
+import { said, type Said } from '../events.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -10,24 +10,10 @@ import { pathField } from './path-field.js'
 import { proposedPath } from './proposed-path.js'
 import { createCommand, proposedUser } from './proposed-user.js'
 import { SvcCopy } from '../base/svc-copy.js'
-import { DialogCloseEvent } from '../base/svc-dialog.js'
 import { SvcPlaces } from '../base/svc-places.js'
 import { SvcLabel } from '../base/svc-label.js'
-import { SvcTagChoice, type TagChoiceEvent } from './svc-tag-choice.js'
+import { SvcTagChoice } from './svc-tag-choice.js'
 import { Submission } from '../base/submission.js'
-
-/** A project was created. */
-export class ProjectCreatedEvent extends Event {
-  constructor(readonly project: Project) {
-    super('projectcreated', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    projectcreated: ProjectCreatedEvent
-  }
-}
 
 const ownFields = ['name', 'deployPath', 'runAs', 'env', 'description']
 
@@ -123,11 +109,11 @@ export class SvcNewProject extends SvcElement {
             ? null
             : html`
             <svc-tag-choice label="${t('Tags')}" .tags="${this.labels.tags}" .chosen="${this.#tagIds}"
-              @tagchoice="${(event: Event) => (this.#tagIds = (event as TagChoiceEvent).tagIds)}"></svc-tag-choice>`
+              @tagchoice="${(event: Event) => (this.#tagIds = (event as Said<'tagchoice'>).tagIds)}"></svc-tag-choice>`
         }
         ${errorLine(this.#submission.problemBeside(ownFields))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new DialogCloseEvent())}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('dialogclose'))}">${t('Cancel')}</button>
           <button class="primary" disabled="${isBusy}">
             ${isBusy ? t('Creating…') : t('Create project')}
           </button>
@@ -198,7 +184,7 @@ export class SvcNewProject extends SvcElement {
         ...(categoryId === '' ? {} : { categoryId }),
         ...(this.#tagIds.length === 0 ? {} : { tagIds: [...this.#tagIds] })
       })
-      this.dispatchEvent(new ProjectCreatedEvent(project))
+      this.dispatchEvent(said('projectcreated', { project }))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { DriftReport } from '../../../lib/model/plan.js'
 import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
 import type { FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/verify.js'
@@ -12,13 +13,6 @@ import { question } from '../base/question.js'
 import { Submission } from '../base/submission.js'
 import { rollbackPlanView } from '../deployments/rollback-view.js'
 import { may } from '../../state/rights.js'
-
-/** A deployment was started here. */
-export class BegunEvent extends Event {
-  constructor(readonly deployId: string) {
-    super('begun', { bubbles: true })
-  }
-}
 
 type Dialog = 'none' | 'undo' | 'repair' | 'drift'
 type Finding = Extract<VerifyEvent, { event: 'finding' }>
@@ -244,7 +238,7 @@ export class SvcOwned extends SvcElement {
     if (!(await this.#submission.run(async () => void (deployId = await work())))) return
     this.#findings = null
     this.#show('none')
-    this.dispatchEvent(new BegunEvent(deployId))
+    this.dispatchEvent(said('begun', { deployId }))
   }
 
   async #verify(): Promise<void> {

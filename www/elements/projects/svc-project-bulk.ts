@@ -1,3 +1,4 @@
+import { notice, said, type Said } from '../events.js'
 import type { BulkAction } from '../../../lib/model/bulk.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
@@ -9,10 +10,7 @@ import { question } from '../base/question.js'
 import { clientScripts } from './client-scripts.js'
 import { confirmation } from './confirmation.js'
 import type { SvcMenu } from '../base/svc-menu.js'
-import { NoticeEvent } from '../base/svc-notices.js'
-import type { TagChoiceEvent } from './svc-tag-choice.js'
 import { Submission } from '../base/submission.js'
-import { BulkDoneEvent } from '../base/svc-bulk-failures.js'
 import { serverWords } from '../../words/errors.js'
 
 type TagAction = 'addTags' | 'removeTags'
@@ -79,7 +77,7 @@ export class SvcProjectBulk extends SvcElement {
       <svc-menu label="${label}" picture="tag" .content="${html`
         <form @submit="${apply}">
           <svc-tag-choice list="" label="${label}" .tags="${this.labels.tags}" .chosen="${this.#tagIds}"
-            @tagchoice="${(event: Event) => this.#choose((event as TagChoiceEvent).tagIds)}"></svc-tag-choice>
+            @tagchoice="${(event: Event) => this.#choose((event as Said<'tagchoice'>).tagIds)}"></svc-tag-choice>
           <button class="primary" disabled="${this.#tagIds.length === 0 || this.#submission.isBusy}">${label}</button>
         </form>`}"></svc-menu>`
   }
@@ -157,14 +155,17 @@ export class SvcProjectBulk extends SvcElement {
       for (const menu of this.querySelectorAll('svc-menu')) (menu as SvcMenu).close()
       this.#tagIds = []
       const words = t(done[action.action].words, { projects: countWords(count, 'project') })
-      if (count > 0) this.dispatchEvent(new NoticeEvent(words))
+      if (count > 0) this.dispatchEvent(notice(words))
       const nameOf = (id: string): string => projects.find(project => project.id === id)?.name ?? id
       this.dispatchEvent(
-        new BulkDoneEvent(failed.map(({ id, error }) => ({ id, name: nameOf(id), problem: serverWords(error) })))
+        said('bulkdone', {
+          failed: failed.map(({ id, error }) => ({ id, name: nameOf(id), problem: serverWords(error) })),
+          left: []
+        })
       )
     })
     const { problem } = this.#submission
-    if (problem !== null && !this.#isDeleting) this.dispatchEvent(new NoticeEvent(problem, 'failed'))
+    if (problem !== null && !this.#isDeleting) this.dispatchEvent(notice(problem, 'failed'))
     return isDone
   }
 }

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -7,19 +8,6 @@ import { submitted } from '../base/field.js'
 import { question } from '../base/question.js'
 import { confirmation } from './confirmation.js'
 import { Submission } from '../base/submission.js'
-
-/** The project was deleted. */
-export class ProjectDeletedEvent extends Event {
-  constructor(readonly name: string) {
-    super('projectdeleted', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    projectdeleted: ProjectDeletedEvent
-  }
-}
 
 /** Deletes a project after its name is typed. Properties: `project`, `calls`. Event: `projectdeleted`. */
 export class SvcProjectDelete extends SvcElement {
@@ -80,7 +68,7 @@ export class SvcProjectDelete extends SvcElement {
     }
     await this.#submission.run(async () => {
       await this.calls.deleteProject(id)
-      this.dispatchEvent(new ProjectDeletedEvent(name))
+      this.dispatchEvent(said('projectdeleted', { name }))
     })
   }
 }

@@ -1,31 +1,10 @@
+import { said, type Said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { Labels } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
 import { noCategory, type ProjectFilter, type ProjectSort } from './project-filter.js'
 import type { Grouping } from './project-groups.js'
-import type { TagChoiceEvent } from './svc-tag-choice.js'
-
-/** The reader changed the filter or the order. */
-export class FilterChangeEvent extends Event {
-  constructor(readonly filter: ProjectFilter) {
-    super('filterchange', { bubbles: true })
-  }
-}
-
-/** The reader groups the list in another way. */
-export class GroupingEvent extends Event {
-  constructor(readonly grouping: Grouping) {
-    super('grouping', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    filterchange: FilterChangeEvent
-    grouping: GroupingEvent
-  }
-}
 
 interface Option {
   value: string
@@ -100,7 +79,7 @@ export class SvcProjectFilter extends SvcElement {
       ${this.#select('category', categories, { label: t('Category'), all: t('All categories') })}
       <svc-menu label="${tagsWords}" picture="tag" active="${tags.length > 0}" .content="${html`
         <svc-tag-choice list="" label="${t('Tags')}" .tags="${this.labels.tags}" .chosen="${tags}"
-          @tagchoice="${(event: Event) => this.#change({ tags: (event as TagChoiceEvent).tagIds })}">
+          @tagchoice="${(event: Event) => this.#change({ tags: (event as Said<'tagchoice'>).tagIds })}">
         </svc-tag-choice>`}"></svc-menu>
       ${
         environments.length < 2 && env === ''
@@ -128,7 +107,7 @@ export class SvcProjectFilter extends SvcElement {
 
   #groups(): Template {
     const choose = (event: Event): void => {
-      this.dispatchEvent(new GroupingEvent((event.currentTarget as HTMLSelectElement).value as Grouping))
+      this.dispatchEvent(said('grouping', { grouping: (event.currentTarget as HTMLSelectElement).value as Grouping }))
     }
     return html`
       <select aria-label="${t('Groups')}" @change="${choose}">
@@ -137,6 +116,6 @@ export class SvcProjectFilter extends SvcElement {
   }
 
   #change(change: Partial<ProjectFilter>): void {
-    this.dispatchEvent(new FilterChangeEvent({ ...this.filter, ...change }))
+    this.dispatchEvent(said('filterchange', { filter: { ...this.filter, ...change } }))
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said, type Said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { ElementTable } from '../../pages/page.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
@@ -12,30 +13,7 @@ import { errorLine, field, submitted, type Field } from '../base/field.js'
 import { categoryField } from './category-field.js'
 import { pathField } from './path-field.js'
 import type { SvcConflict } from '../base/svc-conflict.js'
-import { NoticeEvent } from '../base/svc-notices.js'
-import type { TagChoiceEvent } from './svc-tag-choice.js'
 import { Submission } from '../base/submission.js'
-
-/** The project was changed. Contains the updated record. */
-export class ProjectChangeEvent extends Event {
-  constructor(readonly project: Project) {
-    super('projectchange', { bubbles: true })
-  }
-}
-
-/** The form now has unsaved changes, or no longer has any. */
-export class UnsavedEvent extends Event {
-  constructor(readonly isUnsaved: boolean) {
-    super('unsaved', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    projectchange: ProjectChangeEvent
-    unsaved: UnsavedEvent
-  }
-}
 
 /**
  * The form of a project's settings. Properties: `project`, `calls`, `places`, `labels`; `define`, registers elements
@@ -143,7 +121,7 @@ export class SvcProjectForm extends SvcElement {
           })}
         </div>
         <svc-tag-choice label="${t('Tags')}" .tags="${this.labels.tags}" .chosen="${this.#tagIds ?? project.tagIds}"
-          @tagchoice="${(event: Event) => this.#tagged((event as TagChoiceEvent).tagIds)}"></svc-tag-choice>
+          @tagchoice="${(event: Event) => this.#tagged((event as Said<'tagchoice'>).tagIds)}"></svc-tag-choice>
         <header class="scripts">
           <h2>${t('Scripts')}</h2>
           <button type="button" @click="${() => void this.#fillIn()}">${t('Copy from last deployment')}</button>
@@ -260,7 +238,7 @@ export class SvcProjectForm extends SvcElement {
   #unsaved(isUnsaved: boolean): void {
     if (isUnsaved !== this.#isUnsaved) {
       this.#isUnsaved = isUnsaved
-      this.dispatchEvent(new UnsavedEvent(isUnsaved))
+      this.dispatchEvent(said('unsaved', { isUnsaved }))
     }
     this.update()
   }
@@ -270,7 +248,7 @@ export class SvcProjectForm extends SvcElement {
     try {
       if (isChoosing) this.define({ 'svc-places': (await import('../base/svc-places.js')).SvcPlaces })
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
       return
     }
     this.#isChoosing = isChoosing
@@ -293,14 +271,14 @@ export class SvcProjectForm extends SvcElement {
     try {
       const { deployId, preDeployScript, postDeployScript } = await this.calls.recentScripts(this.#project.id)
       if (deployId === null) {
-        this.dispatchEvent(new NoticeEvent(t('No successful deployment has run a script yet')))
+        this.dispatchEvent(notice(t('No successful deployment has run a script yet')))
         return
       }
       this.#input('preDeployScript').value = preDeployScript
       this.#input('postDeployScript').value = postDeployScript
       this.#unsaved(true)
     } catch (error) {
-      this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
   }
 
@@ -312,8 +290,8 @@ export class SvcProjectForm extends SvcElement {
       this.#tagIds = null
       this.#unsaved(false)
       this.#project = project
-      this.dispatchEvent(new ProjectChangeEvent(project))
-      this.dispatchEvent(new NoticeEvent(t('Saved')))
+      this.dispatchEvent(said('projectchange', { project }))
+      this.dispatchEvent(notice(t('Saved')))
     })
   }
 

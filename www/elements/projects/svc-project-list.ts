@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -7,22 +8,8 @@ import type { LabelTable } from '../base/label-list.js'
 import type { ProjectGroup } from './project-groups.js'
 import { projectRow } from './project-row.js'
 import { createRowChoice } from '../base/row-choice.js'
-import type { BulkDoneEvent } from '../base/svc-bulk-failures.js'
 import type { SvcRows } from '../base/svc-rows.js'
 import { may } from '../../state/rights.js'
-
-/** The reader pins or unpins a project. */
-export class PinEvent extends Event {
-  constructor(readonly project: Project) {
-    super('projectpin', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    projectpin: PinEvent
-  }
-}
 
 /** The contents of the list. */
 export interface ProjectListing {
@@ -114,7 +101,7 @@ export class SvcProjectList extends SvcElement {
 
   calls!: ProjectCalls
   listing!: ProjectListing
-  #done: BulkDoneEvent | null = null
+  #done: Said<'bulkdone'> | null = null
   readonly #choice = createRowChoice({
     shown: () => foundIn(this.listing),
     isAllowed: () => may('change_projects'),
@@ -135,11 +122,11 @@ export class SvcProjectList extends SvcElement {
         isCurrent,
         isChosen: ids.has(project.id),
         onChoose: event => this.#choice.choose(project.id, event.shiftKey),
-        onPin: () => this.dispatchEvent(new PinEvent(project))
+        onPin: () => this.dispatchEvent(said('projectpin', { project }))
       })
     const actions = (): Template => html`
       <svc-project-bulk .projects="${all.filter(({ id }) => ids.has(id))}" .labels="${labels}" .calls="${this.calls}"
-        @bulkdone="${(event: Event) => this.#finished(event as BulkDoneEvent)}"></svc-project-bulk>`
+        @bulkdone="${(event: Event) => this.#finished(event as Said<'bulkdone'>)}"></svc-project-bulk>`
     return html`
       <svc-choice-head .all="${all}" .found="${found}" .choice="${this.#choice}" .ids="${ids}" .words="${projectsWords}"
         .address="${'projects'}" .actions="${ids.size === 0 ? null : actions()}"></svc-choice-head>
@@ -163,7 +150,7 @@ export class SvcProjectList extends SvcElement {
     this.#choice.pressed(event, foundIn(this.listing).indexOf(items[current] as Project))
   }
 
-  #finished(done: BulkDoneEvent | null): void {
+  #finished(done: Said<'bulkdone'> | null): void {
     this.#done = done
     if (done !== null) this.#choice.set(done.failed)
     this.update()

@@ -1,10 +1,10 @@
+import { notice, said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, type Field } from '../base/field.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 import { checkFields, checkKindWords, choices, numberWords, type Choice } from './policy-words.js'
 import {
@@ -19,7 +19,6 @@ import {
 } from './policy-form.js'
 import { hasRolloutProblem, rolloutFields } from './rollout-fields.js'
 import { noRollout, rolloutOfDraft } from './rollout-form.js'
-import { ProjectChangeEvent, UnsavedEvent } from './svc-project-form.js'
 
 /** The keys that are texts. */
 const textKeys = [
@@ -273,7 +272,7 @@ export class SvcProjectPolicy extends SvcElement {
   #unsaved(isUnsaved: boolean): void {
     if (isUnsaved !== this.#isUnsaved) {
       this.#isUnsaved = isUnsaved
-      this.dispatchEvent(new UnsavedEvent(isUnsaved))
+      this.dispatchEvent(said('unsaved', { isUnsaved }))
     }
     this.update()
   }
@@ -285,8 +284,8 @@ export class SvcProjectPolicy extends SvcElement {
       const project = await this.calls.update(this.#project.id, { policy }, null)
       this.#unsaved(false)
       this.project = project
-      this.dispatchEvent(new ProjectChangeEvent(project))
-      this.dispatchEvent(new NoticeEvent(t('Saved')))
+      this.dispatchEvent(said('projectchange', { project }))
+      this.dispatchEvent(notice(t('Saved')))
     })
   }
 }

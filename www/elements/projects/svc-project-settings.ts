@@ -1,3 +1,4 @@
+import type { Said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { PageContext } from '../../pages/page.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
@@ -8,7 +9,7 @@ import { t } from '../../words/t.js'
 import { SvcConflict } from '../base/svc-conflict.js'
 import { SvcLabel } from '../base/svc-label.js'
 import { SvcProjectDelete } from './svc-project-delete.js'
-import { SvcProjectForm, type UnsavedEvent } from './svc-project-form.js'
+import { SvcProjectForm } from './svc-project-form.js'
 import { SvcProjectPolicy } from './svc-project-policy.js'
 import { SvcProjectToken } from './svc-project-token.js'
 import { SvcTagChoice } from './svc-tag-choice.js'
@@ -47,9 +48,9 @@ export class SvcProjectSettings extends SvcElement {
     const project = this.project
     return html`
       <svc-project-form .project="${project}" .define="${this.context.define}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
-        @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-form>
+        @unsaved="${(event: Event) => this.#guard(event as Said<'unsaved'>)}"></svc-project-form>
       <svc-project-policy .project="${project}" .calls="${this.calls}" .isPlaced="${this.isPlaced}"
-        @unsaved="${(event: Event) => this.#guard(event as UnsavedEvent)}"></svc-project-policy>
+        @unsaved="${(event: Event) => this.#guard(event as Said<'unsaved'>)}"></svc-project-policy>
       <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
@@ -70,7 +71,7 @@ export class SvcProjectSettings extends SvcElement {
       </div>`
   }
 
-  #guard({ target, isUnsaved }: UnsavedEvent): void {
+  #guard({ target, isUnsaved }: Said<'unsaved'>): void {
     if (isUnsaved) this.#unsaved.add(target)
     else this.#unsaved.delete(target)
     this.context.guard(this.#unsaved.size > 0 ? leave => this.#ask(leave) : null)

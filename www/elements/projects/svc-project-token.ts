@@ -1,11 +1,10 @@
+import { notice, said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { question } from '../base/question.js'
-import { NoticeEvent } from '../base/svc-notices.js'
-import { ProjectChangeEvent } from './svc-project-form.js'
 import { maskWords } from '../base/words.js'
 import { Submission } from '../base/submission.js'
 
@@ -96,7 +95,7 @@ export class SvcProjectToken extends SvcElement {
       const project = await this.calls.provenProject(this.project.id).catch(() => null)
       if (project === null) return
       this.#isShown = true
-      this.dispatchEvent(new ProjectChangeEvent(project))
+      this.dispatchEvent(said('projectchange', { project }))
     } else this.#isShown = !this.#isShown
     this.update()
   }
@@ -111,8 +110,8 @@ export class SvcProjectToken extends SvcElement {
     await this.#submission.run(async () => {
       const token = await this.calls.regenerateToken(this.project.id)
       this.#ask(false)
-      this.dispatchEvent(new ProjectChangeEvent({ ...this.project, token }))
-      this.dispatchEvent(new NoticeEvent(t('Deploy token regenerated. The old token no longer works')))
+      this.dispatchEvent(said('projectchange', { project: { ...this.project, token } }))
+      this.dispatchEvent(notice(t('Deploy token regenerated. The old token no longer works')))
     })
   }
 }

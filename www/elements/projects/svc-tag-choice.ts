@@ -1,20 +1,8 @@
+import { said } from '../events.js'
 import type { Label } from '../../../lib/model/label.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-
-/** The chosen tags have changed. */
-export class TagChoiceEvent extends Event {
-  constructor(readonly tagIds: readonly string[]) {
-    super('tagchoice', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    tagchoice: TagChoiceEvent
-  }
-}
 
 /**
  * Chooses any number of tags. Properties: `tags`; `chosen`, their ids. Attributes: `label`, the name of the choice;
@@ -64,6 +52,6 @@ export class SvcTagChoice extends SvcElement {
   #toggle(id: string): void {
     const { chosen } = this
     this.chosen = chosen.includes(id) ? chosen.filter(other => other !== id) : [...chosen, id]
-    this.dispatchEvent(new TagChoiceEvent(this.chosen))
+    this.dispatchEvent(said('tagchoice', { tagIds: this.chosen }))
   }
 }

@@ -1,3 +1,4 @@
+import { notice } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../../lib/model/variable.js'
 import type { ProjectCalls, VariablesChange } from '../../server/project-calls.js'
@@ -7,7 +8,6 @@ import { createResource, loaded, staleLine, type Resource } from '../../state/re
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 
 type Dialog = { kind: 'none' } | { kind: 'add' } | { kind: 'paste' } | { kind: 'edit' | 'delete'; variable: Variable }
@@ -263,7 +263,7 @@ export class SvcVariables extends SvcElement {
     await this.#submission.run(async () => {
       await this.calls.changeVariables(this.project.id, change)
       this.#open({ kind: 'none' })
-      this.dispatchEvent(new NoticeEvent(done))
+      this.dispatchEvent(notice(done))
       void this.#variables.load()
     })
   }

@@ -1,10 +1,10 @@
+import { notice } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import { Refused } from '../../server/client.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { strengthOf, strongToken } from './token-strength.js'
 import { Submission } from '../base/submission.js'
 
@@ -104,7 +104,7 @@ export class SvcAdminToken extends SvcElement {
       this.#oldToken = ''
       this.#newToken = ''
       this.#isShown = false
-      this.dispatchEvent(new NoticeEvent(t('Admin token changed. You are still signed in here')))
+      this.dispatchEvent(notice(t('Admin token changed. You are still signed in here')))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import type { Project } from '../../../lib/model/project.js'
 import type { AdminCalls, CleanRequest, CleanResult } from '../../server/admin-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
@@ -5,22 +6,8 @@ import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { errorLine, field, submitted } from '../base/field.js'
 import { question } from '../base/question.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { Submission } from '../base/submission.js'
 import { formatBytes } from '../../shared/size.js'
-
-/** Something was deleted. */
-export class CleanedEvent extends Event {
-  constructor() {
-    super('cleaned', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    cleaned: CleanedEvent
-  }
-}
 
 /** The preview of a clean-up. */
 interface Trial {
@@ -142,8 +129,8 @@ export class SvcClean extends SvcElement {
     await this.#submission.run(async () => {
       const { freedBytes } = await this.calls.clean({ ...request, dryRun: false })
       this.#trial = null
-      this.dispatchEvent(new NoticeEvent(t('{size} freed', { size: formatBytes(freedBytes) })))
-      this.dispatchEvent(new CleanedEvent())
+      this.dispatchEvent(notice(t('{size} freed', { size: formatBytes(freedBytes) })))
+      this.dispatchEvent(said('cleaned'))
     })
   }
 

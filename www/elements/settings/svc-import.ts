@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type { ImportResult, Strategy } from '../../../lib/model/transfer.js'
 import type { Client } from '../../server/client.js'
 import { uploadPackage } from '../../server/package-upload.js'
@@ -9,19 +10,6 @@ import { countRecords } from './import-parts.js'
 import { importResult } from './import-result.js'
 import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
-
-/** A package was imported. */
-export class ImportedEvent extends Event {
-  constructor() {
-    super('imported', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    imported: ImportedEvent
-  }
-}
 
 const choices: ReadonlyArray<{ strategy: Strategy; words: string; hint: { words: string } }> = [
   {
@@ -312,7 +300,7 @@ export class SvcImport extends SvcElement {
         }
       })
       this.#stage = { name: isTrial ? 'tried' : 'done', result }
-      if (!isTrial) this.dispatchEvent(new ImportedEvent())
+      if (!isTrial) this.dispatchEvent(said('imported'))
     } catch (error) {
       this.#stage = { name: 'choosing' }
       this.#problem = sending.signal.aborted ? null : errorWords(error)

@@ -1,3 +1,4 @@
+import { said } from '../events.js'
 import type {
   NotificationEvent,
   NotificationKind,
@@ -13,19 +14,6 @@ import { errorLine, field, submitted } from '../base/field.js'
 import { SvcConflict } from '../base/svc-conflict.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
 import { Submission } from '../base/submission.js'
-
-/** The form is closed. `saved` says whether it was saved. */
-export class TargetFormEvent extends Event {
-  constructor(readonly saved: boolean) {
-    super('targetform', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    targetform: TargetFormEvent
-  }
-}
 
 /** The fields that show their own errors. */
 const fields = ['name', 'kind', 'url', 'secret', 'projectIds']
@@ -106,7 +94,7 @@ export class SvcNotificationTarget extends SvcElement {
         <label class="check"><input type="checkbox" name="enabled" .checked="${target?.enabled ?? true}"><span>${t('Send messages')}</span></label>
         ${errorLine(this.#submission.problemBeside(fields))}
         <div class="actions end">
-          <button type="button" @click="${() => this.dispatchEvent(new TargetFormEvent(false))}">${t('Cancel')}</button>
+          <button type="button" @click="${() => this.dispatchEvent(said('targetform', { saved: false }))}">${t('Cancel')}</button>
           <button class="primary" disabled="${this.#submission.isBusy}">${target === null ? t('Add') : t('Save')}</button>
         </div>
       </form>
@@ -216,7 +204,7 @@ export class SvcNotificationTarget extends SvcElement {
     await this.#submission.run(async () => {
       const isSaved =
         this.target === null ? (await this.calls.create(given), true) : await this.#change(this.target, given)
-      if (isSaved) this.dispatchEvent(new TargetFormEvent(true))
+      if (isSaved) this.dispatchEvent(said('targetform', { saved: true }))
     })
   }
 

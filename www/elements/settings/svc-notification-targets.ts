@@ -1,3 +1,4 @@
+import { notice, type Said } from '../events.js'
 import type { NotificationTargetView } from '../../../lib/model/notification-target.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
@@ -6,8 +7,7 @@ import type { TargetCalls, TargetList } from '../../server/target-calls.js'
 import { countWords, t } from '../../words/t.js'
 import { errorLine } from '../base/field.js'
 import { question } from '../base/question.js'
-import { NoticeEvent } from '../base/svc-notices.js'
-import { elements as formElements, type TargetFormEvent } from './svc-notification-target.js'
+import { elements as formElements } from './svc-notification-target.js'
 import { eventRows, kindRow } from './target-kinds.js'
 import { exactWords, spanWords } from '../base/words.js'
 import { serverWords, twoLines, errorWords } from '../../words/errors.js'
@@ -130,7 +130,7 @@ export class SvcNotificationTargets extends SvcElement {
       const target = edited === 'new' ? null : edited
       const content = html`
         <svc-notification-target .calls="${this.calls}" .domains="${this.#list?.domains ?? []}" .target="${target}"
-          @targetform="${(event: Event) => this.#formDone((event as TargetFormEvent).saved)}"></svc-notification-target>`
+          @targetform="${(event: Event) => this.#formDone((event as Said<'targetform'>).saved)}"></svc-notification-target>`
       return html`
         <svc-dialog heading="${target === null ? t('Add notification target') : t('Change {name}', { name: target.name })}" .content="${content}"
           @dialogclose="${() => this.#edit(null)}"></svc-dialog>`
@@ -157,7 +157,7 @@ export class SvcNotificationTargets extends SvcElement {
     this.#edit(null)
     if (!isSaved) return
     this.#tests.clear()
-    this.dispatchEvent(new NoticeEvent(t('Saved')))
+    this.dispatchEvent(notice(t('Saved')))
     void this.reload()
   }
 
@@ -171,7 +171,7 @@ export class SvcNotificationTargets extends SvcElement {
     await this.#submission.run(async () => {
       await this.calls.remove(id)
       this.#deleted = null
-      this.dispatchEvent(new NoticeEvent(t('{name} deleted', { name })))
+      this.dispatchEvent(notice(t('{name} deleted', { name })))
       await this.reload()
     })
   }

@@ -1,3 +1,4 @@
+import { notice, said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
@@ -9,8 +10,6 @@ import { holderNow } from '../../state/rights.js'
 import { countWords, t, type Language } from '../../words/t.js'
 import { elements as factorElements } from '../access/svc-second-factor.js'
 import { roleWords } from '../base/role-words.js'
-import { DialogCloseEvent } from '../base/svc-dialog.js'
-import { NoticeEvent } from '../base/svc-notices.js'
 import { errorWords } from '../../words/errors.js'
 
 const themeWords: Record<Theme, string> = { system: 'Same as system', light: 'Light', dark: 'Dark' }
@@ -129,7 +128,7 @@ export class SvcPreferences extends SvcElement {
       await this.context.calls.signOut()
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 401) {
-        this.dispatchEvent(new NoticeEvent(errorWords(error), 'failed'))
+        this.dispatchEvent(notice(errorWords(error), 'failed'))
         return
       }
     }
@@ -138,7 +137,7 @@ export class SvcPreferences extends SvcElement {
   }
 
   #close(): void {
-    this.dispatchEvent(new DialogCloseEvent())
+    this.dispatchEvent(said('dialogclose'))
   }
 }
 

@@ -1,35 +1,7 @@
+import { said } from '../events.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-
-/** The searched text has changed. */
-export class FindEvent extends Event {
-  constructor(readonly text: string) {
-    super('findtext', { bubbles: true })
-  }
-}
-
-/** The reader wants the previous (-1) or the next (1) hit. */
-export class FindStepEvent extends Event {
-  constructor(readonly step: -1 | 1) {
-    super('findstep', { bubbles: true })
-  }
-}
-
-/** The reader closes the search. */
-export class FindCloseEvent extends Event {
-  constructor() {
-    super('findclose', { bubbles: true })
-  }
-}
-
-declare global {
-  interface HTMLElementEventMap {
-    findtext: FindEvent
-    findstep: FindStepEvent
-    findclose: FindCloseEvent
-  }
-}
 
 /**
  * A field that searches for a text shown elsewhere. Properties: `count`, the number of hits; `current`, the index of
@@ -74,7 +46,7 @@ export class SvcFind extends SvcElement {
       <button type="button" class="quiet" title="${t('Next match')}" @click="${() => this.#step(1)}">
         ${icon('down')}<span class="unseen">${t('Next match')}</span>
       </button>
-      <button type="button" class="quiet" title="${t('Close')}" @click="${() => this.dispatchEvent(new FindCloseEvent())}">
+      <button type="button" class="quiet" title="${t('Close')}" @click="${() => this.dispatchEvent(said('findclose'))}">
         ${icon('close')}<span class="unseen">${t('Close')}</span>
       </button>`
   }
@@ -87,17 +59,17 @@ export class SvcFind extends SvcElement {
   #changed(field: HTMLInputElement): void {
     this.#text = field.value
     this.update()
-    this.dispatchEvent(new FindEvent(this.#text))
+    this.dispatchEvent(said('findtext', { text: this.#text }))
   }
 
   #step(step: -1 | 1): void {
-    this.dispatchEvent(new FindStepEvent(step))
+    this.dispatchEvent(said('findstep', { step }))
   }
 
   #key(event: KeyboardEvent): void {
     event.stopPropagation()
     if (event.isComposing) return
     if (event.key === 'Enter') this.#step(event.shiftKey ? 1 : -1)
-    else if (event.key === 'Escape') this.dispatchEvent(new FindCloseEvent())
+    else if (event.key === 'Escape') this.dispatchEvent(said('findclose'))
   }
 }

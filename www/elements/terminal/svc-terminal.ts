@@ -1,3 +1,4 @@
+import { said, type Said } from '../events.js'
 import { SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { createEmulator } from '../../terminal/emulator.js'
@@ -14,15 +15,8 @@ import {
   type Range
 } from '../../terminal/selection.js'
 import { copyText } from '../base/svc-copy.js'
-import type { FindEvent, FindStepEvent, SvcFind } from './svc-find.js'
+import type { SvcFind } from './svc-find.js'
 import { createTerminalColors } from './terminal-colors.js'
-import {
-  TerminalBellEvent,
-  TerminalInputEvent,
-  TerminalLeaveEvent,
-  TerminalSizeEvent,
-  TerminalTitleEvent
-} from './terminal-events.js'
 import { listenToKeys, type KeyCommand } from './terminal-keys.js'
 import { listenToMouse } from './terminal-mouse.js'
 import { createTerminalPicture, nodesOf, type TerminalPicture } from './terminal-picture.js'
@@ -48,7 +42,7 @@ export class SvcTerminal extends SvcElement {
     columns: 80,
     rows: 24,
     onReply: bytes => this.#send(bytes),
-    onTitle: title => this.dispatchEvent(new TerminalTitleEvent(title)),
+    onTitle: title => this.dispatchEvent(said('terminaltitle', { terminalTitle: title })),
     onBell: () => this.#ring(),
     colorOf: which => this.#colors.rgbOf(which)
   })
@@ -111,8 +105,8 @@ export class SvcTerminal extends SvcElement {
         this.#isFinding
           ? html`
           <svc-find .count="${this.#hits.length}" .current="${this.#hit}"
-            @findtext="${(event: Event) => this.#find((event as FindEvent).text)}"
-            @findstep="${(event: Event) => this.#step((event as FindStepEvent).step)}"
+            @findtext="${(event: Event) => this.#find((event as Said<'findtext'>).text)}"
+            @findstep="${(event: Event) => this.#step((event as Said<'findstep'>).step)}"
             @findclose="${() => this.#closeFind()}"></svc-find>`
           : null
       }
@@ -197,7 +191,7 @@ export class SvcTerminal extends SvcElement {
       this.#select(null)
       this.#hits = []
     }
-    this.dispatchEvent(new TerminalSizeEvent(size.columns, size.rows))
+    this.dispatchEvent(said('terminalsize', { columns: size.columns, rows: size.rows }))
   }
 
   get #field(): HTMLTextAreaElement | null {
@@ -205,7 +199,7 @@ export class SvcTerminal extends SvcElement {
   }
 
   #send(bytes: string): void {
-    this.dispatchEvent(new TerminalInputEvent(bytes))
+    this.dispatchEvent(said('terminalinput', { bytes }))
   }
 
   /** Sends typed bytes, clears the selection and scrolls to the cursor. */
@@ -216,7 +210,7 @@ export class SvcTerminal extends SvcElement {
   }
 
   #ring(): void {
-    this.dispatchEvent(new TerminalBellEvent())
+    this.dispatchEvent(said('terminalbell'))
     this.toggleAttribute('data-ringing', true)
     setTimeout(() => this.toggleAttribute('data-ringing', false), ringMs)
   }
@@ -258,7 +252,7 @@ export class SvcTerminal extends SvcElement {
       case 'find':
         return this.#openFind()
       case 'leave':
-        return void this.dispatchEvent(new TerminalLeaveEvent())
+        return void this.dispatchEvent(said('terminalleave'))
       case 'page-up':
         return picture.scrollBy(1 - rows)
       case 'page-down':
