@@ -63,7 +63,9 @@ t.test('permissions of files and directories are set, refused and removed', { sk
   const files = form.getByLabel('Permissions of files')
   const directories = form.getByLabel('Permissions of directories')
   const save = async (): Promise<{ fileMode: string | null; directoryMode: string | null }> => {
+    const answered = page.waitForResponse(answer => answer.request().method() === 'PUT')
     await form.getByRole('button', { name: 'Save policy' }).click()
+    await answered
     await form.locator('button.primary:disabled').waitFor()
     return (await stage.client.get(`/api/projects/${project.id}`)).body.policy
   }
