@@ -126,13 +126,14 @@ export function createMessageQueue(needs: MessageQueueNeeds): MessageQueue {
     }
   }
 
-  /** Waits; returns true if `retry` ends it. */
+  /** Waits; returns true if `retry` ends it, or was called since the last wait. */
   async function sleepFor(targetId: string, ms: number): Promise<boolean> {
     const work = works.get(targetId)
     if (work === undefined || ending.signal.aborted) return false
-    work.wake = new AbortController()
     await pause(Math.min(ms, limits.maxAgeMs), work.wake.signal).catch(() => {})
-    return work.wake.signal.aborted
+    const isWoken = work.wake.signal.aborted
+    if (isWoken) work.wake = new AbortController()
+    return isWoken
   }
 
   /** Makes the next attempt if it is due. Returns the time to wait before the next step, or null if nothing is left. */

@@ -123,6 +123,23 @@ t.test('waits longer each time, and tries at once after a change of the target',
   t.equal(tried.length, 3)
 })
 
+t.test('tries again for a change of the target that came during an attempt', async t => {
+  const stage = await withTarget(t)
+  const { queue, tried } = await aQueue(
+    stage,
+    () => {
+      if (tried.length === 1) queue.retry('ntf_a')
+      return failed()
+    },
+    { waitsMs: [60_000, 120_000] }
+  )
+  queue.start()
+  await queue.add('ntf_a', notification('dep_1'))
+  await until(() => tried.length === 2)
+  await until(() => Date.parse(queueOf(stage.store, 'ntf_a').nextAt ?? '') - stage.clock.now() === 120_000)
+  t.equal(tried.length, 2, 'once')
+})
+
 t.test('a message that is refused for good delays no other', async t => {
   const stage = await withTarget(t)
   const { queue, ends } = await aQueue(stage, id =>
