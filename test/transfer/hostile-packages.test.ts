@@ -99,7 +99,7 @@ t.test('a package is taken as it is, or refused without a trace', async t => {
       if (readdirSync(home.tmp).length > 0) errors.push(`${told}: temporary files`)
     }
   }
-  for (let n = 0; n < repetitions(240, 3000); n += perStage)
+  for (let n = 0; n < repetitions(240, 6000); n += perStage)
     await t.test(`from seed ${firstSeed + n}`, async t => inStage(n, await openImport(t)))
   t.strictSame(errors, [])
   t.equal(({} as { polluted?: unknown }).polluted, undefined)

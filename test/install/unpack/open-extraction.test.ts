@@ -238,7 +238,7 @@ for (const action of ['leave', 'settle', 'revert'] as const) {
       await stage.run()
       const after = JSON.stringify(snapshot(stage.target))
       const seen = { before: 0, after: 0 }
-      for (let n = 1; ; n += repetitions(19, 3)) {
+      for (let n = 1; ; n += repetitions(19, 1)) {
         furnish(stage)
         const given = [killer, stage.archivePath, stage.target, stage.deployments, String(n), action]
         const child = spawn(...bare(process.execPath, given), { stdio: ['ignore', 'ignore', 'inherit'] })
