@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { hasCode } from './system-error.js'
 
 /**
  * Returns the start time of a process in clock ticks since boot, which distinguishes it from others with the same
@@ -23,4 +25,32 @@ export function processSpace(): string {
   } catch {
     return hostname()
   }
+}
+
+/** Returns the mark of this process for names of what it leaves if it is killed. No other process ever has the same. */
+export function ownMark(): string {
+  return `${shortSpace()}-${process.pid}-${processStart(process.pid) ?? ''}`
+}
+
+/** Returns whether the process of a mark has ended; null if this cannot be determined here. */
+export function hasEnded(mark: string): boolean | null {
+  const [space, pid = '', start] = mark.split('-')
+  if (space !== shortSpace()) return null
+  if (!isThere(Number(pid))) return true
+  const now = processStart(Number(pid))
+  return now === null || start === '' ? null : now !== start
+}
+
+/** EPERM means that the process exists and belongs to another user. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return hasCode(error, 'EPERM')
+  }
+}
+
+let space: string | undefined
+function shortSpace(): string {
+  return (space ??= createHash('sha256').update(processSpace()).digest('hex').slice(0, 12))
 }

@@ -14,13 +14,12 @@
  * container, or on a system without /proc. Then an announcement is stale once this process has seen it for `staleMs`: a
  * change takes milliseconds. So neither a wrong clock nor the time of a file matters.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processSpace, processStart } from '../base/process-start.js'
+import { hasEnded, ownMark } from '../base/process-start.js'
 import { Refusal } from '../base/refusal.js'
-import { hasCode } from '../base/system-error.js'
 
 /** The time limits of a lock. */
 export interface LockOptions {
@@ -32,9 +31,9 @@ export interface LockOptions {
 
 interface Announcement {
   name: string
-  space: string
+  /** That of its process (process-start.ts). */
+  mark: string
   pid: number
-  start: string
 }
 
 const defaultStaleMs = 5_000
@@ -60,7 +59,7 @@ async function lock(
   path: string,
   { staleMs = defaultStaleMs, waitMs = defaultWaitMs }: LockOptions
 ): Promise<() => Promise<void>> {
-  const own = `${basename(path)}.lock.${shortSpace()}-${process.pid}-${processStart(process.pid) ?? ''}-${randomBytes(6).toString('hex')}`
+  const own = `${basename(path)}.lock.${ownMark()}-${randomBytes(6).toString('hex')}`
   const place = join(dirname(path), own)
   const withdraw = (): Promise<void> => rm(place, { force: true })
   const firstSeen = new Map<string, number>()
@@ -93,7 +92,7 @@ export async function removeEndedLocks(path: string): Promise<string[]> {
   const removed: string[] = []
   for (const name of await readdir(dirname(path))) {
     const found = parse(name, basename(path))
-    if (found === null || hasEnded(found) !== true) continue
+    if (found === null || hasEnded(found.mark) !== true) continue
     const left = join(dirname(path), name)
     await rm(left, { force: true })
     removed.push(left)
@@ -113,7 +112,8 @@ async function findOthers(
     if (found === null) continue
     const since = firstSeen.get(name) ?? performance.now()
     firstSeen.set(name, since)
-    if (hasEnded(found) ?? performance.now() - since > staleMs) await rm(join(dirname(path), name), { force: true })
+    if (hasEnded(found.mark) ?? performance.now() - since > staleMs)
+      await rm(join(dirname(path), name), { force: true })
     else living.push(found)
   }
   return living
@@ -121,32 +121,10 @@ async function findOthers(
 
 function parse(name: string, file: string): Announcement | null {
   if (!name.startsWith(`${file}.lock.`)) return null
-  const match = /^([0-9a-f]{12})-(\d+)-(\d*)-[0-9a-f]{12}$/.exec(name.slice(file.length + '.lock.'.length))
+  const match = /^([0-9a-f]{12}-(\d+)-\d*)-[0-9a-f]{12}$/.exec(name.slice(file.length + '.lock.'.length))
   if (match === null) return null
-  const [, space, pid, start] = match as unknown as [string, string, string, string]
-  return { name, space, pid: Number(pid), start }
-}
-
-/** Returns whether the process has ended; null if this cannot be determined here. */
-function hasEnded({ space, pid, start }: Announcement): boolean | null {
-  if (space !== shortSpace()) return null
-  if (!isThere(pid)) return true
-  const now = processStart(pid)
-  return now === null || start === '' ? null : now !== start
-}
-
-/** EPERM means that the process exists and belongs to another user. */
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return hasCode(error, 'EPERM')
-  }
-}
-
-let space: string | undefined
-function shortSpace(): string {
-  return (space ??= createHash('sha256').update(processSpace()).digest('hex').slice(0, 12))
+  const [, mark, pid] = match as unknown as [string, string, string]
+  return { name, mark, pid: Number(pid) }
 }
 
 function locked(path: string, { name, pid }: Announcement): Refusal {

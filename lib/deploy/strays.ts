@@ -11,6 +11,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { countOf } from '../base/count.js'
+import { hasEnded } from '../base/process-start.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
@@ -33,7 +34,7 @@ import { pendingPattern, settleEarlier } from './pending.js'
 import { treePattern, treesOf } from './trees.js'
 
 /** The directory of a pipe, which a kill in the moment of its making leaves. */
-const pipePattern = /^svc-pipe-\w{6}$/
+const pipePattern = /^svc-pipe-(?:([0-9a-f]{12}-\d+-\d*)-)?\w{6}$/
 
 type StrayNeeds = Pick<DeployNeeds, 'clock' | 'home' | 'store' | 'log'> & { files: DeployFiles }
 
@@ -108,14 +109,17 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
     // Lists of unknown deployments belong to another data directory.
     if (findDeployment(store, file.match[1] ?? '') !== undefined) await attemptFile(file)
   }
-  for (const name of (await readdir(tmpdir()).catch(() => [])).filter(name => pipePattern.test(name))) {
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
+    const match = pipePattern.exec(name)
+    if (match === null) continue
     const path = join(tmpdir(), name)
     // Another server may be making its own at this moment. Without it, its script gets a socket (proc/output-pipe.ts).
-    const isStale = await stat(path).then(
-      ({ mtimeMs }) => clock.now() - mtimeMs > staleMs,
-      () => false
-    )
-    if (isStale) await rm(path, { recursive: true, force: true }).catch(() => {})
+    const isStale = (): Promise<boolean> =>
+      stat(path).then(
+        ({ mtimeMs }) => clock.now() - mtimeMs > staleMs,
+        () => false
+      )
+    if (hasEnded(match[1] ?? '') ?? (await isStale())) await rm(path, { recursive: true, force: true }).catch(() => {})
   }
   for (const name of (await readdir(home.tmp)).filter(name => snapshotPattern.test(name))) {
     // Links made by a backup, which ended together with its process.

@@ -10,6 +10,7 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { ownMark } from '../base/process-start.js'
 import { bunVersion } from '../base/runtime.js'
 
 const systemPath = '/usr/bin:/bin'
@@ -29,7 +30,7 @@ export async function openPipe(): Promise<OutputPipe | null> {
   if (process.platform === 'win32' || bunVersion !== undefined) return null
   let directory: string | null = null
   try {
-    directory = mkdtempSync(join(tmpdir(), 'svc-pipe-'))
+    directory = mkdtempSync(join(tmpdir(), `svc-pipe-${ownMark()}-`))
     const path = join(directory, 'output')
     await new Promise<void>((resolve, reject) =>
       execFile('mkfifo', ['-m', '666', path], { env: { PATH: systemPath } }, error =>

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { ownMark } from '../../lib/base/process-start.js'
 import { existsSync, utimesSync } from 'node:fs'
 import { link, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,7 +58,10 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   for (const [at, path] of [files.archive(recordLost), ...gone, ofOthers, upload, inTmp('notes.txt')].entries())
     await utimes(path, ...(at % 2 === 0 ? ([past, past] as const) : ([future, future] as const)))
 
-  const pipes = ['KILLED', 'MAKING'].map(name => join(tmpdir(), `svc-pipe-${name}`)) as [string, string]
+  const marks = ['', `${ownMark().replace(/\d+$/, '1')}-`, `${ownMark()}-`, '']
+  const pipes = ['KILLED', 'KILLED', 'MAKING', 'MAKING'].map((name, at) =>
+    join(tmpdir(), `svc-pipe-${marks[at]}${name}`)
+  ) as [string, string, string, string]
   t.teardown(() => Promise.all(pipes.map(path => rm(path, { recursive: true, force: true }))))
   for (const path of pipes) {
     await mkdir(path, { recursive: true })
@@ -66,7 +70,7 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   await utimes(pipes[0], past, past)
 
   const stage = await before.restart()
-  t.strictSame(pipes.map(existsSync), [false, true], 'a pipe that another server is making stays')
+  t.strictSame(pipes.map(existsSync), [false, false, true, true], 'a pipe that another server is making stays')
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
   for (const path of gone) t.notOk(existsSync(path), path)
   t.ok(existsSync(ofOthers), 'a list of another data directory stays')
