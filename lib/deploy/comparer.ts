@@ -1,14 +1,16 @@
 import { machineTimeOf } from '../base/clock.js'
 import { createGate } from '../base/gate.js'
 import { Refusal } from '../base/refusal.js'
-import type { Compared } from '../install/compare.js'
+import type { Compared, CompareJob } from '../install/compare.js'
+import type { ModePolicy } from '../install/modes.js'
 import type { Ownership, Removes } from '../install/ownership.js'
+import { failed, passed } from '../install/preflight.js'
 import { takesUnowned } from '../install/unowned.js'
 import type { Executors } from '../install/unpack/executors.js'
-import type { Baseline } from '../model/plan.js'
+import type { Baseline, PlanCheck } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { findRights, umaskOf } from '../proc/identity.js'
-import { modesOf } from './modes.js'
+import { modesOf, permissionsOf } from './modes.js'
 import { longWaitMs, notReady } from './ownership.js'
 import type { DeployNeeds } from './needs.js'
 import type { Trees } from './trees.js'
@@ -29,6 +31,8 @@ export interface Comparison {
   reserved?: readonly string[]
   /** Whether the modes are final, so that the umask and the policy of the project do not apply; default: false. */
   isExact?: boolean
+  /** As of a `CompareJob`. */
+  groups?: CompareJob['groups']
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
   signal: AbortSignal
@@ -114,13 +118,18 @@ export function createComparer({
     // A thread reads the tree line by line. A process of another user may not open it.
     const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()
     const limits = { listed, limitMs: compareMs, nowMs: machineTimeOf(clock) }
-    const { reserved = [], edited = 'ignore', keeps } = more
+    const { reserved = [], edited = 'ignore', keeps, groups = [] } = more
     const isUnknown = known.baseline === 'building'
     const asked = { removes, reserved, isFull, edited, isUnknown, ...(keeps && { keeps }) }
-    const modes = isExact ? { umask: null } : { umask: umaskOf(project), modes: modesOf(project) }
-    const job = { target, rules, tree, owned, ...asked, ...modes, ...limits }
+    const { modes, check } = await modesToCompare(project)
+    const given = isExact ? { umask: null, groups } : { umask: umaskOf(project), modes }
+    const job = { target, rules, tree, owned, ...asked, ...given, ...limits }
     const outcome = await executors.comparing(rights).run({ kind: 'compare', compare: job }, signal)
-    if (outcome.kind === 'compared') return { baseline: known.baseline, compared: outcome.compared }
+    if (outcome.kind === 'compared') {
+      const { compared } = outcome
+      const checks = isExact ? compared.checks : [...compared.checks, check]
+      return { baseline: known.baseline, compared: { ...compared, checks } }
+    }
     signal.throwIfAborted()
     if (outcome.kind === 'failed') throw outcome.error
     throw new Error(`The comparison with "${target}" ended without an answer: ${outcome.kind}`)
@@ -143,6 +152,16 @@ export function createComparer({
         if (--line.count === 0) lines.delete(project.id)
       }
     }
+  }
+}
+
+/** Returns the permissions and the group of a deployment, and the check of the group. */
+async function modesToCompare(project: Project): Promise<{ modes: ModePolicy; check: PlanCheck }> {
+  try {
+    return { modes: await modesOf(project), check: passed('group') }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { modes: permissionsOf(project), check: failed('group', error.code, error.message) }
   }
 }
 

@@ -6,7 +6,8 @@
  * that is the same in both needs nothing. The manifests are read as sorted streams, so only the differences are in
  * memory.
  *
- * Exact means: the same set of paths, their types, bytes, permission bits, and modification times to the microsecond.
+ * Exact means: the same set of paths, their types, bytes, permission bits, groups if a policy sets them, and modification
+ * times to the microsecond.
  */
 import { Refusal } from '../base/refusal.js'
 import { directoryMode, isDirectory } from '../install/owned-tree.js'
@@ -51,6 +52,8 @@ interface Earlier {
   deployId: string
   /** The SHA-256 of what the deployment put there; null if it removed the entry. */
   placedSha256: string | null
+  /** The group of the entry; null: that of the process. Undefined: that of the entry that is there now. */
+  group: number | null | undefined
 }
 
 const typeBits = 0o170000
@@ -92,14 +95,14 @@ export async function exactStateOf(
 /** Returns the entry as the goal left it, whatever somebody made of it before the next deployment. */
 function asPlaced(earlier: Earlier, { line, deployId }: LastLine): Earlier {
   if (!('path' in line)) return earlier
-  const { mode, size, sha256, mtimeMs } = line
+  const { mode, size, sha256, mtimeMs, gid } = line
   if (mtimeMs === undefined || mtimeMs === null) return earlier
   const { before: found } = earlier
   const isKept = found !== null && found.sha256 === sha256 && (found.mode & typeBits) === (mode & typeBits)
   const before: EarlierFile = isKept
     ? { ...found, mode, mtimeMs }
     : { mode, size, sha256, mtimeMs, kept: `archive:${deployId}` }
-  return { ...earlier, before }
+  return { ...earlier, before, group: gid ?? earlier.group }
 }
 
 function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, directories }: ExactState): void {
@@ -109,9 +112,11 @@ function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, d
     return
   }
   const { mode, size, sha256 } = before
+  const { group = known?.gid } = earlier
+  const owned = group === undefined ? {} : { gid: group }
   if ((before.mode & typeBits) === directoryMode) {
     const isThere = known !== null && isDirectory(known)
-    if (!isThere) wanted.push({ path, mode, size: 0, sha256, mtimeMs: null, source: null })
+    if (!isThere) wanted.push({ path, mode, size: 0, sha256, mtimeMs: null, source: null, ...owned })
     return
   }
   if (before.mtimeMs === undefined) throw notExact(earlier, 'its records are those of an earlier version of svc')
@@ -119,11 +124,12 @@ function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, d
     known !== null &&
     known.sha256 === sha256 &&
     known.mode === mode &&
+    known.gid === (group ?? undefined) &&
     known.mtimeMs !== null &&
     Math.abs(known.mtimeMs - before.mtimeMs) < sameTimeMs
   if (isSame) return
   const { mtimeMs, owner } = before
-  const entry = { path, mode, size, sha256, mtimeMs, ...(owner !== undefined && { owner }) }
+  const entry = { path, mode, size, sha256, mtimeMs, ...owned, ...(owner !== undefined && { owner }) }
   wanted.push({ ...entry, source: sourceOf(earlier, before) })
 }
 
@@ -155,13 +161,15 @@ export function notExactRefusal(deployId: string, why: string): Refusal {
 
 /** Yields what was at each path before all of these deployments, in canonical order. */
 async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
-  for await (const { line, deployId } of lastLinesOf(undone)) yield earlierOf(line, deployId)
+  for await (const last of lastLinesOf(undone)) yield earlierOf(last)
 }
 
 /** A line about a path. */
 interface LastLine {
   line: ManifestLine
   deployId: string
+  /** The group before the first deployment that changed it; null: that of the process; undefined: none did. */
+  group: number | null | undefined
 }
 
 /** Yields for each path the line of the last of these deployments that has one, in canonical order. */
@@ -176,9 +184,11 @@ async function* lastLinesOf(undone: readonly Undone[]): AsyncGenerator<LastLine>
     while (heads.length > 0) {
       const path = heads.map(({ line }) => pathOfLine(line)).reduce((a, b) => (compareTreePaths(a, b) <= 0 ? a : b))
       let last: LastLine | null = null
+      let group: LastLine['group']
       for (const head of [...heads]) {
         if (pathOfLine(head.line) !== path) continue
-        last = { line: head.line, deployId: head.id }
+        group = groupBefore(head.line, group)
+        last = { line: head.line, deployId: head.id, group }
         const next = await head.stream.next()
         if (next.done) heads.splice(heads.indexOf(head), 1)
         else head.line = next.value
@@ -190,8 +200,16 @@ async function* lastLinesOf(undone: readonly Undone[]): AsyncGenerator<LastLine>
   }
 }
 
-function earlierOf(line: ManifestLine, deployId: string): Earlier {
-  if ('removed' in line) return { path: line.removed, before: line.before, deployId, placedSha256: null }
-  if ('made' in line) return { path: line.made, before: line.before ?? null, deployId, placedSha256: null }
-  return { path: line.path, before: line.before, deployId, placedSha256: line.sha256 }
+/** Returns the group before a deployment, given that before the next one. */
+function groupBefore({ before, ...line }: ManifestLine, next: LastLine['group']): LastLine['group'] {
+  if (before == null) return next
+  // A file that replaced another one has the same group, unless the line says otherwise.
+  const isReplaced = 'path' in line && (before.mode & typeBits) !== directoryMode
+  return before.owner?.gid ?? before.gid ?? (isReplaced ? next : null)
+}
+
+function earlierOf({ line, ...last }: LastLine): Earlier {
+  if ('removed' in line) return { path: line.removed, before: line.before, placedSha256: null, ...last }
+  if ('made' in line) return { path: line.made, before: line.before ?? null, placedSha256: null, ...last }
+  return { path: line.path, before: line.before, placedSha256: line.sha256, ...last }
 }

@@ -15,6 +15,7 @@ import { findRights } from '../proc/identity.js'
 import { formatBytes } from '../shared/size.js'
 import { findProject } from '../store/tables/projects.js'
 import { refuseLocked } from './locks.js'
+import { modesOf } from './modes.js'
 import type { DeployNeeds } from './needs.js'
 import { refuseClientScripts, type OfferedScripts } from './scripts/scripts.js'
 
@@ -29,7 +30,8 @@ type Needs = Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths' | 'clock' |
 
 /**
  * Refuses what a deployment of the archive would be refused for now: locks, client scripts, a broken archive, a path that
- * is not allowed, a target that cannot be written (`not_permitted`), too little space (`no_space`).
+ * is not allowed, a group that cannot be given, a target that cannot be written (`not_permitted`), too little space
+ * (`no_space`).
  */
 export async function preflight(needs: Needs, { projectId, archivePath, offered }: PreflightRequest): Promise<void> {
   const { store, home, allowSystemPaths, clock, settings } = needs
@@ -39,7 +41,9 @@ export async function preflight(needs: Needs, { projectId, archivePath, offered 
   if (offered.origin === 'upload') refuseClientScripts(project, settings.flag('allow_client_scripts'), offered)
   checkDeployPath(project.deployPath, { home: home.directory, allowSystemPaths })
   // Another user's rights are taken on by the deployment itself.
-  if ((await findRights(project)) === null) await checkWritable(project.deployPath)
+  const rights = await findRights(project)
+  await modesOf(project)
+  if (rights === null) await checkWritable(project.deployPath)
   const archive = await openArchive(archivePath, extractionLimits(settings))
   try {
     await checkSpace(project.deployPath, archive)

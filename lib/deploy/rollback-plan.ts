@@ -42,6 +42,7 @@ export type RollbackPlanNeeds = ExactNeeds &
 interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
   to: DeploymentRow | null
   entries: TimedEntry[]
+  groups?: Array<[path: string, gid: number | null]>
   removes: Removes | null
   edited: Ownership['edited']
 }
@@ -65,11 +66,12 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
 
   async function planOf(project: Project, signal: AbortSignal, want: () => Promise<Wanted>): Promise<RollbackPlan> {
     const { to, entries, ...wanted } = await want()
-    const { mode, over, problem, removes, edited } = wanted
+    const { mode, over, problem, removes, edited, groups = [] } = wanted
     const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
     const reserved = reservedPaths(store, project.id)
     const keeps = keepsOf(needs, project)
-    const asked = { tree, listed: maxListed, removes, edited, keeps, reserved, isExact: true, signal }
+    const rules = { edited, reserved, groups, isExact: mode === 'exact' }
+    const asked = { tree, listed: maxListed, removes, keeps, ...rules, signal }
     const { baseline, compared } = await comparer.compare(project, asked)
     const { counts, paths, bytes, checks, expected } = compared
     const live = to === null ? null : describeLive(to)
@@ -82,9 +84,12 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
     const entries = state.wanted.flatMap(({ mtimeMs, source, ...entry }) =>
       source === null ? [] : [timedEntryOf({ ...entry, mtimeMs: mtimeMs ?? 0 })]
     )
+    const groups: Wanted['groups'] = []
+    for (const { path, gid } of state.wanted) if (gid !== undefined) groups.push([path, gid])
     const removes: Removes = { kind: 'listed', paths: Buffer.from(state.removed.map(path => `${path}\n`).join('')) }
     const { to, undone } = state
-    return { mode: 'exact', to, over: undone.length, problem: null, entries, removes, edited: exactEdits(goal.force) }
+    const edited = exactEdits(goal.force)
+    return { mode: 'exact', to, over: undone.length, problem: null, entries, groups, removes, edited }
   }
 
   /** As its deployment: the rules are those of the policy. */

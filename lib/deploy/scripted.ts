@@ -262,9 +262,16 @@ function lineOf(
 }
 
 function earlierOf(entry: OwnedEntry): EarlierFile {
-  const { mode, size, sha256, mtimeMs, since } = entry
+  const { mode, size, sha256, mtimeMs, gid, since } = entry
   if (isDirectory(entry)) return { mode, size, sha256 }
-  return { mode, size, sha256, ...(mtimeMs !== null && { mtimeMs }), kept: `archive:${since}` }
+  return {
+    mode,
+    size,
+    sha256,
+    ...(gid !== undefined && { gid }),
+    ...(mtimeMs !== null && { mtimeMs }),
+    kept: `archive:${since}`
+  }
 }
 
 const archivePrefix = 'archive:'

@@ -76,11 +76,12 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
     const project = findProject(store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     const rights = await findRights(project)
+    const modes = await modesOf(project)
     const target = await executors.makeTarget(rights, project.deployPath, {
       home: home.directory,
       allowSystemPaths: needs.allowSystemPaths,
       umask: umaskOf(project),
-      modes: modesOf(project)
+      modes
     })
     const note = await pending.note([id])
     try {
@@ -101,7 +102,7 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
             open: needs.open,
             rights,
             umask: umaskOf(project),
-            modes: modesOf(project),
+            modes,
             deployId: id,
             home,
             signal

@@ -29,7 +29,7 @@ import { createHold, type Hold } from './hold.js'
 import type { HoldPlan } from './hold-plan.js'
 import type { Scripted } from './scripted.js'
 import { reservedPaths } from './maintenance.js'
-import { modesOf } from './modes.js'
+import { modesOf, permissionsOf } from './modes.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { PipelineRun } from './pipeline.js'
@@ -111,6 +111,8 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
   const limits = extractionLimits(needs.settings)
   const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
   const target = project.deployPath
+  const isExact = planned.exact !== null || planned.repair !== null
+  const findModes = async () => (isExact ? permissionsOf(project) : await modesOf(project))
   const steps = createSteps({
     clock,
     output,
@@ -128,14 +130,14 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     stage: stageOf(needs, planned, turn),
     async makeTarget() {
       if (planned.plan !== null) refuseOtherLive(planned.plan, turn.previousId)
-      await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project), modes: modesOf(project) })
+      const modes = await findModes()
+      await needs.executors.makeTarget(rights, target, { ...rules, umask: umaskOf(project), modes })
       await holdTarget(needs, planned, target)
       // A change that is not possible is refused before the pre-deploy script runs.
       if (planned.exact !== null && scripts.preDeploy !== null)
         await exactState(needs, project, { goal: planned.exact, signal: live.signal })
     },
     async extract() {
-      const isExact = planned.exact !== null || planned.repair !== null
       const exact = isExact ? await prepareExact(needs, planned, project) : null
       const asked = exact?.change ?? planned.plan ?? wishesOf(project)
       const extracted = await extractArchive(needs.executors, {
@@ -146,7 +148,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         isAtWork: targets.isHeld,
         rights,
         umask: umaskOf(project),
-        modes: modesOf(project),
+        modes: await findModes(),
         deployId: row.id,
         home: needs.home,
         limits: exact === null ? limits : unlimited,

@@ -221,7 +221,7 @@ async function* verifySlices(
   const running: Array<Promise<SliceResult>> = []
 
   async function verifySlice(slice: OwnedEntry[]): Promise<SliceResult> {
-    const plain = slice.map(({ path, mode, size, sha256 }) => ({ path, mode, size, sha256 }))
+    const plain = slice.map(({ mtimeMs: _, ino: __, since: ___, ...entry }) => entry)
     const leave = slice.some(({ size }) => size > largeBytes) ? await large.enter(either) : () => {}
     const outcome = await executor.run({ kind: 'verify', verify: { ...job, entries: plain } }, either).finally(leave)
     if (outcome.kind === 'verified') return { slice, findings: outcome.findings }

@@ -15,13 +15,15 @@
  * synced before that. Names are synced before the journal says that everything is done (durable.ts). Each step checks
  * again that the target is still as planned, because a running application may have changed it.
  */
+import type { Stats } from 'node:fs'
 import { parentOf } from '../base/paths.js'
 import type { Disk } from './disk.js'
 import type { StagedFile, TargetSync } from './durable.js'
 import { changedMeanwhile, holdFolders } from './folders.js'
 import type { HeldDirectory } from './held.js'
-import { keptOwnerOf, type KeptOwner } from './kept-owner.js'
+import { keptOwnerOf, otherGroup, type KeptOwner } from './kept-owner.js'
 import type { Folder, Item, Plan } from './plan.js'
+import type { PutBackNeeds } from './put-back.js'
 import type { Records } from './record.js'
 import type { RemovedDirectory, RemovedFile } from './removal.js'
 import { changeTime } from './regular.js'
@@ -58,7 +60,7 @@ export async function commit(needs: CommitNeeds): Promise<void> {
       plan.folders.filter(folder => !folder.exists).map(folder => folder.path)
     )
   // If there is nothing to move, the target already has the contents of the archive. The journal must say so too.
-  await journal.ready(lines, { modes: modesOfFolders(needs, lines), owners: ownersOf(needs, lines) })
+  await journal.ready(lines, { ...foldersOf(needs, lines), owners: ownersOf(needs, lines) })
   if (lines.hasLines) {
     move(needs, lines)
     await sync.moved(changedDirectories(lines))
@@ -67,17 +69,31 @@ export async function commit(needs: CommitNeeds): Promise<void> {
   else await journal.done()
 }
 
-/** Returns the permission bits of the folders that contain what is replaced or removed, and of those above them. */
-function modesOfFolders({ disk, root }: CommitNeeds, lines: Iterable<JournalLine>): Map<string, number> {
-  const modes = new Map<string, number>()
+/**
+ * Returns the permission bits of the folders that contain what is replaced or removed, and of those above them; and the
+ * groups of these and of removed directories.
+ */
+function foldersOf(
+  { disk, root }: CommitNeeds,
+  lines: Iterable<JournalLine>
+): Required<Pick<PutBackNeeds, 'modes' | 'groups'>> {
+  const [modes, groups] = [new Map<string, number>(), new Map<string, number>()]
+  const find = (folder: string): Stats | null => {
+    const stats = disk.lstatSync(`${root.path}/${folder}`, { throwIfNoEntry: false })
+    if (!stats?.isDirectory()) return null
+    const { gid } = otherGroup(stats)
+    if (gid !== undefined) groups.set(folder, gid)
+    return stats
+  }
   for (const { kind, path } of lines) {
+    if (kind === 'x') find(path)
     if (kind !== 'R' && kind !== 'X') continue
     for (let folder = parentOf(path); folder !== '' && !modes.has(folder); folder = parentOf(folder)) {
-      const stats = disk.lstatSync(`${root.path}/${folder}`, { throwIfNoEntry: false })
-      if (stats?.isDirectory()) modes.set(folder, stats.mode & 0o7777)
+      const stats = find(folder)
+      if (stats !== null) modes.set(folder, stats.mode & 0o7777)
     }
   }
-  return modes
+  return { modes, groups }
 }
 
 /** Returns owner and permissions of what is kept aside while scripts run. */

@@ -26,7 +26,7 @@ import { clearWay, isAtOrBelow } from './give-way.js'
 import { holdFolders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
-import { modeUnder, type ModePolicy, type ModeRules } from './modes.js'
+import { groupUnder, modeUnder, type ModePolicy } from './modes.js'
 import type { Ownership, Removes } from './ownership.js'
 import { readOwnedTree } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
@@ -62,6 +62,8 @@ export interface CompareJob {
   umask: number | null
   /** What the policy of the project says about permissions; absent: nothing. */
   modes?: ModePolicy | undefined
+  /** The groups that paths of the tree must have; null: that of the process. Default: what the policy says. */
+  groups?: ReadonlyArray<readonly [path: string, gid: number | null]>
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** Time limit in milliseconds. */
@@ -97,11 +99,16 @@ export async function compareTarget(job: CompareJob, tools: CompareTools): Promi
   return { treeSha256: tree.treeSha256, ...(await compareUsable(tree, { job, ...tools })) }
 }
 
-/** Returns the entry of a deployment. */
-function itemOf({ path, mode, size, mtimeMs, sha256 }: TimedEntry, rules: ModeRules): WantedItem {
-  const isLink = mode === linkMode
-  const permissions = isLink ? null : modeUnder(rules, 'file', mode & 0o777)
-  return { path, kind: isLink ? 'symlink' : 'file', size, mode: permissions, mtimeMs, sha256 }
+/** Returns the function that makes the entries of a deployment. */
+function itemsOf(job: CompareJob): (entry: TimedEntry) => WantedItem {
+  const groups = new Map(job.groups)
+  return ({ path, mode, size, mtimeMs, sha256 }) => {
+    if (mode === linkMode) return { path, kind: 'symlink', size, mode: null, mtimeMs, sha256 }
+    const given = groups.get(path)
+    const gid = given === null ? process.getegid?.() : (given ?? groupUnder(job, 'file'))
+    const item = { path, size, mode: modeUnder(job, 'file', mode & 0o777), mtimeMs, sha256 }
+    return { ...item, kind: 'file', ...(gid !== undefined && { gid }) }
+  }
 }
 
 async function compareUsable(tree: ReceivedTree, comparing: Comparing): Promise<Findings> {
@@ -148,6 +155,7 @@ async function compareIn(
   { job, disk, check = () => {}, elapsedMs = () => performance.now() }: Comparing
 ): Promise<Findings> {
   const lists = createLists(job.listed)
+  const itemOf = itemsOf(job)
   const expected = buildExpected(tree.digits)
   if (root === null) return compareMissing(tree, { job, disk, lists })
 
@@ -331,7 +339,7 @@ async function compareIn(
     const entries = tree.entries()
     const nextItem = (): WantedItem | null => {
       const next = entries.next()
-      return next.done === true ? null : itemOf(next.value, job)
+      return next.done === true ? null : itemOf(next.value)
     }
     let item = nextItem()
     let isPartial = false
@@ -384,8 +392,9 @@ async function compareMissing(
 ): Promise<Findings> {
   const expected = buildExpected(tree.digits)
   const wanted = new Set<string>()
+  const itemOf = itemsOf(job)
   for (const entry of tree.entries()) {
-    const item = itemOf(entry, job)
+    const item = itemOf(entry)
     lists.path('added', item.path)
     expected.add(item, null)
     if (job.owned !== null) wanted.add(item.path)
@@ -408,7 +417,7 @@ async function compareMissing(
 function differenceOf(item: WantedItem, found: FoundEntry): 'changed' | 'timeOnly' | 'unchanged' {
   if (item.kind !== found.kind || !found.sha256.startsWith(item.sha256)) return 'changed'
   if (item.kind === 'symlink') return 'unchanged'
-  if (item.mode !== (found.mode & 0o7777)) return 'changed'
+  if (item.mode !== (found.mode & 0o7777) || (item.gid ?? found.gid) !== found.gid) return 'changed'
   return Math.abs(found.stats.mtimeMs - (item.mtimeMs as number)) >= sameTimeMs ? 'timeOnly' : 'unchanged'
 }
 

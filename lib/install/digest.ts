@@ -36,12 +36,12 @@ export function createDigester(disk: Disk, check: () => void = () => {}): Digest
       if (opened === null) return null
       const { fd, stats } = opened
       try {
-        const { mode } = stats
+        const { mode, gid } = stats
         if (expected !== undefined && stats.size !== expected.size)
-          return { size: stats.size, mode, sha256: new Uint8Array(), stats }
+          return { size: stats.size, mode, gid, sha256: new Uint8Array(), stats }
         let bytesRead = disk.readSync(fd, piece, 0, pieceBytes, null)
         if (bytesRead < pieceBytes) {
-          return { size: bytesRead, mode, sha256: sha256(piece.subarray(0, bytesRead)), stats }
+          return { size: bytesRead, mode, gid, sha256: sha256(piece.subarray(0, bytesRead)), stats }
         }
         const hash = createHash('sha256')
         let size = 0
@@ -51,7 +51,7 @@ export function createDigester(disk: Disk, check: () => void = () => {}): Digest
           size += bytesRead
           if (size >= stats.size) break
         }
-        return { size, mode, sha256: hash.digest(), stats }
+        return { size, mode, gid, sha256: hash.digest(), stats }
       } finally {
         disk.closeSync(fd)
       }
@@ -60,7 +60,7 @@ export function createDigester(disk: Disk, check: () => void = () => {}): Digest
       try {
         const text = Buffer.from(disk.readlinkSync(path))
         const stats = disk.lstatSync(path)
-        return { size: text.length, mode: stats.mode, sha256: sha256(text), stats }
+        return { size: text.length, mode: stats.mode, gid: stats.gid, sha256: sha256(text), stats }
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === 'EINVAL' || code === 'ENOENT' || code === 'ENOTDIR') return null

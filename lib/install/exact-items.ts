@@ -21,16 +21,17 @@ export function setExactly(items: readonly Item[], exact: Exact): ReadonlyMap<st
   const digests = new Map<string, string>()
   for (const line of textOf(exact.wanted).split('\n')) {
     if (line === '') continue
-    const { path, mode, mtimeMs, sha256, owner } = JSON.parse(line) as WantedEntry
+    const { path, mode, mtimeMs, sha256, owner, gid } = JSON.parse(line) as WantedEntry
     const item = byPath.get(path)
     if (item === undefined) throw damaged(path)
     item.mode = item.kind === 'symlink' ? null : mode & permissionBits
     item.mtimeMs = mtimeMs
-    if (owner !== undefined) {
-      item.owner = owner
-      // A list of files can come from a package, or from a helper of another user.
-      if (item.mode !== null) item.mode &= ~setIdBits
-    }
+    if (owner !== undefined) item.owner = owner
+    const group = gid === null ? process.getegid?.() : gid
+    if (group !== undefined && item.kind !== 'symlink') item.gid = group
+    // A list of files can come from a package, or from a helper of another user.
+    const isGiven = owner !== undefined || (gid != null && item.kind === 'file')
+    if (isGiven && item.mode !== null) item.mode &= ~setIdBits
     if (item.kind !== 'directory') digests.set(path, sha256)
   }
   return digests

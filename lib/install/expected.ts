@@ -39,15 +39,17 @@ const markBytes = 8
 /** Collects what a plan wants and finds, path by path, in the order of `compareTreePaths`. */
 export interface ExpectedBuilder {
   /** `found` is null if there is nothing at the path. */
-  add(wanted: Wanted, found: Omit<TreeEntry, 'path'> | null): void
+  add(wanted: Wanted, found: Found | null): void
   /** Adds a file that would be removed. */
   remove(found: TreeEntry): void
   /** Without `contentsSha256`, that of the added entries is used. */
   end(plannedAtMs: number, contentsSha256?: string): Expected
 }
 
-/** A new entry. Its permissions are left out: an archive may lack them. */
-export type Wanted = Omit<TreeEntry, 'mode'> & { kind: Item['kind'] }
+/** A new entry. Its permissions are left out: an archive may lack them. With a group, that of the target counts, too. */
+export type Wanted = Omit<TreeEntry, 'mode'> & Pick<Item, 'kind' | 'gid'>
+
+type Found = Omit<TreeEntry, 'path'> & { gid: number }
 
 /** Creates a builder for digests of this number of hex digits. */
 export function buildExpected(digits: number): ExpectedBuilder {
@@ -57,8 +59,10 @@ export function buildExpected(digits: number): ExpectedBuilder {
   const contents = createContentsDigest()
   const removedHash = createHash('sha256')
   return {
-    add({ kind, ...wanted }, found) {
-      const line = Buffer.from(found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path }))
+    add({ kind, gid, ...wanted }, found) {
+      const group = gid === undefined || found === null ? '' : `${found.gid} `
+      const there = found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path })
+      const line = Buffer.from(`${group}${there}`)
       all.update(line)
       const entry = { ...wanted, mode: kind === 'symlink' ? linkMode : defaultFileMode }
       wantedDigest.add(entry)
@@ -124,11 +128,11 @@ export function refuseOutdated(expected: Expected, staged: StagedTarget): void {
   const { disk, folders, items, order, records, reckoned } = staged
   const builder = buildExpected(expected.digits)
   for (const index of order) {
-    const { path, kind, size } = items[index] as Item
+    const { path, kind, size, gid } = items[index] as Item
     const digest = records.sha256(index).toString('hex')
     const before = records.before(index)
     const found = before === null ? null : { ...before, sha256: Buffer.from(before.sha256).toString('hex') }
-    builder.add({ path, kind, size, sha256: digest }, found)
+    builder.add({ path, kind, size, sha256: digest, ...(gid !== undefined && { gid }) }, found)
   }
   for (const { path, before } of reckoned.removed) builder.remove({ ...before, path })
   const now = builder.end(expected.plannedAtMs)

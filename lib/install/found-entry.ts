@@ -11,6 +11,7 @@ import type { Disk } from './disk.js'
 export interface FoundEntry {
   kind: 'file' | 'symlink'
   mode: number
+  gid: number
   size: number
   sha256: string
   stats: Stats
@@ -42,8 +43,8 @@ export function findEntry(
   if (stats === undefined) return null
   if (stats.isFile()) {
     if (owned !== null && isUntouched(stats, owned)) {
-      const { mode, size } = stats
-      return { kind: 'file', mode, size, sha256: owned.sha256, stats }
+      const { mode, gid, size } = stats
+      return { kind: 'file', mode, gid, size, sha256: owned.sha256, stats }
     }
     const found = digester.file(place)
     return found === null ? null : { ...found, kind: 'file', sha256: hex(found.sha256) }

@@ -10,6 +10,7 @@ import { parentOf } from '../base/paths.js'
 import { Refusal } from '../base/refusal.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
+import { otherGroup } from './kept-owner.js'
 
 /** The refusals of entries that give way if svc owns them. */
 const yielding: ReadonlySet<string> = new Set(['file_in_the_way', 'directory_in_the_way', 'written_through_link'])
@@ -31,6 +32,7 @@ export interface ClearedDirectory {
   path: string
   mode: number
   mtimeMs: number
+  gid?: number
 }
 
 /** The disk, and the directories of the target. */
@@ -61,8 +63,8 @@ export function clearWay(
       if (stats?.isDirectory() && stats.dev === top.dev) visit(below)
       else if (stats === undefined || !isGiven(below)) throw notOwned(refusal, below)
     }
-    const { mode, mtimeMs } = disk.lstatSync(folders.place(directory))
-    cleared.push({ path: directory, mode, mtimeMs })
+    const stats = disk.lstatSync(folders.place(directory))
+    cleared.push({ path: directory, mode: stats.mode, mtimeMs: stats.mtimeMs, ...otherGroup(stats) })
   }
   visit(path)
   return cleared

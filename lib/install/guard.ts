@@ -19,7 +19,8 @@ import { isInside } from '../base/paths.js'
 import { Refusal, invalid } from '../base/refusal.js'
 import { hasCode, reasonOf } from '../base/system-error.js'
 import { disk } from './disk.js'
-import { modeUnder, type ModePolicy } from './modes.js'
+import { giveOwnerAt } from './kept-owner.js'
+import { groupUnder, modeUnder, type ModePolicy } from './modes.js'
 import { holdTarget, targetIsFile } from './reach.js'
 import { systemPathFault } from './system-paths.js'
 
@@ -161,6 +162,8 @@ export async function ensureTarget(deployPath: string, rules: NewTargetRules): P
     const isNew = !existsSync(path)
     holdTarget(disk, path, { make: true }).close()
     const mode = modeUnder({ umask: rules.umask ?? null, modes: rules.modes }, 'directory', null)
+    const gid = groupUnder(rules, 'directory')
+    if (isNew && gid !== undefined) giveOwnerAt(disk, path, { gid })
     if (isNew && mode !== null) disk.chmodSync(path, mode | 0o700)
   } catch (error) {
     if (error instanceof Refusal) throw error

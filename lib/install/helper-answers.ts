@@ -178,7 +178,10 @@ const foundFile = (readBytes: number) =>
     })
   })
 
-const now = nullable(object({ mode: integer(0, 0xffffffff), size: count, sha256: digest, mtimeMs: finite, ino: count }))
+const bits = integer(0, 0xffffffff)
+const now = nullable(
+  object({ mode: bits, size: count, sha256: digest, mtimeMs: finite, ino: count, gid: optional(bits) })
+)
 
 /** Returns the reader of the answer to a job on a target. */
 export function answerTo(job: Job): ReadAnswer<Answer> {

@@ -22,7 +22,7 @@ export interface Journal {
    */
   staged(mark: string, place?: JournalPlace): void
   /** Writes and syncs the list of actions, before the first of them, and what goes with it (FoundJournal). */
-  ready(lines: Iterable<JournalLine>, more?: Partial<Pick<FoundJournal, 'modes' | 'owners'>>): Promise<void>
+  ready(lines: Iterable<JournalLine>, more?: Partial<FoundState>): Promise<void>
   /** Records that everything is in place, and that it may still be put back. */
   placed(): Promise<void>
   /** Records that everything is in place: from here on nothing is undone. */
@@ -70,9 +70,12 @@ function* formatLines(lines: Iterable<JournalLine>, onSum: (sum: number) => void
 
 function formatPlace(
   at: JournalPlace | undefined,
-  { modes = new Map(), owners = new Map() }: Partial<Pick<FoundJournal, 'modes' | 'owners'>>
+  { modes = new Map(), groups = new Map(), owners = new Map() }: Partial<FoundState>
 ): string {
-  const folders = [...modes].map(([path, mode]) => `m ${mode.toString(8)} ${encodePath(path)}\n`).join('')
+  const folders = [
+    ...[...modes].map(([path, mode]) => `m ${mode.toString(8)} ${encodePath(path)}\n`),
+    ...[...groups].map(([path, gid]) => `g ${gid} ${encodePath(path)}\n`)
+  ].join('')
   const kept = [...owners].map(
     ([aside, { mode, uid, gid, ino }]) => `o ${aside} ${mode.toString(8)} ${uid} ${gid} ${ino}\n`
   )
@@ -106,10 +109,14 @@ export interface FoundJournal extends StagingSigns {
   place: JournalPlace | null
   /** The permission bits of the folders that contained what was replaced or removed: somebody may remove one. */
   modes: ReadonlyMap<string, number>
+  /** The groups of these folders and of removed directories, if they are not that of the process. */
+  groups: ReadonlyMap<string, number>
   /** Owner and permissions of what is kept aside, by its number: a script may change them. */
   owners: ReadonlyMap<number, KeptOwner>
   lines: JournalLine[]
 }
+
+type FoundState = Pick<FoundJournal, 'modes' | 'groups' | 'owners'>
 
 /** The device and the inode of the target and of the staging directory, as `<device>:<inode>`. */
 export interface JournalPlace {
@@ -137,6 +144,7 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
     placedAtMs: null,
     place: null,
     modes: new Map<string, number>(),
+    groups: new Map<string, number>(),
     owners: new Map<number, KeptOwner>()
   }
   const begin = mark === null ? 1 : 2
@@ -154,7 +162,8 @@ export function readJournal(file: Pick<JournalFile, 'read' | 'deployId'>): Found
     state,
     placedAtMs,
     place: placeIn(last),
-    modes: modesIn(last),
+    modes: numbersIn(last, /^m ([0-7]{1,4}) (.+)$/, 8),
+    groups: numbersIn(last, /^g (\d{1,10}) (.+)$/, 10),
     owners: ownersIn(last),
     lines: listed.map(line => parseLine(line, pathOf))
   }
@@ -172,10 +181,11 @@ function placeIn(last: readonly string[]): JournalPlace | null {
   return target === undefined || staging === undefined ? null : { target, staging }
 }
 
-function modesIn(last: readonly string[]): ReadonlyMap<string, number> {
+/** Returns the numbers of the lines that match, by their paths. */
+function numbersIn(last: readonly string[], pattern: RegExp, radix: number): ReadonlyMap<string, number> {
   const found = last.flatMap(line => {
-    const [, mode, path] = /^m ([0-7]{1,4}) (.+)$/.exec(line) ?? []
-    return mode === undefined || path === undefined ? [] : [[decodePath(path), parseInt(mode, 8)] as const]
+    const [, number, path] = pattern.exec(line) ?? []
+    return number === undefined || path === undefined ? [] : [[decodePath(path), parseInt(number, radix)] as const]
   })
   return new Map(found)
 }

@@ -4,7 +4,7 @@
  * file is given away.
  */
 import type { Stats } from 'node:fs'
-import type { FileOwner } from '../model/manifest.js'
+import type { EarlierFile, FileOwner } from '../model/manifest.js'
 import { hasCode } from '../base/system-error.js'
 import type { Disk } from './disk.js'
 import { openRegular } from './regular.js'
@@ -68,14 +68,26 @@ export function modeToKeep(stats: Pick<Stats, 'mode' | 'uid' | 'gid'>): number {
   return otherOwner(stats) === undefined ? stats.mode : stats.mode & ~setIdBits
 }
 
-/** Gives an open file its owner. Only root can give a file away. */
-export function giveOwner(disk: Disk, fd: number, { uid, gid }: FileOwner): void {
+/** Leaves the user as it is (chown(2)). */
+const sameUser = -1
+
+/** An owner to be given; without `uid`, the group alone. */
+export type GivenOwner = Pick<FileOwner, 'gid'> & Partial<FileOwner>
+
+/** Gives an open file its owner. Only root can give a file away; a user can choose among the groups that it is in. */
+export function giveOwner(disk: Disk, fd: number, { uid = sameUser, gid }: GivenOwner): void {
   permitted(() => disk.fchownSync(fd, uid, gid))
 }
 
-/** Does the same for a symbolic link. */
-export function giveLinkOwner(disk: Disk, place: string, { uid, gid }: FileOwner): void {
+/** Does the same for a directory or a symbolic link. */
+export function giveOwnerAt(disk: Disk, place: string, { uid = sameUser, gid }: GivenOwner): void {
   permitted(() => disk.lchownSync(place, uid, gid))
+}
+
+/** Returns the group of a file or directory that is removed, unless a new one would have the same. */
+export function otherGroup(stats: Stats): Pick<EarlierFile, 'gid'> {
+  const own = process.getegid?.() ?? stats.gid
+  return stats.gid === own || stats.isSymbolicLink() ? {} : { gid: stats.gid }
 }
 
 function permitted(change: () => void): void {

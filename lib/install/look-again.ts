@@ -31,7 +31,7 @@ export interface LookedEntry {
   /** The number of the entry in the job. */
   index: number
   /** Null: there is neither a file nor a link any more. */
-  now: { mode: number; size: number; sha256: string; mtimeMs: number; ino: number } | null
+  now: { mode: number; size: number; sha256: string; mtimeMs: number; ino: number; gid?: number } | null
   /** Where its contents are: in the copies, nowhere, or where they were before. */
   kept: 'scripted' | 'none' | 'before'
 }
@@ -95,8 +95,11 @@ function lookAt(entry: OwnedEntry, index: number, { finder, folders }: Looking):
   const { mtimeMs, ino } = stats
   const mode = modeToKeep(stats)
   const isSame = !isEdited(found, entry)
-  if (isSame && mode === entry.mode && mtimeMs === entry.mtimeMs && ino === entry.ino) return null
-  return { index, now: { mode, size, sha256, mtimeMs, ino }, kept: isSame ? 'before' : 'scripted' }
+  // Nobody asks for the group of a file that svc gave none.
+  const group = entry.gid === undefined ? {} : { gid: found.gid }
+  const isAsBefore = mode === entry.mode && group.gid === entry.gid && mtimeMs === entry.mtimeMs && ino === entry.ino
+  if (isSame && isAsBefore) return null
+  return { index, now: { mode, size, sha256, mtimeMs, ino, ...group }, kept: isSame ? 'before' : 'scripted' }
 }
 
 interface Copying {

@@ -10,9 +10,9 @@ import { createTreeDigest } from '../model/tree.js'
 import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
 import { writeFully, type Disk } from './disk.js'
 import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
-import { noContents } from './owned-tree.js'
 import type { Item, Plan } from './plan.js'
 import type { Reckoned } from './reckon.js'
+import { earlierDirectory } from './removal.js'
 import type { Digest, Records } from './record.js'
 
 /** Bytes that are collected before a write; a line has at most 20 KiB. */
@@ -96,7 +96,7 @@ function modeInTree(mode: number | null): number {
 }
 
 function describe(index: number, { items, records, reckoned }: Staged): FileLine {
-  const { path, size } = items[index] as Item
+  const { path, size, gid } = items[index] as Item
   const before = records.before(index)
   return {
     path,
@@ -105,6 +105,7 @@ function describe(index: number, { items, records, reckoned }: Staged): FileLine
     sha256: records.sha256(index).toString('hex'),
     mtimeMs: records.mtimeMs(index),
     ino: records.ino(index),
+    ...(gid !== undefined && { gid: records.gid(index) }),
     before:
       before === null
         ? (reckoned.gaveWay.get(path) ?? null)
@@ -140,10 +141,7 @@ function otherLines({ plan, reckoned }: Staged): ManifestLine[] {
     ...made,
     ...removed.map(({ path, before }) => ({ removed: path, before })),
     ...gone.map(path => ({ removed: path, before: null })),
-    ...directories.map(({ path, mode, mtimeMs }) => ({
-      removed: path,
-      before: { size: 0, mode, sha256: noContents, mtimeMs }
-    }))
+    ...directories.map(directory => ({ removed: directory.path, before: earlierDirectory(directory) }))
   ]
   const compare = treeOrder(lines.map(pathOfLine))
   return lines.sort((a, b) => compare(pathOfLine(a), pathOfLine(b)))

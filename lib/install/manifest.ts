@@ -138,9 +138,10 @@ export function isChanged({ before, mode, sha256 }: Pick<FileLine, 'before' | 'm
   return before === null || before.sha256 !== sha256 || (before.mode & typeBits) !== (mode & typeBits)
 }
 
-/** Whether only the permissions of a file were changed. */
-export function hasOtherMode(file: Pick<FileLine, 'before' | 'mode' | 'sha256'>): boolean {
-  return !isChanged(file) && file.before?.mode !== file.mode
+/** Whether only the permissions of a file, or its group, were changed. */
+export function hasOtherMode(file: Pick<FileLine, 'before' | 'mode' | 'gid' | 'sha256'>): boolean {
+  const { before, mode, gid } = file
+  return !isChanged(file) && (before?.mode !== mode || (before?.owner !== undefined && before.owner.gid !== gid))
 }
 
 /** Returns the line of a list of changes for a line of a manifest; empty if it is no change of a file. */
@@ -273,7 +274,8 @@ function isPath(path: unknown): boolean {
 }
 
 /** Whether the fields that new and earlier files have in common are right. Times are optional in earlier versions. */
-function isEntry({ size, mode, sha256, mtimeMs }: Record<string, unknown>): boolean {
+function isEntry({ size, mode, gid, sha256, mtimeMs }: Record<string, unknown>): boolean {
+  if (gid !== undefined && !isId(gid)) return false
   return isNumber(size) && isNumber(mode) && isOptional(mtimeMs) && typeof sha256 === 'string' && isDigest.test(sha256)
 }
 
@@ -313,15 +315,16 @@ function torn(cause?: unknown): Refusal {
   )
 }
 
-/** Returns the differences between two manifests, each sorted by path. Compares contents, kind and mode. */
+/** Returns the differences between two manifests, each sorted by path. Compares contents, kind, mode and group. */
 export async function compareManifests(then: AsyncIterable<FileLine>, now: AsyncIterable<FileLine>): Promise<Changes> {
   const old = new Map<string, string>()
-  for await (const file of then) old.set(file.path, `${file.sha256} ${file.mode}`)
+  const stateOf = ({ sha256, mode, gid }: FileLine): string => `${sha256} ${mode} ${gid ?? ''}`
+  for await (const file of then) old.set(file.path, stateOf(file))
   const changes: Changes = { added: [], changed: [], removed: [] }
   for await (const file of now) {
     const was = old.get(file.path)
     if (was === undefined) changes.added.push(file.path)
-    else if (was !== `${file.sha256} ${file.mode}`) changes.changed.push(file.path)
+    else if (was !== stateOf(file)) changes.changed.push(file.path)
     old.delete(file.path)
   }
   changes.removed.push(...old.keys())

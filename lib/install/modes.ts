@@ -1,4 +1,7 @@
-/* The permission bits that svc gives what it puts in place: those of the archive, unless the project says otherwise. */
+/*
+ * Permission bits and group of what svc puts in place: those of the archive and of the process, unless the project says
+ * otherwise.
+ */
 import type { Item } from './plan.js'
 
 /** What the policy of a project says about the permissions of its files; null: nothing. */
@@ -6,6 +9,8 @@ export interface ModePolicy {
   file: number | null
   /** Of directories that svc makes. Those that exist keep theirs. */
   directory: number | null
+  /** The group of both; absent or null: that of the process. */
+  group?: number | null
 }
 
 /** The rules for permissions: the project's own umask, if it has one, and its policy. */
@@ -25,4 +30,9 @@ export function modeUnder({ umask, modes }: ModeRules, kind: Item['kind'], given
   if (kind === 'symlink') return given
   if (own !== null) return kind === 'file' && ((given ?? 0) & execute) !== 0 ? own | ((own & read) >> 2) : own
   return umask === null ? given : (given ?? (kind === 'directory' ? directoryDefault : fileDefault)) & ~umask
+}
+
+/** Returns the group of an entry; undefined: that of the process. The group of a link has no meaning. */
+export function groupUnder({ modes }: Pick<ModeRules, 'modes'>, kind: Item['kind']): number | undefined {
+  return kind === 'symlink' ? undefined : (modes?.group ?? undefined)
 }

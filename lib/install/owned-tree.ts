@@ -4,7 +4,8 @@
  *
  *   svc-owned 2 <deployId> <sequence> <target> <stamp>   the last deployment in it, its number, the deployPath as JSON, and
  *                                                        which changes of its scripts are in it; nothing if there are none
- *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known
+ *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known; after the
+ *                                                        mode `:` and the group, if svc gave it one
  *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
  *
  * Mode and path are those of shared/tree-text.ts, and so is the order. A directory has the mode 40000, the size 0 and a
@@ -171,12 +172,13 @@ export async function* foldManifest(
     let [own, line] = [await left.next(), await right.next()]
     while (!own.done || !line.done) {
       const order = own.done ? 1 : line.done ? -1 : compareTreePaths(own.value.path, pathOfLine(line.value))
+      const earlier = own.done ? null : own.value
       if (order <= 0) {
         if (order < 0) yield own.value
         own = await left.next()
       }
       if (order >= 0) {
-        const entry = ownedOf(line.value, since)
+        const entry = ownedOf(line.value, since, order === 0 ? earlier : null)
         if (entry !== null) yield entry
         line = await right.next()
       }
@@ -188,12 +190,15 @@ export async function* foldManifest(
 }
 
 /** Returns the entry that a line of a manifest leaves in the target; null if it removed one. */
-function ownedOf(line: ManifestLine, since: string): OwnedEntry | null {
+function ownedOf(line: ManifestLine, since: string, earlier: OwnedEntry | null): OwnedEntry | null {
   if ('removed' in line) return null
   if ('made' in line)
     return { path: line.made, mode: directoryMode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since }
   const { path, mode, size, sha256, mtimeMs, ino } = line
-  return { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
+  // A file that stays keeps the group that it had, also after the policy that gave it.
+  const gid = line.gid ?? (ino != null && ino === earlier?.ino ? earlier.gid : undefined)
+  const entry = { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
+  return gid === undefined ? entry : { ...entry, gid }
 }
 
 /** Stands for the SHA-256 of a directory. */
@@ -246,16 +251,17 @@ function endLine(count: number, crc: number): string {
   return `end ${count} ${crc.toString(16).padStart(crcDigits, '0')}`
 }
 
-function formatEntry({ mode, size, mtimeMs, ino, sha256, since, path }: OwnedEntry): string {
-  return `${mode.toString(8)} ${size} ${mtimeMs ?? '-'} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
+function formatEntry({ mode, size, mtimeMs, ino, gid, sha256, since, path }: OwnedEntry): string {
+  const group = gid === undefined ? '' : `:${gid}`
+  return `${mode.toString(8)}${group} ${size} ${mtimeMs ?? '-'} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
 }
 
-const entryPattern = /^([0-7]+) (\d+) (-|-?[\d.e+]+) (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
+const entryPattern = /^([0-7]+)(?::(\d+))? (\d+) (-|-?[\d.e+]+) (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
 
 function parseEntry(line: string): OwnedEntry {
   const found = entryPattern.exec(line)
   if (found === null) throw new UnusableTree('A line is not that of a tree')
-  const [, mode, size, mtimeMs, ino, sha256, since, path] = found as unknown as string[]
+  const [, mode, gid, size, mtimeMs, ino, sha256, since, path] = found as unknown as string[]
   return {
     path: path as string,
     mode: Number.parseInt(mode as string, 8),
@@ -263,6 +269,7 @@ function parseEntry(line: string): OwnedEntry {
     sha256: sha256 as string,
     mtimeMs: mtimeMs === '-' ? null : Number(mtimeMs),
     ino: ino === '-' ? null : Number(ino),
-    since: since as string
+    since: since as string,
+    ...(gid !== undefined && { gid: Number(gid) })
   }
 }

@@ -54,4 +54,6 @@ export interface WantedEntry {
   mtimeMs: number | null
   /** Absent if it is that of the process. */
   owner?: FileOwner
+  /** The number of the group; null: that of the process; absent: any. */
+  gid?: number | null
 }

@@ -25,6 +25,8 @@ export interface Item {
   mtimeMs: number | null
   /** Absent if it is that of the process. */
   owner?: FileOwner
+  /** The group, whatever that of `owner` is; absent: that of the owner. */
+  gid?: number
 }
 
 /** A directory that contains items. Parents come before their children. */

@@ -31,7 +31,7 @@ import type { Disk } from './disk.js'
 import { createDisplace, createKeepEarlier, type Displacing } from './displaced.js'
 import { holdFolders, type Folders } from './folders.js'
 import type { HeldDirectory } from './held.js'
-import { restoreOwner, type KeptOwner } from './kept-owner.js'
+import { giveOwnerAt, restoreOwner, type KeptOwner } from './kept-owner.js'
 import type { JournalLine } from './journal-line.js'
 import { changeTime, sameTimeMs } from './regular.js'
 
@@ -43,6 +43,8 @@ export interface PutBackNeeds {
   staging: string
   /** The permission bits of folders that may have to be made again. */
   modes?: ReadonlyMap<string, number>
+  /** Their groups and those of removed directories, if they are not that of the process. */
+  groups?: ReadonlyMap<string, number>
   /** Owner and permissions of what is kept aside, by its number. */
   owners?: ReadonlyMap<number, KeptOwner>
   /** Keeps files that were edited since everything was in place; absent if the moves may be incomplete. */
@@ -51,7 +53,7 @@ export interface PutBackNeeds {
 
 /** Undoes the lines of a journal that is `ready`. Returns the paths of files that could not be put back. */
 export function putBack(
-  { disk, root, staging, modes = new Map(), owners = new Map(), displacing }: PutBackNeeds,
+  { disk, root, staging, modes = new Map(), groups = new Map(), owners = new Map(), displacing }: PutBackNeeds,
   lines: readonly JournalLine[]
 ): string[] {
   const aside = listAside(disk, staging)
@@ -65,6 +67,7 @@ export function putBack(
         disk,
         staging,
         aside,
+        groups,
         owners,
         isPlaced: displacing !== undefined,
         keepEdited: (path, place, how) => displacing?.keep(path, place, how) ?? false,
@@ -75,7 +78,7 @@ export function putBack(
         },
         restore(path, from, use) {
           try {
-            makeFolders({ disk, folders, modes, displace }, parentOf(path))
+            makeFolders({ disk, folders, modes, groups, displace }, parentOf(path))
             use(folders.place(path))
           } catch (error) {
             if (!isInTheWay(error)) throw error
@@ -128,25 +131,28 @@ const usualMode = 0o755
 
 /** Makes a folder and those above it again, where there is none. A file or a link with its name is kept. */
 function makeFolders(
-  {
-    disk,
-    folders,
-    modes,
-    displace
-  }: { disk: Disk; folders: Folders; modes: ReadonlyMap<string, number>; displace: UndoNeeds['displace'] },
+  needs: Pick<UndoNeeds, 'disk' | 'groups' | 'displace'> & { folders: Folders; modes: ReadonlyMap<string, number> },
   path: string
 ): void {
+  const { disk, folders, modes, groups, displace } = needs
   if (path === '' || placeOf(() => folders.at(path)) !== null) return
-  makeFolders({ disk, folders, modes, displace }, parentOf(path))
+  makeFolders(needs, parentOf(path))
   const place = folders.place(path)
   if (disk.lstatSync(place, { throwIfNoEntry: false }) !== undefined) displace(path, place)
   disk.mkdirSync(place, firstMode)
-  disk.chmodSync(place, modes.get(path) ?? usualMode)
+  furnish(disk, place, { mode: modes.get(path) ?? usualMode, gid: groups.get(path) })
+}
+
+/** Gives a new directory its group and its permissions. */
+function furnish(disk: Disk, place: string, { mode, gid }: { mode: number; gid: number | undefined }): void {
+  if (gid !== undefined) giveOwnerAt(disk, place, { gid })
+  disk.chmodSync(place, mode)
 }
 
 interface UndoNeeds {
   disk: Disk
   staging: string
+  groups: ReadonlyMap<string, number>
   /** The names in the directory `aside`. */
   aside: ReadonlySet<string>
   owners: ReadonlyMap<number, KeptOwner>
@@ -162,7 +168,7 @@ interface UndoNeeds {
 }
 
 function undoIn(
-  { disk, staging, aside, owners, isPlaced, keepEdited, displace, within, restore }: UndoNeeds,
+  { disk, staging, groups, aside, owners, isPlaced, keepEdited, displace, within, restore }: UndoNeeds,
   lines: readonly JournalLine[]
 ): void {
   const find = (place: string): Stats | undefined => disk.lstatSync(place, { throwIfNoEntry: false })
@@ -209,7 +215,7 @@ function undoIn(
       restore(line.path, null, place => {
         const found = find(place)
         if (found !== undefined && !found.isDirectory()) displace(line.path, place)
-        makeAgain(disk, place, line.mode)
+        makeAgain(disk, place, { mode: line.mode, gid: groups.get(line.path) })
       })
     } else if (line.kind === 'T') {
       const { fromMs, toMs } = line
@@ -229,12 +235,12 @@ function undoIn(
 const firstMode = 0o700
 
 /** Makes a directory that was removed, unless there is an entry with its name. */
-function makeAgain(disk: Disk, place: string, mode: number): void {
+function makeAgain(disk: Disk, place: string, had: { mode: number; gid: number | undefined }): void {
   const found = disk.lstatSync(place, { throwIfNoEntry: false })
   if (found === undefined) disk.mkdirSync(place, firstMode)
   // Putting back may have been interrupted between the two calls.
   else if (!found.isDirectory() || (found.mode & 0o7777) !== firstMode) return
-  disk.chmodSync(place, mode)
+  furnish(disk, place, had)
 }
 
 /** Gives a file another name if possible. */

@@ -24,11 +24,18 @@ import type { Folders } from './folders.js'
 import { isEdited, type FoundEntry } from './found-entry.js'
 import { clearWay, staysInTheWay, wayOf } from './give-way.js'
 import { otherOwner } from './kept-owner.js'
-import { isDirectory, noContents, readOwnedEntries, UnusableTree } from './owned-tree.js'
+import { isDirectory, readOwnedEntries, UnusableTree } from './owned-tree.js'
 import type { Ownership } from './ownership.js'
 import type { Item, Plan } from './plan.js'
 import type { Records } from './record.js'
-import { createRemoval, isTooMuch, pruneTooMuch, type RemovedDirectory, type RemovedFile } from './removal.js'
+import {
+  createRemoval,
+  earlierDirectory,
+  isTooMuch,
+  pruneTooMuch,
+  type RemovedDirectory,
+  type RemovedFile
+} from './removal.js'
 import { beforeLimits, findUnowned, takesUnowned } from './unowned.js'
 
 /** Edited files: their number, and some of them. */
@@ -220,8 +227,8 @@ function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
     const earlier = new Map<string, EarlierFile>()
     const { inTheWay } = needs.plan
     for (const { path, before } of removed) if (inTheWay.has(path)) earlier.set(path, before)
-    for (const { path, mode, mtimeMs } of cleared)
-      if (inTheWay.has(path)) earlier.set(path, { size: 0, mode, sha256: noContents, mtimeMs })
+    for (const directory of cleared)
+      if (inTheWay.has(directory.path)) earlier.set(directory.path, earlierDirectory(directory))
     return earlier
   }
 

@@ -7,6 +7,7 @@
  *        2      1  1 if the existing entry has another owner or group than the new one
  *        4      4  mode of the new entry, with the file type
  *        8      4  mode of the existing entry
+ *       12      4  group of the new entry
  *       16      8  size of the existing entry, a double
  *       24     32  SHA-256 of the new entry
  *       56     32  SHA-256 of the existing entry
@@ -26,16 +27,18 @@ const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 export type Outcome = 'pending' | 'staged' | 'unchanged' | 'other_time' | 'kept'
 const outcomeCodes: readonly Outcome[] = ['pending', 'staged', 'unchanged', 'other_time', 'kept']
 
-/** Size, mode and SHA-256 of an entry. */
+/** Size, mode, group and SHA-256 of an entry. */
 export interface Digest {
   size: number
   /** Mode with the file type, as in stat. */
   mode: number
+  /** The number of the group. */
+  gid: number
   sha256: Uint8Array
 }
 
 /** The new entry of an item. */
-export interface Placed extends Pick<Digest, 'mode' | 'sha256'> {
+export interface Placed extends Pick<Digest, 'mode' | 'gid' | 'sha256'> {
   /** Modification time in milliseconds since 1970. */
   mtimeMs: number
   ino: number
@@ -65,6 +68,8 @@ export interface Records {
   /** Returns the inode of the new entry. */
   ino(index: number): number
   mode(index: number): number
+  /** Returns the group of the new entry. */
+  gid(index: number): number
   sha256(index: number): Buffer
   before(index: number): Digest | null
 }
@@ -92,10 +97,11 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
       bytes[at(index) + 1] = existingCodes.indexOf(existing)
     },
     outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,
-    settle(index, outcome, { mode, sha256, mtimeMs, ino, owner }) {
+    settle(index, outcome, { mode, gid, sha256, mtimeMs, ino, owner }) {
       view.setUint32(at(index) + 4, mode)
       view.setFloat64(at(index) + 96, mtimeMs)
       view.setFloat64(at(index) + 104, ino)
+      view.setUint32(at(index) + 12, gid)
       bytes.set(sha256, at(index) + 24)
       const before = ownerAt(index)
       const isOther = owner !== undefined && (owner.uid !== before.uid || owner.gid !== before.gid)
@@ -118,12 +124,14 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
     mtimeMs: index => view.getFloat64(at(index) + 96),
     ino: index => view.getFloat64(at(index) + 104),
     mode: index => view.getUint32(at(index) + 4),
+    gid: index => view.getUint32(at(index) + 12),
     sha256: index => bytes.subarray(at(index) + 24, at(index) + 56),
     before(index) {
       if (bytes[at(index) + 1] === 0) return null
       return {
         size: view.getFloat64(at(index) + 16),
         mode: view.getUint32(at(index) + 8),
+        gid: view.getUint32(at(index) + 116),
         sha256: bytes.subarray(at(index) + 56, at(index) + 88)
       }
     }

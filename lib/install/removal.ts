@@ -13,6 +13,8 @@ import { createDigester } from './digest.js'
 import type { Disk } from './disk.js'
 import { findEntry, type FoundEntry } from './found-entry.js'
 import type { Folders } from './folders.js'
+import { otherGroup } from './kept-owner.js'
+import { noContents } from './owned-tree.js'
 import type { Ownership, Removes } from './ownership.js'
 import type { Plan } from './plan.js'
 
@@ -33,8 +35,14 @@ export interface RemovedDirectory {
   path: string
   mode: number
   mtimeMs: number
+  gid?: number
   /** As of a file. */
   givesWay?: true
+}
+
+/** Returns what a manifest says about a removed directory. */
+export function earlierDirectory({ mode, mtimeMs, gid }: RemovedDirectory): EarlierFile {
+  return { size: 0, mode, sha256: noContents, mtimeMs, ...(gid !== undefined && { gid }) }
 }
 
 /** What `createRemoval` needs. */
@@ -109,7 +117,7 @@ export function createRemoval({ removes, exact }: Ownership, { disk, folders, pl
         const stats = within(() => disk.lstatSync(folders.place(path), { throwIfNoEntry: false }))
         if (!stats?.isDirectory()) continue
         gone.add(path)
-        found.push({ path, mode: stats.mode, mtimeMs: stats.mtimeMs })
+        found.push({ path, mode: stats.mode, mtimeMs: stats.mtimeMs, ...otherGroup(stats) })
       }
       return found
     }

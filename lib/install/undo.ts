@@ -21,6 +21,7 @@
  *   at <dev>:<ino> <dev>:<ino>  follows `ready`: which directories target and staging are. A path may lead to another one
  *                               later: then this target is absent
  *   m <mode> <path>             a folder that contains what is replaced or removed, with its permission bits
+ *   g <gid> <path>              its group, or that of a removed directory, if it is not that of the process
  *   o <n> <mode> <uid> <gid> <inode>  owner and permissions of `aside/<n>`, if scripts run while it is kept (kept-owner.ts)
  *   placed <ms> <crc>           everything is in place, and on disk, but may still be put back (only if the deployment is
  *                               checked or confirmed afterwards); with the time
@@ -181,7 +182,10 @@ function recoverIn(
       const files = state === 'reverting' ? options.files?.() : undefined
       const displacing =
         files === undefined || placedAtMs === null ? undefined : createDisplacing({ ...needs, placedAtMs, files })
-      const notBack = putBack({ ...needs, modes: found.modes, owners: found.owners, displacing }, lines)
+      const notBack = putBack(
+        { ...needs, modes: found.modes, groups: found.groups, owners: found.owners, displacing },
+        lines
+      )
       const displaced = publishDisplaced(disk, { ...needs, deployId, notBack })
       if (displaced !== null) {
         syncDirectory(disk, root.path)

@@ -18,7 +18,7 @@ import type { HeldDirectory } from './held.js'
 import { holdTarget } from './reach.js'
 
 /** An entry to verify. */
-export type VerifiedEntry = Pick<OwnedEntry, 'path' | 'mode' | 'size' | 'sha256'>
+export type VerifiedEntry = Pick<OwnedEntry, 'path' | 'mode' | 'gid' | 'size' | 'sha256'>
 
 /** The parameters of a verification, as plain data. */
 export interface VerifyJob {
@@ -104,7 +104,9 @@ function stateOf(entry: VerifiedEntry, { disk, folders, digester }: Finder): Fin
 
 function differenceOf(entry: VerifiedEntry, found: FileDigest): FindingState | null {
   if (found.size !== entry.size || hex(found.sha256) !== entry.sha256) return 'changed'
-  return isLink(entry) || (found.mode & permissionBits) === (entry.mode & permissionBits) ? null : 'mode'
+  if (isLink(entry)) return null
+  const isSame = (found.mode & permissionBits) === (entry.mode & permissionBits)
+  return isSame && (entry.gid === undefined || entry.gid === found.gid) ? null : 'mode'
 }
 
 /** Whether an entry is a symbolic link. */

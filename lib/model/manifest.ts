@@ -19,6 +19,8 @@ export interface EarlierFile {
   kept?: KeptContents
   /** The owner of a replaced file if it is not that of the new one, and of a removed file if it is not svc's; otherwise absent. */
   owner?: FileOwner
+  /** The number of the group of a removed directory if it is not that of the process; otherwise absent. */
+  gid?: number
 }
 
 /** The user and the group of a file. */
@@ -41,6 +43,8 @@ export interface ManifestFile {
   mtimeMs?: number
   /** The number of its inode, with `mtimeMs` and `size` a quick sign that nobody changed the file since. */
   ino?: number
+  /** The number of the group that a policy gave it; otherwise absent. */
+  gid?: number
   /** The previous file, link or directory at this path; null if there was none. */
   before: EarlierFile | null
 }

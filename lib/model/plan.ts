@@ -99,6 +99,7 @@ export const planCheckNames = [
   'prune_limit',
   'edited_files',
   'before_limit',
+  'group',
   'client_scripts_allowed',
   'not_locked',
   'token',

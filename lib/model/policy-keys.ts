@@ -66,6 +66,9 @@ function invalidGate(field: string, fault: { field: string; reason: string }): E
   return invalid(place, `"${place}" is not valid: ${fault.reason}`)
 }
 
+/** The highest number of a group: the one above means "no change" to the kernel. */
+const maxGroup = 2 ** 32 - 2
+
 /** Reads permissions of which the owner has at least some: svc must be able to read its files. */
 function octal({ example, digits, least }: { example: string; digits: RegExp; least: number }): Read<string> {
   const read = checked(line({ min: 1, max: 4 }), text => {
@@ -75,6 +78,16 @@ function octal({ example, digits, least }: { example: string; digits: RegExp; le
   })
   return Object.assign(read, { example })
 }
+
+/** Reads the name of a group (groupadd(8)), or its number. The machine of the target knows whether it exists. */
+const groupName: Read<string> = Object.assign(
+  checked(line({ min: 1, max: 32 }), text => {
+    const isNumber = /^\d+$/.test(text)
+    if (isNumber ? Number(text) <= maxGroup : /^[a-z_][a-z0-9_.-]*\$?$/i.test(text)) return null
+    return 'it must be the name of a group, or its number'
+  }),
+  { example: 'www-data' }
+)
 
 const failureScript: Read<string> = checked(multiline({ max: maxScriptLength }), text =>
   text.trim() === '' ? 'it is empty; null sets none' : null
@@ -122,6 +135,10 @@ export const policyKeys = {
   directoryMode: {
     read: octal({ example: '0755', digits: /^[02]?[0-7]{3}$/, least: 0o700 }),
     what: 'Permissions of directories that svc makes, in octal. Default: those of the archive'
+  },
+  group: {
+    read: groupName,
+    what: 'Group of the files and directories that svc writes, its name or number. Default: that of the user that writes'
   },
   maintenanceFile: {
     read: targetFile,

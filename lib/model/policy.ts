@@ -46,6 +46,8 @@ export interface Policy {
   fileMode: string | null
   /** Permissions of the directories that svc makes, in octal; null: those of the archive. */
   directoryMode: string | null
+  /** The group of the files and directories that svc writes, its name or number; null: that of the process. */
+  group: string | null
   /** The file that says that the project is in maintenance, relative to the target. */
   maintenanceFile: string
   /** A file of the target whose contents the maintenance file gets; null: a page of svc. */
@@ -94,6 +96,7 @@ export const defaultPolicy: Policy = {
   exact: 'best',
   fileMode: null,
   directoryMode: null,
+  group: null,
   maintenanceFile: '.maintenance',
   maintenancePage: null,
   rollout: defaultRolloutPolicy
@@ -145,6 +148,7 @@ export const policyReaders: Readers<Policy> = {
     exact: 'everybody',
     fileMode: 'everybody',
     directoryMode: 'everybody',
+    group: 'everybody',
     maintenanceFile: 'everybody',
     maintenancePage: 'everybody',
     rollout: rolloutPolicyReaders

@@ -58,6 +58,7 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
   onFailureScript: null,
   fileMode: null,
   directoryMode: null,
+  group: null,
   maintenanceFile: null,
   maintenancePage: null,
   prune: ({ policy, wish: { prune } }) => {

@@ -2,7 +2,7 @@
 import type { Baseline } from './plan.js'
 import type { ExactWindow } from './rollback-plan.js'
 
-/** How an entry differs from what svc put there. `changed`: other contents; `mode`: only other permission bits. */
+/** How an entry differs from what svc put there. `changed`: other contents; `mode`: only other permission bits, or another group. */
 export const findingStates = ['changed', 'missing', 'other_type', 'mode'] as const
 /** How an entry differs from what svc put there. */
 export type FindingState = (typeof findingStates)[number]

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { oneLine } from '../base/one-line.js'
-import { invalid, type Refusal } from '../base/refusal.js'
+import { invalid, Refusal } from '../base/refusal.js'
 
 /** A user of the system. */
 export interface Identity {
@@ -56,7 +56,7 @@ export async function findIdentity(name: string): Promise<Identity> {
     throw no(`with the kernel setting fs.suid_dumpable = 1, that user could trace the processes of svc. ${how}`)
   }
   if (!userName.test(name)) throw no('it is not a valid user name')
-  const identity = parseEntry(await readEntry(name))
+  const identity = parseEntry(await readEntry(name, 'passwd'))
   if (identity === null || identity.name !== name) throw no('no such user on this machine')
   if (identity.uid === 0) throw no('that user has the rights of root. Choose another user')
   return identity
@@ -96,13 +96,38 @@ export async function checkRights(given: { runAs: string | null; umask: string |
   if (rights !== null) await tryRights(rights)
 }
 
-async function readEntry(name: string): Promise<string> {
+/**
+ * Returns the number of a group, given by its name or number, that a project's user can give to files; `runAs` is null
+ * for the user of svc. Refuses (`conflict`, group_unusable) an unknown group, and one that the user is not in.
+ */
+export async function findGroup(group: string, runAs: string | null): Promise<number> {
+  const no = (why: string): Refusal =>
+    new Refusal('conflict', 'group_unusable', `Nothing was changed: cannot give files the group "${group}": ${why}`)
+  const [, , number = ''] = (await readEntry(group, 'group')).trimEnd().split(':')
+  const gid = Number(/^\d+$/.test(group) ? group : number || Number.NaN)
+  if (Number.isNaN(gid)) throw no('no such group on this machine. Create it, or change the policy "group"')
+  if (!(await groupsOf(runAs)).includes(gid) && (runAs !== null || process.geteuid?.() !== 0)) {
+    const user = runAs === null ? 'the user that svc runs as' : `the user "${runAs}"`
+    throw no(`${user} is not in it. Add the user to the group, or change the policy "group"`)
+  }
+  return gid
+}
+
+/** Returns the groups of a user; null: of this process. */
+async function groupsOf(runAs: string | null): Promise<number[]> {
+  if (runAs === null)
+    return [...(process.getgroups?.() ?? []), ...(process.getegid === undefined ? [] : [process.getegid()])]
+  const { stdout } = await run('id', ['-G', '--', runAs], { timeout: lookupMs, env: { PATH: systemPath } })
+  return stdout.trim().split(' ').map(Number)
+}
+
+async function readEntry(name: string, database: 'passwd' | 'group'): Promise<string> {
   try {
-    return (await run('getent', ['passwd', name], { timeout: lookupMs, env: { PATH: systemPath } })).stdout
+    return (await run('getent', [database, name], { timeout: lookupMs, env: { PATH: systemPath } })).stdout
   } catch (error) {
     // Exit code 2 of getent(1): key not found.
     if ((error as { code?: unknown }).code === 2) return ''
-    const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
+    const lines = (await readFile(`/etc/${database}`, 'utf8').catch(() => '')).split('\n')
     return lines.find(line => line.startsWith(`${name}:`)) ?? ''
   }
 }

@@ -62,6 +62,7 @@ const readers: Record<string, string> = {
   'projects.policy.onFailureScript': 'scripts',
   'projects.policy.fileMode': 'everybody',
   'projects.policy.directoryMode': 'everybody',
+  'projects.policy.group': 'everybody',
   'projects.policy.maintenanceFile': 'everybody',
   'projects.policy.maintenancePage': 'everybody',
   'projects.policy.protect[]': 'everybody',

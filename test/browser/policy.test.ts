@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Policy } from '../../lib/model/policy.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
 import { onPhone, openSignedIn, photographer, stillDesktop } from './stage.js'
@@ -55,14 +56,15 @@ t.test('a policy is edited, refused at the field that is wrong, and saved', { sk
   t.same(phone.watch.complaints, [])
 })
 
-t.test('permissions of files and directories are set, refused and removed', { skip }, async t => {
+t.test('permissions and group of files and directories are set, refused and removed', { skip }, async t => {
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   const { page } = await openSignedIn(browser, stage.url, `projects/${project.id}/settings`, stillDesktop)
   const form = page.locator('svc-project-policy')
   const files = form.getByLabel('Permissions of files')
   const directories = form.getByLabel('Permissions of directories')
-  const save = async (): Promise<{ fileMode: string | null; directoryMode: string | null }> => {
+  const group = form.getByLabel('Group of files and directories')
+  const save = async (): Promise<Partial<Policy>> => {
     const answered = page.waitForResponse(answer => answer.request().method() === 'PUT')
     await form.getByRole('button', { name: 'Save policy' }).click()
     await answered
@@ -71,6 +73,7 @@ t.test('permissions of files and directories are set, refused and removed', { sk
   }
   await files.fill('0044')
   await directories.fill('2750')
+  await group.fill('www data')
   await form.getByRole('button', { name: 'Save policy' }).click()
   await form.locator('.error').waitFor()
   t.match(
@@ -79,10 +82,14 @@ t.test('permissions of files and directories are set, refused and removed', { sk
   )
 
   await files.fill('0640')
-  t.match(await save(), { fileMode: '0640', directoryMode: '2750' })
+  await form.getByRole('button', { name: 'Save policy' }).click()
+  await form.getByText('“Group of files and directories” is not valid').waitFor()
+  await group.fill('www-data')
+  t.match(await save(), { fileMode: '0640', directoryMode: '2750', group: 'www-data' })
   t.equal(await form.locator('.error').count(), 0)
   await page.reload()
-  t.strictSame([await files.inputValue(), await directories.inputValue()], ['0640', '2750'])
+  const values = [files, directories, group].map(each => each.inputValue())
+  t.strictSame(await Promise.all(values), ['0640', '2750', 'www-data'])
 
   await files.fill('')
   const { fileMode = null, directoryMode } = await save()

@@ -58,7 +58,7 @@ t.test('projects whose comparisons are slow share one place', async t => {
     async run(job: { compare: { target: string } }): Promise<Outcome> {
       going.push(job.compare.target)
       await new Promise<void>(resolve => ends.push(resolve))
-      return { kind: 'compared', compared: {} as Compared }
+      return { kind: 'compared', compared: { checks: [] as Compared['checks'] } as Compared }
     },
     isStuck: () => false
   }

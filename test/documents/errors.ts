@@ -64,6 +64,7 @@ export const cures: Readonly<Record<string, string>> = {
   foreign_change: 'Roll back with `--overlay`.',
   foreign_origin: 'Open the panel at the address of the server.',
   glob_too_large: 'Use fewer braces in the pattern.',
+  group_unusable: 'Create the group, add the user to it, or change the policy `group`.',
   header_too_long: wellFormed,
   helper_failed: 'Check which programs of that user run on the server: one of them may interfere with the process.',
   history_gone: 'Ask for a proof from a later checkpoint, or export the whole log.',

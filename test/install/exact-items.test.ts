@@ -38,9 +38,27 @@ t.test('gives items their exact modes and times, and knows their contents', t =>
     [{ mode: 0o755, owner: { uid: 7, gid: 8 } }],
     'nothing of another owner runs with the rights of that owner'
   )
+  const grouped = [item('b', 'file'), item('d', 'directory'), item('l', 'symlink'), item('o', 'file')]
+  const [b, d, l, o] = [
+    wanted('b', 0o106755, 1),
+    wanted('d', 0o042750, null),
+    wanted('l', 0o120777, 1),
+    wanted('o', 0, 1)
+  ]
+  setExactly(grouped, exactOf([...[b, d, l].map(each => ({ ...each, gid: 8 })), { ...o, gid: null }]))
+  t.strictSame(
+    grouped.map(({ mode, gid }) => [mode, gid]),
+    [
+      [0o755, 8],
+      [0o2750, 8],
+      [null, undefined],
+      [0, process.getegid?.()]
+    ],
+    'or with those of its group'
+  )
   const records = createRecords(3)
   const settle = (at: number, text: string): void =>
-    records.settle(at, 'staged', { mode: 0, sha256: digest(text), mtimeMs: 0, ino: 0 })
+    records.settle(at, 'staged', { mode: 0, gid: 0, sha256: digest(text), mtimeMs: 0, ino: 0 })
   settle(0, 'b')
   settle(1, 'a')
   t.doesNotThrow(() => checkExactly(digests, { items, records }))

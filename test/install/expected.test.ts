@@ -25,7 +25,7 @@ interface State {
 function planned(states: State[], digits = 64): Expected {
   const builder = buildExpected(digits)
   for (const { path, wanted, found } of states) {
-    const before = found === null ? null : { mode: 0o100644, size: 1, sha256: digest(found) }
+    const before = found === null ? null : { mode: 0o100644, gid: 0, size: 1, sha256: digest(found) }
     builder.add({ path, kind: 'file', size: 1, sha256: digest(wanted).slice(0, digits) }, before)
   }
   const contents = createContentsDigest()
@@ -53,10 +53,14 @@ t.test('a staging is held to what the plan wanted and found', async t => {
     const records = createRecords(items.length)
     for (const [at, { wanted, found }] of [...now].reverse().entries()) {
       const sha256 = (letter: string): Buffer => Buffer.from(digest(letter), 'hex')
-      records.settle(at + 1, 'staged', { mode: 0o100644, sha256: sha256(wanted), mtimeMs: 0, ino: 1 })
+      records.settle(at + 1, 'staged', { mode: 0o100644, gid: 0, sha256: sha256(wanted), mtimeMs: 0, ino: 1 })
       if (found === null) continue
       records.setExisting(at + 1, 'file')
-      records.setBefore(at + 1, { size: 1, mode: 0o100644, sha256: sha256(found) }, { mtimeMs: 0, uid: 0, gid: 0 })
+      records.setBefore(
+        at + 1,
+        { size: 1, mode: 0o100644, gid: 0, sha256: sha256(found) },
+        { mtimeMs: 0, uid: 0, gid: 0 }
+      )
     }
     const order = canonicalOrder(items)
     refuseOutdated(plan, { disk, folders, items, order, records, reckoned: nothingReckoned })

@@ -38,7 +38,7 @@ t.test('collects the directories that would be written, new ones included', asyn
   const stats = statSync(`${root.path}/a/file`)
   writes.add(item('a/b/c/d', 5), c, null)
   writes.add(item('a/b/e', 6), b, null)
-  writes.add(item('a/file', 7), a, { kind: 'file', mode: stats.mode, size: 1, sha256: '', stats })
+  writes.add(item('a/file', 7), a, { kind: 'file', mode: stats.mode, gid: stats.gid, size: 1, sha256: '', stats })
   const { written, sizes, entries, foreign } = writes.all()
   t.strictSame([...written].sort(), ['', 'a'])
   t.strictSame([...sizes], [5, 6, 7])

@@ -123,7 +123,7 @@ t.test('accepts what svc itself answers', async t => {
     marks: new Uint8Array(Buffer.from('12345678'))
   })
   const looked = [
-    { index: 0, now, kept: 'scripted' },
+    { index: 0, now: { ...now, gid: 33 }, kept: 'scripted' },
     { index: 1, now: null, kept: 'before' }
   ]
   t.strictSame(answerTo(jobs.look)({ kind: 'looked', looked }), { kind: 'looked', looked })

@@ -23,7 +23,7 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
   const items = [item('b'), item('a b/\u2028"ü"'), item('a b', 'directory'), item('same'), item('mode'), item('kind')]
   const records = createRecords(items.length)
   const digest = sha256(Buffer.from('new'))
-  const placed = { mode: 0o100644, sha256: digest, mtimeMs: 1700000000000.5, ino: 17 }
+  const placed = { mode: 0o100644, gid: 0, sha256: digest, mtimeMs: 1700000000000.5, ino: 17 }
   items.forEach((_, index) => records.settle(index, 'staged', placed))
   for (const [index, mode, contents] of [
     [0, 0o100644, 'old'],
@@ -34,7 +34,7 @@ t.test('writes files in order, reads them back, and lists the changed paths', as
     records.setExisting(index, 'file')
     records.setBefore(
       index,
-      { size: 5e9, mode, sha256: sha256(Buffer.from(contents)) },
+      { size: 5e9, mode, gid: 0, sha256: sha256(Buffer.from(contents)) },
       { mtimeMs: 1600000000000, uid: 0, gid: 0 }
     )
   }
@@ -71,12 +71,12 @@ t.test('lists what was removed, made, and kept as it was', async t => {
   const path = join(t.testdir(), 'x.manifest')
   const items = [item('new/file'), item('z'), item('edited')]
   const records = createRecords(items.length)
-  const placed = { mode: 0o100644, sha256: sha256(Buffer.from('new')), mtimeMs: 1000, ino: 17 }
+  const placed = { mode: 0o100644, gid: 0, sha256: sha256(Buffer.from('new')), mtimeMs: 1000, ino: 17 }
   items.forEach((_, index) => records.settle(index, 'staged', placed))
   records.setExisting(1, 'file')
   records.setBefore(
     1,
-    { size: 1, mode: 0o100600, sha256: sha256(Buffer.from('old')) },
+    { size: 1, mode: 0o100600, gid: 0, sha256: sha256(Buffer.from('old')) },
     { mtimeMs: 500, uid: 0, gid: 0 }
   )
   records.keep(2)

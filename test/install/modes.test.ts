@@ -1,5 +1,5 @@
 import t from 'tap'
-import { modeUnder } from '../../lib/install/modes.js'
+import { groupUnder, modeUnder } from '../../lib/install/modes.js'
 
 t.test('the policy comes before the umask, and the umask before the archive', async t => {
   const modes = { file: 0o640, directory: 0o2750 }
@@ -17,4 +17,17 @@ t.test('the policy comes before the umask, and the umask before the archive', as
     [{ umask: 0o077, modes }, 'symlink', null, null]
   ] as const)
     t.equal(modeUnder(rules, kind, given), expected, `${JSON.stringify(rules)} ${kind} ${given?.toString(8)}`)
+})
+
+t.test('files and directories get the group of the policy, links do not', async t => {
+  const modes = { file: null, directory: null, group: 0 }
+  const kinds = ['file', 'directory', 'symlink'] as const
+  t.strictSame(
+    kinds.map(kind => groupUnder({ modes }, kind)),
+    [0, 0, undefined]
+  )
+  t.strictSame(
+    kinds.map(kind => groupUnder({ modes: { ...modes, group: null } }, kind)),
+    [undefined, undefined, undefined]
+  )
 })

@@ -50,6 +50,7 @@ t.test('a tree is read as it was written', async t => {
   const entries = [
     entry('a b/\u2028"ü"'),
     entry('bin/run', { mode: 0o100755, mtimeMs: null, ino: null, size: 2 ** 40 }),
+    entry('grouped', { gid: 2 ** 32 - 2 }),
     entry('link', { mode: 0o120777, mtimeMs: -1.25, ino: 2 ** 52 })
   ]
   await writeOwnedTree(path, head, each(entries))

@@ -87,7 +87,7 @@ function stageOne(records: Records, at: number, { place, contents }: { place: st
   }
   const wanted = sha256(Buffer.from(contents))
   const isSame = found !== null && Buffer.compare(found.sha256, wanted) === 0
-  records.settle(at, isSame ? 'unchanged' : 'staged', { mode: 0o100644, sha256: wanted, mtimeMs: 0, ino: 1 })
+  records.settle(at, isSame ? 'unchanged' : 'staged', { mode: 0o100644, gid: 0, sha256: wanted, mtimeMs: 0, ino: 1 })
 }
 
 async function contentsOf(path: string): Promise<Record<string, string>> {

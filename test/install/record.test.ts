@@ -18,11 +18,18 @@ t.test('another thread reads the record of an item, and its neighbours are uncha
   records.setExisting(1, 'symlink')
   records.setBefore(
     1,
-    { size: 2 ** 40 + 1, mode: 0o120777, sha256: sha256('old') },
+    { size: 2 ** 40 + 1, mode: 0o120777, gid: 7, sha256: sha256('old') },
     { mtimeMs: 1234567890123.5, uid: 2 ** 32 - 2, gid: 7 }
   )
   const owner = { uid: 2 ** 32 - 2, gid: 8 }
-  const placed = { mode: 0o100640, sha256: sha256('new'), mtimeMs: 1700000000000.25, ino: 2 ** 45 + 1, owner }
+  const placed = {
+    mode: 0o100640,
+    gid: 2 ** 32 - 2,
+    sha256: sha256('new'),
+    mtimeMs: 1700000000000.25,
+    ino: 2 ** 45 + 1,
+    owner
+  }
   records.settle(1, 'other_time', placed)
   const other = recordsIn(records.memory)
   t.equal(other.existing(1), 'symlink')
@@ -32,8 +39,9 @@ t.test('another thread reads the record of an item, and its neighbours are uncha
   t.equal(other.timeBeforeMs(1), 1234567890123.5)
   t.equal(other.mtimeMs(1), 1700000000000.25)
   t.equal(other.ino(1), 2 ** 45 + 1)
+  t.equal(other.gid(1), 2 ** 32 - 2)
   const before = other.before(1)
-  t.match(before, { size: 2 ** 40 + 1, mode: 0o120777 })
+  t.match(before, { size: 2 ** 40 + 1, mode: 0o120777, gid: 7 })
   t.ok(sha256('old').equals(before?.sha256 ?? Buffer.alloc(0)))
   t.strictSame(other.ownerBefore(1), { ...owner, gid: 7 })
   for (const index of [0, 2]) t.equal(other.outcome(index), 'pending')

@@ -91,6 +91,7 @@ t.test('every key of a policy, and of that of rollouts, is decided here or can o
     'onFailureScript',
     'fileMode',
     'directoryMode',
+    'group',
     'maintenanceFile',
     'maintenancePage',
     'protect',

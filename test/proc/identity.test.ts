@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cannotIsolate } from '../support/namespaces.js'
-import { findIdentity, maySwitchUser, parseUmask, variablesOf, withRights } from '../../lib/proc/identity.js'
+import { findGroup, findIdentity, maySwitchUser, parseUmask, variablesOf, withRights } from '../../lib/proc/identity.js'
 
 const isRoot = maySwitchUser()
 const asRoot = isRoot ? {} : { skip: 'only root on Linux can switch to another user' }
@@ -112,4 +112,30 @@ t.test('refuses a user that svc cannot confine on this machine', { skip: asRoot.
 t.test('refuses every user where svc is not root', asRoot, async t => {
   const words = ['--reuid=nobody', '--clear-groups', process.execPath, '--input-type=module', '--eval', tryNobody]
   t.match(spawnSync('setpriv', words, { encoding: 'utf8' }).stdout, /^runAs: .* svc does not run as root/)
+})
+
+t.test('finds a group by name or number', asRoot, async t => {
+  t.equal(await findGroup('daemon', null), 1)
+  t.equal(await findGroup('54001', null), 54_001, 'root gives files to any group')
+  t.equal(await findGroup('nogroup', 'nobody'), 65_534)
+  for (const [group, runAs, why] of [
+    ['no-such-group', null, /"no-such-group": no such group on this machine\. Create it/],
+    ['no-such-group', 'nobody', /no such group/],
+    ['daemon', 'nobody', /"daemon": the user "nobody" is not in it\. Add the user to the group/],
+    ['0', 'nobody', /the user "nobody" is not in it/]
+  ] as const)
+    await t.rejects(findGroup(group, runAs), { kind: 'conflict', code: 'group_unusable', message: why }, group)
+})
+
+t.test('a server that is not root gives files to its own groups alone', asRoot, async t => {
+  const module = new URL('../../lib/proc/identity.js', import.meta.url).href
+  const program = `
+    const { findGroup } = await import(${JSON.stringify(module)})
+    process.setgroups([54001])
+    process.setgid(65534)
+    process.setuid(65534)
+    for (const group of ['65534', '54001', '54002'])
+      console.log(await findGroup(group, null).catch(error => error.message))`
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })
+  t.match(stdout, /^65534\n54001\n.*the group "54002": the user that svc runs as is not in it/)
 })

@@ -77,6 +77,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   foreign_origin: { kind: 'forbidden', means: 'The request comes from a page of another origin' },
   glob_too_large: { kind: 'invalid', means: 'The braces of a pattern expand to too many patterns' },
+  group_unusable: { kind: 'conflict', means: 'The group of the policy does not exist, or cannot be given to files' },
   header_too_long: { kind: 'too_large', means: 'A header of a part of the form is too long' },
   helper_failed: {
     kind: 'unavailable',

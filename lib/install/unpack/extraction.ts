@@ -22,13 +22,13 @@ import type { Manifest, ManifestFile } from '../manifest.js'
 import { canonicalOrder, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
 import { reckon, type Edits } from '../reckon.js'
-import { modeUnder, type ModePolicy, type ModeRules } from '../modes.js'
+import { groupUnder, modeUnder, type ModePolicy, type ModeRules } from '../modes.js'
 import { planTarget, type Item } from '../plan.js'
 import { refuseReserved } from '../reserved.js'
 import { holdTarget, type HeldTarget } from '../reach.js'
 import { createRecords } from '../record.js'
 import { sameTimeMs } from '../regular.js'
-import { createStage, sealFolders, type Stage } from './stage.js'
+import { checkGroups, createStage, sealFolders, type Stage } from './stage.js'
 import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../staging.js'
 import type { JournalFile } from '../journal-file.js'
 import { beginJournal } from '../journal.js'
@@ -174,13 +174,15 @@ async function extractInto(
     )
     await stageEntries(archive, { stage, check, pause, second })
     if (digests !== null) checkExactly(digests, { items, records })
+    else checkGroups(items, records)
     const order = canonicalOrder(items)
     const ownership = job.ownership ?? nothingKnown
     const { reserved } = job
     const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
     const reckoned = await reckon(ownership, { ...found, reserved })
     if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, order, records, reckoned })
-    sealFolders(disk, plan, { staging: staging.path, otherMode: modeUnder(rulesOf(job), 'directory', null) })
+    const otherMode = modeUnder(rulesOf(job), 'directory', null)
+    sealFolders(disk, plan, { staging: staging.path, otherMode, otherGroup: groupUnder(job, 'directory') })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
     const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
     const manifest = await writeManifest(files.manifest, staged)
@@ -211,10 +213,14 @@ const nothingKnown: Ownership = {
   before: { maxBytes: 0, isRequired: false }
 }
 
-/** Gives the items the modes that the project says. Returns the umask with which a stage sets all of them. */
+/** Gives the items the modes and the group that the project says. Returns the umask with which a stage sets all of them. */
 function giveModes(items: readonly Item[], job: ExtractionJob): number {
   const rules = rulesOf(job)
-  for (const item of items) item.mode = modeUnder(rules, item.kind, item.mode)
+  for (const item of items) {
+    item.mode = modeUnder(rules, item.kind, item.mode)
+    const gid = groupUnder(rules, item.kind)
+    if (gid !== undefined) item.gid = gid
+  }
   return job.masksModes || job.modes?.file != null ? 0o7777 : job.umask
 }
 

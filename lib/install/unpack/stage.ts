@@ -14,12 +14,13 @@
  */
 import { createHash } from 'node:crypto'
 import { fileSeconds } from '../../base/file-time.js'
+import { Refusal } from '../../base/refusal.js'
 import { sha256 } from '../../base/sha256.js'
 import { fileType, linkMode } from '../../shared/tree-text.js'
 import { writeFully, type Disk } from '../disk.js'
 import { createDigester } from '../digest.js'
 import { changedMeanwhile, type Folders } from '../folders.js'
-import { giveLinkOwner, giveOwner } from '../kept-owner.js'
+import { giveOwner, giveOwnerAt, type GivenOwner } from '../kept-owner.js'
 import type { Item, Plan } from '../plan.js'
 import type { Placed, Records } from '../record.js'
 
@@ -68,12 +69,14 @@ export function createStage(needs: StageNeeds): Stage {
     if (before === null) throw changedMeanwhile(item.path, 'was changed')
     const { stats } = before
     records.setBefore(index, before, stats)
-    const found = { mode: before.mode, sha256: digest, mtimeMs: stats.mtimeMs, ino: stats.ino }
+    const { mode, gid } = before
+    const found = { mode, gid, sha256: digest, mtimeMs: stats.mtimeMs, ino: stats.ino }
     if ((existing === 'symlink') !== (item.kind === 'symlink') || Buffer.compare(before.sha256, digest) !== 0) {
       return false
     }
     if (item.kind === 'file') {
-      if (item.mode !== null && item.mode !== (before.mode & 0o7777)) return false
+      if (item.mode !== null && item.mode !== (mode & 0o7777)) return false
+      if (item.gid !== undefined && item.gid !== gid) return false
       if (item.mtimeMs !== null && Math.abs(stats.mtimeMs - item.mtimeMs) >= toleranceMs) {
         if (stats.uid !== user || stats.nlink !== 1) return false
         records.settle(index, 'other_time', { ...found, mtimeMs: item.mtimeMs })
@@ -91,14 +94,15 @@ export function createStage(needs: StageNeeds): Stage {
   /** Gives a written file its mode and time, and returns what is recorded about it. */
   function finish(fd: number, item: Item): Omit<Placed, 'sha256'> {
     // A new owner takes the setuid bits away, so the permissions come second.
-    if (item.owner !== undefined) giveOwner(disk, fd, item.owner)
+    const owner = ownerOf(item)
+    if (owner !== null) giveOwner(disk, fd, owner)
     if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
     if (item.mtimeMs !== null) {
       const time = fileSeconds(item.mtimeMs)
       disk.futimesSync(fd, time, time)
     }
     const { mtimeMs, ino, uid, gid } = disk.fstatSync(fd)
-    return { mode: modeOf(item), mtimeMs, ino, owner: { uid, gid } }
+    return { mode: modeOf(item), gid, mtimeMs, ino, owner: { uid, gid } }
   }
 
   function modeOf(item: Item): number {
@@ -147,11 +151,25 @@ export function createStage(needs: StageNeeds): Stage {
       const digest = sha256(Buffer.from(to))
       if (needsNoStaging(index, item, digest)) return
       disk.symlinkSync(to, path)
-      if (item.owner !== undefined) giveLinkOwner(disk, path, item.owner)
+      if (item.owner !== undefined) giveOwnerAt(disk, path, item.owner)
       if (item.mtimeMs !== null) disk.lutimesSync(path, fileSeconds(item.mtimeMs), fileSeconds(item.mtimeMs))
       const { mtimeMs, ino, uid, gid } = disk.lstatSync(path)
-      records.settle(index, 'staged', { mode: linkMode, sha256: digest, mtimeMs, ino, owner: { uid, gid } })
+      records.settle(index, 'staged', { mode: linkMode, gid, sha256: digest, mtimeMs, ino, owner: { uid, gid } })
     }
+  }
+}
+
+/** Returns the owner that an item gets, of which `gid` decides the group; null: that of the process. */
+function ownerOf({ owner, gid = owner?.gid }: Item): GivenOwner | null {
+  return gid === undefined ? null : { ...owner, gid }
+}
+
+/** Refuses (`unavailable`, not_permitted) staged files without the group that the policy says. */
+export function checkGroups(items: readonly Item[], records: Records): void {
+  for (const [index, { path, kind, gid }] of items.entries()) {
+    if (kind !== 'file' || gid === undefined || records.gid(index) === gid) continue
+    const sentence = `Nothing was changed: cannot give "${path}" the group ${gid}, as the policy says: permission denied`
+    throw new Refusal('unavailable', 'not_permitted', sentence)
   }
 }
 
@@ -161,15 +179,19 @@ export interface SealOptions {
   staging: string
   /** The mode of directories that the archive does not list, or null to keep the mode that they were created with. */
   otherMode: number | null
+  /** Their group; undefined to keep that of the process. */
+  otherGroup?: number | undefined
 }
 
 const setgid = 0o2000
 
-/** Gives the new directories their modes and times, children first, after everything has been written into them. */
-export function sealFolders(disk: Disk, plan: Plan, { staging, otherMode }: SealOptions): void {
+/** Gives the new directories their groups, modes and times, children first, after everything has been written into them. */
+export function sealFolders(disk: Disk, plan: Plan, { staging, otherMode, otherGroup }: SealOptions): void {
   for (const { path, exists, item } of [...plan.folders].reverse()) {
     if (exists) continue
     const staged = `${staging}/files/${path}`
+    const owner = item === null ? (otherGroup === undefined ? null : { gid: otherGroup }) : ownerOf(item)
+    if (owner !== null) giveOwnerAt(disk, staged, owner)
     const mode = item === null ? otherMode : item.mode
     // What is made in a setgid directory is one, too: archives cannot know.
     if (mode !== null) disk.chmodSync(staged, mode | 0o700 | (disk.lstatSync(staged).mode & setgid))

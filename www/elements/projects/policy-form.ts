@@ -47,6 +47,7 @@ export interface PolicyDraft extends Record<(typeof gateNumbers)[number], string
   exact: string
   fileMode: string
   directoryMode: string
+  group: string
   maintenanceFile: string
   maintenancePage: string
   rollout: RolloutDraft
@@ -73,6 +74,7 @@ export function draftOf(policy: PolicyChanges): PolicyDraft {
     exact: policy.exact ?? '',
     fileMode: policy.fileMode ?? '',
     directoryMode: policy.directoryMode ?? '',
+    group: policy.group ?? '',
     maintenanceFile: policy.maintenanceFile ?? '',
     maintenancePage: policy.maintenancePage ?? '',
     rollout: rolloutDraft(policy.rollout)
@@ -103,6 +105,7 @@ const plainTexts = [
   'exact',
   'fileMode',
   'directoryMode',
+  'group',
   'maintenanceFile',
   'maintenancePage'
 ] as const

@@ -26,6 +26,7 @@ const textKeys = [
   'onFailureScript',
   'fileMode',
   'directoryMode',
+  'group',
   'maintenanceFile',
   'maintenancePage'
 ] as const
@@ -107,6 +108,7 @@ export class SvcProjectPolicy extends SvcElement {
           ${this.#choice('exact', t('If replaced files are too large to be kept'), choices.exact)}
           ${this.#text('fileMode', 'Permissions of files', { placeholder: '0644', hint: t('Executable files get x for each r. Empty: as in the archive.') })}
           ${this.#text('directoryMode', 'Permissions of directories', { placeholder: '0755', hint: t('Of those that svc makes. Others keep theirs.') })}
+          ${this.#text('group', 'Group of files and directories', { placeholder: 'www-data', hint: t('A name or a number. Empty: that of the user that svc runs as.') })}
           ${this.#text('maintenanceFile', 'Maintenance file', { placeholder: '.maintenance' })}
           ${this.#text('maintenancePage', 'Maintenance page', { placeholder: 'maintenance.html', hint: t('A file of the target. The maintenance file gets its contents.') })}
         </div>

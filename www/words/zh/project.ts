@@ -396,6 +396,8 @@ export const words: Words = {
   'Maintenance page': '维护页面',
   'Permissions of files': '文件权限',
   'Permissions of directories': '目录权限',
+  'Group of files and directories': '文件和目录的用户组',
+  'A name or a number. Empty: that of the user that svc runs as.': '名称或编号。留空则使用运行 svc 的用户的组。',
   'Executable files get x for each r. Empty: as in the archive.': '可执行文件对每个 r 都加上 x。留空则与归档中相同。',
   'Of those that svc makes. Others keep theirs.': '仅用于 svc 创建的目录，其他目录保持不变。',
   'Runs after a deployment has failed or was reverted. It changes no result.':

@@ -59,6 +59,7 @@ export const words: Words = {
   'code:foreign_change': '一次导入在没有部署记录的情况下更改了目标目录',
   'code:foreign_origin': '打开连接的网页来自其他来源',
   'code:glob_too_large': '通配符展开后的数量过多',
+  'code:group_unusable': '策略中的用户组不存在，或无法用于文件',
   'code:header_too_long': '表单某一部分的头过长',
   'code:helper_failed': '以项目用户身份运行的进程工作异常',
   'code:history_gone': '审计日志过长：如此早的条目的哈希值已被删除',

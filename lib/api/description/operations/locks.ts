@@ -91,6 +91,7 @@ export const lockOperations: Operations = {
       'maintenance_changed',
       'maintenance_file_exists',
       'maintenance_page',
+      'group_unusable',
       'deployment_running',
       'target_missing'
     ]

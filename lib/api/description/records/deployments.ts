@@ -223,6 +223,7 @@ export const manifestFile = record<ManifestFile>({
   sha256: described('SHA-256 checksum of the content. For a symbolic link, of its destination', sha256),
   mtimeMs: optional(described('Time of the last modification in milliseconds since 1970', number(1763942400000))),
   ino: optional(described('Number of its inode', integer(131073))),
+  gid: optional(described('Number of the group that the policy `group` gave it', integer(33))),
   before: nullable(
     record<NonNullable<ManifestFile['before']>>({
       size: bytes,
@@ -240,7 +241,8 @@ export const manifestFile = record<ManifestFile>({
           'The owner of a removed file that svc did not put there',
           record<FileOwner>({ uid: integer(33), gid: integer(33) })
         )
-      )
+      ),
+      gid: optional(described('Number of the group of a removed directory, if it is not that of svc', integer(33)))
     }),
     null
   )

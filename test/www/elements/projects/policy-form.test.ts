@@ -31,6 +31,7 @@ const full = {
   exact: 'required',
   fileMode: '0640',
   directoryMode: '2750',
+  group: 'www-data',
   maintenanceFile: '.down',
   maintenancePage: 'down.html',
   rollout: { canary: 2, then: '50%' }
