@@ -158,10 +158,6 @@ const testedElsewhere: Array<[path: RegExp, reason: string]> = [
   ],
   [/^cli\/commands\/telemetry-(on|off|status|endpoint)\.ts$/, 'cli/telemetry.test.ts: the four change one another'],
   [
-    /^api\/description\//,
-    'api/description/document.test.ts; support/described.ts checks every answer that a test sees'
-  ],
-  [
     /^(server\/cluster\/(join|leave)|cli\/commands\/cluster-.*)\.ts$/,
     'server/cluster/begin.test.ts: the life of a cluster, with real etcd'
   ],

@@ -142,25 +142,37 @@ const tree = nullable(line({ max: 64 }))
 
 /** Fields of `POST /api/agent/enroll`. */
 export const enrollFields = {
+  /** The enrollment token, `svcnode_…`. */
   token: line({ min: 1, max: 300 }),
+  /** The Ed25519 key of the agent: 32 bytes in base64. */
   publicKey: line({ min: 44, max: 44 }),
+  /** The name that the machine proposes. An enrollment with a name ignores it. */
   name: line({ min: 1, max: fleetLimits.nameLength }),
+  /** Labels of the node. Those of the enrollment take precedence. */
   labels: nodeLabels,
+  /** The version of svc on the machine. */
   version: line({ min: 1, max: 100 })
 }
 
 /** Fields of `POST /api/agent/session`. */
-export const sessionFields = { protocol: withDefault(integer(1, 1000), 1) }
+export const sessionFields = {
+  /** The protocol of the agent: 2. */
+  protocol: withDefault(integer(1, 1000), 1)
+}
 
 /** Fields of `POST /api/agent/blobs/:sha256/ranges`. */
 export const rangesFields = {
+  /** Offset and length of each part, in ascending order. */
   ranges: list(integer(0, Number.MAX_SAFE_INTEGER), { max: 2 * maxBlobRanges })
 }
 
 /** Fields of `POST /api/agent/reports`. */
 export const reportFields = {
+  /** The version of svc on the machine. */
   version: line({ min: 1, max: 100 }),
+  /** Free bytes where the agent keeps its data. */
   freeBytes: nullable(integer(0, Number.MAX_SAFE_INTEGER)),
+  /** Answers to orders. */
   answers: list(
     object({
       projectId: id,
@@ -174,6 +186,7 @@ export const reportFields = {
     }),
     { max: 1000 }
   ),
+  /** What is in place of each project that is placed on the node. */
   placements: list(object({ projectId: id, liveDeployId: nullable(id), liveTree: tree, isDrifted: flag }), {
     max: 1000
   })

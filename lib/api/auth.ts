@@ -17,15 +17,40 @@ const token = line({ max: maxTokenLength })
 const code = optional(line({ min: 1, max: 100 }))
 
 /** Fields of `POST /api/auth/login`. */
-export const loginFields = { token, code, session: optional(flag), remember: optional(flag) }
+export const loginFields = {
+  /** The admin token, or a named one. */
+  token,
+  /** A code of the authenticator or a recovery code, for a token with a second factor. */
+  code,
+  /** Whether to begin a browser session. */
+  session: optional(flag),
+  /** Whether the browser keeps the session after it is closed. */
+  remember: optional(flag)
+}
 /** Fields of `POST /api/auth/prove`. */
-export const proveFields = { token, code }
+export const proveFields = {
+  /** The token with which the session began. */
+  token,
+  /** A code, for a token with a second factor. */
+  code
+}
 /** Fields of `POST /api/settings/token`. */
-export const changeTokenFields = { oldToken: token, newToken: token }
+export const changeTokenFields = {
+  /** The current admin token. */
+  oldToken: token,
+  /** The new admin token. */
+  newToken: token
+}
 /** Fields of `POST /api/auth/reset`. */
-export const resetTokenFields = { newToken: token }
+export const resetTokenFields = {
+  /** The new admin token. */
+  newToken: token
+}
 /** Fields of `POST /api/tickets`. */
-export const ticketFields = { purpose: oneOf(ticketPurposes) }
+export const ticketFields = {
+  /** The kind of request that the ticket is for. */
+  purpose: oneOf(ticketPurposes)
+}
 
 /** Dependencies of the handlers of authentication. */
 export interface AuthNeeds {

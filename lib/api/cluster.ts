@@ -14,6 +14,7 @@ export interface ClusterNeeds {
 
 /** The body of `POST /api/cluster/key`. */
 export const rekeyFields = {
+  /** The hubs that get the key: all that `GET /api/cluster` lists. */
   hubs: list(object({ name: line({ min: 1, max: 100 }), url: line({ min: 1, max: 2000 }) }), { min: 1, max: 100 })
 }
 

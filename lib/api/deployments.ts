@@ -15,23 +15,40 @@ import { traceIdOf } from './trace-id.js'
 
 const finalStatuses = ['success', 'failed'] as const
 /** Fields of `PATCH /api/deployments/:id/status`. */
-export const markFields = { status: oneOf(finalStatuses) }
+export const markFields = {
+  /** The correct status. */
+  status: oneOf(finalStatuses)
+}
 /** Fields of `POST /api/deployments/:id/rollback`. */
 export const rollbackFields = {
+  /** A note on the deployment. */
   message: nullable(line({ max: maxMessageLength })),
+  /** Default: the policy `rollback` of the project. */
   mode: optional(oneOf(rollbackModes)),
+  /** Whether an exact rollback takes back files that were edited since. Default: false, they stay. */
   force: optional(flag),
+  /** Whether to say what would happen, and change nothing. Default: false. */
   dryRun: optional(flag)
 }
 /** Fields of `POST /api/projects/:id/undo`. */
-export const undoFields = { message: rollbackFields.message, force: optional(flag), dryRun: optional(flag) }
+export const undoFields = {
+  /** A note on the deployment. */
+  message: rollbackFields.message,
+  /** Whether files that were edited since are taken back, too. Default: false, they stay. */
+  force: optional(flag),
+  /** Whether to say what would happen, and change nothing. Default: false. */
+  dryRun: optional(flag)
+}
 
 /** Maximum number of files that one request for a repair may name. */
 const maxRepairedPaths = 10_000
 /** Fields of `POST /api/projects/:id/repair`. */
 export const repairFields = {
+  /** A note on the deployment. */
   message: rollbackFields.message,
+  /** The files to put back. Default: all that differ. */
   paths: optional(list(line({ min: 1, max: 4096 }), { max: maxRepairedPaths })),
+  /** Whether the scripts of the last deployment run. Default: false. */
   runScripts: optional(flag)
 }
 

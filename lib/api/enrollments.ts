@@ -10,8 +10,11 @@ import { type ApiRequest, type Handler, param } from './route.js'
 
 /** Fields of `POST /api/enrollments`. */
 export const enrollmentFields = {
+  /** The name of the node. Default: the machine proposes its host name. */
   name: nullable(nodeName),
+  /** Labels of the node, in addition to those that the machine proposes. */
   labels: withDefault(nodeLabels, {}),
+  /** How long the token is valid. Default: one hour. */
   seconds: withDefault(
     integer(enrollmentLimits.minSeconds, enrollmentLimits.maxSeconds),
     enrollmentLimits.defaultSeconds

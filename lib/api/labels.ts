@@ -11,6 +11,7 @@ import { type Handler, param } from './route.js'
 export const labelFields = {
   name: optional(name),
   color: nullable(oneOf(labelColors)),
+  /** Position in lists: smaller numbers come first. */
   sortOrder: optional(integer(-1_000_000, 1_000_000))
 }
 /** Fields of a new category or tag. */

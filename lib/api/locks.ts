@@ -16,13 +16,20 @@ const reason = line({ min: 1, max: maxLockReasonLength, trim: true })
 
 /** Fields of `PUT /api/projects/:id/lock` and `PUT /api/lock`. */
 export const lockFields = {
+  /** Why deployments are refused. Everyone whose deployment is refused reads it. */
   reason,
+  /** Seconds until the lock expires. Default: one day. */
   seconds: optional(integer(minLockSeconds, maxLockSeconds)),
+  /** When the lock expires, instead of `seconds`: an instant with its time zone, within 30 days. */
   expiresAt: optional(line({ max: 40 })),
+  /** Whether to replace the reason and the end of your own lock. */
   renew: optional(flag)
 }
 /** Fields of `DELETE /api/projects/:id/lock` and `DELETE /api/lock`. */
-export const unlockFields = { takeOver: optional(reason) }
+export const unlockFields = {
+  /** Why you remove the lock of another owner. Not with a deploy token. */
+  takeOver: optional(reason)
+}
 
 /** Dependencies of the handlers of locks. */
 export interface LocksNeeds {

@@ -32,12 +32,19 @@ const example = { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }
 const item = object({ filePath, label, kind }, { example })
 
 /** Fields of `POST /api/projects/:id/log-sources` (§8). */
-export const newFields = { items: list(item, { min: 1, max: 50 }) }
+export const newFields = {
+  /** The log sources to add. If one of them is invalid, none is added. */
+  items: list(item, { min: 1, max: 50 })
+}
 /** Fields of `PATCH /api/log-sources/:sourceId`. */
 export const changeFields = {
   label: optional(name),
+  /**
+   * What the lines are: text, JSON objects, text with terminal colors, output of a PM2 application, or lines of nginx.
+   */
   kind,
   sortOrder: optional(integer(-1_000_000, 1_000_000)),
+  /** Not allowed: the path of a log source cannot be changed. */
   filePath: optional(
     reads({ not: {} }, undefined, (_, field) => {
       throw invalid(field, '"filePath" cannot be changed: delete the log source and add another')
@@ -46,6 +53,7 @@ export const changeFields = {
 }
 /** Fields of `POST /api/log-sources/bulk`. */
 export const bulkFields = {
+  /** Ids of the log sources. */
   ids: list(line({ min: 1, max: 100 }), { min: 1, max: 200 }),
   action: oneOf(['delete'] as const)
 }

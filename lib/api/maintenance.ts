@@ -8,8 +8,11 @@ import { param, type Handler } from './route.js'
 
 /** Fields of `PUT /api/projects/:id/maintenance`. */
 export const maintenanceFields = {
+  /** Whether the project is to be in maintenance. Ending one that is off changes nothing. */
   on: flag,
+  /** Why. The page of svc shows it to visitors. */
   reason: optional(nullable(line({ max: maxLockReasonLength, trim: true }))),
+  /** Whether to replace a file of somebody else at that path, or to remove the file although it was changed. */
   force: optional(flag)
 }
 

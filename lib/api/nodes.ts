@@ -9,9 +9,17 @@ import { type ApiRequest, type Handler, param } from './route.js'
 import { checkProject } from './scope.js'
 
 /** Fields of `PATCH /api/nodes/:node`. */
-export const nodeFields = { name: optional(nodeName), labels: optional(nodeLabels) }
+export const nodeFields = {
+  /** The new name, unique in the fleet. */
+  name: optional(nodeName),
+  /** All labels of the node after the change. */
+  labels: optional(nodeLabels)
+}
 /** Fields of `PUT /api/nodes/:node/drain`. */
-export const drainFields = { drained: flag }
+export const drainFields = {
+  /** Whether rollouts leave the node out. */
+  drained: flag
+}
 
 /** Dependencies of the handlers of nodes. */
 export interface NodesNeeds {

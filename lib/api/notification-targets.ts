@@ -20,16 +20,27 @@ const address = line({ min: 1, max: maxPathLength, trim: true })
 /** Fields of a change of a notification target. */
 export const targetFields = {
   name: optional(name),
+  /** The format of messages. Default: the kind that the address suggests. */
   kind: optional(oneOf(notificationKinds)),
+  /** The address to send messages to. It may contain secrets, and responses do not contain it. */
   url: optional(address),
+  /** Secret for signing messages. Empty means none. */
   secret: optional(line({ max: maxSecretLength, trim: true })),
+  /** The events to notify about. */
   events: optional(list(oneOf(eventKeys), { max: eventKeys.length })),
+  /** Projects to notify about. Empty means all. */
   projectIds: optional(list(line({ min: 1, max: 100 }), { max: maxProjects })),
+  /** Whether messages are sent. */
   enabled: optional(flag)
 }
 
 /** Fields of a new notification target. */
-export const newTargetFields = { ...targetFields, name, url: address }
+export const newTargetFields = {
+  ...targetFields,
+  name,
+  /** The address to send messages to. It may contain secrets, and responses do not contain it. */
+  url: address
+}
 
 /**
  * Handlers of notification targets. Responses contain neither secrets nor the paths of addresses. A change without them

@@ -12,7 +12,9 @@ const added = object({ node: nodeWord, deployPath: optional(line({ min: 1, max: 
 
 /** Fields of `PATCH /api/projects/:id/placements`. */
 export const placementFields = {
+  /** Nodes to add, each with its own directory if `deployPath` is given. */
   add: withDefault(list(added, { max: fleetLimits.nodes }), []),
+  /** Nodes to remove. */
   remove: withDefault(list(nodeWord, { max: fleetLimits.nodes }), [])
 }
 

@@ -25,14 +25,22 @@ const ids = list(id, { max: 200 })
 const emptyIsNull = (given: string | null | undefined) => (given === '' ? null : given)
 
 /** Fields of `PUT /api/projects/:id/pin`. */
-export const pinFields = { pinned: flag }
+export const pinFields = {
+  /** Whether the overview shows the project. */
+  pinned: flag
+}
 
 /** Fields of `POST /api/projects/bulk`. */
 export const bulkFields = {
+  /** Ids of the projects. */
   ids: list(id, { min: 1, max: maxBulk }),
+  /** The change to make. */
   action: oneOf(bulkActions),
+  /** For `setCategory`: the id of the category. Null means the default category. */
   categoryId: nullable(id),
+  /** For `addTags` and `removeTags`: the ids of the tags. */
   tagIds: optional(ids),
+  /** For `setClientScripts`: whether clients may send scripts. Null uses the setting of the server. */
   allowClientScripts: optional(nullable(flag))
 }
 

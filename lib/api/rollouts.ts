@@ -11,9 +11,15 @@ import { type ApiRequest, type Handler, param } from './route.js'
 import { checkProject } from './scope.js'
 
 /** Fields of `POST /api/rollouts/:rolloutId/halt`. */
-export const haltFields = { reason: nullable(line({ min: 1, max: 500, trim: true })) }
+export const haltFields = {
+  /** Why. It is shown with the rollout. */
+  reason: nullable(line({ min: 1, max: 500, trim: true }))
+}
 /** Fields of `POST /api/rollouts/:rolloutId/revert`. */
-export const revertFields = { wave: nullable(integer(1, fleetLimits.waves)) }
+export const revertFields = {
+  /** The first wave that goes back; later ones go back, too. Default: all. */
+  wave: nullable(integer(1, fleetLimits.waves))
+}
 
 /** Number of rollouts in a list, unless the query says otherwise. */
 export const rolloutListLimit = 50

@@ -8,8 +8,16 @@ import { param, type ApiRequest, type Handler } from './route.js'
 
 const code = line({ min: 1, max: 100 })
 
-/** Fields of `POST /api/auth/second-factor/confirm` and `DELETE /api/auth/second-factor`. */
-export const codeFields = { code }
+/** Fields of `POST /api/auth/second-factor/confirm`. */
+export const codeFields = {
+  /** A code of the authenticator. */
+  code
+}
+/** Fields of `DELETE /api/auth/second-factor`. */
+export const removalFields = {
+  /** A code of the authenticator or a recovery code. */
+  code
+}
 
 /** Dependencies of the handlers. */
 export interface SecondFactorNeeds {
@@ -38,7 +46,7 @@ export function secondFactorHandlers({ factors, named }: SecondFactorNeeds) {
 
     /** `DELETE /api/auth/second-factor {code}`: removes the second factor of the own token. */
     remove: async request => {
-      const { code } = readFields(await request.json(), codeFields)
+      const { code } = readFields(await request.json(), removalFields)
       const owner = ownerOf(request)
       await factors.check(owner, { code, origin: request, actor: request.actor })
       await factors.remove(owner, request.actor)

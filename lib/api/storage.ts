@@ -7,9 +7,13 @@ const maxKeep = 10_000
 
 /** Fields of `POST /api/storage/clean`. */
 export const cleanFields = {
+  /** Whether to only report what would be removed. Default: false. */
   dryRun: optional(flag),
+  /** Whether to remove files of deployments without a record. Default: false. */
   unrecorded: optional(flag),
+  /** Removes only archives of this project. */
   projectId: optional(line({ min: 1, max: 100 })),
+  /** Number of successful archives to keep per project, instead of the setting keep_archives. */
   keep: optional(integer(1, maxKeep))
 }
 

@@ -62,10 +62,16 @@ const instant: Read<string> = reads(instantSchema, '2030-01-02T03:04:05Z', (valu
 
 /** Fields of `POST /api/public/telemetry/report`. */
 export const reportFields = {
+  /** The event to count. */
   event: oneOf(telemetryEvents),
+  /** Time of the event. */
   ts: instant,
+  /** Version of the program. */
   svcVersion: word,
+  /** Random id of the installation. */
   instanceId: word,
+  /** Operating system. */
   os: word,
+  /** Processor architecture. */
   arch: word
 }

@@ -19,11 +19,35 @@ const role = oneOf(accessRoles)
 const expiresAt = optional(instant)
 
 /** Fields of `POST /api/tokens`. */
-export const newTokenFields = { name, role, projectIds, expiresAt, allowedIps, showScripts: optional(flag) }
+export const newTokenFields = {
+  /** Name of the token, unique whatever the case of its letters. */
+  name,
+  /** Rights of the token. */
+  role,
+  /** The projects that the token is limited to. Null: none. */
+  projectIds,
+  /** When the token expires. Default: 90 days from now. */
+  expiresAt,
+  /** Addresses and CIDR blocks that may use the token. Empty: all. */
+  allowedIps,
+  /** Whether a viewer or deployer may read the scripts of its projects. */
+  showScripts: optional(flag)
+}
 /** Fields of `PATCH /api/tokens/:id`. */
-export const tokenFields = { ...newTokenFields, name: optional(name), role: optional(role) }
+export const tokenFields = {
+  ...newTokenFields,
+  name: optional(name),
+  role: optional(role),
+  /** When the token expires. */
+  expiresAt
+}
 /** Fields of `POST /api/tokens/:id/rotate`. */
-export const rotateFields = { overlapSeconds: optional(integer(0, tokenLimits.overlapSeconds)), expiresAt }
+export const rotateFields = {
+  /** How long the earlier secret stays valid. Default: 0. */
+  overlapSeconds: optional(integer(0, tokenLimits.overlapSeconds)),
+  /** When the new secret expires. Default: as long from now as the earlier one was valid. */
+  expiresAt
+}
 
 /** Dependencies of the handlers of named tokens. */
 export interface TokensNeeds {

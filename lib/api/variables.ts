@@ -66,12 +66,19 @@ function checkValue({ name, value, secret }: GivenVariable, field: string): void
 }
 
 /** Fields of `PUT /api/projects/:id/variables`. */
-export const variablesFields = { variables: list(given, { max: maxListed }) }
+export const variablesFields = {
+  /** All variables of the project. */
+  variables: list(given, { max: maxListed })
+}
 /** Fields of `PATCH /api/projects/:id/variables`. */
 export const variablesChangeFields = {
+  /** Variables to set. */
   variables: optional(list(given, { max: maxListed })),
+  /** Names of variables to remove. */
   unset: optional(list(variableName, { max: maxListed })),
+  /** Text of a .env file with variables to set. */
   dotenv: optional(multiline({ max: 4 * maxVariablesBytes })),
+  /** Whether the variables of `dotenv` are secret. */
   secret: optional(flag)
 }
 

@@ -18,8 +18,11 @@ export interface StepDurations {
   name: StepName
   /** Number of times the step finished. */
   count: number
+  /** @number */
   medianMs: number
+  /** @number */
   p95Ms: number
+  /** @number */
   maxMs: number
 }
 
@@ -31,7 +34,15 @@ export interface Durations {
   deployments: number
   steps: StepDurations[]
   /** The newest deployments, oldest first. */
-  recent: Array<Pick<DeploymentRow, 'id' | 'startTime' | 'status'> & { steps: Array<{ name: StepName; ms: number }> }>
+  recent: Array<
+    Pick<DeploymentRow, 'id' | 'startTime' | 'status'> & {
+      steps: Array<{
+        name: StepName
+        /** @number */
+        ms: number
+      }>
+    }
+  >
 }
 
 /** Which deployments to evaluate. */

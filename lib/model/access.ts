@@ -1,3 +1,5 @@
+import type { Instant } from './scalars.js'
+
 /** The roles of named tokens. Each includes the rights of those before it. */
 export const accessRoles = ['viewer', 'deployer', 'operator', 'admin'] as const
 export type AccessRole = (typeof accessRoles)[number]
@@ -15,33 +17,34 @@ export function isInScope(scope: ProjectScope, projectId: string): boolean {
   return scope == null || scope.includes(projectId)
 }
 
-/** A named token, as `GET /api/tokens` lists it. Instants are ISO text. */
+/** A named token, as `GET /api/tokens` lists it. Instants are ISO text. @schema AccessToken */
 export interface AccessToken {
   id: string
   /** Unique, whatever the case of its letters. */
   name: string
+  /** Each role includes the rights of those before it. */
   role: AccessRole
-  /** The projects that the token is limited to; null: none, so it concerns the whole server. */
+  /** The projects that the token is limited to. Null: none. */
   projectIds: string[] | null
-  /** Addresses and CIDR blocks that may use the token; empty: all. */
+  /** Addresses and blocks that may use it. Empty: all. */
   allowedIps: string[]
-  /** Whether a viewer or deployer may read the scripts of its projects. */
+  /** Whether a viewer or deployer may read scripts. */
   showScripts: boolean
-  createdAt: string
-  /** The actor that created it, as in the audit log. */
+  createdAt: Instant
+  /** The actor that created it. */
   createdBy: string
-  expiresAt: string
-  /** Accurate to a minute; null: never used. */
-  lastUsedAt: string | null
+  expiresAt: Instant
+  /** Accurate to a minute. Null: never. */
+  lastUsedAt: Instant | null
   lastUsedIp: string | null
-  /** When the secret was replaced last; null: never. */
-  rotatedAt: string | null
-  /** The end of the overlap: until then the earlier secret is valid, too. Null: no earlier secret is valid. */
-  oldExpiresAt: string | null
-  /** When the earlier secret was used last; null: not since the rotation. */
-  oldLastUsedAt: string | null
-  revokedAt: string | null
-  /** Whether the token needs a code of an authenticator. It then only opens sessions of the panel. */
+  /** When the secret was replaced last. */
+  rotatedAt: Instant | null
+  /** Until then the secret before the rotation is valid, too. */
+  oldExpiresAt: Instant | null
+  /** When the secret before the rotation was used last. */
+  oldLastUsedAt: Instant | null
+  revokedAt: Instant | null
+  /** Whether signing in also needs a code. */
   secondFactor: boolean
 }
 
@@ -60,8 +63,9 @@ export interface BuiltInToken {
 export const tokenAdvices = ['expires_soon', 'unused', 'rotate'] as const
 export type TokenAdvice = (typeof tokenAdvices)[number]
 
-/** A token of the list. */
+/** A token of the list. @schema ListedToken */
 export interface ListedToken extends AccessToken {
+  /** expires_soon: replace it; unused: not used for 90 days; rotate: its secret is older than token_rotate_days. */
   advice: TokenAdvice[]
 }
 
@@ -74,7 +78,7 @@ export interface TokenList {
 /** The answer of `POST /api/tokens` and of a rotation: the only one that contains the secret. */
 export interface NewToken {
   success: true
-  /** The secret, `svc_<8>_<43>_<6>`. It is not stored. */
+  /** The secret. */
   token: string
   record: AccessToken
 }

@@ -1,41 +1,44 @@
-/** One entry of the audit log (§2.8). It never contains a secret. */
+import type { Instant } from './scalars.js'
+
+/** One entry of the audit log (§2.8). It never contains a secret. @schema AuditEntry */
 export interface AuditEntry {
   id: string
   /** The time of the event, as ISO text. */
-  at: string
-  /** `noun.verb`, e.g. `project.create`, `auth.login_failed`, `deployment.mark_status`. */
+  at: Instant
+  /** What was done, as `noun.verb`: `project.create`, `auth.login_failed`. */
   action: string
-  /** The actor: `admin`, `token:<name>`, `project:<id>`, `global-deploy`, `local`, `anonymous`, `system`. */
+  /** Who did it: `admin`, `token:<name>`, `project:<id>`, `global-deploy`, `local`, `anonymous` or `system`. */
   actor: string
-  /** The id of the actor's named token; null: none. */
+  /** The named token of the actor. */
   tokenId: string | null
-  /** Its name at that time. */
+  /** The name that the token had. */
   tokenName: string | null
-  /** The role of the actor; null for entries of an earlier version, and for what the server does by itself. */
+  /** The role of the actor. Null for what the server does by itself. */
   role: string | null
-  /** The id of the browser session of the request; null: none. */
+  /** The browser session of the request. */
   sessionId: string | null
-  /** The observed address: the right-most one that no trusted proxy wrote. */
+  /** The client address that the server saw. */
   ip: string | null
-  /** The claimed address (the first of X-Forwarded-For); null if it equals `ip`. */
+  /** The client address in X-Forwarded-For. Null if it is the same as `ip`. */
   claimedIp: string | null
   projectId: string | null
-  /** The object of the action: an id, or the key of a setting. */
+  /** The id of the changed record, or the key of the changed setting. */
   target: string | null
   detail: string | null
+  /** Whether the action succeeded. */
   ok: boolean
-  /** The number of failed attempts of one address within a minute, if the entry summarises them; null otherwise. */
+  /** Number of failed attempts that the entry sums up. Null for other entries. */
   failures: number | null
-  /** The number of the entry in the Merkle tree of the log, from 1; null: it can still change. */
+  /** The number of the entry in the Merkle tree of the log, from 1. Null while the entry can still change. */
   seq: number | null
 }
 
-/** A signed checkpoint of the log's Merkle tree, as `GET /api/audit/checkpoint` answers it. */
+/** A signed checkpoint of the log's Merkle tree, as `GET /api/audit/checkpoint` answers it. @schema AuditCheckpoint */
 export interface AuditCheckpoint {
-  /** The number of entries that it covers. */
+  /** Number of entries that it covers. */
   size: number
-  at: string
-  /** The signed note (C2SP tlog-checkpoint). */
+  at: Instant
+  /** The signed note (C2SP tlog-checkpoint): origin, size and root, and the signature. */
   note: string
   /** The key of the server, as verifiers of signed notes write it. */
   key: string
@@ -51,6 +54,7 @@ export interface RotatedKey {
 export interface ConsistencyProof {
   from: number
   to: number
+  /** The hashes of RFC 9162, section 2.1.4, in base64. */
   proof: string[]
 }
 
@@ -59,8 +63,9 @@ export interface InclusionProof {
   id: string
   /** The number of the entry, from 1. */
   seq: number
-  /** The hash of its leaf. */
+  /** The hash of its leaf, in base64. */
   leaf: string
+  /** The hashes of RFC 9162, section 2.1.3, in base64. */
   proof: string[]
   checkpoint: AuditCheckpoint
 }

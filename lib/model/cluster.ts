@@ -1,30 +1,32 @@
-/** The state of the cluster, as one of its hubs sees it. */
+import type { Instant } from './scalars.js'
+
+/** The state of the cluster, as one of its hubs sees it. @schema ClusterStatus */
 export interface ClusterStatus {
   /** The name of the cluster. */
   name: string
-  /** The name of the hub that answers. */
+  /** The hub that answers. */
   hub: string
-  /** What this hub is: `alone` means that it hears of no leader, or cannot follow its log. */
+  /** `alone`: it hears of no leader, so its reads may be old and nothing can be changed. */
   role: 'leader' | 'follower' | 'alone'
   /** The hub that leads; null: none that this hub hears of. */
   leader: ClusterHub | null
-  /** How old a read of this hub may be, in seconds. */
+  /** How old a read of this hub may be. */
   staleSeconds: number
   /** The number of the last write that this hub has. */
   sequence: number
   /** Why this hub cannot follow or lead; null if it can. */
   problem: string | null
-  /** The same for programs, such as `log_older`. */
+  /** The same for programs, such as `log_older` or `hub_removed`. */
   reason: string | null
   /** All hubs that have ever followed, by name, as etcd said last; empty if it never answered. */
   hubs: Array<
     ClusterHub & {
-      /** The number of the last write that it had when it was last seen. */
+      /** The last write that the hub had when it was last seen. */
       applied: number
-      /** How many writes it was behind this hub then. */
+      /** How many writes it was behind this hub. */
       behind: number
       /** When it was last seen, by its own clock; null: never. */
-      seenAt: string | null
+      seenAt: Instant | null
     }
   >
 }
@@ -34,7 +36,7 @@ export type HubState = Pick<ClusterStatus, 'role' | 'staleSeconds' | 'sequence' 
 
 /** What the probe says of a hub to everybody: no names and no addresses. */
 export type ClusterHealth = Pick<ClusterStatus, 'role' | 'staleSeconds'> & {
-  /** Why the hub cannot follow or lead, as a code; absent if it can. */
+  /** Why the hub cannot follow or lead; absent if it can. */
   reason?: string
 }
 

@@ -1,3 +1,4 @@
+import type { Bytes, Instant } from './scalars.js'
 import type { Provenance } from './provenance.js'
 import type { Readers } from './readers.js'
 import type { RolloutAhead } from './rollout.js'
@@ -42,11 +43,11 @@ export type StepName = (typeof stepNames)[number]
 /** A step of a deployment, with its times and result. */
 export interface DeploymentStep {
   name: StepName
-  /** A script in the background is `running` until it ends, even if the deployment has finished. */
+  /** A script in the background stays `running` until it ends, even if the deployment has finished. */
   status: 'running' | 'success' | 'failed' | 'skipped'
-  startedAt: string
-  endedAt: string | null
-  /** The exit code of a script; absent for other steps. */
+  startedAt: Instant
+  endedAt: Instant | null
+  /** Exit code of a script. Absent for other steps. */
   exitCode?: number | null
 }
 
@@ -56,8 +57,11 @@ export const scriptSteps = ['preDeploy', 'postDeploy', 'onFailure'] as const
 /** A script that was actually run, and its source. */
 export interface RanScript {
   step: (typeof scriptSteps)[number]
+  /** `platform` for a script of the project, `client` for a script of the upload. */
   source: 'platform' | 'client'
+  /** Null for a caller without the right to scripts. @hidden */
   script: string
+  /** Whether the script runs in the background. */
   async: boolean
 }
 
@@ -70,14 +74,14 @@ export type RevertReason = (typeof revertReasons)[number]
 
 /** The result of one check of a deployment. */
 export interface CheckResult {
-  /** What was checked, as in the policy of the project. */
+  /** What was checked. */
   check: string
   ok: boolean
   /** Number of attempts. */
   attempts: number
-  /** The last answer: a status code, an error. */
+  /** The last answer. */
   message: string
-  endedAt: string
+  endedAt: Instant
 }
 
 /** The process group of a running script, recorded so that svc recognises it after being killed. */
@@ -121,57 +125,61 @@ export interface DeploymentRow {
   projectId: string
   projectName: string
   status: DeploymentStatus
+  /** `cli` for an upload, `rollback` for a rollback or an undo, `repair` for a repair. */
   triggerSource: TriggerSource
-  startTime: string
-  endTime: string | null
-  /** Seconds with the suffix `s`. */
+  startTime: Instant
+  endTime: Instant | null
+  /** Seconds with the suffix `s`. Null until the deployment has finished. */
   duration: string | null
+  /** The deployment whose archive was deployed again. Null for an upload. */
   rollbackOf: string | null
-  /** Whether it restored an earlier state of the target exactly: its archive then has only what differed from it. */
+  /** Whether it restored an earlier state of the target exactly. */
   exact: boolean
-  /** The deployment whose changes it undid; null if it is no undo. */
+  /** The deployment whose changes it undid. Otherwise null. */
   undoOf: string | null
+  /** A note on the deployment. */
   message: string | null
   env: string
+  /** Whether the archive still exists, so that a rollback is possible. */
   hasArtifact: boolean
-  archiveBytes: number | null
+  /** Size of the archive in bytes. */
+  archiveBytes: Bytes | null
+  /** SHA-256 checksum of the archive in hexadecimal. */
   archiveSha256: string | null
+  /** Number of files that the deployment installed. */
   fileCount: number | null
+  /** Why the deployment failed, or who corrected its status. Otherwise null. */
   errorMessage: string | null
-  /** Who started it, as in the audit log: `token:<name>`, `project:<id>`, `admin`; null for one of an earlier version. */
+  /** Who started it: `token:<name>`, `project:<id>`, `admin`. Null for a deployment of an earlier version. */
   actor: string | null
-  /** The id of the named token that started it; null: another kind of token. */
+  /** The named token that started it. */
   tokenId: string | null
-  /** The observed address: the right-most one that no trusted proxy wrote. */
+  /** The client address that the server saw. */
   actorIp: string | null
-  /** The address that the client, or a proxy, claims (the first of X-Forwarded-For); null if it equals `actorIp`. */
+  /** The client address in X-Forwarded-For. Null if it is the same as `actorIp`. */
   claimedIp: string | null
-  /** The id that the client gave its request (`X-Svc-Trace-Id`); null: it gave none. */
+  /** The `X-Svc-Trace-Id` of the request. Null if it had none. */
   traceId: string | null
-  /**
-   * The number of this deployment among the changes of the project's target; null if it never changed the target. A
-   * failed deployment whose files stayed in place has a number, too. The files of the deployment with the highest
-   * number are in the target.
-   */
+  /** Sequence number of the change to the target. The highest of a project is live. Null if nothing changed. */
   placed: number | null
-  /**
-   * The origin of its files as the client claims it; null if the client sent none. A rollback has that of its source.
-   */
+  /** The origin of the files as the client reported it. The server does not verify it. */
   provenance: Provenance | null
-  /** The tree of its archive (shared/tree-text.ts); null for a deployment of an earlier version. */
+  /** SHA-256 checksum of the list of files in the archive: the same for the same release. Null if it is unknown. */
   treeSha256: string | null
-  /** Present while the files are in place and the deployment may still be reverted. */
+  /** Why the deployment may still be reverted although its files are in place. Otherwise null. */
   heldFor: (typeof holdReasons)[number] | null
   /** When the earlier files are put back unless the deployment is settled before. */
-  holdUntil: string | null
-  /** The time in which the deployment must be confirmed; null if it need not be. */
+  holdUntil: Instant | null
+  /** The time in which the deployment must be confirmed. Null if it need not be. */
   confirmSeconds: number | null
   /** When the earlier files were put back. */
-  revertedAt: string | null
-  /** Why they were, or are to be, put back. It is recorded before that begins. */
+  revertedAt: Instant | null
+  /** Why the earlier files were put back. */
   revertReason: RevertReason | null
+  /** The results of the checks after the files were in place. */
   checks: CheckResult[]
   steps: DeploymentStep[]
+  /** The scripts that ran. */
   scripts: RanScript[]
 }
 
@@ -185,17 +193,17 @@ export function failedStep<T extends Pick<DeploymentStep, 'name' | 'status'>>(st
   return steps.findLast(({ name, status }) => status === 'failed' && name !== 'onFailure')
 }
 
-/** A record without its output, as lists show it. */
+/** A record without its output, as lists show it. @schema ListedDeployment */
 export interface ListedDeployment extends DeploymentRow {
-  /** The archive below the data directory; null: it is not kept. Absent in older servers. */
+  /** The archive below the data directory. Null if it is not kept. */
   artifactPath?: string | null
-  /** The size of the archive in bytes; null: it is not kept. Absent in older servers. */
-  artifactSize?: number | null
+  /** Size of the kept archive in bytes. Null if it is not kept. */
+  artifactSize?: Bytes | null
   /** Present if the post-deploy script failed in the background. */
   backgroundFailed?: true
-  /** The address of the commit's page, if it is known (setting `commit_url`). */
+  /** The URL of the commit, if the setting commit_url or the repository provides it. */
   commitUrl?: string
-  /** The rollout that it waits for, in a single record. */
+  /** The rollout that a queued deployment waits for, in a single record. */
   rolloutAhead?: RolloutAhead
 }
 
@@ -204,6 +212,12 @@ export interface Deployment extends ListedDeployment {
   output: string
   /** Present if the beginning of `output` was cut off. */
   outputTruncated?: boolean
+}
+
+/** A deployment in an answer. Lists may omit `output`. @schema Deployment */
+export type DeploymentAnswer = Omit<Deployment, 'output'> & {
+  /** The end of the output. */
+  output?: string
 }
 
 /** One line of a deployment's output: its time, and its text without the newline. */

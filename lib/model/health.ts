@@ -1,8 +1,9 @@
+import type { Instant } from './scalars.js'
 import type { ClusterHealth, ClusterStatus } from './cluster.js'
 import type { DeploymentRow } from './deployment.js'
 import type { DiskFigures } from './machine.js'
 
-/** Statistics of the server (§2.9). */
+/** Statistics of the server (§2.9). @schema ServerStatus */
 export interface ServerStatus {
   version: string
   uptime: string
@@ -10,20 +11,20 @@ export interface ServerStatus {
   deploymentCount: number
   successCount: number
   failedCount: number
-  /** Percentage of the finished deployments; 0 if there are none. */
+  /** Percentage of the finished deployments. 0 if none has finished. @number */
   successRate: number
-  /** Whether the server can give each project a user of its own (`runAs`). */
+  /** Whether the server can run the work of a project as another user (`runAs`). */
   switchesUsers: boolean
 }
 
-/** The public health report (§2.10). */
+/** The public health report (§2.10). @schema Health */
 export interface HealthReport {
   /**
-   * `starting`: there is no admin token yet, or recovery after a kill is still in progress. `cut_off`: this hub is well, but
-   * cannot follow its cluster.
+   * `starting` until the server has an admin token and has recovered from an interrupted run. `cut_off`: this hub
+   * cannot follow its cluster; it still answers reads.
    */
   status: 'ok' | 'starting' | 'unhealthy' | 'cut_off'
-  /** Time since the start, in seconds. */
+  /** Seconds since the start of the server. @number */
   uptime: number
   version: string
   /** The role of this hub. Absent if the server is not a hub of a cluster. */
@@ -34,14 +35,24 @@ export interface HealthReport {
 export interface HealthDetail {
   version: string
   runtime: { name: string; version: string }
+  /** @number */
   uptimeSec: number
-  serverTime: string
-  db: { ok: boolean; latencyMs: number; path: string }
+  serverTime: Instant
+  db: {
+    ok: boolean
+    /** @number */
+    latencyMs: number
+    path: string
+  }
   disk: DiskFigures
   /** The data directory. The API prescribes the name. */
   kiteHome: { path: string; writable: boolean; tmpWritable: boolean }
   /** `successRate`: the share of the finished ones, 0 to 1; null if none has finished. */
-  deploy: { last5: RecentDeployment[]; successRate: number | null }
+  deploy: {
+    last5: RecentDeployment[]
+    /** Share of the finished ones, 0 to 1. Null if none has finished. @number */
+    successRate: number | null
+  }
   /** Whether requests for other host names are refused. Absent in older servers. */
   hostNamesChecked?: boolean
   /**
@@ -50,23 +61,30 @@ export interface HealthDetail {
    */
   secrets?: { ok: boolean; why: string | null; unreadable: string[] }
   /** Whether the Merkle tree of the audit log is undamaged, and if not, since when and why. Absent in older servers. */
-  audit?: { ok: boolean; brokenSince: string | null; why: string | null }
-  /** Deployments whose earlier files could not be put back yet. Absent in older servers. */
+  audit?: {
+    ok: boolean
+    /** When the tree of the audit log was found damaged. */
+    brokenSince: Instant | null
+    why: string | null
+  }
+  /** Deployments whose earlier files could not be put back yet. */
   revertsPending?: string[]
-  /**
-   * Targets in which a deployment was interrupted, and which could not be finished or put back yet: their disk is missing, or
-   * another directory is at the path. Absent in older servers.
-   */
+  /** Targets in which a deployment was interrupted, and which could not be finished or put back yet. */
   unfinishedTargets?: UnfinishedTarget[]
-  /** Certificates in use that expire within 14 days or have expired. Absent in older servers. */
+  /** Certificates in use that expire within 14 days or have expired. */
   certificates?: ExpiringCertificate[]
-  /** Messages that notification targets have not accepted yet. Absent in older servers. */
-  notifications?: { waiting: number; oldestAt: string | null }
+  /** Messages that notification targets have not accepted yet. */
+  notifications?: { waiting: number; oldestAt: Instant | null }
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
   fleet?: FleetHealth
   /** The cluster, as this hub sees it. Absent if the server is not a hub of one. */
   cluster?: ClusterStatus
-  memoryMB: { rss: number; heapUsed: number }
+  memoryMB: {
+    /** @number */
+    rss: number
+    /** @number */
+    heapUsed: number
+  }
 }
 
 /** A target with an undo journal that nobody works with. */
@@ -80,7 +98,7 @@ export interface UnfinishedTarget {
 export interface ExpiringCertificate {
   /** What it is, as the first words of a sentence. */
   name: string
-  expiresAt: string
+  expiresAt: Instant
   /** What to do, as a sentence. */
   cure: string
 }
@@ -90,9 +108,9 @@ export interface FleetHealth {
   nodes: number
   /** Nodes whose agent is connected. */
   connected: number
-  /** Connected nodes whose agent has an earlier protocol: update them. */
+  /** Connected nodes whose agent has an earlier protocol. Update svc on them. */
   outdated: number
-  /** Nodes whose identity two machines use: they get no orders. */
+  /** Nodes whose identity two machines use. They get no orders. */
   shared: number
   /** Rollouts that are going on, or wait for their next wave. */
   going: number

@@ -2,6 +2,7 @@
  * Locks refuse deployments for a limited time. A lock always expires, so that a forgotten one cannot block a project
  * forever, and a deployment holds no lock (the queue orders deployments), so that a failed one leaves none behind.
  */
+import type { Instant } from './scalars.js'
 
 /** The kinds of locks. A project, and the server, has at most one of each. */
 export const lockKinds = ['lock'] as const
@@ -10,17 +11,17 @@ export type LockKind = (typeof lockKinds)[number]
 
 /** A lock of a project or of the whole server. */
 export interface Lock {
-  /** The locked project; null if the whole server is locked. */
+  /** The locked project. Null means that the whole server is locked. */
   projectId: string | null
   kind: LockKind
-  /** The caller that placed it, as in audit entries: `admin`, `project:<id>`. */
+  /** The caller that placed the lock, as in the audit log. */
   owner: string
   reason: string
-  createdAt: string
-  expiresAt: string
+  createdAt: Instant
+  expiresAt: Instant
 }
 
-/** A lock in a list. */
+/** A lock in a list. @schema Lock */
 export interface ListedLock extends Lock {
   /** Null if the whole server is locked. */
   projectName: string | null

@@ -1,3 +1,5 @@
+import type { Bytes, Instant } from './scalars.js'
+
 /**
  * What the lines are: plain text, one JSON object each, text with terminal colours (decisions §5), the output of a PM2
  * application, or lines of nginx.
@@ -6,25 +8,28 @@ export const logKinds = ['plain', 'json', 'ansi', 'pm2', 'nginx'] as const
 /** The format of a log source. */
 export type LogKind = (typeof logKinds)[number]
 
-/** A log file of a project (§2.5). */
+/** A log file of a project (§2.5). @schema LogSource */
 export interface LogSource {
   id: string
   projectId: string
   label: string
-  /** An absolute path. It never changes. */
+  /** Absolute path of the log file. */
   filePath: string
+  /**
+   * What the lines are: text, JSON objects, text with terminal colors, output of a PM2 application, or lines of nginx.
+   */
   kind: LogKind
   sortOrder: number
-  createdAt: string
-  updatedAt: string
+  createdAt: Instant
+  updatedAt: Instant
 }
 
 /** A log source and its file (§2.5, metadata view). */
 export interface LogSourceMeta extends Pick<LogSource, 'id' | 'label' | 'filePath' | 'kind'> {
-  /** The path after following links. */
+  /** The path after following symbolic links. */
   resolvedPath: string
-  /** Size in bytes; for a compressed file, of its uncompressed contents. */
-  size: number
+  /** Size in bytes. For a compressed file, the uncompressed size. */
+  size: Bytes
 }
 
 /**
@@ -32,14 +37,18 @@ export interface LogSourceMeta extends Pick<LogSource, 'id' | 'label' | 'filePat
  * uncompressed contents.
  */
 export interface LogWindow {
-  startOffset: number
-  endOffset: number
-  fileSize: number
+  /** Byte offset of the first line. */
+  startOffset: Bytes
+  /** Byte offset after the last line. */
+  endOffset: Bytes
+  /** Size of the file in bytes. */
+  fileSize: Bytes
   lines: string[]
-  /** Whether there are more lines before the window. */
+  /** Whether the file has more lines before these. */
   truncatedHead: boolean
-  /** Whether there are more lines after it. */
+  /** Whether the file has more lines after these. */
   truncatedTail: boolean
+  /** Whether the file is binary. */
   binary: boolean
 }
 

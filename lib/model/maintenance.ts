@@ -2,14 +2,15 @@
  * The maintenance of a project: one file in its target, which the web server looks for (docs/maintenance.md). It does
  * not refuse deployments, and it has no expiry, because nothing would tell the web server.
  */
+import type { Instant } from './scalars.js'
 import { unprintableIn } from '../base/one-line.js'
 import type { ListedLock } from './lock.js'
 
-/** The maintenance of a project, as the API shows it. */
+/** The maintenance of a project, as the API shows it. @schema Maintenance */
 export interface Maintenance {
   /** When it began, as ISO text. */
-  since: string
-  /** The caller that began it, as in audit entries: `admin`, `project:<id>`. */
+  since: Instant
+  /** The caller that began it, as in the audit log. */
   by: string
   reason: string | null
 }
@@ -23,11 +24,14 @@ export interface MaintenanceRow extends Maintenance {
   sha256: string
 }
 
-/** A maintenance in a list of locks. */
-export interface ListedMaintenance extends Omit<ListedLock, 'projectId' | 'kind' | 'reason' | 'expiresAt'> {
+/** A maintenance in a list of locks. @schema ListedMaintenance */
+export interface ListedMaintenance extends Omit<ListedLock, 'projectId' | 'kind' | 'owner' | 'reason' | 'expiresAt'> {
   projectId: string
   kind: 'maintenance'
+  /** The caller that began it, as in the audit log. */
+  owner: string
   reason: string | null
+  /** A maintenance does not expire. */
   expiresAt: null
 }
 

@@ -1,3 +1,5 @@
+import type { Bytes } from './scalars.js'
+
 /** Pattern of the id of a deployment, wherever it comes from: it may become part of a path. */
 export const deploymentIdPattern = /^\w{1,80}$/
 
@@ -6,20 +8,17 @@ export type KeptContents = `archive:${string}` | 'before' | 'none'
 
 /** What a deployment found at a path, and replaced or removed. */
 export interface EarlierFile {
-  size: number
+  size: Bytes
   mode: number
   /** The SHA-256 in hex digits; for a symbolic link, of its target path; of a directory, 64 zeros. */
   sha256: string
-  /** Modification time in milliseconds since 1970. Manifests of earlier versions lack it. */
+  /** Modification time in milliseconds since 1970. Manifests of earlier versions lack it. @number */
   mtimeMs?: number
-  /**
-   * Where its contents are kept (install/before-images.ts). Absent if they are those of the new file, in a directory,
-   * and in manifests of earlier versions.
-   */
+  /** Where its content is kept: `archive:<deployId>`, `before` or `none`. */
   kept?: KeptContents
-  /** The owner of a replaced file if it is not that of the new one, and of a removed file if it is not svc's; otherwise absent. */
+  /** The owner of a removed file that svc did not put there. */
   owner?: FileOwner
-  /** The number of the group of a removed directory if it is not that of the process; otherwise absent. */
+  /** Number of the group of a removed directory, if it is not that of svc. */
   gid?: number
 }
 
@@ -31,19 +30,19 @@ export interface FileOwner {
 
 /** A file that a deployment put in place: a line of `deployments/<id>.manifest`. */
 export interface ManifestFile {
-  /** Relative to the target, `/` between segments. */
+  /** Path relative to the target. */
   path: string
   /** Size in bytes; for a symbolic link, the length of its target path. */
-  size: number
-  /** Unix permission bits and file type, like `mode` of stat. */
+  size: Bytes
+  /** File type and permission bits, as in `stat`. */
   mode: number
-  /** The SHA-256 in hex digits; for a symbolic link, of its target path. */
+  /** SHA-256 checksum of the content. For a symbolic link, of its destination. */
   sha256: string
-  /** Modification time in milliseconds since 1970. Manifests of earlier versions lack it. */
+  /** Time of the last modification in milliseconds since 1970. @number */
   mtimeMs?: number
-  /** The number of its inode, with `mtimeMs` and `size` a quick sign that nobody changed the file since. */
+  /** Number of its inode. */
   ino?: number
-  /** The number of the group that a policy gave it; otherwise absent. */
+  /** Number of the group that the policy `group` gave it. */
   gid?: number
   /** The previous file, link or directory at this path; null if there was none. */
   before: EarlierFile | null

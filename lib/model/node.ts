@@ -1,34 +1,36 @@
+import type { Bytes, Instant } from './scalars.js'
+
 /** A machine that receives releases. */
 export interface FleetNode {
   id: string
   /** Unique, whatever the case of its letters. */
   name: string
   labels: Record<string, string>
-  /** Its Ed25519 key: the 32 bytes in base64. */
+  /** The Ed25519 key of the node: 32 bytes in base64. */
   publicKey: string
   /** Whether rollouts leave it out. */
   isDrained: boolean
-  enrolledAt: string
-  /** When it was heard of last; null: not since it was enrolled. */
-  lastSeenAt: string | null
-  /** The version of svc that it runs; null: unknown. */
+  enrolledAt: Instant
+  /** When the hub heard of it last. Null: not since it was enrolled. */
+  lastSeenAt: Instant | null
+  /** The version of svc that it runs. */
   version: string | null
-  /** Free bytes where it keeps its data; null: unknown. */
-  freeBytes: number | null
-  /** Since when two machines have used its identity; null: one machine does. */
-  sharedSince: string | null
+  /** Free bytes where it keeps its data. */
+  freeBytes: Bytes | null
+  /** Since when two machines have used its identity: it gets no orders. Null: one machine does. */
+  sharedSince: Instant | null
 }
 
-/** A node as lists show it. */
+/** A node as lists show it. @schema Node */
 export interface ListedNode extends FleetNode {
   isConnected: boolean
-  /** Its agent is connected with the protocol of before, which does not notice recorded orders. */
+  /** Present if its agent is older: it checks the signature of an order, not whether it was recorded. Upgrade it. */
   isOutdated?: true
-  /** What the node has of each project that is placed there and that the caller may see. */
+  /** The projects on it that the caller may see. */
   placements: ListedPlacement[]
 }
 
-/** A placement as lists show it. */
+/** A placement as lists show it. @schema Placement */
 export interface ListedPlacement extends Placement {
   projectName: string
   nodeName: string
@@ -40,25 +42,26 @@ export interface Placement {
   nodeId: string
   /** The directory on the node. */
   deployPath: string
-  /** The deployment of the hub whose files are in place, as the node says; null: none, or one of its own. */
+  /** The deployment of the hub whose files are in place. Null: none, or one that was made on the node itself. */
   liveDeployId: string | null
-  /** The tree that svc put there last (shared/tree-text.ts); null: none, or unknown. */
+  /** The checksum of the tree that svc put there last. Null: none, or unknown. */
   liveTree: string | null
-  /** When the node said so; null: it has said nothing yet. */
-  seenAt: string | null
-  /** Whether files were edited there, or a deployment was made on the node itself. */
+  /** When the node said so. */
+  seenAt: Instant | null
+  /** Whether files were edited there, or deployed on the node itself. */
   isDrifted: boolean
 }
 
-/** A one-time token with which a machine becomes a node. */
+/** A one-time token with which a machine becomes a node. @schema Enrollment */
 export interface Enrollment {
   id: string
-  /** The name of the node; null: the machine proposes one. */
+  /** The name of the node. Null: the machine proposes one. */
   name: string | null
   labels: Record<string, string>
-  createdAt: string
+  createdAt: Instant
+  /** The caller that created it, as in the audit log. */
   createdBy: string
-  expiresAt: string
+  expiresAt: Instant
 }
 
 /** Limits of a fleet. */

@@ -1,3 +1,4 @@
+import type { Instant } from './scalars.js'
 import type { EventKey } from './deployment.js'
 
 /**
@@ -33,7 +34,7 @@ export interface NotificationTarget {
   /** Empty means that messages are not signed. */
   secret: string
   events: NotificationEvent[]
-  /** Empty means all projects. */
+  /** Projects to notify about. Empty means all. */
   projectIds: string[]
   enabled: boolean
   createdAt: string
@@ -57,27 +58,32 @@ export interface WaitingMessage {
 export interface NotificationQueue {
   /** Number of messages that are not delivered yet. */
   waiting: number
-  oldestAt: string | null
+  oldestAt: Instant | null
   /** When the next attempt is due, after one that failed. */
-  nextAt: string | null
+  nextAt: Instant | null
   /** Why the latest attempt failed. */
   problem: string | null
-  /** Number of messages that were dropped since the last delivered one. */
+  /** Number of messages dropped since the last delivered one. */
   dropped: number
 }
 
-/** A target as the API returns it: without its secret, and without the part of its address that may be secret. */
+/**
+ * A target as the API returns it: without its secret, and without the part of its address that may be secret.
+ * @schema NotificationTarget
+ */
 export interface NotificationTargetView
   extends Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'events' | 'projectIds' | 'enabled'> {
-  /** Scheme, host and port; the rest is shown as `/…`. Empty if the settings have no address. */
+  /** Scheme, host and port of the address. The rest is hidden. */
   address: string
+  /** Whether messages are signed with a secret. */
   hasSecret: boolean
-  /** Whether the target comes from the settings `webhook_…`, where it is edited. */
+  /** Whether the target is defined by the settings. */
   isFromSettings: boolean
+  /** Messages that are not delivered yet. The target of the settings has no queue. */
   queue: NotificationQueue
   /** Null for the target of the settings. */
-  createdAt: string | null
-  updatedAt: string | null
+  createdAt: Instant | null
+  updatedAt: Instant | null
 }
 
 /** The domains of chat services. A subdomain belongs to its domain. */

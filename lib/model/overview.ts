@@ -1,6 +1,7 @@
+import type { Instant } from './scalars.js'
 import type { ListedDeployment } from './deployment.js'
 import type { HealthReport, ServerStatus } from './health.js'
-import type { Project } from './project.js'
+import type { Project, ShownProject } from './project.js'
 
 /** The contents of the panel's first page, in one answer: the panel requests it every few seconds. */
 export interface Overview {
@@ -11,9 +12,10 @@ export interface Overview {
   broken: BrokenProjects
   /** The latest deployments, newest first. */
   deployments: ListedDeployment[]
+  /** The pinned projects. */
   pinned: PinnedProject[]
-  /** The newest project, if nothing has been deployed yet; null otherwise. */
-  newestProject: Project | null
+  /** The newest project. Null as soon as anything has been deployed. */
+  newestProject: ShownProject | null
   /** Null unless the query `days` asks for them. */
   days: RecentDays | null
 }
@@ -30,15 +32,15 @@ export interface BrokenProject {
   projectId: string
   projectName: string
   projectEnv: string
-  /** The start of the first failure since the last successful deployment. */
-  since: string
+  /** Start of the first failure since the last success. */
+  since: Instant
   /** The deployment that failed last. */
   failed: DeploymentBrief
-  /** The newest deployment that succeeded; null if there is none. */
+  /** The newest successful deployment, or null. */
   lastGood: DeploymentBrief | null
-  /** Whether the files of `lastGood` are still in the target, so that a rollback to it is pointless. */
+  /** Whether the files of `lastGood` are still in the target. */
   isLastGoodLive: boolean
-  /** The id of a queued or running deployment of the project; null if there is none. */
+  /** A queued or running deployment of the project, or null. */
   goingId: string | null
 }
 
@@ -65,6 +67,7 @@ export interface ProjectOverview {
    * If `live` is a rollback, the deployment whose archive it deployed, unless that has been removed; null otherwise.
    */
   liveSource: ListedDeployment | null
+  /** The current failure of the project, or null. */
   broken: BrokenProject | null
   /** The latest deployments, newest first. */
   deployments: ListedDeployment[]

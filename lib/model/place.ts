@@ -11,10 +11,11 @@ export interface PlaceEntry {
 /** The entries of a directory. */
 export interface PlaceListing {
   path: string
-  /** The parent directory; null above a root. */
+  /** The parent directory. Null for a root. */
   parent: string | null
   exists: boolean
   isDir: boolean
+  /** Whether the directory has more entries than listed. */
   truncated: boolean
   /** Directories first, then sorted by name. */
   entries: PlaceEntry[]
@@ -22,9 +23,13 @@ export interface PlaceListing {
 
 /** The directories where choosing may begin. */
 export interface PlaceHome {
+  /** The home directory of the user that svc runs as. */
   home: string
+  /** The working directory of the server. */
   cwd: string
+  /** The path separator. */
   sep: string
+  /** The roots of the file systems. */
   roots: string[]
 }
 

@@ -2,6 +2,7 @@
  * The plan of a deployment: what it would do to the target, and what would stop it. `POST /api/deploy/plan` answers it.
  * Nothing is changed by a plan. An upload that names its id is held to it (install/expected.ts).
  */
+import type { Instant } from './scalars.js'
 import type { DeploymentStatus, RanScript } from './deployment.js'
 import type { Project } from './project.js'
 
@@ -25,7 +26,7 @@ export type PlanKind = (typeof planKinds)[number]
 /** The number of paths of each kind. */
 export type PlanCounts = Record<PlanKind, number>
 
-/** A file that a deployment put in place and that somebody has edited or removed since. */
+/** A file that a deployment put in place and that somebody has edited or removed since. @schema DriftedFile */
 export interface DriftedFile {
   path: string
   /** The SHA-256 of the file that the deployment put in place. */
@@ -33,12 +34,12 @@ export interface DriftedFile {
   /** The SHA-256 of the file that is there now; null if it was removed, or is no file. */
   found: string | null
   /** The modification time of the file that is there now. */
-  mtime: string | null
+  mtime: Instant | null
   /** The size of the file that is there now, in bytes. */
   size: number | null
   /** The deployment that put the file in place. */
   since: string
-  /** Whether the archive contains the path, so that the edited file would be replaced. */
+  /** Whether the archive contains the path. */
   overwritten: boolean
 }
 
@@ -72,15 +73,19 @@ export interface PlanPaths {
   unchanged: string[]
   /** svc put them there, and the new archive does not contain them. They stay. */
   kept: string[]
-  /** svc put them there, nobody edited them, and the new archive does not contain them. They are removed. */
+  /** The new archive does not contain them, and they are removed. */
   pruned: string[]
+  /** svc put them there, and they were edited or removed since. */
   drifted: DriftedFile[]
-  /** svc did not put them there, and they would be replaced by other contents. Absent in older servers. */
+  /** svc did not put them there, and they would be replaced by other contents. */
   foreign: string[]
-  /** Files among `pruned` that svc did not put there. Empty unless `prune` is `foreign`; absent in older servers. */
+  /** Files among `pruned` that svc did not put there. Empty unless `prune` is `foreign`. */
   unowned: UnownedFile[]
-  /** Files that svc did not put there, and that stay because of a glob. Empty and absent like `unowned`. */
+  /**
+   * Files that svc did not put there, and that stay because of a glob of the policy `protect`. Empty like `unowned`.
+   */
   protected: ProtectedFile[]
+  /** Entries of the target that are in the way. */
   conflicts: PlanConflict[]
   /** Whether some lists are incomplete. */
   truncated: boolean
@@ -133,7 +138,7 @@ export interface PlanBytes {
 export interface PlannedScript extends Pick<RanScript, 'step' | 'source' | 'async'> {
   /** The SHA-256 of the script. */
   sha256: string
-  /** Whether the client's own script is ignored because the project has one. */
+  /** Whether the client's own script would be ignored. */
   clientIgnored: boolean
 }
 
@@ -148,17 +153,19 @@ export const pruneWishes = ['off', 'managed', 'force', 'foreign'] as const
 /** Whether a deployment removes owned files that it does not contain. */
 export type PruneMode = (typeof pruneWishes)[number]
 
-/** The answer to a request for a plan. */
+/** The answer to a request for a plan. @schema Plan */
 export interface PlanAnswer {
   success: true
   project: Pick<Project, 'id' | 'name' | 'env'>
   /** Names the plan in an upload. Null if the comparison is incomplete. */
   planId: string | null
   /** Time until which the server keeps the plan. */
-  expiresAt: string | null
-  /** Whether the comparison ended early because it took too long: counts and lists are incomplete. */
+  expiresAt: Instant | null
+  /** Whether the comparison took too long: counts and lists are incomplete. */
   partial: boolean
+  /** The SHA-256 of the tree. */
   treeSha256: string
+  /** What the server knows of the files that svc put into the target. */
   baseline: Baseline
   /** The deployment whose files are in the target. */
   live: PlanLive | null
@@ -166,10 +173,19 @@ export interface PlanAnswer {
   bytes: PlanBytes
   paths: PlanPaths
   checks: PlanCheck[]
-  /** Whether files that the archive does not contain are removed. */
+  /**
+   * Whether files of svc that the archive does not contain are removed: `force` does so however many they are, and
+   * `foreign` also removes what svc did not put there.
+   */
   prune: PruneMode
+  /** The scripts that would run, `onFailure` only after a failure. */
   scripts: PlannedScript[]
-  queue: { running: string | null; waiting: number }
+  queue: {
+    /** The deployment of the project that is running. */
+    running: string | null
+    /** Number of queued deployments of the project. */
+    waiting: number
+  }
   limits: { maxUploadBytes: number; maxExtractedBytes: number }
 }
 
@@ -179,17 +195,19 @@ export interface PlanLive {
   status: DeploymentStatus
   message: string | null
   treeSha256: string | null
-  at: string
+  at: Instant
 }
 
-/** The files in a target that were edited or removed since svc put them there. */
+/** The files in a target that were edited or removed since svc put them there. @schema DriftReport */
 export interface DriftReport {
   success: true
+  /** What the server knows of the files that svc put into the target. */
   baseline: Baseline
   /** Whether the comparison ended early: the list is incomplete. */
   partial: boolean
   /** Why the target cannot be read; null if it can. */
   problem: string | null
+  /** Number of edited and removed files. */
   count: number
   /** At most 10,000. */
   files: Array<Omit<DriftedFile, 'overwritten'>>

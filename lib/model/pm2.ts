@@ -1,3 +1,5 @@
+import type { Bytes } from './scalars.js'
+
 /** An application in the list (§2.12). The instances of a cluster are one application. */
 export interface Pm2App {
   name: string
@@ -11,6 +13,7 @@ export type Pm2Absence = 'missing' | 'idle' | 'failed'
 /** The applications that PM2 runs. If it cannot be asked, `reason` and `message` say why. */
 export interface Pm2Apps {
   apps: Pm2App[]
+  /** Only if PM2 cannot be asked. `idle`: no daemon of PM2 runs. */
   reason?: Pm2Absence
   message?: string
 }
@@ -28,11 +31,13 @@ export interface Pm2Details extends Pm2App {
   bound: true
   found: true
   pid: number | null
+  /** @number */
   uptimeMs: number
   restarts: number
   unstableRestarts: number
+  /** @number */
   cpuPercent: number
-  memoryBytes: number
+  memoryBytes: Bytes
   execMode: string
   instances: number
   errorLogPath: string | null

@@ -23,60 +23,101 @@ export const exactModes = ['best', 'required'] as const
 
 /** The policy of a project. */
 export interface Policy {
+  /** What a deployment does about files that were edited in the target. Default: `warn`. */
   drift: (typeof driftModes)[number]
-  /** The checks of a deployment; null: none. */
+  /** The checks after the files are in place. Default: none. */
   gate: Gate | null
-  /** Whether a deployment must be confirmed; null: only if its client asks for that. */
-  confirm: { seconds: number } | null
+  /** A deployment must be confirmed within this time, or the earlier files are put back. Default: never. */
+  confirm: {
+    /** @minimum 10 @maximum 86400 */
+    seconds: number
+  } | null
+  /** Whether a failed post-deploy script puts the earlier files back. Default: `keep`. */
   onPostFailure: (typeof postFailureModes)[number]
+  /** What runs after the earlier files are back. Default: `post`, the post-deploy script. */
   revertScript: (typeof revertScripts)[number]
-  /** The script that runs after a deployment has failed or was reverted; null: none. */
+  /** The script that runs after a deployment has failed or was reverted. Default: none. @maxLength 100000 */
   onFailureScript: string | null
+  /** Whether a deployment removes files of earlier deployments that it does not contain. Default: `off`. */
   prune: (typeof pruneModes)[number]
-  /** Globs of paths that are never removed by a prune. */
+  /** Globs of paths that are never removed. Default: none. @minLength 1 @maxLength 1000 */
   protect: readonly string[]
-  /** Whether the deploy token of the project may ask for a prune. */
+  /** Whether the deploy token of the project, or a deployer, may ask for a prune. Default: false. */
   pruneByDeployToken: boolean
-  /** Whether the deploy token of the project may replace edited files although `drift` is `refuse`. */
+  /**
+   * Whether the deploy token of the project, or a deployer, may replace edited files if `drift` is `refuse`. Default:
+   * false.
+   */
   forceByDeployToken: boolean
-  /** What a rollback does unless it says otherwise. */
+  /** What a rollback does unless it says otherwise. Default: `overlay`, it puts files over the others. */
   rollback: (typeof rollbackModes)[number]
+  /** Whether a deployment is refused if it cannot keep what it replaces. Default: `best`, it is not. */
   exact: (typeof exactModes)[number]
-  /** Permissions of the files that svc puts in place, in octal; null: those of the archive. */
+  /**
+   * Permissions of files, in octal; executable files of the archive get x for each r. Default: those of the archive.
+   * @minLength 1
+   * @maxLength 4
+   */
   fileMode: string | null
-  /** Permissions of the directories that svc makes, in octal; null: those of the archive. */
+  /** Permissions of directories that svc makes, in octal. Default: those of the archive. @minLength 1 @maxLength 4 */
   directoryMode: string | null
-  /** The group of the files and directories that svc writes, its name or number; null: that of the process. */
+  /**
+   * Group of the files and directories that svc writes, its name or number. Default: that of the user that writes.
+   * @minLength 1
+   * @maxLength 32
+   */
   group: string | null
-  /** The file that says that the project is in maintenance, relative to the target. */
+  /** The file that `svc maintenance on` places in the target. Default: `.maintenance`. @maxLength 4096 */
   maintenanceFile: string
-  /** A file of the target whose contents the maintenance file gets; null: a page of svc. */
+  /** A file of the target whose contents the maintenance file gets. Default: a page of svc. @maxLength 4096 */
   maintenancePage: string | null
-  /** How a release gets to the nodes of the project, if it is placed on nodes. */
+  /** How a release gets to the nodes of the project. Default: one node first, then a quarter of all in each wave. */
   rollout: RolloutPolicy
 }
 
-/** One check after the files are in place. */
+/** One check after the files are in place. @schema Check */
 export type Check =
-  | { http: string; status?: string; contains?: string; header?: Record<string, string> }
+  | {
+      http: string
+      /** Accepted status codes. */
+      status?: string
+      /** Text that the body must contain in its first 64 KiB. */
+      contains?: string
+      /** Request headers. */
+      header?: Record<string, string>
+    }
   | { tcp: string }
-  | { command: string; timeout?: number }
+  | {
+      /** A script that must end with exit code 0. */
+      command: string
+      /** Seconds. @number */
+      timeout?: number
+    }
   | { pm2: 'online' }
-  | { log: string; none: string; for: number }
+  | {
+      /** Id of a log source of the project. */
+      log: string
+      /** Regular expression that no new line may match. */
+      none: string
+      /** Seconds. @number */
+      for: number
+    }
 
-/** The checks of a deployment, and how often they are repeated. Times are in seconds. */
+/** The checks of a deployment, and how often they are repeated. Times are in seconds. @schema Gate */
 export interface Gate {
+  /** All must pass. */
   after: Check[]
-  /** Time between two attempts. */
+  /** Seconds between two attempts. @number */
   interval: number
-  /** Time limit of one attempt. */
+  /** Seconds that one attempt may take. @number */
   timeout: number
-  /** Time after which the deployment fails unless all checks have passed. */
+  /** Seconds after which the deployment fails. @number */
   deadline: number
-  /** Number of attempts in a row in which all checks must pass. */
+  /** Number of attempts in a row that must pass. */
   successes: number
-  /** Time for which the checks must continue to pass after that. */
+  /** Seconds for which the checks must continue to pass. @number */
   stableFor: number
+  /** Whether a failed check puts the earlier files back. */
   onFailure: 'revert' | 'keep'
 }
 
@@ -102,7 +143,7 @@ export const defaultPolicy: Policy = {
   rollout: defaultRolloutPolicy
 }
 
-/** The keys of a policy that a project sets. */
+/** The keys of a policy that a project sets. @schema Policy */
 export type PolicyChanges = Partial<Policy>
 
 /** Who reads the keys of a policy. */

@@ -1,3 +1,4 @@
+import type { Instant } from './scalars.js'
 import { changePolicy, policyReaders, type GivenPolicy, type PolicyChanges } from './policy.js'
 import type { Readers } from './readers.js'
 
@@ -11,41 +12,42 @@ export interface Project {
   id: string
   name: string
   description: string
-  /** An absolute, normalised directory on the server. */
+  /** The target: an absolute directory on the server. */
   deployPath: string
-  /** The deploy token of the project: a secret. */
   token: string
-  /** Empty means no script. A script here takes precedence over any script that the client provides. */
   preDeployScript: string
   postDeployScript: string
+  /** Whether the post-deploy script runs in the background. */
   postDeployAsync: boolean
-  /** Null follows the setting `allow_client_scripts`. */
+  /** Whether clients may send scripts. Null follows the setting allow_client_scripts. */
   allowClientScripts: boolean | null
-  /** Names, or `PREFIX_*`, of the client's variables that reach the scripts if client scripts are off. */
+  /** Names, or PREFIX_*, of client variables that scripts get even if client scripts are not allowed. */
   allowedEnv: string[]
-  /** The user whose rights scripts and file operations below the target have; null for svc's own user. */
+  /** The user whose permissions apply to scripts and to writing the target. Null means the user of svc. */
   runAs: string | null
-  /** Octal, three or four digits, for scripts and files below the target; null for svc's own umask. */
+  /** File mode creation mask in octal. Null means the mask of svc. */
   umask: string | null
-  /** The time limit of a script in seconds; null follows the setting `script_timeout`. */
+  /** Maximum duration of a script in seconds. Null follows the setting script_timeout. */
   scriptTimeoutSeconds: number | null
-  /** `sh`, `bash`, or the absolute path of a program that takes a script with `-c`; null for `sh`. */
+  /** `sh`, `bash` or the absolute path of a shell. Null means `sh`. */
   scriptShell: string | null
-  /** The working directory of scripts, relative to the target and within it; null for the target itself. */
+  /** Working directory of the scripts, relative to the target. Null means the target. */
   scriptDirectory: string | null
-  /** Maximum size of what svc keeps of the project (archives and outputs), in MB; null for no limit of its own. */
+  /** Maximum size of the kept archives and outputs in MB. Null means no limit. */
   maxDiskMb: number | null
-  /** How deployments treat the files in the target, and when they are a success. Absent keys have their default. */
+  /** How deployments treat the target, and when they are a success. Absent keys have their default. */
   policy: PolicyChanges
   env: string
   categoryId: string | null
+  /** Name of the PM2 application of the project. */
   pm2AppName: string | null
   pinned: boolean
   tagIds: string[]
+  /** The status of the last deployment, or `idle` if there was none. */
   status: ProjectStatus
-  lastDeployAt: string | null
-  createdAt: string
-  updatedAt: string
+  lastDeployAt: Instant | null
+  createdAt: Instant
+  updatedAt: Instant
 }
 
 /** Who reads the fields of a project. */
@@ -80,10 +82,24 @@ export const projectReaders: Readers<Project> = {
   }
 }
 
-type Hidden = 'token' | 'preDeployScript' | 'postDeployScript'
-
-/** A project as a caller sees it: null hides the deploy token from those below admin, and scripts from some of them. */
-export type ShownProject = Omit<Project, Hidden> & { [Field in Hidden]: string | null }
+/**
+ * A project as a caller sees it: null hides the deploy token from those below admin, and scripts from some of them.
+ * @schema Project
+ */
+export type ShownProject = Omit<Project, 'token' | 'preDeployScript' | 'postDeployScript'> & {
+  /** The deploy token of the project, a secret. Null for callers below admin. */
+  token: string | null
+  /**
+   * Script to run before extraction. Empty means none, null that the caller may not see it. It replaces the script of a
+   * client.
+   */
+  preDeployScript: string | null
+  /**
+   * Script to run after extraction. Empty means none, null that the caller may not see it. It replaces the script of a
+   * client.
+   */
+  postDeployScript: string | null
+}
 
 /** Maximum of `maxDiskMb`: a hundred terabytes. */
 export const maxDiskMbLimit = 100_000_000
@@ -93,6 +109,7 @@ export const defaultEnv = 'production'
 
 /** The scripts of a project's last successful deployment that ran any, to copy them into the project with one click. */
 export interface RecentScripts {
+  /** The deployment that ran the scripts, or null. */
   deployId: string | null
   preDeployScript: string
   postDeployScript: string

@@ -18,38 +18,39 @@ export const maxProvenanceBytes = 16 * 1024
 
 /** A continuous integration run, as its system names it. */
 export interface CiRun {
-  /** The system's name, for example "GitHub Actions". */
+  /** The name of the continuous integration system. */
   system: string
-  /** The run number that people see, for example "42" or "42.1". */
+  /** The number of the run. */
   run: string | null
-  /** The address of the run's page: http or https, without credentials. */
+  /** The URL of the run. */
   url: string | null
-  /** The user who started the run, as the system names them. */
+  /** The user that started the run. */
   actor: string | null
 }
 
 /**
  * The origin of a deployment as its client claims it: the server checks the form of each value, not its truth. Values
  * that the client does not know are null.
+ * @schema Provenance
  */
 export interface Provenance {
-  /** The program that sent the archive. */
+  /** The kind of client that sent the archive. */
   source: 'cli' | 'panel'
-  /** The full id of the git commit: 40 or 64 hexadecimal digits. */
+  /** The full id of the Git commit. */
   commit: string | null
   branch: string | null
   tag: string | null
-  /** The author's name, without the email address. */
+  /** The name of the author of the commit. */
   author: string | null
-  /** The first line of the commit's message. */
+  /** The first line of the commit message. */
   subject: string | null
   /** Whether tracked files differed from the commit. */
   dirty: boolean | null
-  /** The repository's address, without credentials. */
+  /** The URL of the repository, without credentials. */
   repository: string | null
-  /** Null if no continuous integration system ran the command. */
+  /** The continuous integration run, or null. */
   ci: CiRun | null
-  /** The user who sent it from the panel, for example "admin"; null for other sources. */
+  /** The user of the panel that sent the archive. Null for other clients. */
   by: string | null
 }
 

@@ -5,6 +5,7 @@ import type { Policy } from './policy.js'
 /**
  * The plan of a rollback or an undo. In exact mode, `added`, `changed` and `timeOnly` are brought back, `pruned` is
  * removed, and `drifted` was edited on the server: it stays unless the request forces it back.
+ * @schema RollbackPlan
  */
 export interface RollbackPlan {
   success: true
@@ -13,10 +14,11 @@ export interface RollbackPlan {
   to: PlanLive | null
   /** Number of deployments that would be undone; 0 for an overlay. */
   over: number
-  /** Whether the comparison ended early because it took too long: counts and lists are incomplete. */
+  /** Whether the comparison ended early: counts and lists are incomplete. */
   partial: boolean
   baseline: Baseline
   counts: PlanCounts
+  /** `added`, `changed` and `timeOnly` are brought back, `pruned` are removed. */
   paths: PlanPaths
   bytes: PlanBytes
   checks: PlanCheck[]
@@ -26,8 +28,11 @@ export interface RollbackPlan {
 
 /** How far a project can go back exactly. */
 export interface ExactWindow {
-  /** The deployment that an undo would undo; null if it cannot. */
+  /** The deployment that an undo would take back. */
   undo: { deployId: string; message: string | null } | null
-  /** The oldest state, after this deployment (null: before the first one), and the number of steps to it. */
+  /**
+   * The oldest state that can be restored exactly, after this deployment (null: before the first one), and the number
+   * of steps to it.
+   */
   exactBackTo: { deployId: string | null; steps: number } | null
 }

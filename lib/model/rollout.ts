@@ -2,26 +2,28 @@
  * Rollouts: the way of one release to the nodes of a project. All nodes prepare first, which changes nothing. Then
  * they put the files in place in waves. `fleet/machine.ts` has the rules.
  */
+import type { Instant } from './scalars.js'
 
 import type { Readers } from './readers.js'
 
 /** What happens after too many nodes have failed: no other node begins, or nodes go back as well. */
 export const rolloutFailureModes = ['halt', 'revert_wave', 'revert_all'] as const
 
-/** How a release gets to the nodes of a project. */
+/** How a release gets to the nodes of a project. @schema RolloutPolicy */
 export interface RolloutPolicy {
-  /** Number of nodes of the first wave. */
+  /** Number of nodes of the first wave. @minimum 1 @maximum 10000 */
   canary: number
-  /** The size of each further wave: a number of nodes, or a percentage of all nodes, for example `25%`. */
+  /** The size of each further wave: a number of nodes, or a percentage of all. @maxLength 10 */
   then: string
-  /** Seconds between two waves; `approve`: each wave after the first waits for an approval. */
+  /** Seconds between two waves. `approve`: each wave after the first waits for an approval. */
   pause: number | 'approve'
-  /** Number of nodes that may fail. One more stops the rollout. */
+  /** Number of nodes that may fail. One more stops the rollout. @minimum 0 @maximum 10000 */
   maxFailures: number
-  /** Number of nodes, or percentage, that may be unreachable. One more stops the rollout. */
+  /** Number or percentage of nodes that may be unreachable. @maxLength 10 */
   maxUnreachable: string
+  /** What happens when it stops: nothing, the nodes of the wave go back, or all go back. */
   onFailure: (typeof rolloutFailureModes)[number]
-  /** The label by which nodes are sorted into waves; null: by name. */
+  /** The label by which nodes are sorted into waves. Null: by name. @maxLength 200 */
   order: string | null
 }
 
@@ -80,10 +82,10 @@ export function isGoing(state: RolloutState): boolean {
 export interface RolloutAhead {
   id: string
   state: RolloutState
-  /** When its last wave ended, if it waits; otherwise when it began. */
-  since: string
-  /** When the next wave begins by itself; null: it does not, or no wave is awaited. */
-  until: string | null
+  /** When its last wave ended, if it waits for the next one; otherwise when it began. */
+  since: Instant
+  /** When the next wave begins by itself. Null: it does not. */
+  until: Instant | null
 }
 
 /** Returns which rollout a deployment waits for, since when, and what to do. */
@@ -132,15 +134,15 @@ export interface RolloutNode {
   /** The number of its wave, from 1. */
   wave: number
   phase: NodePhase
-  /** The number of its last order; 0: none yet. An answer names the newest order that the node knows. */
+  /** The number of its last order. 0: none yet. */
   attempt: number
-  /** The number of its last order to put the files in place; 0: none, or it certainly has the earlier files. */
+  /** The number of its last order to put the files in place. 0: none. */
   swapAttempt: number
-  /** Whether it has said that it began the last order to put the files in place. */
+  /** Whether it said that it began that order. */
   hasBegun: boolean
-  /** Why it failed; null: it did not. */
+  /** Why it failed. */
   error: string | null
-  updatedAt: string
+  updatedAt: Instant
 }
 
 /** A rollout. */
@@ -154,42 +156,45 @@ export interface Rollout {
   treeSha256: string
   policy: RolloutPolicy
   state: RolloutState
-  /** The number of the wave that is going on, or was the last one; 0: none has begun. */
+  /** The wave that is in progress, or was the last one. 0: none has begun. */
   wave: number
   waves: number
-  /** The highest number of an order to any node, also to those that were removed since; 0: none. */
+  /** The highest number of an order to a node. 0: there was no order. */
   lastAttempt: number
   /** The end of a pause; null: there is none. */
-  pausedUntil: string | null
-  /** The first wave that goes back; null: none does. */
+  pausedUntil: Instant | null
+  /** The first wave that goes back. */
   revertFrom: number | null
-  /** Why it was halted, or goes back; null: it was not. */
+  /** Why it was halted, or goes back. */
   haltedReason: string | null
-  createdAt: string
-  endedAt: string | null
+  createdAt: Instant
+  endedAt: Instant | null
 }
 
-/** A rollout as lists show it. */
+/** A rollout as lists show it. @schema Rollout */
 export interface ListedRollout extends Rollout {
   projectName: string
-  /** Number of nodes in each phase that has any. */
+  /**
+   * Number of nodes in each phase: pending, preparing, prepared, swapping, withdrawing, good, failed, reverting,
+   * reverted, stuck, unreachable, skipped.
+   */
   counts: Partial<Record<NodePhase, number>>
   nodeCount: number
 }
 
-/** A node in a rollout as its page shows it. */
+/** A node in a rollout as its page shows it. @schema RolloutNode */
 export interface ListedRolloutNode extends RolloutNode {
   nodeName: string
   isConnected: boolean
-  /** The step of the deployment on the node that failed; null: none did. */
+  /** The step of the deployment on the node that failed. */
   failedStep: string | null
-  /** The end of the output of the deployment on the node; null: it has sent none. */
+  /** The end of the output of the deployment on the node. */
   output: string | null
-  /** Milliseconds from the order to the answer; null: there is no answer yet. */
+  /** Milliseconds from the order to the answer. */
   tookMs: number | null
 }
 
-/** A rollout with its nodes, sorted by wave, then by name. */
+/** A rollout with its nodes, sorted by wave, then by name. @schema RolloutDetail */
 export interface RolloutDetail extends ListedRollout {
   nodes: ListedRolloutNode[]
 }

@@ -5,10 +5,10 @@ export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
 export interface SettingDescription {
   key: string
   type: SettingType
-  /** The unit in English, as in docs/settings.md. */
+  /** Unit of the value, or null. */
   unit: string | null
   default: string
   help: string
-  /** The allowed items of a list. */
+  /** The possible items of a list. */
   choices?: readonly string[]
 }

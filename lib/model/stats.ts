@@ -9,5 +9,11 @@ export interface Heatmap {
 export interface SuccessRates {
   days: number
   /** One point per day, like the heatmap. The rate is a percentage, or null if no deployment finished on that day. */
-  points: Array<{ date: string; success: number; failed: number; rate: number | null }>
+  points: Array<{
+    date: string
+    success: number
+    failed: number
+    /** @number */
+    rate: number | null
+  }>
 }

@@ -1,18 +1,16 @@
+import type { Instant } from './scalars.js'
 import type { Project } from './project.js'
 
 /** The rights of a token, as `GET /api/auth/whoami` describes them. */
 export interface TokenHolder {
-  /**
-   * `viewer`, `deployer`, `operator`: a named token. `admin`: the admin token, or a named one. `project`: a deploy token.
-   * `global`: the deploy token of every project. `local`: the socket of the data directory.
-   */
+  /** admin, local, project (a deploy token) or global (the deploy token of every project). */
   role: string
   /** The name of the caller in the audit log. */
   name: string
   /** The project of a deploy token; null for every other role. */
   project: Pick<Project, 'id' | 'name' | 'env' | 'status' | 'lastDeployAt'> | null
-  /** The named token; null for every other kind. An older server omits this field and the next one. */
-  token?: { id: string; name: string; expiresAt: string } | null
-  /** The projects that a named token is limited to; null: none. */
+  /** The named token. Null for other kinds. */
+  token?: { id: string; name: string; expiresAt: Instant } | null
+  /** The projects that a named token is limited to. Null: none. */
   projects?: Array<Pick<Project, 'id' | 'name'>> | null
 }

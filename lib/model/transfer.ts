@@ -5,7 +5,7 @@ export const strategies = ['skip-existing', 'merge', 'overwrite'] as const
 /** The strategy of an import. */
 export type Strategy = (typeof strategies)[number]
 
-/** The records of one kind by result: ids, keys for settings, and project ids for artifacts. */
+/** The records of one kind by result: ids, keys for settings, and project ids for artifacts. @schema PartResult */
 export interface PartResult {
   created: string[]
   replaced: string[]
@@ -37,9 +37,14 @@ export interface ImportBrings {
   /** `value` is null for a secret. */
   settings: Array<{ key: string; value: string | null }>
   projects: BroughtProject[]
-  /** Scripts in the records of deployments, each text once: a rollback to such a deployment runs them. */
+  /** Scripts in the records of deployments, which a rollback would run, each text once. */
   deploymentScripts: Array<{ projectId: string; step: string; script: string; deployments: number }>
-  logSources: Array<{ id: string; projectId: string; filePath: string }>
+  logSources: Array<{
+    id: string
+    projectId: string
+    /** Absolute path of the log file. */
+    filePath: string
+  }>
   /** `address` omits the parts that may be secret. */
   notificationTargets: Array<{ id: string; name: string; address: string }>
 }
@@ -59,10 +64,7 @@ export type BroughtProject = Pick<
   | 'scriptShell'
   | 'scriptDirectory'
 > & {
-  /**
-   * Every other value of its record that is not the default, by its place: `policy.gate.after[0].command`. It is made from
-   * the record, so that a field of the future is shown, too.
-   */
+  /** Every other value of the record that is not the default, by its place in the record. */
   others: Array<{ key: string; value: string }>
   /** The variables of its scripts. The value of a secret is null and has to be set after the import. */
   variables: Array<{ name: string; value: string | null }>

@@ -1,3 +1,4 @@
+import type { Bytes } from './scalars.js'
 import type { AccessToken } from './access.js'
 import type { Project } from './project.js'
 import type { RolloutAhead, RolloutPolicy } from './rollout.js'
@@ -11,19 +12,19 @@ export type UploadFeature = (typeof uploadFeatures)[number]
 export interface UploadPermit {
   success: true
   project: Pick<Project, 'id' | 'name' | 'env'>
-  /** Number of queued and running deployments of the project. Absent in answers of servers before 1.1. */
+  /** Number of queued and running deployments of the project. */
   deploymentsAhead?: number
-  /** The rollout that the deployment would wait for. Absent if there is none, and on older servers. */
+  /** The rollout that the deployment would wait for. */
   rolloutAhead?: RolloutAhead
   /** Maximum size of the archive in bytes. */
-  maxUploadBytes: number
+  maxUploadBytes: Bytes
   /** Maximum uncompressed size of the archive in bytes. */
-  maxExtractedBytes: number
-  /** What an upload may ask for besides its files. Absent on older servers. */
+  maxExtractedBytes: Bytes
+  /** What an upload may ask for besides its files. */
   features: UploadFeature[]
-  /** The named token of the request. Absent for a deploy token, which does not expire. */
+  /** The named token of the request. Absent for a deploy token. */
   token?: Pick<AccessToken, 'name' | 'expiresAt'>
-  /** The rollout that the upload would begin; null: the server deploys the project itself. Absent on older servers. */
+  /** The rollout that the upload would begin. Null: the server deploys the project itself. */
   rollout?: PlannedRollout | null
   /** The addresses of the hubs of the cluster. Absent on a server alone. */
   hubs?: string[]

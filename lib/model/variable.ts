@@ -4,17 +4,18 @@
  * Names are those that every shell can use. Names that make a program load code, and svc's own, are also refused for
  * the administrator: a mistake there breaks every script, and a script can set them itself.
  */
+import type { Instant } from './scalars.js'
 import { folded, isDenied } from './client-env.js'
 
 /** A variable as the API returns it. */
 export interface Variable {
   name: string
-  /** Null for a secret, whose value is never shown. */
+  /** The value. Null for a secret. */
   value: string | null
   secret: boolean
-  /** False for a secret that was imported without its value. Scripts do not run until it is set. */
+  /** Whether a value is stored. False for a secret that was imported without its value. */
   hasValue: boolean
-  updatedAt: string
+  updatedAt: Instant
 }
 
 /** A variable as it is stored. The value of a secret is encrypted (projects/seal.ts), or empty if it is not set yet. */

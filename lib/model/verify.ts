@@ -1,4 +1,5 @@
 /* The results of a verification: what svc put into a target, compared with the target. */
+import type { Instant } from './scalars.js'
 import type { Baseline } from './plan.js'
 import type { ExactWindow } from './rollback-plan.js'
 
@@ -29,19 +30,20 @@ export type VerifyEvent =
   | { event: 'file'; path: string; sha256: string }
   | ({ event: 'end' } & VerifyTotals)
 
-/** What svc owns in the target of a project: the answer to `GET /api/projects/:id/tree`. */
+/** What svc owns in the target of a project: the answer to `GET /api/projects/:id/tree`. @schema TreeSummary */
 export interface TreeSummary extends ExactWindow {
   success: true
+  /** What the server knows of the files that svc put into the target. */
   baseline: Baseline
   /** Number of files and symbolic links. */
   files: number
   bytes: number
   /** The last deployment whose files are in the target. */
   liveId: string | null
-  /** The SHA-256 of the tree. */
+  /** The SHA-256 of the tree of these files. */
   treeSha256: string | null
-  /** The last verification of these files since the server started; null if there was none. */
-  verified: { at: string; differing: number } | null
-  /** The last search for edited files; null like `verified`. */
-  drift: { at: string; count: number } | null
+  /** The last verification of these files. Null after a deployment or a restart. */
+  verified: { at: Instant; differing: number } | null
+  /** The last search for edited files. Null after a deployment or a restart. */
+  drift: { at: Instant; count: number } | null
 }

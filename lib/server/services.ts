@@ -143,7 +143,6 @@ export function createServices(world: World, front: Front): Services {
         ofLogSource: id => logs.sources.find(id)?.projectId,
         ofRollout: id => findRollout(world.store, id)?.projectId
       },
-      program: world.version,
       ...apiOfWork(world, front, { work, logs, fleet }),
       ...apiOfMachine(world, front, { work, logs, machine }),
       logSources: { sources: logs.sources, viewer: logs.viewer },

@@ -1,7 +1,7 @@
+import { readDocument } from '../support/described.js'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { operations } from '../../lib/api/description/operations.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { settingRows } from '../../lib/settings/settings.js'
 import { createRandom } from '../support/random.js'
@@ -26,18 +26,16 @@ function found(pattern: RegExp): string[] {
   return [...new Set([...source.matchAll(pattern)].map(match => match[1] as string))]
 }
 
-const described = Object.values(operations)
-const fields = [
-  ...new Set([...described.flatMap(({ body = {} }) => Object.keys(body)), ...settingRows.map(({ key }) => key)])
-]
+const described = Object.values(readDocument().paths).flatMap(each => Object.values(each))
+const bodyFields = (media: string): string[] =>
+  described.flatMap(({ requestBody }) => Object.keys(requestBody?.content[media]?.schema.properties ?? {}))
+const fields = [...new Set([...bodyFields('application/json'), ...settingRows.map(({ key }) => key)])]
 // The options of an import are read by one list, from the query and from the form (migration.ts).
 const importOptions = ['strategy', 'restoreArtifacts', 'accessSettings', 'dryRun']
 const parameters = found(
   /\bquery(?:Text|Limit|Choice|Offset|Path|Count|Time)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g
 ).concat(importOptions)
-const formFields = [
-  ...new Set(described.flatMap(({ form = [] }) => form.map(({ name }) => name)).filter(name => name !== 'file'))
-]
+const formFields = [...new Set(bodyFields('multipart/form-data').filter(name => name !== 'file'))]
 
 const names = [
   '',
@@ -125,7 +123,7 @@ const values: unknown[] = [
 ]
 
 t.test('the description lists exactly the parameters that the sources read', async t => {
-  const known = described.flatMap(({ parameters: all = [] }) =>
+  const known = described.flatMap(({ parameters: all }) =>
     all.filter(({ in: place }) => place === 'query').map(({ name }) => name)
   )
   const withoutTicket = (all: readonly string[]): string[] => all.filter(name => name !== 'ticket').sort()

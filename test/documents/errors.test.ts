@@ -1,5 +1,5 @@
 import t from 'tap'
-import { errorCodes } from '../../lib/api/description/errors.js'
+import { errorCodes } from '../../lib/api/errors.js'
 import { findRefusals } from '../support/refusals.js'
 import { cures, otherCodes } from './errors.js'
 

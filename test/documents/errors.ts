@@ -10,7 +10,7 @@ const wellFormed = 'Fix the client: its multipart form does not follow RFC 7578.
 const rightPath = 'Check the path, and the permissions of the user that svc runs as.'
 const later = 'Try again later; `Retry-After` says when.'
 
-/** What to do about each code of the API (lib/api/description/errors.ts). */
+/** What to do about each code of the API (lib/api/errors.ts). */
 export const cures: Readonly<Record<string, string>> = {
   aborted: 'Repeat the request.',
   absolute_path: 'Pack the files with relative paths.',

@@ -1,9 +1,8 @@
 import t from 'tap'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { statusOfCode } from '../../lib/api/description/document.js'
-import { errorCodes } from '../../lib/api/description/errors.js'
-import { operations } from '../../lib/api/description/operations.js'
+import { errorCodes } from '../../lib/api/errors.js'
+import { operationOf, readDocument, statusOfCode } from '../support/described.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import type { CommandRow } from '../../lib/cli/command.js'
 import { renderCommand } from '../../lib/cli/help.js'
@@ -91,10 +90,11 @@ function whoMay(auth: string): string {
 }
 
 function routes(): string {
+  const document = readDocument()
   const rows = apiRoutes(nothing).map(({ method, path, auth }) => [
     method,
     `\`${path}\``,
-    operations[`${method} ${path}`]?.summary ?? '',
+    operationOf(document, { method, path }).summary,
     whoMay(auth)
   ])
   return table(['method', 'path', '', 'token'], rows)

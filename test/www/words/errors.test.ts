@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { errorCodes } from '../../../lib/api/description/errors.js'
+import { errorCodes } from '../../../lib/api/errors.js'
 import { newProjectFields } from '../../../lib/model/project-fields.js'
 import { settingRows } from '../../../lib/settings/settings.js'
 import { settingLabels } from '../../../www/elements/settings/setting-groups.js'

@@ -1,17 +1,23 @@
-/* Builds the OpenAPI 3.1 document of the API from the table of routes and the operations in `operations/`. */
-import { leastRole, type Auth } from '../../auth/bearer.js'
-import { statusOf } from '../../http/core/reply.js'
-import type { Shape } from '../../base/fields.js'
-import { needsProof, type ApiRoute } from '../route.js'
-import type { Scope } from '../scope.js'
-import { otherField, otherKinds, type OtherRecord } from '../../base/refusal.js'
-import { errorCodes } from './errors.js'
-import type { Answer, FormPart, Operation, Parameter } from './operation.js'
-import { operations } from './operations.js'
-import type { JsonSchema } from '../../base/json-schema.js'
+/*
+ * Builds the OpenAPI 3.1 document of the API from the table of routes, the map of routes (lib/api/map) and the records
+ * that it names: their types are the schemas, their comments the descriptions. `make build` calls it.
+ */
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { leastRole, type Auth } from '../../lib/auth/bearer.js'
+import type { Shape } from '../../lib/base/fields.js'
+import type { JsonSchema } from '../../lib/base/json-schema.js'
+import { otherField, otherKinds, type OtherRecord } from '../../lib/base/refusal.js'
+import { errorCodes } from '../../lib/api/errors.js'
+import { needsProof, type ApiRoute } from '../../lib/api/route.js'
+import type { Scope } from '../../lib/api/scope.js'
+import { apiRoutes } from '../../lib/api/routes.js'
+import { readVersion } from '../../lib/config/version.js'
+import { statusOfCode } from '../support/described.js'
+import { readRouteMap, type MappedRoute, type Parameter } from './route-map.js'
 
 /** A JSON object of the document. The OpenAPI specification defines its form. */
-export type Json = Record<string, unknown>
+type Json = Record<string, unknown>
 
 /** The security schemes that each kind of authorization accepts. `{}` means no authentication. */
 const security: Record<Auth, Json[]> = {
@@ -104,16 +110,20 @@ const writeErrors = [
 const leaderErrors = ['leader_answer', 'no_leader', 'not_leader', 'hub_not_encrypted', 'hub_out_of_step', 'hub_refused']
 
 /** Returns the OpenAPI document of `routes`. `version` is the version of the program. */
-export function describeApi(routes: readonly ApiRoute[], version: string): Json {
-  const used = new Map<string, JsonSchema>()
+async function describeApi(routes: readonly ApiRoute[], version: string): Promise<Json> {
+  const map = await readRouteMap()
   const errors = createErrorAnswers()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
+    const key = `${route.method} ${route.path}`
+    const mapped = map.routes.get(key)
+    if (mapped === undefined) throw new Error(`lib/api/map has no ${key}`)
     const path = route.path.replace(/[:*](\w+)/g, '{$1}')
-    const operation = operations[`${route.method} ${route.path}`]
-    if (operation === undefined) throw new Error(`No operation describes ${route.method} ${route.path}`)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(route, operation, { used, errors }) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(route, mapped, errors) }
   }
+  const known = new Set(routes.map(({ method, path }) => `${method} ${path}`))
+  const left = [...map.routes.keys()].filter(key => !known.has(key))
+  if (left.length > 0) throw new Error(`lib/api/map describes what is no route: ${left.join(', ')}`)
   return {
     openapi: '3.1.0',
     info: {
@@ -129,7 +139,7 @@ export function describeApi(routes: readonly ApiRoute[], version: string): Json 
     components: {
       securitySchemes,
       responses: errors.components(),
-      schemas: { ...Object.fromEntries([...used].sort(([a], [b]) => (a < b ? -1 : 1))), Error: errorSchema }
+      schemas: { ...Object.fromEntries([...map.schemas].sort(([a], [b]) => (a < b ? -1 : 1))), Error: errorSchema }
     }
   }
 }
@@ -163,27 +173,21 @@ function describeOther(kind: OtherRecord['kind']): JsonSchema {
   }
 }
 
-/** Collected while the routes are described: the schemas and the error responses that the document contains once. */
-interface Shared {
-  used: Map<string, JsonSchema>
-  errors: ErrorAnswers
-}
-
-function describeRoute(route: ApiRoute, operation: Operation, { used, errors }: Shared): Json {
-  const { summary, description } = operation
-  const body = describeBody(operation)
+function describeRoute(route: ApiRoute, mapped: MappedRoute, errors: ErrorAnswers): Json {
+  const { summary, description, parameters, answers } = mapped
+  const body = describeBody(mapped)
   return {
     operationId: operationId(route),
     tags: [route.path.split('/')[2]?.replace('.json', '') ?? 'api'],
     summary,
     ...(description !== undefined && { description }),
     security: security[route.auth],
-    parameters: [...pathParameters(route.path), ...(operation.parameters ?? [])],
+    parameters: [...pathParameters(route.path), ...parameters],
     ...(body !== null && { requestBody: body }),
     responses: {
-      ...describeAnswers(operation.answers, used),
+      ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer)])),
       ...(route.version && { 304: unchanged }),
-      ...describeErrors(route, operation, errors)
+      ...describeErrors(route, mapped, errors)
     }
   }
 }
@@ -209,22 +213,23 @@ function pathParameters(path: string): Json[] {
   }))
 }
 
-function describeBody({ body, fields, jsonBody, textBody, form, isBodyOptional = false }: Operation): Json | null {
-  if (textBody !== undefined) {
-    const { media, description, example } = textBody
+function describeBody({ body, jsonBody, text, form, isBodyOptional }: MappedRoute): Json | null {
+  if (text !== undefined) {
+    const { media, description, example } = text
     return { required: true, description, content: { [media]: { schema: { type: 'string' }, example } } }
   }
   if (form !== undefined) return { required: true, content: { 'multipart/form-data': { schema: formSchema(form) } } }
   if (jsonBody !== undefined)
     return { required: true, content: { 'application/json': { schema: jsonBody.json, example: jsonBody.example } } }
   if (body === undefined) return null
+  const { shape, descriptions } = body
   return {
     required: !isBodyOptional,
-    content: { 'application/json': { schema: shapeSchema(body, fields), example: shapeExample(body) } }
+    content: { 'application/json': { schema: shapeSchema(shape, descriptions), example: shapeExample(shape) } }
   }
 }
 
-function formSchema(parts: readonly FormPart[]): JsonSchema {
+function formSchema(parts: readonly Parameter[]): JsonSchema {
   return {
     type: 'object',
     properties: Object.fromEntries(parts.map(({ name, description, schema }) => [name, { ...schema, description }])),
@@ -233,7 +238,7 @@ function formSchema(parts: readonly FormPart[]): JsonSchema {
 }
 
 /** Returns the schema of a body from the readers and descriptions of its fields. Unknown fields are ignored. */
-export function shapeSchema(shape: Shape, descriptions: Readonly<Record<string, string>> = {}): JsonSchema {
+function shapeSchema(shape: Shape, descriptions: Readonly<Record<string, string>> = {}): JsonSchema {
   const fields = Object.entries(shape)
   const required = fields.filter(([, read]) => !read.isOptional).map(([name]) => name)
   return {
@@ -254,37 +259,25 @@ function shapeExample(shape: Shape): Json {
   return Object.fromEntries((shown.length > 0 ? shown : fields.slice(0, 1)).map(([name, read]) => [name, read.example]))
 }
 
-function describeAnswers(answers: Operation['answers'], used: Map<string, JsonSchema>): Json {
-  return Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer, used)]))
-}
-
-function describeAnswer(answer: Answer, used: Map<string, JsonSchema>): Json {
-  const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
+function describeAnswer({ what, headers, json, media, example }: MappedRoute['answers'][string]): Json {
+  const named = Object.entries(headers).map(([name, description]) => [
     name,
     { description, schema: { type: 'string' } }
   ])
-  const shared = { description: answer.what, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }
-  if ('json' in answer) {
-    for (const [name, json] of answer.json.uses) used.set(name, json)
-    return { ...shared, content: { 'application/json': { schema: answer.json.json, example: answer.json.example } } }
-  }
-  if ('media' in answer) {
-    const { media, example } = answer
-    const isText = /^text|json/.test(media)
-    return {
-      ...shared,
-      content: { [media]: { schema: isText ? { type: 'string' } : {}, ...(example !== undefined && { example }) } }
-    }
-  }
-  return shared
+  const shared = { description: what, ...(named.length > 0 && { headers: Object.fromEntries(named) }) }
+  const shown = example !== undefined && { example }
+  if (json !== undefined) return { ...shared, content: { 'application/json': { schema: json, ...shown } } }
+  if (media === undefined) return shared
+  const schema = /^text|json/.test(media) ? { type: 'string' } : {}
+  return { ...shared, content: { [media]: { schema, ...shown } } }
 }
 
 /** Returns the error responses of a route by status. */
-function describeErrors(route: ApiRoute, operation: Operation, errors: ErrorAnswers): Json {
+function describeErrors(route: ApiRoute, mapped: MappedRoute, errors: ErrorAnswers): Json {
   const codes = new Map<number, string[]>()
-  for (const code of codesOf(route, operation)) {
+  for (const code of codesOf(route, mapped)) {
     const status = statusOfCode(code)
-    if (!(status in operation.answers)) codes.set(status, [...(codes.get(status) ?? []), code])
+    if (!(status in mapped.answers)) codes.set(status, [...(codes.get(status) ?? []), code])
   }
   return Object.fromEntries([...codes].map(([status, list]) => [status, errors.refer(status, list.sort())]))
 }
@@ -346,11 +339,11 @@ const scopeErrors: Readonly<Record<Scope, readonly string[]>> = {
 }
 
 /** Returns every error code of a route: its own, and the codes of its authorization, its body and writing. */
-export function codesOf(
+function codesOf(
   route: Pick<ApiRoute, 'auth' | 'power' | 'isOnTarget' | 'method' | 'scope' | 'answeredBy'>,
-  operation: Operation
+  mapped: MappedRoute
 ): string[] {
-  const takesBody = operation.body !== undefined || operation.jsonBody !== undefined || operation.form !== undefined
+  const takesBody = mapped.body !== undefined || mapped.jsonBody !== undefined || mapped.form !== undefined
   return [
     ...new Set([
       ...anyErrors,
@@ -363,10 +356,10 @@ export function codesOf(
       ...(takesBody ? bodyErrors : []),
       // `dryRun` in the query of a change that has no trial is refused, not ignored.
       ...(route.method === 'GET' ? [] : [...writeErrors, 'invalid_field']),
-      ...(operation.parameters?.some(isChecked) ? ['invalid_field'] : []),
+      ...(mapped.parameters.some(isChecked) ? ['invalid_field'] : []),
       ...(route.method === 'GET' && route.answeredBy !== 'leader' ? [] : leaderErrors),
       ...(route.method === 'GET' || route.auth === 'public' ? [] : ['wrong_csrf']),
-      ...(operation.errors ?? [])
+      ...mapped.errors
     ])
   ]
 }
@@ -376,9 +369,11 @@ function isChecked({ in: place, schema: { type, enum: choices } }: Parameter): b
   return place === 'query' && (type !== 'string' || choices !== undefined)
 }
 
-/** Returns the HTTP status of an error code. */
-export function statusOfCode(code: string): number {
-  const entry = errorCodes[code]
-  if (entry === undefined) throw new Error(`The table of error codes has no "${code}"`)
-  return entry.kind === 'bug' ? 500 : statusOf[entry.kind]
-}
+/** A stand-in for services whose handlers are created but never called. */
+const nothing: any = new Proxy(() => nothing, { get: () => nothing })
+
+const document = await describeApi(apiRoutes(nothing), readVersion())
+writeFileSync(
+  fileURLToPath(new URL('../../lib/api/openapi.json', import.meta.url)),
+  `${JSON.stringify(document, null, 2)}\n`
+)

@@ -1,4 +1,4 @@
-import type { RefusalKind } from '../../base/refusal.js'
+import type { RefusalKind } from '../base/refusal.js'
 
 /** An error code of the API. `kind` decides the HTTP status (http/core/reply.ts); a bug has status 500. */
 export interface ErrorCode {
@@ -292,39 +292,78 @@ export const errorCodes: Record<string, ErrorCode> = {
   wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
 }
 
-/** Codes of invalid archives. An import answers them; a deployment fails because of them. */
-export const archiveErrors = [
-  'absolute_path',
-  'backslash_in_name',
-  'control_character_in_name',
-  'crc_mismatch',
-  'damaged_entry',
-  'damaged_zip',
-  'duplicate_entry',
-  'empty_link',
-  'empty_name',
-  'empty_segment',
-  'empty_zip',
-  'encrypted_entry',
-  'extracted_too_large',
-  'file_and_directory',
-  'invisible_character_in_name',
-  'link_leaves_target',
-  'link_loop',
-  'links_too_long',
-  'multi_disk_zip',
-  'name_too_long',
-  'names_too_large',
-  'not_a_zip',
-  'overlapping_entries',
-  'path_leaves_target',
-  'reserved_name',
-  'size_mismatch',
-  'too_many_directories',
-  'too_many_entries',
-  'truncated_zip',
-  'undecodable_name',
-  'unsupported_entry',
-  'unsupported_method',
-  'written_through_link'
-]
+/** Codes that several routes have: the tag `@errors` of the map of routes names them as `*archive`. */
+export const errorGroups: Readonly<Record<string, readonly string[]>> = {
+  // Of invalid archives. An import answers them; a deployment fails because of them.
+  archive: [
+    'absolute_path',
+    'backslash_in_name',
+    'control_character_in_name',
+    'crc_mismatch',
+    'damaged_entry',
+    'damaged_zip',
+    'duplicate_entry',
+    'empty_link',
+    'empty_name',
+    'empty_segment',
+    'empty_zip',
+    'encrypted_entry',
+    'extracted_too_large',
+    'file_and_directory',
+    'invisible_character_in_name',
+    'link_leaves_target',
+    'link_loop',
+    'links_too_long',
+    'multi_disk_zip',
+    'name_too_long',
+    'names_too_large',
+    'not_a_zip',
+    'overlapping_entries',
+    'path_leaves_target',
+    'reserved_name',
+    'size_mismatch',
+    'too_many_directories',
+    'too_many_entries',
+    'truncated_zip',
+    'undecodable_name',
+    'unsupported_entry',
+    'unsupported_method',
+    'written_through_link'
+  ],
+  file: [
+    'not_found',
+    'file_missing',
+    'denied_path',
+    'not_a_file',
+    'not_readable',
+    'file_unreachable',
+    'changed_meanwhile',
+    'broken_gzip',
+    'inflates_too_large',
+    'no_space',
+    'invalid_field'
+  ],
+  rollout: ['not_found', 'other_project', 'rollout_state'],
+  upload: [
+    'no_file',
+    'no_boundary',
+    'broken_boundary',
+    'broken_header',
+    'header_too_long',
+    'field_too_long',
+    'epilogue_too_long',
+    'too_many_parts',
+    'truncated',
+    'aborted',
+    'empty_upload',
+    'too_large',
+    'home_full',
+    'project_quota',
+    'disk_full',
+    'body_timeout',
+    'unsupported_type',
+    'no_second_copy',
+    'not_placed',
+    'shutting_down'
+  ]
+}

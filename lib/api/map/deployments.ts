@@ -1,0 +1,272 @@
+import type { Changes, ManifestFile } from '../../model/manifest.js'
+import type { Continued, Switch, Traced } from './common.js'
+import type { DeploymentAnswer, FinalStatus } from '../../model/deployment.js'
+import type { RollbackPlan } from '../../model/rollback-plan.js'
+import type { UnfinishedTarget } from '../../model/health.js'
+import type { UploadPermit } from '../../model/upload-permit.js'
+import type { markFields, rollbackFields, undoFields } from '../deployments.js'
+
+interface Ran {
+  success: boolean
+  deployId: string
+  status: FinalStatus
+  duration: string | null
+  /** The deployment that was rolled back to. Absent for others. */
+  rollbackOf?: string
+  error?: string | null
+}
+
+interface Cancelled extends Marked {
+  message: string
+}
+
+interface Marked {
+  success: true
+  deployment: DeploymentAnswer
+}
+
+/** Deployments, their records and their output. */
+export interface DeploymentRoutes {
+  /**
+   * Deploy an archive.
+   *
+   * The response begins when the deployment is recorded. If the client disconnects after that, the deployment
+   * continues.
+   * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
+   * plan_unknown deploy_token_may_not
+   */
+  'POST /api/deploy/upload': {
+    headers: Traced
+    form: {
+      /** The zip archive. @contentMediaType application/zip */
+      file: string
+      /** The project to deploy to. */
+      projectId: string
+      /** A script to run before extraction, if the project allows it. @maxLength 100000 */
+      preDeploy?: string
+      /** A script to run after extraction, if the project allows it. @maxLength 100000 */
+      postDeploy?: string
+      /** Whether to finish the deployment without waiting for the post-deploy script. */
+      postDeployAsync?: Switch
+      /** Environment variables for the scripts: a JSON object of strings. */
+      env?: string
+      /** A note on the deployment. @maxLength 500 */
+      message?: string
+      /**
+       * The time in which the deployment must be confirmed; otherwise the earlier files are put back.
+       * @minimum 10
+       * @maximum 86400
+       */
+      confirmSeconds?: number
+      /** Origin of the archive: a JSON object as in the schema Provenance, at most 16384 bytes. */
+      provenance?: string
+      /**
+       * What this deployment sets instead of the policy `rollout` of the project: a JSON object. Only for a project
+       * that is placed on nodes.
+       */
+      rollout?: string
+      /**
+       * The plan that the deployment is held to: it fails with `plan_outdated` if the target has changed since.
+       * @maxLength 100
+       */
+      planId?: string
+    }
+    /**
+     * The output while it is written, one JSON object per line. The last line contains the status.
+     * @header X-Svc-Deploy-Id The id of the deployment. It is sent as soon as the deployment is recorded.
+     * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
+     * @example "{\"event\":\"log\",\"data\":\"→ Extracting 12
+     * files\"}\n{\"event\":\"status\",\"status\":\"success\",\"duration\":\"1.2s\",\"deployId\":\"dep_1a2b3c4d5e6f7a8b\"}\n"
+     */
+    media: 'application/x-ndjson'
+  }
+  /**
+   * Check whether an upload would be accepted.
+   *
+   * Fails with the same errors as an upload, so that a client can check before it packs files.
+   * @errors invalid_field no_such_project other_project client_scripts_off deploy_token_needed locked home_full
+   * project_quota disk_full shutting_down
+   */
+  'GET /api/deploy/check': {
+    query: {
+      /** The project to deploy to. */
+      projectId: string
+      /** Scripts that the upload would contain: preDeploy, postDeploy, separated by commas. */
+      scripts?: string
+    }
+    /** The limits of the upload. */
+    answer: UploadPermit
+  }
+  /**
+   * Roll back to an earlier deployment.
+   *
+   * With the mode `overlay`, deploys the archive of that deployment again: it replaces files and removes none. With
+   * `exact`, restores the state of the target after that deployment: paths, contents, permissions and times. With
+   * `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the
+   * deployment has finished. With `dryRun`, it says what the rollback would do.
+   * @errors project_is_placed not_found no_archive partial_archive not_exact foreign_change tree_not_ready plan_busy
+   * changed_meanwhile not_finished invalid_field locked queue_full disk_full shutting_down
+   */
+  'POST /api/deployments/:id/rollback': {
+    headers: Traced
+    body?: typeof rollbackFields
+    /**
+     * The result of the deployment; with `dryRun`, what would happen.
+     * @header X-Svc-Deploy-Id The id of the deployment. It is sent as soon as the deployment is recorded.
+     * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
+     */
+    answer: Ran | RollbackPlan
+  }
+  /**
+   * Undo the last deployment.
+   *
+   * Restores the state of the target before the last deployment that changed it, also if that failed: paths, contents,
+   * permissions and times. It is a deployment, which can be undone, too. The answer is that of a rollback.
+   * @errors not_found nothing_to_undo undo_outdated not_exact foreign_change tree_not_ready plan_busy changed_meanwhile
+   * invalid_field locked queue_full disk_full shutting_down
+   */
+  'POST /api/projects/:id/undo': {
+    headers: Traced
+    body?: typeof undoFields
+    /**
+     * The result of the deployment; with `dryRun`, what would happen.
+     * @header X-Svc-Deploy-Id The id of the deployment. It is sent as soon as the deployment is recorded.
+     * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
+     */
+    answer: Ran | RollbackPlan
+  }
+  /** Cancel a queued or running deployment. @errors not_found already_finished other_project */
+  'POST /api/deployments/:id/cancel': {
+    /** The record. */
+    answer: Cancelled
+  }
+  /** Correct the status of a finished deployment. @errors not_found not_finished */
+  'PATCH /api/deployments/:id/status': {
+    body: typeof markFields
+    /** The record. */
+    answer: Marked
+  }
+  /**
+   * Delete the archive of a deployment.
+   *
+   * The record, the output and the list of files stay. Refused while the archive is needed: its files are in the
+   * target, nodes get it, or an exact undo needs it.
+   * @errors not_found not_finished no_archive archive_needed invalid_field
+   */
+  'DELETE /api/deployments/:id/archive': {
+    query: {
+      /** Whether to delete an archive that an exact undo needs. Default: false. */
+      force?: Switch
+    }
+    /** The record. */
+    answer: Marked & { freedBytes: number }
+  }
+  /**
+   * Give up a target that is gone for good.
+   *
+   * A deployment was interrupted, and its target is not there any more (`unfinishedTargets` of `GET
+   * /api/health/detail`). Nothing is finished or undone in it afterwards, also if it comes back. Refused while the
+   * target is there. On a hub of a cluster, the target of that machine is meant.
+   * @errors not_found target_there hub_unreachable
+   */
+  'DELETE /api/unfinished-targets/:deployId': {
+    /** What was given up. */
+    answer: { success: true; given: UnfinishedTarget }
+  }
+  /** List the files of a deployment. @errors not_found no_manifest torn_manifest other_project */
+  'GET /api/deployments/:id/files': {
+    /** The files. */
+    answer: ManifestFile[]
+  }
+  /** Compare the files of two deployments. @errors not_found no_manifest torn_manifest other_project invalid_field */
+  'GET /api/deployments/:id/changes': {
+    query: {
+      /** The id of the deployment to compare with. */
+      against: string
+    }
+    /** The differences. */
+    answer: Changes
+  }
+  /**
+   * List deployments, newest first.
+   *
+   * The deploy token of a project lists only the deployments of that project. Without a query, the list contains the
+   * newest 500, and at least the newest 10 of every project.
+   * @errors invalid_field not_found other_project
+   */
+  'GET /api/logs': {
+    query: {
+      /** Only deployments of this project. */
+      projectId?: string
+      /** Only deployments of this branch or tag, as reported by their clients. */
+      branch?: string
+      /** Only deployments of commits whose id begins with these hexadecimal digits, at least 4. */
+      commit?: string
+      /** Only deployments whose request had this `X-Svc-Trace-Id`. */
+      traceId?: string
+      /** Whether to list only the newest deployment of each project. Default: false. */
+      newest?: Switch
+      /** Only deployments with this status. */
+      status?: 'queued' | 'running' | 'success' | 'failed'
+      /** Id of a deployment. Lists only older ones. */
+      before?: string
+      /** "end" returns the last 4 KiB of each output, "none" returns no output. Default: "end". */
+      output?: 'end' | 'none'
+      /** Maximum number of items. Default: 100. Values above 500 are lowered to 500. @minimum 1 */
+      limit?: number
+    }
+    /** The deployments. @header X-Total-Count The total number of deployments that match the filters. */
+    answer: DeploymentAnswer[]
+  }
+  /** Get a deployment. @errors not_found other_project invalid_field */
+  'GET /api/logs/:deployId': {
+    query: {
+      /** "whole" returns the last 1 MiB of the output, "end" the last 4 KiB. Default: "whole". */
+      output?: 'whole' | 'end'
+      /** Whether to begin each line with its time. Default: false. */
+      timestamps?: Switch
+    }
+    /** The deployment. */
+    answer: DeploymentAnswer
+  }
+  /**
+   * Follow the output of a deployment.
+   *
+   * Streams server-sent events: `log` and, at the end, `status`. The `data` of `log` is a JSON string: in the first
+   * event the output so far, up to 256 KiB, then one line each. With `timestamps`, every `log` is one line as an object
+   * with its time. After an interruption, send `Last-Event-ID` to continue.
+   * @errors not_found other_project invalid_field
+   */
+  'GET /api/logs/:deployId/stream': {
+    query: {
+      /** Whether to begin each line with its time. Default: false. */
+      timestamps?: Switch
+    }
+    headers: Continued
+    /** The events. @example "event: log\nid: 128\ndata: \"→ Extracting 12 files\"\n\n" */
+    media: 'text/event-stream'
+  }
+  /** Download the output of a deployment. @errors not_found other_project invalid_field */
+  'GET /api/logs/:deployId/output': {
+    query: {
+      /** Whether to begin each line with its time. Default: false. */
+      timestamps?: Switch
+      /**
+       * Byte offset at which the part begins. Without `from`, `before` and `bytes`, the whole output is sent.
+       * @minimum 0
+       */
+      from?: number
+      /** Byte offset before which the part ends. @minimum 0 */
+      before?: number
+      /** Maximum size of the part in bytes. Default: 262144. Values above 1048576 are lowered to 1048576. @minimum 1 */
+      bytes?: number
+    }
+    /**
+     * The output.
+     * @header X-Svc-Output-From Byte offset at which the part begins. Only sent for a part.
+     * @header X-Svc-Output-To Byte offset at which the part ends. Only sent for a part.
+     * @example "→ Extracting 12 files\n"
+     */
+    media: 'text/plain'
+  }
+}

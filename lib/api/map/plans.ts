@@ -1,0 +1,60 @@
+import type { PlanAnswer } from '../../model/plan.js'
+import type { Switch } from './common.js'
+
+/** Plans. */
+export interface PlanRoutes {
+  /**
+   * Say what a deployment would do.
+   *
+   * Compares a tree of files with the target on the disk. Nothing is changed. An upload with the returned `planId`
+   * fails with `plan_outdated` if the target has changed since.
+
+The body is a text with one line for each file and
+   * symbolic link: mode, size, SHA-256, modification time in milliseconds, path. The lines are sorted by the UTF-8
+   * bytes of the path. The last line contains the number of entries and the SHA-256 of all lines without their times,
+   * after the line `svc-tree 1`. The body may be compressed with gzip (`Content-Encoding: gzip`). The first line says
+   * how many hex digits each SHA-256 has: 64, or 16, which makes the body smaller. With 16, the last line also contains
+   * the SHA-256 of the lines `<file or symlink> <size> <SHA-256> <path>`, of all 64 digits, and the upload is held to
+   * it. Directories are not part of a tree.
+
+With `Accept: application/x-ndjson`, the response streams the plan without
+   * its lists, and then every path: one JSON object per line.
+   * @errors project_is_placed deploy_token_may_not invalid_tree tree_too_large broken_gzip unsupported_type
+   * body_timeout aborted invalid_field no_such_project not_found other_project plan_busy changed_meanwhile
+   * helper_failed shutting_down
+   */
+  'POST /api/deploy/plan': {
+    query: {
+      /** The project to deploy to. */
+      projectId: string
+      /**
+       * Maximum number of paths of each kind, at most 10000. Default: 200.
+       * @minimum 0
+       * @maximum 10000
+       */
+      list?: number
+      /**
+       * Whether to remove files of earlier deployments that the tree does not contain. `force` removes however many
+       * they are, and `foreign` also removes what svc did not put there. Default: the policy of the project.
+       */
+      prune?: 'true' | 'false' | '1' | '0' | 'force' | 'foreign'
+      /** Whether to replace edited files although the policy `drift` is `refuse`. Default: false. */
+      force?: Switch
+    }
+    headers: {
+      /** The SHA-256 of each script that the upload would contain: `pre=<SHA-256>,post=<SHA-256>`. */
+      'X-Svc-Scripts'?: string
+      /** The client's time in milliseconds since 1970. */
+      'X-Svc-Time'?: string
+    }
+    /**
+     * The tree, at most 64 MB and 200000 entries.
+     * @media text/vnd.svc-tree
+     * @example "svc-tree 1 64\n100644 5120 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+     * 1767225600000 assets/app.js\nend 1 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
+     */
+    text: string
+    /** The plan. */
+    answer: PlanAnswer
+  }
+}

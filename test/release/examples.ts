@@ -1,0 +1,82 @@
+/* Examples for the description of the API: a text, and the fields that it is an example of. Others have "text". */
+const examples: Array<[example: string, fields: string]> = [
+  ['192.0.2.7', 'actorIp ip lastUsedIp'],
+  ['assets/app.js', 'added foreign kept path pruned timeOnly unchanged'],
+  ['https://hooks.slack.com/…', 'address'],
+  ['svc/9f2c4b1a7d3e5f60/audit+1c2d3e4f+AR…', 'after before'],
+  ['NODE_ENV', 'allowedEnv'],
+  ['10.0.0.0/8', 'allowedIps'],
+  ['x64', 'arch'],
+  [
+    '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    'archiveSha256 found liveTree owned sha256 treeSha256'
+  ],
+  ['Ada', 'author'],
+  ['main', 'branch'],
+  ['http://127.0.0.1:3000/up', 'check'],
+  ['directory_in_the_way', 'code'],
+  ['SVC_ENROLL_TOKEN=svcnode_… svc agent --hub https://deploy.example.org', 'command'],
+  ['4b825dc642cb6eb9a060e54bf8d69288fbee4904', 'commit'],
+  ['<!doctype html>', 'content'],
+  ['Example CPU', 'cpuModel'],
+  ['proj_1a2b3c4d5e6f7a8b', 'created id projectId projectIds projects replaced skipped'],
+  ['admin', 'createdBy owner'],
+  ['b6589fc6ab0dc82c', 'csrf'],
+  ['/srv', 'cwd'],
+  ['2030-01-02', 'date today'],
+  ['dep_1a2b3c4d5e6f7a8b', 'deployId liveDeployId liveId running since'],
+  ['/srv/shop', 'deployPath'],
+  ['hooks.slack.com', 'domain'],
+  ['1.2s', 'duration'],
+  ['production', 'env projectEnv'],
+  ['Not found', 'error'],
+  ['fork_mode', 'execMode'],
+  ['/var/log/shop.log', 'filePath resolvedPath'],
+  ['uploads/**', 'glob'],
+  ['Maximum size of an archive.', 'help'],
+  ['web1', 'hostname'],
+  ['h2', 'hub'],
+  ['MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAx', 'hubKey'],
+  ['h1', 'hubs'],
+  ['max_upload_size', 'key'],
+  ['Shop', 'label name projectName'],
+  ['html', 'language'],
+  ['CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=', 'leaf proof publicKey'],
+  ['GET /', 'lines'],
+  ['otpauth://totp/svc:ana?secret=JBSWY3DPEHPK3PXP', 'link'],
+  ['New prices', 'message subject'],
+  ['projects', 'missingTables'],
+  ['node_1a2b3c4d5e6f7a8b', 'nodeId'],
+  ['web-1', 'nodeName'],
+  ['The package has no archives.', 'notes'],
+  ['linux', 'os platform'],
+  ['plan_abcdefghijklmnop', 'planId'],
+  ['systemctl restart shop', 'postDeployScript'],
+  ['abcd-efgh-ijkl-mnop', 'recoveryCodes'],
+  ['old.html', 'removed'],
+  ['https://git.example.org/shop.git', 'repository'],
+  ['node', 'runtime'],
+  ['20.11.0', 'runtimeVersion'],
+  ['npm ci', 'script'],
+  ['JBSWY3DPEHPK3PXP', 'secret'],
+  ['2-1-h0GZ2tq5v7Wm4c1x8Y3b6N9k2L5p8S1uV4y7B0e3H6k', 'session'],
+  ['base64', 'signature'],
+  ['GitHub Actions', 'system'],
+  ['tag_1a2b3c4d5e6f7a8b', 'tagIds'],
+  ['/srv/www/shop', 'target'],
+  ['4f1c…', 'ticket'],
+  ['9c1185a5c5e9fc54612808977ee8f548', 'token'],
+  ['tok_abcdefgh234567ab', 'tokenIds'],
+  ['https://h1.example.com:5431', 'url'],
+  ['Mozilla/5.0', 'userAgent'],
+  ['1.0.0', 'version']
+]
+
+const byField = new Map(
+  examples.flatMap(([example, fields]) => fields.split(' ').map(field => [field, example] as const))
+)
+
+/** Returns an example of a text with this name and format. */
+export function exampleOf(field: string, format: string | undefined): string {
+  return format === 'date-time' ? '2030-01-02T03:04:05.678Z' : (byField.get(field) ?? 'text')
+}
