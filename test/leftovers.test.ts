@@ -22,6 +22,7 @@ const places: Record<string, string> = {
   'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
+  'deploy/scripted.ts': 'deployments/*.marks.tmp: the next start (deploy/strays.ts)',
   'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
   'fleet/agent/identity.ts': '* keys/agent.next.ed25519: the next enrolment uses it (test/server/agent-hub)',
   'fleet/agent/releases.ts': 'prepared/*.part: the next fetch of that archive continues it; removed after 24 hours',

@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs'
 import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { ownMark } from '../base/process-start.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {
@@ -36,10 +37,10 @@ export interface DeployFiles {
 /**
  * Returns the path of the list of changes for a project that runs as its own user. That user cannot read the data
  * directory, so the list is a file of that user in the system's directory for temporary files. No other user can write
- * it.
+ * it. Its name says which process made it.
  */
 export function sharedChanges(path: string): string {
-  return join(tmpdir(), `svc-${basename(path)}`)
+  return join(tmpdir(), `svc-${ownMark()}-${basename(path)}`)
 }
 
 /**
@@ -53,7 +54,7 @@ export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.change
 /** Directories in `tmp/` that backups create (backup/snapshot.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
 /** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
-export const sharedChangesPattern = /^svc-(dep_[a-z2-7]{16})\.changes$/
+export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2-7]{16})\.changes$/
 
 /** Creates the paths of a data directory. */
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {

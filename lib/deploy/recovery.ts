@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
 import { policyOf } from '../model/policy.js'
@@ -10,7 +9,7 @@ import { recoverTargets } from '../install/unpack/extract.js'
 import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
 import type { Ends } from './ends.js'
 import type { Executors } from '../install/unpack/executors.js'
-import { makeDirectories, sharedChanges, type DeployFiles } from './files.js'
+import { makeDirectories, type DeployFiles } from './files.js'
 import type { Maintenances } from './maintenance.js'
 import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
@@ -143,7 +142,7 @@ async function endOrRunScript(needs: RecoveryNeeds, row: DeploymentRow, target: 
 }
 
 async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: TargetState | null): Promise<void> {
-  const { files, clock } = needs
+  const { clock } = needs
   const errorMessage = reasonFor(needs, row)
   const outcome: Outcome = { status: 'failed', cause: 'restart', errorMessage }
   const placed = target === 'complete' ? await placedPatch(needs, row, clock.now()) : null
@@ -156,7 +155,6 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
     ...(isExtracted(end.steps) ? [`→ ${staysSentence}`] : []),
     `✗ ${errorMessage}${note}`
   ])
-  await rm(sharedChanges(files.changes(row.id)), { force: true }).catch(() => {})
   const final = await needs.ends.record(end, outcome)
   if (final.placed === null) await needs.scripted.leave(row.id)
   sendNotice(needs, final, { trigger: row.triggerSource, event: eventOf('failed'), errorMessage })

@@ -9,7 +9,7 @@
  * The changes of a pre-deploy script belong to a deployment whose own files are not in place yet. If it fails before
  * that, or is reverted, what its scripts changed beside them goes to the deployment that is live.
  */
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { composeArchive } from '../archive/compose.js'
 import { countOf } from '../base/count.js'
 import { oneLine } from '../base/one-line.js'
@@ -169,7 +169,10 @@ export function createScripted(needs: ScriptedNeeds): Scripted {
     try {
       const before = await markNow(run.project)
       if (before === null) return async () => {}
-      await writeFile(files.marks(run.deployId), packed(before), { mode: 0o600 })
+      const path = files.marks(run.deployId)
+      // Whole or not at all: a kill before the script must not look as if the script had changed something unknown.
+      await writeFile(`${path}.tmp`, packed(before), { mode: 0o600 })
+      await rename(`${path}.tmp`, path)
       return async () => {
         try {
           const sentence = await note(run, before)
@@ -177,7 +180,7 @@ export function createScripted(needs: ScriptedNeeds): Scripted {
         } catch (error) {
           failed(error)
         }
-        await rm(files.marks(run.deployId), { force: true }).catch(() => {})
+        await rm(path, { force: true }).catch(() => {})
       }
     } catch (error) {
       failed(error)

@@ -106,8 +106,10 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
     if (ending === '.tmp' || findProject(store, projectId) === undefined) await attemptFile(file)
   }
   for (const file of await old(tmpdir(), sharedChangesPattern)) {
-    // Lists of unknown deployments belong to another data directory.
-    if (findDeployment(store, file.match[1] ?? '') !== undefined) await attemptFile(file)
+    const [, mark = '', deployId = ''] = file.match
+    // A list without the mark of a process, of an unknown deployment, may belong to another data directory. With one, a
+    // backup of before the deployment may have been restored.
+    if (hasEnded(mark) ?? findDeployment(store, deployId) !== undefined) await attemptFile(file)
   }
   for (const name of await readdir(tmpdir()).catch(() => [])) {
     const match = pipePattern.exec(name)

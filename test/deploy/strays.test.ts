@@ -39,26 +39,32 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   await link(upload, files.archive(neverRecorded))
   await writeFile(files.output(neverRecorded), '')
   await writeFile(files.archive(recordLost), 'zip')
+  const ended = ownMark().replace(/\d+$/, '1')
+  const ofMark = (mark: string, id: string): string => join(tmpdir(), `svc-${mark}${id}.changes`)
   const gone = [
     files.changes(recordLost),
     `${files.manifest(row.id)}.tmp`,
     inTmp('inflated-4711-0'),
     join(treesOf(before.home), `${project.id}.tree.tmp`),
     join(treesOf(before.home), `${randomIds.id('proj_')}.tree`),
-    sharedChanges(files.changes(row.id))
+    ofMark(`${ended}-`, row.id),
+    // Its process has ended: no backup that knows the deployment is needed to say so.
+    ofMark(`${ended}-`, recordLost),
+    // An earlier version named them without the process.
+    ofMark('', row.id)
   ]
-  const ofOthers = sharedChanges(files.changes(recordLost))
-  t.teardown(() => rm(ofOthers, { force: true }))
-  for (const path of [...gone, inTmp('notes.txt'), ofOthers]) await writeFile(path, 'mine')
+  const others = [ofMark('', recordLost), sharedChanges(files.changes(recordLost))]
+  t.teardown(() => Promise.all(others.map(path => rm(path, { force: true }))))
+  for (const path of [...gone, inTmp('notes.txt'), ...others]) await writeFile(path, 'mine')
   // A helper process was killed that had nothing to keep.
   const unused = files.before(row.id)
   await writeFile(unused, '')
   gone.push(unused)
   await mkdir(inTmp(`${randomIds.token()}.backup`))
-  for (const [at, path] of [files.archive(recordLost), ...gone, ofOthers, upload, inTmp('notes.txt')].entries())
+  for (const [at, path] of [files.archive(recordLost), ...gone, ...others, upload, inTmp('notes.txt')].entries())
     await utimes(path, ...(at % 2 === 0 ? ([past, past] as const) : ([future, future] as const)))
 
-  const marks = ['', `${ownMark().replace(/\d+$/, '1')}-`, `${ownMark()}-`, '']
+  const marks = ['', `${ended}-`, `${ownMark()}-`, '']
   const pipes = ['KILLED', 'KILLED', 'MAKING', 'MAKING'].map((name, at) =>
     join(tmpdir(), `svc-pipe-${marks[at]}${name}`)
   ) as [string, string, string, string]
@@ -73,9 +79,9 @@ t.test('a start removes and logs what an earlier server left behind', async t =>
   t.strictSame(pipes.map(existsSync), [false, false, true, true], 'a pipe that another server is making stays')
   t.strictSame(await namesOf(stage), [...ownFiles(row.id), `${recordLost}.zip`, 'notes.txt'].sort())
   for (const path of gone) t.notOk(existsSync(path), path)
-  t.ok(existsSync(ofOthers), 'a list of another data directory stays')
+  for (const path of others) t.ok(existsSync(path), 'a list that another server may use stays')
   t.strictSame(await readdir(treesOf(stage.home)), [`${project.id}.tree`])
-  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(10), /.*dep_/)]])
+  t.match(stage.faults, [[matching(deploySays.leftoversRemoved(12), /.*dep_/)]])
   t.match(
     (await stage.deployer.unrecordedFiles()).map(({ path }) => basename(path)),
     [`${recordLost}.zip`]
