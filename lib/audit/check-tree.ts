@@ -1,7 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Store } from '../store/database.js'
-import { auditTargets, sealedAudit } from '../store/tables/audit.js'
-import { auditBlocks, auditLeaves, newestAuditCheckpoint, readAuditTree } from '../store/tables/audit-tree.js'
+import {
+  auditBlocks,
+  auditLeaves,
+  auditTargets,
+  newestAuditCheckpoint,
+  readAuditTree,
+  sealedAudit
+} from '../store/tables/audit.js'
 import { readCheckpoint } from './checkpoint-text.js'
 import { entryText, type SealedEntry } from './entry-text.js'
 import { readFrontier, readNodes, rootOfLeaves } from './leaves.js'

@@ -9,18 +9,20 @@ import type { Ids } from '../base/ids.js'
 import { systemActor, type Actor, type AuditEvent, type RotatedKey } from '../model/audit.js'
 import { hubKeyText } from '../model/fleet-wire.js'
 import type { Store, Transaction } from '../store/database.js'
-import { hasAuditSince, newestAuditPosition, unsealedAudit } from '../store/tables/audit.js'
 import {
   endAuditBaseline,
+  hasAuditSince,
   insertAuditCheckpoint,
   markAuditTree,
   nameAuditTree,
   newestAuditCheckpoint,
+  newestAuditPosition,
   readAuditTree,
-  type StoredCheckpoint
-} from '../store/tables/audit-tree.js'
+  type StoredCheckpoint,
+  unsealedAudit
+} from '../store/tables/audit.js'
 import { entryOf } from './audit.js'
-import { insertHubKey } from '../store/tables/hub-keys.js'
+import { insertHubKey } from '../store/tables/cluster.js'
 import { checkTree } from './check-tree.js'
 import { writeCheckpoint } from './checkpoint-text.js'
 import { mendFrontier, readFrontier, sealEntries, writeLeaf } from './leaves.js'

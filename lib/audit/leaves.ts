@@ -5,19 +5,20 @@
 import { Refusal } from '../base/refusal.js'
 import type { AuditEntry } from '../model/audit.js'
 import type { Reader, Transaction } from '../store/database.js'
-import { insertAudit, updateAudit } from '../store/tables/audit.js'
 import {
   auditBlocks,
   auditLeaves,
+  type AuditTreeRow,
+  insertAudit,
   insertAuditBlock,
   insertAuditLeaf,
   lastAuditLeaf,
   markAuditTree,
   readAuditTree,
   removeAuditLeaves,
-  writeAuditFrontier,
-  type AuditTreeRow
-} from '../store/tables/audit-tree.js'
+  updateAudit,
+  writeAuditFrontier
+} from '../store/tables/audit.js'
 import { entryText, type SealedEntry } from './entry-text.js'
 import {
   appendLeaf,

@@ -4,7 +4,7 @@ import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../model/acce
 import type { Project } from '../model/project.js'
 import { adviceOf, daysLeftOf, isValidToken, secretDaysOf } from '../model/token-advice.js'
 import type { Store } from '../store/database.js'
-import { lastActs } from '../store/tables/last-acts.js'
+import { lastActs } from '../store/tables/access.js'
 import { readProjects } from '../store/tables/projects.js'
 
 /** Dependencies of the report. */

@@ -16,7 +16,7 @@ import {
   removeTokensBefore,
   updateToken,
   type StoredToken
-} from '../store/tables/tokens.js'
+} from '../store/tables/access.js'
 import { digestText } from './secret.js'
 
 /*

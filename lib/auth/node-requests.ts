@@ -18,7 +18,7 @@ import { sha256 } from '../base/sha256.js'
 import type { RequestFacts } from '../http/core/route.js'
 import { requestText } from '../model/fleet-wire.js'
 import type { Reader } from '../store/database.js'
-import { findNode } from '../store/tables/nodes.js'
+import { findNode } from '../store/tables/fleet.js'
 
 /** The node that signed a request. */
 export interface SigningNode {

@@ -9,13 +9,13 @@ import type { BrowserSession } from '../model/session.js'
 import type { Store, Transaction } from '../store/database.js'
 import {
   deleteSession,
+  enrolledTokens,
   findSessionByDigest,
   insertSession,
   listSessions,
-  updateSession,
-  type StoredSession
-} from '../store/tables/sessions.js'
-import { enrolledTokens } from '../store/tables/tokens.js'
+  type StoredSession,
+  updateSession
+} from '../store/tables/access.js'
 import { csrfOf, digestOf, instanceName, tokenMarkOf, type SessionKey } from './session-key.js'
 
 const minuteMs = 60_000

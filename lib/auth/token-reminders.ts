@@ -3,7 +3,7 @@ import type { AccessToken } from '../model/access.js'
 import { systemActor, type AuditEvent } from '../model/audit.js'
 import { daysLeftOf, dueReminder, type TokenReminder } from '../model/token-advice.js'
 import type { Store, Transaction } from '../store/database.js'
-import { listSentReminders, putSentReminder } from '../store/tables/token-reminders.js'
+import { listSentReminders, putSentReminder } from '../store/tables/access.js'
 
 /** Reminds of named tokens that end soon: once per token 14 days and one day before. */
 export interface TokenReminders {

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import type { Reader } from '../store/database.js'
 import { isAnyRunning } from '../store/tables/projects.js'
-import { listScriptProcesses } from '../store/tables/script-processes.js'
+import { listScriptProcesses } from '../store/tables/deployments.js'
 
 /**
  * Checks whether a server that did not stop cleanly left something for recovery.ts: an undo journal in `deployments`, a

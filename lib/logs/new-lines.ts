@@ -1,6 +1,6 @@
 import { notFound } from '../base/refusal.js'
 import type { Reader } from '../store/database.js'
-import { findLogSource } from '../store/tables/log-sources.js'
+import { findLogSource } from '../store/tables/projects.js'
 import type { LogViewer } from './viewer.js'
 
 /** The lines to read: those after an offset, or none if the offset is null. */

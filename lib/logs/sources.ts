@@ -12,7 +12,7 @@ import {
   listAllLogSources,
   listLogSources,
   updateLogSource
-} from '../store/tables/log-sources.js'
+} from '../store/tables/projects.js'
 import type { OpenLog } from './read/open.js'
 
 /** A log file to register. */

@@ -8,7 +8,7 @@ import {
   lastGoodDeployment,
   listBrokenProjects,
   type BrokenRow
-} from '../store/tables/broken-projects.js'
+} from '../store/tables/projects.js'
 import { goingDeploymentId, liveDeployment } from '../store/tables/deployments.js'
 
 /** The projects that are broken now: their newest finished deployment failed, possibly in the background. */

@@ -1,7 +1,7 @@
 import type { FleetHealth } from '../model/health.js'
 import { isGoing, rolloutStates } from '../model/rollout.js'
 import type { Reader } from '../store/database.js'
-import { countNodes, sharedNodes } from '../store/tables/nodes.js'
+import { countNodes, sharedNodes } from '../store/tables/fleet.js'
 import { countRollouts } from '../store/tables/rollouts.js'
 
 /** Returns the state of the fleet; null: there are no nodes. `links` are the counts of the connected agents. */

@@ -7,7 +7,7 @@ import type { ExpiringCertificate, FleetHealth, HealthDetail, UnfinishedTarget }
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { listDeployments, pendingReverts } from '../store/tables/deployments.js'
-import { countWaitingMessages } from '../store/tables/waiting-messages.js'
+import { countWaitingMessages } from '../store/tables/server.js'
 import { readDisk, unknownDisk } from './disk.js'
 import type { Probe } from './probe.js'
 import { successShare } from './status.js'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ProjectUsage } from '../model/storage.js'
 import type { Reader } from '../store/database.js'
-import { number, rowReader, text } from '../store/tables/columns.js'
+import { number, rowReader, text } from '../store/tables/table.js'
 
 /** Number of parallel stat calls. Few, so that other work finds free threads. */
 const statsAbreast = 2

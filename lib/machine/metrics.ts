@@ -10,7 +10,7 @@ import { readProjects } from '../store/tables/projects.js'
 import type { DeploymentCounts } from './deployment-counts.js'
 import type { LoopDelayMeter } from './loop-delay.js'
 import { metricsText, type Metric } from './metrics-text.js'
-import { countWaitingMessages } from '../store/tables/waiting-messages.js'
+import { countWaitingMessages } from '../store/tables/server.js'
 
 /** The metrics of the server. */
 export interface Metrics {

@@ -8,8 +8,7 @@ import {
 } from '../model/deployment.js'
 import type { Heatmap, SuccessRates } from '../model/stats.js'
 import type { Reader } from '../store/database.js'
-import { choice, rowReader, text } from '../store/tables/columns.js'
-import { among, equalities, where } from '../store/tables/conditions.js'
+import { among, choice, equalities, rowReader, text, where } from '../store/tables/table.js'
 import { countDeploymentsByDay, steps } from '../store/tables/deployments.js'
 import { successRate } from './status.js'
 

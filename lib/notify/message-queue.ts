@@ -12,17 +12,17 @@ import type { Ids } from '../base/ids.js'
 import { pause } from '../base/pause.js'
 import type { WaitingMessage } from '../model/notification-target.js'
 import type { Store } from '../store/database.js'
-import { findNotificationTarget } from '../store/tables/notification-targets.js'
 import {
   deleteDelivered,
   deleteWaitingMessage,
   dropAbove,
   dropBefore,
+  findNotificationTarget,
   firstWaitingMessage,
   insertWaitingMessage,
   targetsWithMessages,
   updateWaitingMessage
-} from '../store/tables/waiting-messages.js'
+} from '../store/tables/server.js'
 import type { Notification } from './events.js'
 import type { Destination } from './targets.js'
 

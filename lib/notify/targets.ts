@@ -21,9 +21,9 @@ import {
   findNotificationTarget,
   insertNotificationTarget,
   listNotificationTargets,
+  queueOf,
   updateNotificationTarget
-} from '../store/tables/notification-targets.js'
-import { queueOf } from '../store/tables/waiting-messages.js'
+} from '../store/tables/server.js'
 import { kindOfSetting } from './payloads.js'
 import { parseHttpUrl } from '../http/outgoing/post.js'
 import { takesSecret } from './signature.js'

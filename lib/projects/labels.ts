@@ -13,7 +13,7 @@ import {
   insertLabel,
   listLabels,
   updateLabel
-} from '../store/tables/labels.js'
+} from '../store/tables/projects.js'
 
 /** The fields of a label that a client can set. */
 export interface LabelFields {

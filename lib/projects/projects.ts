@@ -10,12 +10,17 @@ import { checkSeen, type Seen } from '../model/seen.js'
 import type { CheckHeaders } from './check-headers.js'
 import { checkRights } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
-import { keepReads } from '../store/kept-reads.js'
+import { keepReads } from '../store/live-memory.js'
 import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../store/tables/deployments.js'
-import { keepProjects } from '../store/tables/kept-projects.js'
-import { findLabel } from '../store/tables/labels.js'
-import { findMaintenance } from '../store/tables/maintenance.js'
-import { deleteProject, findProject, insertProject, updateProject } from '../store/tables/projects.js'
+import {
+  deleteProject,
+  findLabel,
+  findProject,
+  insertProject,
+  keepProjects,
+  updateProject
+} from '../store/tables/projects.js'
+import { findMaintenance } from '../store/tables/locks.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
 

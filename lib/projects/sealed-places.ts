@@ -1,7 +1,6 @@
 import type { Check, GivenPolicy } from '../model/policy.js'
 import type { Reader } from '../store/database.js'
-import { listProjects } from '../store/tables/projects.js'
-import { listSecrets } from '../store/tables/variables.js'
+import { listProjects, listSecrets } from '../store/tables/projects.js'
 import type { SealedPlace } from './seal.js'
 
 /** The prefix of a sealed header value in a stored policy. */

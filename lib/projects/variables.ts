@@ -12,8 +12,7 @@ import {
   type Variable
 } from '../model/variable.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
-import { findProject } from '../store/tables/projects.js'
-import { deleteVariable, listSecrets, listVariables, putVariable } from '../store/tables/variables.js'
+import { deleteVariable, findProject, listSecrets, listVariables, putVariable } from '../store/tables/projects.js'
 import { curesOfLostKey, needsStoredKey, neededTexts } from './sealed-places.js'
 import { keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from './seal.js'
 import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'

@@ -1,7 +1,6 @@
 import type { ProjectScope } from '../model/access.js'
 import type { Reader, Value } from '../store/database.js'
-import { nullable, number, rowReader, text } from '../store/tables/columns.js'
-import { among, where } from '../store/tables/conditions.js'
+import { among, nullable, number, rowReader, text, where } from '../store/tables/table.js'
 
 /** The types of results, in the order in which they are shown. */
 export const searchTypes = ['projects', 'deployments', 'log-sources', 'audit', 'settings'] as const

@@ -5,7 +5,7 @@ import { removeEndedLocks } from '../config/lock.js'
 import { removeLeftovers } from '../base/replace-file.js'
 
 /**
- * Unfinished files beside the database (store/checkpoint.ts, redo-file.ts, upgrade.ts), and the file of the health
+ * Unfinished files beside the database (store/recovery.ts, redo.ts, durable-store.ts), and the file of the health
  * probe.
  */
 const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/

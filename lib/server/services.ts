@@ -41,16 +41,23 @@ import { createCheckHeaders, type CheckHeaders } from '../projects/check-headers
 import { createVariables } from '../projects/variables.js'
 import { createVariablesKey } from '../projects/variables-key.js'
 import { runsCommand } from '../shared/runs-command.js'
-import { isPlaced } from '../store/tables/placements.js'
+import { isPlaced, nodesOfProject } from '../store/tables/fleet.js'
 import { recentScripts } from '../projects/recent-scripts.js'
 import type { BuiltInToken, ProjectScope } from '../model/access.js'
 import { adviceOf } from '../model/token-advice.js'
 import { listAudit } from '../store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../store/tables/deployments.js'
-import { nodesOfProject } from '../store/tables/nodes.js'
 import { findRollout } from '../store/tables/rollouts.js'
-import { findLogSource, insertLogSource, listLogSources, updateLogSource } from '../store/tables/log-sources.js'
-import { findProject, listPinnedProjects, newestProject, readProjects } from '../store/tables/projects.js'
+import {
+  findLogSource,
+  findProject,
+  insertLogSource,
+  listLogSources,
+  listPinnedProjects,
+  newestProject,
+  readProjects,
+  updateLogSource
+} from '../store/tables/projects.js'
 import type { FleetHealth } from '../model/health.js'
 import { fleetState } from '../machine/fleet-state.js'
 import { createBroken } from '../machine/broken.js'

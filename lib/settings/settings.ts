@@ -6,7 +6,7 @@ import { eventKeys } from '../model/notification-target.js'
 import { checkSeen, type Seen } from '../model/seen.js'
 import type { SettingDescription } from '../model/setting.js'
 import type { Store, Transaction } from '../store/database.js'
-import { readSettings, writeSetting } from '../store/tables/settings.js'
+import { readSettings, writeSetting } from '../store/tables/server.js'
 import {
   type Check,
   absolutePath,

@@ -61,7 +61,7 @@ export interface Store extends Reader {
   /** Reports which rows of a table are written to from now on, for caches of the table's rows. */
   follow(table: string): Followed
   /**
-   * Returns a text that changes whenever one of these tables does (versions.ts). It is valid within this process only.
+   * Returns a text that changes whenever one of these tables does (live-memory.ts). It is valid within this process only.
    */
   version(tables: readonly string[]): string
   /** Writes a checkpoint: svc.db then includes the redo log. */

@@ -16,20 +16,26 @@
  */
 import { join } from 'node:path'
 import type { SqlJsStatic } from 'sql.js'
-import { systemClock, type Clock } from '../base/clock.js'
-import { Refusal } from '../base/refusal.js'
+import { type Clock, systemClock } from '../base/clock.js'
 import { createHistogram } from '../base/histogram.js'
-import { createCheckpoints, stampedImage } from './checkpoint.js'
+import { Refusal } from '../base/refusal.js'
+import {
+  createCheckpoints,
+  damaged,
+  loadDatabase,
+  recover,
+  type Recovered,
+  replaceFile,
+  stampedImage
+} from './recovery.js'
 import type { Store } from './database.js'
-import { realDisk, type Disk } from './disk.js'
+import { type Disk, realDisk } from './disk.js'
 import { createGroupCommit } from './group-commit.js'
 import { LiveMemory } from './live-memory.js'
 import { openFileLog } from './log/file-log.js'
 import type { Image } from './page-file.js'
-import { createVerification } from './page-verification.js'
-import { loadDatabase, recover } from './recovery.js'
+import { migrate, schemaVersion, versionOf } from './schema.js'
 import { loadSqlite } from './sqlite.js'
-import { upgrade } from './upgrade.js'
 
 /** Options of `openStore`. */
 export interface StoreOptions {
@@ -163,5 +169,76 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     checkpoint: () => checkpoints.fold(),
     image,
     close: () => (closing ??= close())
+  }
+}
+
+interface Upgrade {
+  disk: Disk
+  clock: Clock
+  databasePath: string
+}
+
+/**
+ * Migrates a recovered database in memory to the schema of this program; returns the number of migrations. First it
+ * writes the database as it was before, including the redo log, to `svc.db.schema-<version>`, for a return to the older
+ * program. Nothing else changes: the checkpoint that follows writes the new svc.db. So after a crash at any point,
+ * svc.db is either the old one, from which the next start migrates again, or the new one.
+ */
+export async function upgrade(
+  { memory, held, sequence }: Recovered,
+  { disk, clock, databasePath }: Upgrade
+): Promise<number> {
+  const from = versionOf(memory)
+  if (held !== null && from < schemaVersion) {
+    const image = stampedImage(memory, sequence, clock)
+    try {
+      await replaceFile(disk, `${databasePath}.schema-${from}`, image)
+    } finally {
+      image.release()
+    }
+  }
+  return migrate(memory)
+}
+
+/** A large svc.db is checked this long after the start. */
+const verifyAfterMs = 2000
+
+/** The check of the pages of a svc.db that was too large to be checked at the start. */
+export interface Verification {
+  /** Resolves once every page of svc.db was checked; rejects if one is damaged. The check runs once. */
+  verified: () => Promise<void>
+  /** The refusal of a damaged svc.db; null if no fault was found so far. */
+  readonly damage: Refusal | null
+  stop(): void
+}
+
+/** Checks the pages of svc.db after a while if `isChecked` is false, or earlier if a checkpoint is about to overwrite it. */
+export function createVerification(options: {
+  path: string
+  isChecked: boolean
+  warn: (sentence: string) => void
+}): Verification {
+  const { path, isChecked, warn } = options
+  let damage: Refusal | null = null
+  let running: Promise<void> | null = isChecked ? Promise.resolve() : null
+
+  async function verify(): Promise<void> {
+    // Loaded on demand: only a few databases are so large that they need the thread.
+    const { faultOfPagesInThread } = await import('./page-check-thread.js')
+    const fault = await faultOfPagesInThread(path)
+    if (fault === null) return
+    damage = damaged(path, fault)
+    warn(damage.message)
+    throw damage
+  }
+
+  const verified = () => (running ??= verify())
+  const begin = setTimeout(() => void verified().catch(() => {}), verifyAfterMs).unref()
+  return {
+    verified,
+    get damage() {
+      return damage
+    },
+    stop: () => clearTimeout(begin)
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import type { TelemetryCounts, TelemetryOverview, TelemetryReport } from '../model/telemetry.js'
 import type { Store } from '../store/database.js'
-import { insertReport, readReports, trimReports } from '../store/tables/telemetry.js'
+import { insertReport, readReports, trimReports } from '../store/tables/server.js'
 
 /** The reports of other servers (decisions §9). Anybody can send one, so the number of stored reports is limited. */
 export interface Collector {

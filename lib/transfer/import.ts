@@ -27,11 +27,16 @@ import type { ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import { checkRights } from '../proc/identity.js'
 import type { Reader, Transaction } from '../store/database.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../store/tables/deployments.js'
-import { insertLabel, updateLabel } from '../store/tables/labels.js'
-import { insertNotificationTarget, updateNotificationTarget } from '../store/tables/notification-targets.js'
-import { findProject, insertProject, noteForeignChange, updateProject } from '../store/tables/projects.js'
-import { writeSetting } from '../store/tables/settings.js'
-import { putVariable } from '../store/tables/variables.js'
+import {
+  findProject,
+  insertLabel,
+  insertProject,
+  noteForeignChange,
+  putVariable,
+  updateLabel,
+  updateProject
+} from '../store/tables/projects.js'
+import { insertNotificationTarget, updateNotificationTarget, writeSetting } from '../store/tables/server.js'
 import type { Asked, SealPolicy, TransferNeeds } from './needs.js'
 import { isManifestLine, isScriptedLine } from '../install/manifest.js'
 import { copyList } from './file-lists.js'

@@ -15,11 +15,14 @@ import { hiddenValue } from '../model/readers.js'
 import type { Strategy } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
-import { findLabel, findLabelByName } from '../store/tables/labels.js'
-import { findNotificationTarget } from '../store/tables/notification-targets.js'
-import { findProjectByToken, listProjects } from '../store/tables/projects.js'
-import { readSettings } from '../store/tables/settings.js'
-import { listVariables } from '../store/tables/variables.js'
+import {
+  findLabel,
+  findLabelByName,
+  findProjectByToken,
+  listProjects,
+  listVariables
+} from '../store/tables/projects.js'
+import { findNotificationTarget, readSettings } from '../store/tables/server.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
 import type { LogSourceTable } from './needs.js'

@@ -12,7 +12,7 @@ import { hasCode } from '../base/system-error.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Check, Finding } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
-import { rowReader, text, valueReader } from '../store/tables/columns.js'
+import { rowReader, text, valueReader } from '../store/tables/table.js'
 import { countDeployments } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
 

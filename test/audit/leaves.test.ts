@@ -25,8 +25,7 @@ import { type AuditEntry, systemActor } from '../../lib/model/audit.js'
 import { isConsistent } from '../../lib/shared/merkle-proof.js'
 import type { Store } from '../../lib/store/database.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import { insertAudit, sealedAudit } from '../../lib/store/tables/audit.js'
-import { auditBlocks, auditLeaves, readAuditTree } from '../../lib/store/tables/audit-tree.js'
+import { auditBlocks, auditLeaves, insertAudit, readAuditTree, sealedAudit } from '../../lib/store/tables/audit.js'
 import { aStore } from '../store/stage.js'
 
 const anEntry = (n: number): AuditEntry =>

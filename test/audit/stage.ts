@@ -6,7 +6,7 @@ import { randomIds } from '../../lib/base/ids.js'
 import type { Actor } from '../../lib/model/audit.js'
 import type { Store } from '../../lib/store/database.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import type { StoredCheckpoint } from '../../lib/store/tables/audit-tree.js'
+import type { StoredCheckpoint } from '../../lib/store/tables/audit.js'
 import { setClock } from '../support/clock.js'
 
 /** The actor of the entries. */

@@ -5,7 +5,7 @@ import { Sessions, type SessionStart } from '../../lib/auth/sessions.js'
 import { randomIds } from '../../lib/base/ids.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import { listSessions } from '../../lib/store/tables/sessions.js'
+import { listSessions } from '../../lib/store/tables/access.js'
 import { setClock } from '../support/clock.js'
 import { until } from '../support/until.js'
 

@@ -5,8 +5,7 @@ import t from 'tap'
 import { newLogLines } from '../../lib/logs/new-lines.js'
 import { readWindow } from '../../lib/logs/read/window.js'
 import type { LogViewer } from '../../lib/logs/viewer.js'
-import { insertLogSource } from '../../lib/store/tables/log-sources.js'
-import { insertProject } from '../../lib/store/tables/projects.js'
+import { insertLogSource, insertProject } from '../../lib/store/tables/projects.js'
 import { aProject, aStore } from '../store/stage.js'
 
 t.test('reads what was appended, and a rotated file from its start', async t => {

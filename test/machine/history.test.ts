@@ -2,7 +2,7 @@ import t from 'tap'
 import { mock } from 'node:test'
 import type { MachineFacts } from '../../lib/model/machine.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import { readMachineHistory } from '../../lib/store/tables/machine-history.js'
+import { readMachineHistory } from '../../lib/store/tables/server.js'
 import { createHistory, createTakeFacts, historyMinutes } from '../../lib/machine/history.js'
 import { setClock } from '../support/clock.js'
 

@@ -7,8 +7,14 @@ import { defaultGate } from '../../lib/model/gate.js'
 import { createCheckHeaders } from '../../lib/projects/check-headers.js'
 import { createVariables } from '../../lib/projects/variables.js'
 import { createVariablesKey } from '../../lib/projects/variables-key.js'
-import { deleteProject, insertProject, updateProject } from '../../lib/store/tables/projects.js'
-import { listSecrets, listVariables, putVariable } from '../../lib/store/tables/variables.js'
+import {
+  deleteProject,
+  insertProject,
+  listSecrets,
+  listVariables,
+  putVariable,
+  updateProject
+} from '../../lib/store/tables/projects.js'
 import { aProject, aStore } from '../store/stage.js'
 
 const actor = { name: 'admin', ip: null }

@@ -6,8 +6,7 @@ import { settingRows } from '../../lib/settings/settings.js'
 import type { Reader } from '../../lib/store/database.js'
 import { insertAudit } from '../../lib/store/tables/audit.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
-import { insertLogSource } from '../../lib/store/tables/log-sources.js'
-import { insertProject } from '../../lib/store/tables/projects.js'
+import { insertLogSource, insertProject } from '../../lib/store/tables/projects.js'
 import { aDeployment, aProject, aStore } from '../store/stage.js'
 
 const entry = (number: number): AuditEntry => ({

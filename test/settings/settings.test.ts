@@ -1,7 +1,7 @@
 import t from 'tap'
 import { systemActor as actor } from '../../lib/model/audit.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
-import { writeSetting } from '../../lib/store/tables/settings.js'
+import { writeSetting } from '../../lib/store/tables/server.js'
 import { createSettings, settingRows } from '../../lib/settings/settings.js'
 import { openStage } from '../support/store.js'
 

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { realDisk } from '../../lib/store/disk.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
-import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/server.js'
 import { createFaultyDisk, type FaultyDisk } from './stage.js'
 import { repetitions } from '../support/thorough.js'
 

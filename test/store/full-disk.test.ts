@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Refusal } from '../../lib/base/refusal.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/server.js'
 import { onDisk } from './stage.js'
 
 const sizeKiB = 4096

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { openStore } from '../../lib/store/durable-store.js'
-import { writeSetting } from '../../lib/store/tables/settings.js'
+import { writeSetting } from '../../lib/store/tables/server.js'
 
 /**
  * A program to be killed. It writes to every given store, with several writers at a time, and prints `<store> <n>` as

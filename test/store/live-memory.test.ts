@@ -1,7 +1,10 @@
 import t from 'tap'
-import { LiveMemory } from '../../lib/store/live-memory.js'
+import { systemActor as actor } from '../../lib/model/audit.js'
+import { createVersions, keepReads, LiveMemory } from '../../lib/store/live-memory.js'
 import { createMemory, type Memory } from '../../lib/store/memory.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/server.js'
+import { openStage } from '../support/store.js'
 
 /** Returns a memory with one table; `recover` creates another, unless the disk fails. */
 async function aLiveMemory() {
@@ -61,4 +64,74 @@ t.test('does not rebuild memory after closing has begun', async t => {
   memory.close()
   world.nowMs += 5000
   t.throws(() => memory.get(), { code: 'database_unavailable', message: /it is closed/ })
+})
+
+t.test('counts each statement for its table', t => {
+  const cases: Array<[string, string]> = [
+    ['INSERT INTO projects (id) VALUES (?)', 'projects'],
+    ['insert or replace into "tags" values (?)', 'tags'],
+    ['UPDATE deployments SET status = ?', 'deployments'],
+    ['UPDATE OR IGNORE audit SET a = ?', 'audit'],
+    ['DELETE FROM projectTags WHERE a = ?', 'projectTags'],
+    ['REPLACE INTO settings VALUES (?)', 'settings'],
+    ['WITH a AS (SELECT 1) INSERT INTO projects SELECT * FROM a', 'projects'],
+    [' \n update\n tags set a = 1', 'tags']
+  ]
+  const tables = ['projects', 'tags', 'deployments', 'audit', 'projectTags', 'settings']
+  for (const [sql, table] of cases) {
+    const versions = createVersions()
+    const before = new Map(tables.map(name => [name, versions.of([name])]))
+    versions.count([{ sql }])
+    for (const name of tables) t.equal(versions.of([name]) !== before.get(name), name === table, `${sql}: ${name}`)
+  }
+  const versions = createVersions()
+  const before = versions.of(['projects'])
+  versions.count([{ sql: 'SOMETHING ELSE' }])
+  t.not(versions.of(['projects']), before, 'what is not understood counts for all')
+  t.end()
+})
+
+t.test('changes a version of the store with its tables only', async t => {
+  const { store, audit } = await openStage(t)
+  const projects = store.version(['projects', 'deployments'])
+  const audited = store.version(['audit'])
+  await audit.record({ action: 'auth.login', actor })
+  t.equal(store.version(['projects', 'deployments']), projects)
+  t.not(store.version(['audit']), audited)
+  const now = store.version(['audit'])
+  await t.rejects(
+    store.write(tx => {
+      tx.run(`DELETE FROM audit`)
+      throw new Error('no')
+    })
+  )
+  t.not(store.version(['audit']), now, 'a write that was rolled back may count')
+})
+
+t.test('reads once between two writes', async t => {
+  const { store } = await openStage(t)
+  let reads = 0
+  const setting = keepReads(store, key => {
+    reads++
+    return readSettings(store)[key]
+  })
+
+  t.equal(setting('a'), undefined)
+  await store.write(tx => writeSetting(tx, 'a', 'one'))
+  reads = 0
+  t.equal(setting('a'), 'one')
+  t.equal(setting('a'), 'one')
+  t.equal(reads, 1)
+  await store.write(tx => writeSetting(tx, 'a', 'two'))
+  t.equal(setting('a'), 'two', 'a write makes it be read again')
+
+  const failing = store.write(tx => {
+    writeSetting(tx, 'a', 'three')
+    throw new Error('rolled back')
+  })
+  t.equal(setting('a'), 'two')
+  await t.rejects(failing, { message: 'rolled back' })
+  t.equal(setting('a'), 'two')
+  t.equal(setting('missing'), undefined)
+  t.equal(setting('missing'), undefined, 'what is not there is looked for again')
 })

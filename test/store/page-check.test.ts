@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openStore } from '../../lib/store/durable-store.js'
 import { faultOfPagesInThread } from '../../lib/store/page-check-thread.js'
-import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/server.js'
 
 /** Creates a svc.db of 12 MB; with `isDamaged`, one of its pages is invalid. */
 async function aLargeDatabase(t: Test, isDamaged: boolean): Promise<string> {

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { setImmediate as turn } from 'node:timers/promises'
 import { openStore } from '../../lib/store/durable-store.js'
-import { readSettings, writeSetting } from '../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../lib/store/tables/server.js'
 import { createPowerCutDisk, type PowerCutDisk } from './power-cut-disk.js'
 import { repetitions } from '../support/thorough.js'
 

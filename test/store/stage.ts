@@ -8,7 +8,7 @@ import { realDisk, type Disk, type DiskFile } from '../../lib/store/disk.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { recover } from '../../lib/store/recovery.js'
 import { countDeploymentsByDay, listDeployments } from '../../lib/store/tables/deployments.js'
-import { readSettings } from '../../lib/store/tables/settings.js'
+import { readSettings } from '../../lib/store/tables/server.js'
 import { openStore, type StoreOptions } from '../../lib/store/durable-store.js'
 import type { Reader, Store } from '../../lib/store/database.js'
 

@@ -1,7 +1,6 @@
 import type { AgentReport } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer, RolloutPolicy } from '../../lib/model/rollout.js'
-import type { StoredRollout } from '../../lib/store/tables/rollouts.js'
-import { storedRolloutNode } from '../../lib/store/tables/rollout-nodes.js'
+import { type StoredRollout, storedRolloutNode } from '../../lib/store/tables/rollouts.js'
 import { aRollout, type openFleet } from './fleet-stage.js'
 
 type Stage = Pick<Awaited<ReturnType<typeof openFleet>>, 'hub' | 'store'>

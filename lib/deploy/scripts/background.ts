@@ -3,8 +3,7 @@
  * `running` while the script runs, and then contains the result.
  */
 import type { DeploymentRow, DeploymentStep } from '../../model/deployment.js'
-import { findDeployment, updateDeployment } from '../../store/tables/deployments.js'
-import { deleteScriptProcess } from '../../store/tables/script-processes.js'
+import { deleteScriptProcess, findDeployment, updateDeployment } from '../../store/tables/deployments.js'
 import type { DeployNeeds } from '../needs.js'
 import { sendNotice } from '../record.js'
 

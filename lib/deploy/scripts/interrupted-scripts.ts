@@ -17,8 +17,12 @@ import {
 } from '../../model/deployment.js'
 import { bootId, isStillRunning } from '../../proc/processes.js'
 import { defaultGraceMs, stopProcesses, type Stopped } from '../../proc/stop.js'
-import { findDeployment, unfinishedDeployments } from '../../store/tables/deployments.js'
-import { deleteScriptProcess, listScriptProcesses } from '../../store/tables/script-processes.js'
+import {
+  deleteScriptProcess,
+  findDeployment,
+  listScriptProcesses,
+  unfinishedDeployments
+} from '../../store/tables/deployments.js'
 import { endBackground } from './background.js'
 import type { DeployFiles } from '../files.js'
 import type { DeployNeeds } from '../needs.js'

@@ -1,6 +1,6 @@
 /* The histories of the hub's database that a node has seen: in memory at once, and in the database with the order. */
 import type { Reader, Transaction } from '../../store/database.js'
-import { beginEpoch, listEpochs } from '../../store/tables/epochs.js'
+import { beginEpoch, listEpochs } from '../../store/tables/cluster.js'
 
 /** The histories that a node has seen. */
 export type Histories = ReturnType<typeof createHistories>

@@ -5,10 +5,14 @@ import { notFound, Refusal } from '../../base/refusal.js'
 import { systemActor, type Actor, type AuditEvent } from '../../model/audit.js'
 import { isGoing, type RolloutPolicy } from '../../model/rollout.js'
 import type { Transaction } from '../../store/database.js'
-import { nodesOfProject } from '../../store/tables/nodes.js'
+import { nodesOfProject } from '../../store/tables/fleet.js'
 import { findProject } from '../../store/tables/projects.js'
-import { nextRolloutNumber, removeOldRollouts, type StoredRollout } from '../../store/tables/rollouts.js'
-import { removeOldOutputs } from '../../store/tables/rollout-nodes.js'
+import {
+  nextRolloutNumber,
+  removeOldOutputs,
+  removeOldRollouts,
+  type StoredRollout
+} from '../../store/tables/rollouts.js'
 import { planWaves } from '../waves.js'
 import { fleetLimits, type FleetNode } from '../../model/node.js'
 import type { Presence } from './presence.js'

@@ -13,16 +13,19 @@ import { fleetLimits, type Enrollment } from '../../model/node.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
 import {
   countEnrollments,
+  countNodes,
   deleteEnrollment,
   findEnrollment,
   findEnrollmentByDigest,
+  findNode,
+  findNodeByName,
   insertEnrollment,
+  insertNode,
   listEnrollments,
   removeExpiredEnrollments,
-  useEnrollment,
-  type StoredEnrollment
-} from '../../store/tables/enrollments.js'
-import { countNodes, findNode, findNodeByName, insertNode } from '../../store/tables/nodes.js'
+  type StoredEnrollment,
+  useEnrollment
+} from '../../store/tables/fleet.js'
 import type { Enrollments } from './fleet.js'
 import type { HubKey } from './hub-key.js'
 import { refuseTaken } from './nodes.js'

@@ -7,7 +7,7 @@ import { elapsedOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/ids.js'
 import { systemActor, type AuditEvent } from '../../model/audit.js'
 import type { Transaction } from '../../store/database.js'
-import { beginEpoch, currentEpoch } from '../../store/tables/epochs.js'
+import { beginEpoch, currentEpoch } from '../../store/tables/cluster.js'
 
 /** The history of the hub's database. */
 export type History = ReturnType<typeof createHistory>

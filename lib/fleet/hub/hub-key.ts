@@ -3,8 +3,8 @@ import type { ServerKey } from '../../audit/server-key.js'
 import type { Signer } from '../../audit/signed-note.js'
 import { sessionText, type Asked, type SessionAnswer, type SignedHubKey } from '../../model/fleet-wire.js'
 import type { Store } from '../../store/database.js'
-import { readAuditTree } from '../../store/tables/audit-tree.js'
-import { listHubKeys } from '../../store/tables/hub-keys.js'
+import { readAuditTree } from '../../store/tables/audit.js'
+import { listHubKeys } from '../../store/tables/cluster.js'
 
 /** Signs for nodes. */
 export type HubSigner = Pick<Signer, 'publicKey' | 'sign'>

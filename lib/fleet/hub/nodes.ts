@@ -3,8 +3,14 @@ import { isInScope, type ProjectScope } from '../../model/access.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { FleetNode, ListedNode, ListedPlacement } from '../../model/node.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
-import { deleteNode, findNode, findNodeByName, listNodes, updateNode } from '../../store/tables/nodes.js'
-import { listPlacements } from '../../store/tables/placements.js'
+import {
+  deleteNode,
+  findNode,
+  findNodeByName,
+  listNodes,
+  listPlacements,
+  updateNode
+} from '../../store/tables/fleet.js'
 import type { Nodes } from './fleet.js'
 import type { NodeLinks } from './links.js'
 import type { Rollings } from './rolling.js'

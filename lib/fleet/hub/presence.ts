@@ -6,7 +6,7 @@ import { elapsedOf, instantOf, type Clock } from '../../base/clock.js'
 import { lostAfterMs } from '../../model/fleet-wire.js'
 import type { FleetNode } from '../../model/node.js'
 import type { Store } from '../../store/database.js'
-import { noteSeen } from '../../store/tables/nodes.js'
+import { noteSeen } from '../../store/tables/fleet.js'
 
 /** When nodes were heard of. */
 export interface Presence {

@@ -6,15 +6,17 @@
 import type { Clock } from '../../base/clock.js'
 import { isGoing, type RolloutNode, type RolloutState } from '../../model/rollout.js'
 import type { Reader, Store, Transaction } from '../../store/database.js'
-import { findNode } from '../../store/tables/nodes.js'
+import { findNode } from '../../store/tables/fleet.js'
 import {
   goingProjects,
   insertRollout,
   lastRollout,
-  updateRollout,
-  type StoredRollout
+  nextNodePosition,
+  putRolloutNodes,
+  rolloutNodes,
+  type StoredRollout,
+  updateRollout
 } from '../../store/tables/rollouts.js'
-import { nextNodePosition, putRolloutNodes, rolloutNodes } from '../../store/tables/rollout-nodes.js'
 import { beginsByOrder, Machine, orderIn, type Order } from '../machine.js'
 
 /** The last rollout of a project, with its rules. */

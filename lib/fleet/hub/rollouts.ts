@@ -2,13 +2,15 @@ import { notFound, Refusal } from '../../base/refusal.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import { isGoing, type ListedRollout, type ListedRolloutNode, type RolloutDetail } from '../../model/rollout.js'
 import type { Store, Transaction } from '../../store/database.js'
-import { findRollout, listRollouts, type StoredRollout } from '../../store/tables/rollouts.js'
 import {
   countPhases,
+  findRollout,
+  listRollouts,
+  type StoredRollout,
   storedRolloutNode,
-  storedRolloutNodes,
-  type StoredRolloutNode
-} from '../../store/tables/rollout-nodes.js'
+  type StoredRolloutNode,
+  storedRolloutNodes
+} from '../../store/tables/rollouts.js'
 import { findProject } from '../../store/tables/projects.js'
 import type { Machine } from '../machine.js'
 import type { Rollouts } from './fleet.js'

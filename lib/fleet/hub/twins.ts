@@ -10,7 +10,7 @@
 import { elapsedOf, instantOf, type Clock } from '../../base/clock.js'
 import { systemActor, type AuditEvent } from '../../model/audit.js'
 import type { Store, Transaction } from '../../store/database.js'
-import { findNode, sharedNodes, updateNode } from '../../store/tables/nodes.js'
+import { findNode, sharedNodes, updateNode } from '../../store/tables/fleet.js'
 
 /** Dependencies of `createTwins`. */
 export interface TwinsNeeds {

@@ -15,7 +15,7 @@ import { reasonOf } from '../../base/system-error.js'
 import type { HubClient } from '../../http/outgoing/hub-request.js'
 import type { ListedHub } from '../../store/log/hub-list.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
-import { copiesOf, dropCopies, dropCopiesOf, putCopy } from '../../store/tables/blob-copies.js'
+import { copiesOf, dropCopies, dropCopiesOf, putCopy } from '../../store/tables/fleet.js'
 
 /** An archive, as one hub tells another. */
 export interface ArchiveFacts {

@@ -9,7 +9,7 @@ import { parseSessionKey, sessionKeyBytes, type SessionKey } from '../../auth/se
 import { Refusal } from '../../base/refusal.js'
 import { parseVariablesKey, type VariablesKey } from '../../projects/variables-key.js'
 import type { Store } from '../../store/database.js'
-import { findSecret, putSecret, type SecretName } from '../../store/tables/cluster-secrets.js'
+import { findSecret, putSecret, type SecretName } from '../../store/tables/cluster.js'
 
 /** The keys of a server. */
 export interface ServerKeys {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { replaceFile } from '../checkpoint.js'
+import { replaceFile } from '../recovery.js'
 import type { Disk } from '../disk.js'
 import type { SeenLine } from './etcd-log.js'
 

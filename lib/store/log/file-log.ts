@@ -1,10 +1,9 @@
 /*
  * The redo log in a file: the log of a server that is not in a cluster, and the copy of the log that each hub keeps beside
- * its svc.db. The file itself is redo-file.ts.
+ * its svc.db. The file itself is redo.ts.
  */
 import type { Disk } from '../disk.js'
-import { encodeHeader, encodeLine, readRedo } from '../redo.js'
-import { openRedoFile } from '../redo-file.js'
+import { encodeHeader, encodeLine, openRedoFile, readRedo } from '../redo.js'
 import { Trimmed, type FollowOptions, type RedoLog } from './redo-log.js'
 
 /** The redo log in a file. */

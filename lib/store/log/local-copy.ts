@@ -10,18 +10,24 @@
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/refusal.js'
-import { createCheckpoints, replaceFile, stampedImage, type Checkpoints } from '../checkpoint.js'
+import {
+  type Checkpoints,
+  createCheckpoints,
+  loadDatabase,
+  recover,
+  type Recovered,
+  replaceFile,
+  stampedImage
+} from '../recovery.js'
 import type { Disk, DiskFile } from '../disk.js'
 import type { GroupCommit } from '../group-commit.js'
 import { LiveMemory } from '../live-memory.js'
 import { createMemory } from '../memory.js'
 import type { Image } from '../page-file.js'
-import { createVerification, type Verification } from '../page-verification.js'
-import { loadDatabase, recover, type Recovered } from '../recovery.js'
+import { createVerification, upgrade, type Verification } from '../durable-store.js'
 import { encodeTransaction } from '../redo.js'
 import { migrationOf, schemaVersion, versionOf } from '../schema.js'
 import { loadSqlite } from '../sqlite.js'
-import { upgrade } from '../upgrade.js'
 import { createBelongingFile, type Belonging } from './belonging.js'
 import type { SeenLine } from './etcd-log.js'
 import { openFileLog, type FileLog } from './file-log.js'

@@ -1,22 +1,27 @@
 import { invalid } from '../../base/refusal.js'
+import type { ProjectScope } from '../../model/access.js'
 import {
-  deploymentStatuses,
-  holdReasons,
-  revertReasons,
-  scriptSteps,
-  stepNames,
-  triggerSources,
   type CheckResult,
   type DeploymentRow,
   type DeploymentStatus,
+  deploymentStatuses,
   type DeploymentStep,
-  type RanScript
+  holdReasons,
+  type RanScript,
+  revertReasons,
+  type ScriptProcess,
+  scriptSteps,
+  stepNames,
+  triggerSources
 } from '../../model/deployment.js'
 import type { Provenance } from '../../model/provenance.js'
-import type { ProjectScope } from '../../model/access.js'
 import type { Reader, Row, Transaction } from '../database.js'
 import {
+  among,
   choice,
+  type Column,
+  type Conditions,
+  equalities,
   flag,
   isObject,
   isOneOf,
@@ -25,13 +30,12 @@ import {
   nullable,
   number,
   rowReader,
+  tableOf,
   text,
   texts,
   valueReader,
-  type Column
-} from './columns.js'
-import { among, equalities, where, type Conditions } from './conditions.js'
-import { tableOf } from './table.js'
+  where
+} from './table.js'
 
 const isStepName = isOneOf(stepNames)
 const isScriptStep = isOneOf(scriptSteps)
@@ -187,7 +191,7 @@ export function countDeployments(db: Reader, filter: DeploymentFilter = {}): num
 }
 
 /** The number of deployments of a status that began on a day (UTC). */
-export interface DayCount {
+interface DayCount {
   date: string
   status: DeploymentStatus
   deployments: number
@@ -434,4 +438,36 @@ function isScript(value: unknown): value is RanScript {
 
 function isProvenance(value: unknown): value is Provenance | null {
   return value === null || (isObject(value) && typeof value['source'] === 'string')
+}
+
+const readProcess = rowReader<ScriptProcess>('scriptProcesses', {
+  deployId: text,
+  step: choice(scriptSteps),
+  pid: number,
+  startedAt: text,
+  bootId: text,
+  home: text
+})
+
+/** Records the process group of a script that has started. */
+export function insertScriptProcess(
+  tx: Transaction,
+  { deployId, step, pid, startedAt, bootId, home }: ScriptProcess
+): void {
+  const sql =
+    'INSERT OR REPLACE INTO scriptProcesses (deployId, step, pid, startedAt, bootId, home) VALUES (?, ?, ?, ?, ?, ?)'
+  tx.run(sql, deployId, step, pid, startedAt, bootId, home)
+}
+
+/** Removes the record of a script that has finished, or that svc no longer tracks. */
+export function deleteScriptProcess(
+  tx: Transaction,
+  { deployId, step }: Pick<ScriptProcess, 'deployId' | 'step'>
+): void {
+  tx.run('DELETE FROM scriptProcesses WHERE deployId = ? AND step = ?', deployId, step)
+}
+
+/** Returns the recorded process groups of all scripts that have not finished. */
+export function listScriptProcesses(db: Reader): ScriptProcess[] {
+  return db.all('SELECT * FROM scriptProcesses ORDER BY deployId, step').map(readProcess)
 }

@@ -4,7 +4,7 @@
  */
 import type { Duty } from '../../model/duty.js'
 import type { Reader, Transaction } from '../database.js'
-import { isObject, json, nullable, rowReader, text, valueReader } from './columns.js'
+import { isObject, json, nullable, rowReader, text, valueReader } from './table.js'
 
 const readStored = valueReader('duties.duty', json('a duty', isDuty))
 const readMade = rowReader<HubDeployment>('hubDeployments', { id: text, projectId: text, deployId: nullable(text) })

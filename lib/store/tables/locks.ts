@@ -1,7 +1,8 @@
-/* Locks: the rows of the table `locks` with the kind `lock`. maintenance.ts has the others. */
-import { lockKinds, type Lock, type LockKind } from '../../model/lock.js'
+/* Locks and maintenance: the two kinds of rows of the table `locks`. */
+import { type Lock, type LockKind, lockKinds } from '../../model/lock.js'
+import type { MaintenanceRow } from '../../model/maintenance.js'
 import type { Reader, Transaction } from '../database.js'
-import { choice, nullable, rowReader, text } from './columns.js'
+import { choice, type Column, nullable, rowReader, text } from './table.js'
 
 const readLock = rowReader<Lock>('locks', {
   projectId: nullable(text),
@@ -46,4 +47,51 @@ export function deleteLock(tx: Transaction, { projectId, kind }: Pick<Lock, 'pro
 /** Removes the locks that have expired at `now`. */
 export function deleteExpiredLocks(tx: Transaction, now: string): void {
   tx.run('DELETE FROM locks WHERE expiresAt <= ?', now)
+}
+
+/* The maintenance of projects: the rows of the table `locks` with the kind `maintenance`. They never expire. */
+
+/** A reason, which the table requires: no reason is stored as an empty text. */
+const reason: Column<string | null> = {
+  wanted: 'text',
+  read: value => (typeof value === 'string' ? value || null : undefined),
+  write: field => field ?? ''
+}
+
+const readRow = rowReader<MaintenanceRow>('locks', {
+  projectId: text,
+  by: text,
+  reason,
+  since: text,
+  path: text,
+  sha256: text
+})
+const columns = 'projectId, owner AS "by", reason, createdAt AS since, path, sha256'
+
+/** The end of what does not end: later than any time that svc compares with it. */
+const never = '9999-12-31T23:59:59.999Z'
+
+/** Returns the maintenance of a project; undefined if it is off. */
+export function findMaintenance(db: Reader, projectId: string): MaintenanceRow | undefined {
+  const row = db.get(`SELECT ${columns} FROM locks WHERE projectId = ? AND kind = 'maintenance'`, projectId)
+  return row === undefined ? undefined : readRow(row)
+}
+
+/** Returns the maintenance of all projects, the oldest first. */
+export function listMaintenance(db: Reader): MaintenanceRow[] {
+  const sql = `SELECT ${columns} FROM locks WHERE kind = 'maintenance' ORDER BY createdAt, projectId`
+  return db.all(sql).map(readRow)
+}
+
+/** Adds the maintenance of a project. The caller has made sure that there is none. */
+export function insertMaintenance(tx: Transaction, row: MaintenanceRow): void {
+  const { projectId, by, since, path, sha256 } = row
+  const sql = `INSERT INTO locks (projectId, kind, owner, reason, createdAt, expiresAt, path, sha256)
+    VALUES (?, 'maintenance', ?, ?, ?, ?, ?, ?)`
+  tx.run(sql, projectId, by, reason.write(row.reason), since, never, path, sha256)
+}
+
+/** Removes the maintenance of a project. It is also removed together with the project. */
+export function deleteMaintenance(tx: Transaction, projectId: string): void {
+  tx.run(`DELETE FROM locks WHERE projectId = ? AND kind = 'maintenance'`, projectId)
 }

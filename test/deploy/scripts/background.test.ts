@@ -1,8 +1,7 @@
 import t from 'tap'
 import { endBackground, leaveRunning } from '../../../lib/deploy/scripts/background.js'
 import { listedDeployment, type DeploymentStep } from '../../../lib/model/deployment.js'
-import { insertDeployment } from '../../../lib/store/tables/deployments.js'
-import { insertScriptProcess, listScriptProcesses } from '../../../lib/store/tables/script-processes.js'
+import { insertDeployment, insertScriptProcess, listScriptProcesses } from '../../../lib/store/tables/deployments.js'
 import { deployStage, type DeployStage } from '../../support/deploy-stage.js'
 import { aDeployment } from '../../store/stage.js'
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { spawnSync } from 'node:child_process'
 import { createScriptProcesses } from '../../../lib/deploy/scripts/script-processes.js'
 import type { ChosenScript } from '../../../lib/deploy/scripts/scripts.js'
-import { listScriptProcesses } from '../../../lib/store/tables/script-processes.js'
+import { listScriptProcesses } from '../../../lib/store/tables/deployments.js'
 import { deployStage } from '../../support/deploy-stage.js'
 
 t.test('records a background script even if it has already ended, but no other', async t => {

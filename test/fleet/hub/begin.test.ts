@@ -1,6 +1,5 @@
 import t from 'tap'
-import { insertNode, updateNode } from '../../../lib/store/tables/nodes.js'
-import { insertPlacement } from '../../../lib/store/tables/placements.js'
+import { insertNode, insertPlacement, updateNode } from '../../../lib/store/tables/fleet.js'
 import { listRollouts } from '../../../lib/store/tables/rollouts.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { aNode, openFleet } from '../../support/fleet-stage.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { NodeAnswer } from '../../../lib/model/rollout.js'
 import { addDeployment } from '../../../lib/store/tables/deployments.js'
-import { insertNode } from '../../../lib/store/tables/nodes.js'
+import { insertNode } from '../../../lib/store/tables/fleet.js'
 import { aDeployment } from '../../store/stage.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import { aNode, ana, openFleet } from '../../support/fleet-stage.js'

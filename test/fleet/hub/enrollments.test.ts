@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fleetLimits } from '../../../lib/model/node.js'
-import { countNodes, deleteNode, findNode, findNodeByName, insertNode } from '../../../lib/store/tables/nodes.js'
+import { countNodes, deleteNode, findNode, findNodeByName, insertNode } from '../../../lib/store/tables/fleet.js'
 import { aNode, ana, openFleet } from '../../support/fleet-stage.js'
 
 const publicKey = Buffer.alloc(32, 7).toString('base64')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createHistory } from '../../../lib/fleet/hub/history.js'
-import { currentEpoch, listEpochs } from '../../../lib/store/tables/epochs.js'
+import { currentEpoch, listEpochs } from '../../../lib/store/tables/cluster.js'
 import { openFleet } from '../../support/fleet-stage.js'
 
 t.test('a history begins after a restore, or because of a node, but not without end', async t => {

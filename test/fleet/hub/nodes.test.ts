@@ -1,7 +1,7 @@
 import t from 'tap'
 import { listAudit } from '../../../lib/store/tables/audit.js'
-import { findNode } from '../../../lib/store/tables/nodes.js'
-import { storedRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
+import { findNode } from '../../../lib/store/tables/fleet.js'
+import { storedRolloutNode } from '../../../lib/store/tables/rollouts.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { ana, openFleet } from '../../support/fleet-stage.js'
 

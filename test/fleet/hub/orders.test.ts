@@ -2,7 +2,7 @@ import t from 'tap'
 import { createLinks } from '../../../lib/fleet/hub/links.js'
 import { createOrders, ordersOf } from '../../../lib/fleet/hub/orders.js'
 import type { DesiredLine } from '../../../lib/model/fleet-wire.js'
-import { beginEpoch } from '../../../lib/store/tables/epochs.js'
+import { beginEpoch } from '../../../lib/store/tables/cluster.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
 

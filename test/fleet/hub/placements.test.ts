@@ -1,6 +1,6 @@
 import t from 'tap'
-import { insertNode } from '../../../lib/store/tables/nodes.js'
-import { storedRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
+import { insertNode } from '../../../lib/store/tables/fleet.js'
+import { storedRolloutNode } from '../../../lib/store/tables/rollouts.js'
 import { listAudit } from '../../../lib/store/tables/audit.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { insertProject } from '../../../lib/store/tables/projects.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createPresence } from '../../../lib/fleet/hub/presence.js'
-import { findNode } from '../../../lib/store/tables/nodes.js'
+import { findNode } from '../../../lib/store/tables/fleet.js'
 import { aNode, openFleet } from '../../support/fleet-stage.js'
 
 t.test('knows when nodes were heard of, and writes it now and then', async t => {

@@ -1,8 +1,7 @@
 import t from 'tap'
-import { listEpochs } from '../../../lib/store/tables/epochs.js'
-import { findNode } from '../../../lib/store/tables/nodes.js'
-import { findPlacement } from '../../../lib/store/tables/placements.js'
-import { storedRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
+import { listEpochs } from '../../../lib/store/tables/cluster.js'
+import { findNode, findPlacement } from '../../../lib/store/tables/fleet.js'
+import { storedRolloutNode } from '../../../lib/store/tables/rollouts.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
 

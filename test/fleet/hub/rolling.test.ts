@@ -1,8 +1,7 @@
 import t from 'tap'
 import { createRollings, type NewOrder } from '../../../lib/fleet/hub/rolling.js'
 import type { Store } from '../../../lib/store/database.js'
-import { deleteRolloutNode } from '../../../lib/store/tables/rollout-nodes.js'
-import { findRollout } from '../../../lib/store/tables/rollouts.js'
+import { deleteRolloutNode, findRollout } from '../../../lib/store/tables/rollouts.js'
 import { aRollout, openFleet } from '../../support/fleet-stage.js'
 
 const node = (nodeId: string) => ({

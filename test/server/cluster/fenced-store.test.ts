@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createFencedStore, isOfRole } from '../../../lib/server/cluster/fenced-store.js'
-import { readSettings, writeSetting } from '../../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../../lib/store/tables/server.js'
 import { openStage } from '../../support/store.js'
 
 t.test('a term writes until it has ended, and reads on', async t => {

@@ -4,7 +4,7 @@ import t from 'tap'
 import { createNodeDatabase, insertRow } from '../../../lib/server/cluster/node-database.js'
 import { openStore } from '../../../lib/store/durable-store.js'
 import { findHubDeployment } from '../../../lib/store/tables/duties.js'
-import { readSettings, writeSetting } from '../../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../../lib/store/tables/server.js'
 import { startServer } from '../../support/server.js'
 import { zipOf } from '../../support/zip.js'
 

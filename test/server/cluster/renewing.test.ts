@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startRenewing, type ClusterSecrets } from '../../../lib/server/cluster/renewing.js'
 import { createExpiryWarnings } from '../../../lib/server/expiry.js'
-import { readSettings } from '../../../lib/store/tables/settings.js'
+import { readSettings } from '../../../lib/store/tables/server.js'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'

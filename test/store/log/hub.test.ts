@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readSettings } from '../../../lib/store/tables/settings.js'
+import { readSettings } from '../../../lib/store/tables/server.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { startHubs } from '../../support/hub-processes.js'
 import { until } from '../../support/until.js'

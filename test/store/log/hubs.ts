@@ -9,7 +9,7 @@ import {
   type ReplicatedStoreOptions
 } from '../../../lib/store/log/replicated-store.js'
 import type { EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
-import { writeSetting } from '../../../lib/store/tables/settings.js'
+import { writeSetting } from '../../../lib/store/tables/server.js'
 import { ownHub } from '../../support/hub-keys.js'
 import { until } from '../../support/until.js'
 

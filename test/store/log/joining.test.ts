@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { readSettings } from '../../../lib/store/tables/settings.js'
+import { readSettings } from '../../../lib/store/tables/server.js'
 import { openStore } from '../../../lib/store/durable-store.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { ownHub } from '../../support/hub-keys.js'

@@ -8,7 +8,7 @@ import { openStore } from '../../../lib/store/durable-store.js'
 import { openLocalCopy, type LocalCopy } from '../../../lib/store/log/local-copy.js'
 import { Trimmed } from '../../../lib/store/log/redo-log.js'
 import { encodeTransaction } from '../../../lib/store/redo.js'
-import { readSettings, writeSetting } from '../../../lib/store/tables/settings.js'
+import { readSettings, writeSetting } from '../../../lib/store/tables/server.js'
 import { createFaultyDisk } from '../stage.js'
 import type { Call } from '../../../lib/store/database.js'
 

@@ -5,7 +5,7 @@ import { endOfPrefix } from '../../../lib/store/log/etcd/client.js'
 import { anEtcd, withoutEtcd, withoutSnapshots } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 import { hubsOn, put } from './hubs.js'
-import { readSettings } from '../../../lib/store/tables/settings.js'
+import { readSettings } from '../../../lib/store/tables/server.js'
 
 /* etcd is restored from an older snapshot, and a hub that was away since then makes the log grow again. */
 const base64 = (text: string): string => Buffer.from(text).toString('base64')

@@ -1,22 +1,25 @@
-import t from 'tap'
-import type { Test } from 'tap'
-import type { DeploymentStatus } from '../../../lib/model/deployment.js'
+import t, { type Test } from 'tap'
+import type { DeploymentStatus, ScriptProcess } from '../../../lib/model/deployment.js'
 import type { Store } from '../../../lib/store/database.js'
 import {
   addDeployment,
   countDeployments,
   deleteDeploymentsOf,
+  deleteScriptProcess,
   findDeployment,
   insertDeployment,
-  liveDeployment,
+  insertScriptProcess,
   latestSuccessWithArchive,
   listDeployments,
+  listScriptProcesses,
+  liveDeployment,
   newestOfEvery,
   placeDeployment,
   unfinishedDeployments,
   updateDeployment
 } from '../../../lib/store/tables/deployments.js'
 import { findProject, insertProject } from '../../../lib/store/tables/projects.js'
+import { openStage } from '../../support/store.js'
 import { aDeployment, aProject, aStore } from '../stage.js'
 
 type Row = [id: string, projectId: string, status: DeploymentStatus, startTime: string, hasArtifact?: boolean]
@@ -173,4 +176,22 @@ t.test('lists the newest, and at least some of every project', async t => {
     ids(listDeployments(store, { limit: 3, projectId: 'proj_a' }))
   )
   t.same(newestOfEvery(store, { total: 5, each: 5, projects: [] }), [])
+})
+
+t.test('keeps one row for each running script', async t => {
+  const { store } = await openStage(t)
+  const script: ScriptProcess = {
+    deployId: 'dep_a',
+    step: 'preDeploy',
+    pid: 7,
+    startedAt: '18446744073709551615',
+    bootId: 'b',
+    home: '1:2'
+  }
+  const other: ScriptProcess = { ...script, step: 'postDeploy' }
+  await store.write(tx => [other, script].forEach(one => insertScriptProcess(tx, one)))
+  t.same(listScriptProcesses(store), [other, script], 'a start time is text, because it has 64 bits')
+  await store.write(tx => insertScriptProcess(tx, { ...script, pid: 8 }))
+  await store.write(tx => deleteScriptProcess(tx, other))
+  t.same(listScriptProcesses(store), [{ ...script, pid: 8 }])
 })
