@@ -2,7 +2,7 @@
 import type { AccessToken } from '../../lib/model/access.js'
 import type { Deployment, FinalStatus } from '../../lib/model/deployment.js'
 import type { ListedNode, ListedPlacement } from '../../lib/model/node.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { Found } from '../archive/gather.js'
 import type { PackEntry } from '../archive/zip.js'

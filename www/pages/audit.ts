@@ -1,6 +1,6 @@
 import type { TokenList } from '../../lib/model/access.js'
 import type { AuditEntry } from '../../lib/model/audit.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { actionRows } from '../elements/settings/audit-words.js'

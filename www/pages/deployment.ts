@@ -1,7 +1,7 @@
 import type { Said } from '../elements/events.js'
 import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
 import { createRolloutCalls } from '../server/rollout-calls.js'

@@ -1,5 +1,5 @@
 import type { DeploymentStatus } from '../../lib/model/deployment.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, type Template } from '../dom/html.js'
 import { createResource, loaded, staleLine, type Resource } from '../state/resource.js'

@@ -1,5 +1,5 @@
 import type { LogSource } from '../../lib/model/log-source.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../dom/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { logFileElements } from '../elements/logs/svc-log-file.js'

@@ -1,4 +1,4 @@
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Finding } from '../../lib/model/transfer.js'
 import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'

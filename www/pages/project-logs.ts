@@ -1,7 +1,7 @@
 import type { Said, LogPlace } from '../elements/events.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { LogSource } from '../../lib/model/log-source.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { panelPath } from '../dom/address.js'
 import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'

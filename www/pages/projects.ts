@@ -1,5 +1,5 @@
 import type { Said } from '../elements/events.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
 import { createProjectCalls, type Labels, type ProjectCalls } from '../server/project-calls.js'
 import { panelPath } from '../dom/address.js'

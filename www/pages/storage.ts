@@ -1,4 +1,4 @@
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ProjectUsage, StorageUsage } from '../../lib/model/storage.js'
 import { css } from '../dom/element.js'
 import { html, keyed, type Template } from '../dom/html.js'

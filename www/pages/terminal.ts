@@ -1,5 +1,5 @@
 import type { TerminalAvailability } from '../../lib/model/terminal.js'
-import type { Project } from '../../lib/model/project.js'
+import type { ShownProject as Project } from '../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { loaded, type Resource } from '../state/resource.js'
 import { SvcFind } from '../elements/terminal/svc-find.js'

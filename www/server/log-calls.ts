@@ -1,13 +1,11 @@
-import type { LogKind, LogSource, LogSourceMeta, LogWindow } from '../../lib/model/log-source.js'
+import type { Given } from '../../lib/api/map/call.js'
+import type { LogSource } from '../../lib/model/log-source.js'
 import type { LogLevel } from '../../lib/shared/log-level.js'
+import { createCall, placeOf } from './call.js'
 import type { Client } from './client.js'
 
 /** The fields of a new log source. */
-export interface NewLogSource {
-  filePath: string
-  label?: string
-  kind?: LogKind
-}
+export type NewLogSource = Pick<LogSource, 'filePath'> & Partial<Pick<LogSource, 'label' | 'kind'>>
 
 /** A window of a log file. */
 export interface RangeQuery {
@@ -36,86 +34,69 @@ export interface LogSearchQuery {
   toOffset?: number | null
 }
 
-/** The result of a bulk operation: the number of successes, and the errors of the others. */
-export interface BulkOutcome {
-  done: number
-  failed: ReadonlyArray<{ id: string; error: string }>
-}
-
 /** The API of log sources (§4.9, §6.3, §6.4). Each function rejects as `Client.ask` does. */
-export interface LogCalls {
-  sources(projectId: string, signal?: AbortSignal): Promise<LogSource[]>
-  /** Returns the sources of all projects. */
-  allSources(signal?: AbortSignal): Promise<LogSource[]>
-  add(projectId: string, items: readonly NewLogSource[]): Promise<LogSource[]>
-  /** Adds the log files of the PM2 application that are no log sources yet. */
-  addPm2(projectId: string): Promise<LogSource[]>
-  change(id: string, patch: Partial<Pick<LogSource, 'label' | 'kind' | 'sortOrder'>>): Promise<LogSource>
-  /** Removes at most 200 sources. Their files stay. */
-  remove(ids: readonly string[]): Promise<BulkOutcome>
-  meta(id: string, signal?: AbortSignal): Promise<LogSourceMeta>
-  range(id: string, query: RangeQuery, signal?: AbortSignal): Promise<LogWindow>
-  /** Returns the event stream of new lines, or of those after an event. */
-  stream(id: string, lastEventId: string, signal: AbortSignal): Promise<Response>
-  /** Searches a file, newest hits first. */
-  search(id: string, query: LogSearchQuery, signal: AbortSignal): Promise<Response>
-  /** Returns an address that downloads the file once within a short time. */
-  downloadAddress(id: string): string
-}
+export type LogCalls = ReturnType<typeof createLogCalls>
 
 /** Creates the calls. */
-export function createLogCalls(client: Client): LogCalls {
-  const { ask, send } = client
-  const at = (id: string): string => `api/log-sources/${encodeURIComponent(id)}`
-  const ofProject = (id: string): string => `api/projects/${encodeURIComponent(id)}/log-sources`
+export function createLogCalls(client: Client) {
+  const call = createCall(client)
   const events = { accept: 'text/event-stream' }
 
   return {
-    async sources(projectId, signal) {
-      return (await ask<{ items: LogSource[] }>('GET', ofProject(projectId), { signal })).items
-    },
-    async allSources(signal) {
-      return (await ask<{ items: LogSource[] }>('GET', 'api/log-sources', { signal })).items
-    },
-    async add(projectId, items) {
-      return (await ask<{ items: LogSource[] }>('POST', ofProject(projectId), { body: { items } })).items
-    },
-    async addPm2(projectId) {
-      return (await ask<{ items: LogSource[] }>('POST', `${ofProject(projectId)}/pm2`)).items
-    },
-    async change(id, body) {
-      return (await ask<{ source: LogSource }>('PATCH', at(id), { body })).source
-    },
-    remove: ids => ask('POST', 'api/log-sources/bulk', { body: { ids, action: 'delete' } }),
-    meta: (id, signal) => ask('GET', `${at(id)}/meta`, { signal }),
-    range(id, { direction, offset, atMs, size }, signal) {
-      const query = new URLSearchParams({ direction, size: String(size) })
-      if (offset !== undefined) query.set('offset', String(offset))
-      putTime(query, 'time', atMs)
-      return ask('GET', `${at(id)}/range?${query}`, { signal })
-    },
-    stream(id, lastEventId, signal) {
+    sources: async (id: string, signal?: AbortSignal) =>
+      (await call('GET /api/projects/:id/log-sources', { id, signal })).items,
+    /** Returns the sources of all projects. */
+    allSources: async (signal?: AbortSignal) => (await call('GET /api/log-sources', { signal })).items,
+    add: async (id: string, items: readonly NewLogSource[]) =>
+      (await call('POST /api/projects/:id/log-sources', { id, body: { items } })).items,
+    /** Adds the log files of the PM2 application that are no log sources yet. */
+    addPm2: async (id: string) => (await call('POST /api/projects/:id/log-sources/pm2', { id })).items,
+    change: async (sourceId: string, body: Given<'PATCH /api/log-sources/:sourceId'>['body']) =>
+      (await call('PATCH /api/log-sources/:sourceId', { sourceId, body })).source,
+    /** Removes at most 200 sources. Their files stay. */
+    remove: (ids: readonly string[]) => call('POST /api/log-sources/bulk', { body: { ids, action: 'delete' } }),
+    meta: (sourceId: string, signal?: AbortSignal) => call('GET /api/log-sources/:sourceId/meta', { sourceId, signal }),
+    range: (sourceId: string, { direction, offset, atMs, size }: RangeQuery, signal?: AbortSignal) =>
+      call('GET /api/log-sources/:sourceId/range', {
+        sourceId,
+        query: { direction, size, offset, ...timeOf('time', atMs) },
+        signal
+      }),
+    /** Returns the event stream of new lines, or of those after an event. */
+    stream(sourceId: string, lastEventId: string, signal: AbortSignal): Promise<Response> {
       const headers = lastEventId === '' ? events : { ...events, 'last-event-id': lastEventId }
-      return send('GET', `${at(id)}/stream?tailLines=0`, { headers, signal })
+      const path = placeOf('GET /api/log-sources/:sourceId/stream', { sourceId, query: { tailLines: 0 } })
+      return client.send('GET', path, { headers, signal })
     },
-    search(id, { q, isRegex, ignoresCase, maxHits, context, level, sinceMs, untilMs, toOffset }, signal) {
-      const query = new URLSearchParams({ q, maxHits: String(maxHits), context: String(context), order: 'newest' })
-      if (isRegex) query.set('regex', '1')
-      if (ignoresCase) query.set('caseInsensitive', '1')
-      if (level) query.set('level', level)
-      if (typeof toOffset === 'number') query.set('toOffset', String(toOffset))
-      putTime(query, 'since', sinceMs)
-      putTime(query, 'until', untilMs)
-      return send('GET', `${at(id)}/search?${query}`, { headers: events, signal })
+    /** Searches a file, newest hits first. */
+    search(sourceId: string, query: LogSearchQuery, signal: AbortSignal): Promise<Response> {
+      const { q, isRegex, ignoresCase, maxHits, context, level, sinceMs, untilMs, toOffset } = query
+      const path = placeOf('GET /api/log-sources/:sourceId/search', {
+        sourceId,
+        query: {
+          q,
+          maxHits,
+          context,
+          order: 'newest',
+          regex: isRegex ? '1' : undefined,
+          caseInsensitive: ignoresCase ? '1' : undefined,
+          level: level ?? undefined,
+          toOffset: toOffset ?? undefined,
+          ...timeOf('since', sinceMs),
+          ...timeOf('until', untilMs)
+        }
+      })
+      return client.send('GET', path, { headers: events, signal })
     },
-    downloadAddress: id => client.address(`${at(id)}/download`)
+    /** Returns an address that downloads the file once within a short time. */
+    downloadAddress: (sourceId: string): string =>
+      client.address(placeOf('GET /api/log-sources/:sourceId/download', { sourceId }))
   }
 }
 
-/** Adds a time and the user's zone, in which times without a zone are read. */
-function putTime(query: URLSearchParams, name: string, atMs: number | null | undefined): void {
-  if (typeof atMs !== 'number') return
+/** Returns a time and the user's zone, in which times without a zone are read. */
+function timeOf(name: 'time' | 'since' | 'until', atMs: number | null | undefined): { zone?: number } {
+  if (typeof atMs !== 'number') return {}
   const at = new Date(atMs)
-  query.set(name, at.toISOString())
-  query.set('zone', String(-at.getTimezoneOffset()))
+  return { [name]: at.toISOString(), zone: -at.getTimezoneOffset() }
 }

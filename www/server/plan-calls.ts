@@ -1,4 +1,5 @@
 import type { PlanAnswer } from '../../lib/model/plan.js'
+import { placeOf } from './call.js'
 import type { Client } from './client.js'
 
 /** The body of a request for a plan (archive/plan-tree.ts). */
@@ -23,11 +24,9 @@ export function requestPlan(
   projectId: string,
   { body, isGzip, wishes, signal }: PlanBody & { wishes: PlanWishes; signal: AbortSignal }
 ): Promise<PlanAnswer> {
-  const query = new URLSearchParams({ projectId })
-  if (wishes.force) query.set('force', '1')
-  if (wishes.pruneForeign) query.set('prune', 'foreign')
-  else if (wishes.pruneAll) query.set('prune', 'force')
+  const prune = wishes.pruneForeign ? 'foreign' : wishes.pruneAll ? 'force' : undefined
+  const query = { projectId, force: wishes.force ? ('1' as const) : undefined, prune } as const
   const headers: Record<string, string> = { 'x-svc-time': String(Date.now()) }
   if (isGzip) headers['content-encoding'] = 'gzip'
-  return ask('POST', `api/deploy/plan?${query}`, { body, headers, signal })
+  return ask('POST', placeOf('POST /api/deploy/plan', { query }), { body, headers, signal })
 }

@@ -1,56 +1,25 @@
-import type {
-  NotificationEvent,
-  NotificationKind,
-  NotificationTargetView
-} from '../../lib/model/notification-target.js'
-import type { WebhookTest } from './admin-calls.js'
+import type { Answered, Given } from '../../lib/api/map/call.js'
+import { createCall } from './call.js'
 import { ifMatch, type Client } from './client.js'
 
 /** The fields of a target to write. Missing fields keep their value. */
-export interface TargetFields {
-  name?: string
-  kind?: NotificationKind
-  url?: string
-  secret?: string
-  events?: NotificationEvent[]
-  projectIds?: string[]
-  enabled?: boolean
-}
-
+export type TargetFields = NonNullable<Given<'PUT /api/notification-targets/:id'>['body']>
 /** All targets, and what the form for a new one needs. */
-export interface TargetList {
-  items: NotificationTargetView[]
-  /** The kinds that domains suggest. */
-  domains: Array<{ domain: string; kind: NotificationKind }>
-}
-
+export type TargetList = Answered<'GET /api/notification-targets'>
 /** The API of notification targets. Each function rejects as `Client.ask` does. */
-export interface TargetCalls {
-  list(signal?: AbortSignal): Promise<TargetList>
-  create(fields: TargetFields): Promise<void>
-  /** Updates a target. The server refuses with `changed_since` if `tag` is not the `updatedAt` of the current state. */
-  update(id: string, fields: TargetFields, tag: string | null): Promise<void>
-  remove(id: string): Promise<void>
-  test(id: string, signal?: AbortSignal): Promise<WebhookTest>
-  /** Returns all projects. */
-  projects(signal?: AbortSignal): Promise<Array<{ id: string; name: string }>>
-}
+export type TargetCalls = ReturnType<typeof createTargetCalls>
 
 /** Creates the calls. */
-export function createTargetCalls({ ask }: Pick<Client, 'ask'>): TargetCalls {
-  const path = (id: string): string => `api/notification-targets/${encodeURIComponent(id)}`
+export function createTargetCalls(client: Pick<Client, 'ask'>) {
+  const call = createCall(client)
   return {
-    list: signal => ask('GET', 'api/notification-targets', { signal }),
-    async create(body) {
-      await ask('POST', 'api/notification-targets', { body })
-    },
-    async update(id, body, tag) {
-      await ask('PUT', path(id), { body, headers: ifMatch(tag) })
-    },
-    async remove(id) {
-      await ask('DELETE', path(id))
-    },
-    test: (id, signal) => ask('POST', `${path(id)}/test`, { signal }),
-    projects: signal => ask('GET', 'api/projects', { signal })
+    list: (signal?: AbortSignal) => call('GET /api/notification-targets', { signal }),
+    create: (body: TargetFields) => call('POST /api/notification-targets', { body }),
+    /** Updates a target. The server refuses with `changed_since` if `tag` is not the `updatedAt` of the current state. */
+    update: (id: string, body: TargetFields, tag: string | null) =>
+      call('PUT /api/notification-targets/:id', { id, body, headers: ifMatch(tag) }),
+    remove: (id: string) => call('DELETE /api/notification-targets/:id', { id }),
+    test: (id: string, signal?: AbortSignal) => call('POST /api/notification-targets/:id/test', { id, signal }),
+    projects: (signal?: AbortSignal) => call('GET /api/projects', { signal })
   }
 }

@@ -1,6 +1,6 @@
 import type { FinalStatus } from '../../lib/model/deployment.js'
 import type { Provenance } from '../../lib/model/provenance.js'
-import { deployIdHeader } from './calls.js'
+import { deployIdHeader } from './call.js'
 import { Refused, Unreachable } from './client.js'
 import { createNdjsonReader } from './ndjson.js'
 

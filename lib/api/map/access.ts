@@ -7,7 +7,8 @@ import type { changeTokenFields, loginFields, proveFields, resetTokenFields, tic
 import type { codeFields, removalFields } from '../second-factor.js'
 import type { newTokenFields, rotateFields, tokenFields } from '../tokens.js'
 
-interface LoginAnswer {
+/** What a sign-in answers. `session` only if it begins one. */
+export interface LoginAnswer {
   success: true
   message: string
   session?: { id: string; expiresAt: Instant; csrf: string }

@@ -1,4 +1,5 @@
 /* What several routes have in common. */
+import type { FinalStatus } from '../../model/deployment.js'
 
 /** A switch in a query or a form. */
 export type Switch = 'true' | 'false' | '1' | '0'
@@ -21,4 +22,15 @@ export interface IfUpdated {
    * The `updatedAt` of the record, in double quotes. If the current state differs, nothing changes and the status is 412.
    */
   'If-Match'?: string
+}
+
+/** The result of a deployment that the server made by itself. */
+export interface Ran {
+  success: boolean
+  deployId: string
+  status: FinalStatus
+  duration: string | null
+  /** The deployment that was rolled back to. Absent for others. */
+  rollbackOf?: string
+  error?: string | null
 }

@@ -1,6 +1,7 @@
 import type { DeploymentAnswer } from '../../model/deployment.js'
 
-interface Decided {
+/** The deployment after a decision. */
+export interface Decided {
   success: boolean
   deployment: DeploymentAnswer
 }

@@ -1,26 +1,18 @@
 import type { Changes, ManifestFile } from '../../model/manifest.js'
-import type { Continued, Switch, Traced } from './common.js'
-import type { DeploymentAnswer, FinalStatus } from '../../model/deployment.js'
+import type { Continued, Ran, Switch, Traced } from './common.js'
+import type { DeploymentAnswer } from '../../model/deployment.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { UnfinishedTarget } from '../../model/health.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { markFields, rollbackFields, undoFields } from '../deployments.js'
 
-interface Ran {
-  success: boolean
-  deployId: string
-  status: FinalStatus
-  duration: string | null
-  /** The deployment that was rolled back to. Absent for others. */
-  rollbackOf?: string
-  error?: string | null
-}
-
-interface Cancelled extends Marked {
+/** A deployment that was cancelled. */
+export interface Cancelled extends Marked {
   message: string
 }
 
-interface Marked {
+/** A deployment that was changed. */
+export interface Marked {
   success: true
   deployment: DeploymentAnswer
 }

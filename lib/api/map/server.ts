@@ -20,7 +20,8 @@ import type { newTargetFields, targetFields } from '../notification-targets.js'
 import type { rekeyFields } from '../cluster.js'
 import type { reportFields } from '../telemetry.js'
 
-interface TestAnswer {
+/** The result of a test message. */
+export interface TestAnswer {
   success: boolean
   statusCode: number | null
   durationMs: number
@@ -28,12 +29,14 @@ interface TestAnswer {
   error?: string
 }
 
-interface TargetList {
+/** All notification targets, and the kind to suggest for each domain. */
+export interface TargetList {
   items: NotificationTargetView[]
   domains: Array<{ domain: string; kind: NotificationKind }>
 }
 
-interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
+/** What a clean-up has removed, or would remove. */
+export interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
   success: true
   removed: Pick<Cleaned, 'archives' | 'temporaryFiles' | 'unrecordedFiles'>
 }

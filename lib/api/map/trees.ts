@@ -1,18 +1,7 @@
 import type { DriftReport } from '../../model/plan.js'
-import type { FinalStatus } from '../../model/deployment.js'
-import type { Switch, Traced } from './common.js'
+import type { Ran, Switch, Traced } from './common.js'
 import type { TreeSummary } from '../../model/verify.js'
 import type { repairFields } from '../deployments.js'
-
-interface Ran {
-  success: boolean
-  deployId: string
-  status: FinalStatus
-  duration: string | null
-  /** The deployment that was rolled back to. Absent for others. */
-  rollbackOf?: string
-  error?: string | null
-}
 
 /** The files that svc put into a target. */
 export interface TreeRoutes {

@@ -1,5 +1,5 @@
 import type { Label } from '../../../lib/model/label.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { html, type Template } from '../../dom/html.js'
 
 /** Labels by id. */

@@ -1,7 +1,7 @@
 import { notice, said } from '../events.js'
 import type { DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
 import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import type { ExactCalls, RollbackWish } from '../../server/exact-calls.js'
 import { css, SvcElement } from '../../dom/element.js'

@@ -1,5 +1,5 @@
 import { said, type Said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { runsCommand } from '../../shared/runs-command.js'
 import { limitsOf, tooLarge, type UploadLimits } from '../../archive/contents.js'

@@ -1,6 +1,6 @@
 import { said } from '../events.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import type { FleetCalls } from '../../server/fleet-calls.js'

@@ -1,6 +1,6 @@
 import { notice, said, type Said } from '../events.js'
 import type { ListedPlacement } from '../../../lib/model/node.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

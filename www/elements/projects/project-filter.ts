@@ -1,5 +1,5 @@
 import type { Label } from '../../../lib/model/label.js'
-import type { Project, ProjectStatus } from '../../../lib/model/project.js'
+import type { ShownProject as Project, ProjectStatus } from '../../../lib/model/project.js'
 
 /* Which projects are shown and in which order, and how the address expresses this. Pure. */
 

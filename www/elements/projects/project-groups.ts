@@ -1,4 +1,4 @@
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 
 /* The groups of a list of projects. Pure. */
 

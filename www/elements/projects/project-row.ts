@@ -1,4 +1,4 @@
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { labelList, type LabelTable } from '../base/label-list.js'

@@ -1,6 +1,6 @@
 import { notice, said, type Said } from '../events.js'
 import type { BulkAction } from '../../../lib/model/bulk.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

@@ -1,5 +1,5 @@
 import { notice, said, type Said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ElementTable } from '../../pages/page.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import type { Labels, ProjectCalls, ProjectFields } from '../../server/project-calls.js'

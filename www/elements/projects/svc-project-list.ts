@@ -1,5 +1,5 @@
 import { said, type Said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'

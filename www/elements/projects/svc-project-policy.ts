@@ -1,5 +1,5 @@
 import { notice, said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'

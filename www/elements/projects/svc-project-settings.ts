@@ -1,5 +1,5 @@
 import type { Said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { PageContext } from '../../pages/page.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import type { Labels, ProjectCalls } from '../../server/project-calls.js'

@@ -1,5 +1,5 @@
 import { notice, said } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'

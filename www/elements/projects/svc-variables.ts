@@ -1,5 +1,5 @@
 import { notice } from '../events.js'
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../../lib/model/variable.js'
 import type { ProjectCalls, VariablesChange } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'

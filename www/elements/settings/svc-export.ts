@@ -1,4 +1,4 @@
-import type { Project } from '../../../lib/model/project.js'
+import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import type { Client } from '../../server/client.js'
 import { download } from '../../dom/address.js'

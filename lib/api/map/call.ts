@@ -1,0 +1,30 @@
+/* What the clients derive from the map of routes: what a route takes, and what it answers. */
+import type { Shape } from '../../base/fields.js'
+import type { Routes } from './routes.js'
+
+/** The name of a route: its method and path, for example `GET /api/projects/:id`. */
+export type Route = keyof Routes & string
+
+type Params<Path extends string> = Path extends `${string}/${':' | '*'}${infer Name}/${infer Rest}`
+  ? Record<Name, string> & Params<`/${Rest}`>
+  : Path extends `${string}/${':' | '*'}${infer Name}`
+    ? Record<Name, string>
+    : unknown
+
+/** A value as a client sends it: lists may be read-only, and what is undefined is not sent. */
+type Sent<T> =
+  T extends ReadonlyArray<infer Item>
+    ? ReadonlyArray<Sent<Item>>
+    : T extends object
+      ? { [Name in keyof T]?: Sent<T[Name]> | undefined }
+      : T
+type Body<B> = B extends Shape ? { [Name in keyof B]?: Sent<ReturnType<B[Name]>> | null | undefined } : B
+type OrAbsent<T> = { [Name in keyof T]: T[Name] | undefined }
+
+/** What a route takes: the parameters of its path, its query and its body. */
+export type Given<R extends Route> = Params<R> &
+  (Routes[R] extends { query: infer Q } ? { query?: OrAbsent<Q> } : unknown) &
+  (Routes[R] extends { body?: infer B } ? { body?: Body<NonNullable<B>> } : unknown)
+
+/** What a route answers as JSON. */
+export type Answered<R extends Route> = Routes[R] extends { answer: infer A } ? A : never
