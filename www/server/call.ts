@@ -1,5 +1,6 @@
 /* Typed requests: the map of routes (lib/api/map) says what a route takes and answers. */
 import type { Answered, Given, Route } from '../../lib/api/map/call.js'
+import { routePath } from '../shared/route-path.js'
 import type { Client, Method, SendOptions } from './client.js'
 
 /** What a request has besides what its route takes. */
@@ -27,9 +28,7 @@ export function createCall({ ask }: Pick<Client, 'ask'>): Call {
 /** Returns the path of a route below the base, with its parameters and its query. */
 export function placeOf<R extends Route>(route: R, given: Partial<Given<R>>): string {
   const values = given as Record<string, unknown>
-  const path = route
-    .slice(route.indexOf('/') + 1)
-    .replace(/[:*](\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])))
+  const path = routePath(route, values).slice(1)
   const query = Object.entries((values['query'] ?? {}) as Record<string, unknown>)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, String(value)])

@@ -105,7 +105,7 @@ export function createCalls(client: Client) {
     /** Returns a new deploy token. The old one becomes invalid. */
     regenerateToken: async (id: string) => (await call('POST /api/projects/:id/token', { id })).token,
     async deployments(query: DeploymentQuery, signal?: AbortSignal): Promise<DeploymentPage> {
-      const path = placeOf('GET /api/logs', { query: { ...query, output: 'none' } })
+      const path = placeOf('GET /api/logs', { query: { output: 'none', ...query } })
       const response = await send('GET', path, { signal })
       const items: ListedDeployment[] = await response.json()
       return { items, total: Number(response.headers.get('x-total-count') ?? items.length) }
@@ -117,7 +117,7 @@ export function createCalls(client: Client) {
       call('GET /api/logs/:deployId', { deployId, query: { output: 'end' }, signal }) as Promise<Deployment>,
     /** Returns a part of the output with the times of its lines. */
     async outputWindow(deployId: string, query: OutputWindowQuery, signal?: AbortSignal): Promise<OutputWindow> {
-      const path = placeOf('GET /api/logs/:deployId/output', { deployId, query: { ...query, timestamps: '1' } })
+      const path = placeOf('GET /api/logs/:deployId/output', { deployId, query: { timestamps: '1', ...query } })
       const response = await send('GET', path, { signal })
       const place = (name: string): number => Number(response.headers.get(`x-svc-output-${name}`))
       return { lines: linesOf(await response.text()), from: place('from'), to: place('to') }

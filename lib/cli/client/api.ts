@@ -1,25 +1,21 @@
 import { Refusal } from '../../base/refusal.js'
-import type { UnfinishedTarget } from '../../model/health.js'
-import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
-import type { AccessReport } from '../../model/access-report.js'
+import type { Given } from '../../api/map/call.js'
 import { maxBulk, type BulkAction, type BulkOutcome } from '../../model/bulk.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
-import type { LogSource } from '../../model/log-source.js'
-import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
-import type { DriftReport } from '../../model/plan.js'
 import type { Project, ShownProject } from '../../model/project.js'
 import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { VerifyEvent } from '../../model/verify.js'
-import type { GivenVariable, Variable } from '../../model/variable.js'
+import type { GivenVariable } from '../../model/variable.js'
 import { isUnknownRoute } from './answer.js'
+import { createCall, requestOf } from './call.js'
 import type { Client } from './client.js'
 import { createFleetApi } from './fleet-api.js'
 import { completeDeployment } from './records.js'
-import { followRun, runOf, type Run, type RunEvent } from './runs.js'
+import { followRun, runOf, type Run } from './runs.js'
 import { isBroken, readNdjson, type FollowOptions } from './streams.js'
 import { formBody } from './upload.js'
 
@@ -54,31 +50,12 @@ export interface VariablesChange {
 
 /** Fields of a project to set. In `policy`, null restores the default of a key. */
 export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
-
 /** A change of the maintenance of a project. */
-export interface MaintenanceChange {
-  on: boolean
-  reason?: string | undefined
-  /** Replaces a file of somebody else, or removes the file although somebody changed it. */
-  force?: boolean
-}
-
-interface MaintenanceAnswer {
-  maintenance: Maintenance | null
-}
-
+export type MaintenanceChange = NonNullable<Given<'PUT /api/projects/:id/maintenance'>['body']>
 /** A named token to create. */
-export interface TokenGiven extends Pick<AccessToken, 'name' | 'role' | 'projectIds' | 'allowedIps' | 'showScripts'> {
-  expiresAt?: string
-}
-
+export type TokenGiven = NonNullable<Given<'POST /api/tokens'>['body']>
 /** A lock to place. */
-export interface LockFields {
-  reason: string
-  seconds?: number
-  /** Replaces the reason and the end of the caller's own lock. */
-  renew?: boolean
-}
+export type LockFields = NonNullable<Given<'PUT /api/lock'>['body']>
 
 /** What to repair. */
 export interface RepairWish {
@@ -91,7 +68,7 @@ export interface RepairWish {
 /** The filter for a list of deployments. */
 export interface DeploymentQuery {
   projectId?: string | undefined
-  status?: string
+  status?: Deployment['status']
   output?: 'none'
   signal?: AbortSignal
   branch?: string | undefined
@@ -103,96 +80,7 @@ export interface DeploymentQuery {
 }
 
 /** The API of a server as functions (§4). */
-export interface Api {
-  /** Address of the server. */
-  readonly address: string
-  /** The client that sends the requests. */
-  readonly client: Client
-  /** Returns the role of the token, or null if the server is too old to say. */
-  whoami(options?: { signal?: AbortSignal }): Promise<TokenHolder | null>
-  /** Checks an upload in advance, with the refusals of the upload itself. Returns null if the server is too old. */
-  checkUpload(query: {
-    projectId: string
-    scripts: readonly string[]
-    signal?: AbortSignal
-  }): Promise<UploadPermit | null>
-  projects(options?: { signal?: AbortSignal }): Promise<ShownProject[]>
-  project(id: string): Promise<ShownProject>
-  createProject(fields: ProjectChange): Promise<Project>
-  updateProject(id: string, fields: ProjectChange): Promise<Project>
-  /** Applies an action to any number of projects. */
-  changeProjects(ids: readonly string[], action: BulkAction): Promise<BulkOutcome>
-  removeProject(id: string): Promise<void>
-  /** Adds the log files of the PM2 application of a project that are no log sources yet. */
-  addPm2Logs(id: string): Promise<{ items: LogSource[] }>
-  /** Returns the named tokens and the built-in ones. */
-  tokens(): Promise<TokenList>
-  /** Returns which tokens can deploy where. */
-  accessReport(): Promise<AccessReport>
-  createToken(fields: TokenGiven): Promise<NewToken>
-  /** Replaces the secret of a token. */
-  rotateToken(id: string, given: { overlapSeconds: number; expiresAt: string | undefined }): Promise<NewToken>
-  revokeToken(id: string): Promise<void>
-  /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
-  replaceToken(id: string): Promise<string>
-  /** Returns the script variables of a project, sorted by name. */
-  /** Returns the locks in force; with `projectId`, those that refuse deployments of that project. */
-  locks(projectId?: string): Promise<ListedLock[]>
-  /** Locks a project, or the whole server if `projectId` is null. */
-  lock(projectId: string | null, fields: LockFields): Promise<ListedLock>
-  /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
-  unlock(projectId: string | null, takeOver: string | undefined): Promise<ListedLock>
-  /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
-  locksAndMaintenance(): Promise<Array<ListedLock | ListedMaintenance>>
-  maintenance(projectId: string): Promise<Maintenance | null>
-  /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
-  setMaintenance(projectId: string, change: MaintenanceChange): Promise<Maintenance | null>
-  variables(projectId: string): Promise<Variable[]>
-  /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
-  changeVariables(projectId: string, change: VariablesChange): Promise<Variable[]>
-  /** Lists deployments, newest first. */
-  deployments(query: DeploymentQuery): Promise<Deployment[]>
-  /** Returns the id of the newest deployment of a project, before an upload; null: there is none. */
-  newestDeployment(projectId: string, options: { signal: AbortSignal }): Promise<string | null>
-  /**
-   * Returns the newest deployment of each project, by project id, without output. Older servers return only recent
-   * ones.
-   */
-  newestDeployments(): Promise<Map<string, ListedDeployment>>
-  /** Returns a deployment with its whole output, up to 1 MiB, or with the end of the output. */
-  deployment(id: string, options?: { output?: 'whole' | 'end' }): Promise<Deployment>
-  /** Returns the whole output as bytes. */
-  output(id: string, options: { timestamps: boolean }): Promise<AsyncIterable<Buffer>>
-  /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
-  follow(id: string, options?: FollowOptions): AsyncIterable<RunEvent>
-  upload(request: UploadRequest): Promise<Run>
-  /** Lists the files of a target that were edited since svc put them there. */
-  drift(projectId: string, options: { full: boolean; signal: AbortSignal }): Promise<DriftReport>
-  rollback(id: string, options: RollbackOptions & { message: string | undefined }): Promise<Run>
-  /** Undoes the last deployment of a project. */
-  undo(projectId: string, options: UndoOptions & { message: string | undefined }): Promise<Run>
-  /** Says what a rollback would do. */
-  planRollback(id: string, options: RollbackOptions): Promise<RollbackPlan>
-  /** Says what an undo would do. */
-  planUndo(projectId: string, options: UndoOptions): Promise<RollbackPlan>
-  /** Returns the contents of a file that was edited on the server. */
-  driftFile(projectId: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>
-  /** Compares every file of a target with what svc put there. */
-  verify(projectId: string, options: { sums: boolean; signal: AbortSignal }): AsyncIterable<VerifyEvent>
-  /** Puts back the files that differ from what svc put there; no paths: all of them. */
-  repair(projectId: string, wish: RepairWish): Promise<Run>
-  cancel(id: string): Promise<unknown>
-  /** Gives up what a deployment has left half changed in a target that is gone for good. */
-  giveUp(deployId: string): Promise<{ given: UnfinishedTarget }>
-  /** Deletes the archive of a deployment; `force`: also one that an exact undo needs. */
-  deleteArchive(id: string, force: boolean): Promise<{ freedBytes: number }>
-  /** Confirms a deployment that waits for it. */
-  confirm(id: string): Promise<unknown>
-  /** Puts the files before a held deployment back. */
-  revert(id: string): Promise<{ success: boolean; deployment: Deployment }>
-  /** Returns the rollout of a deployment. Null: there is none, the server is too old, or it cannot be read. */
-  rolloutOf(deployId: string): Promise<ListedRollout | null>
-}
+export type Api = ReturnType<typeof createApi>
 
 /** How to undo. */
 export interface UndoOptions {
@@ -211,87 +99,107 @@ export interface RollbackOptions extends UndoOptions {
 const ownConnection = { connection: 'close' }
 
 /** Builds the API on a client. */
-export function createApi(client: Client): Api {
-  const deploymentPath = (id: string) => `/api/deployments/${encodeURIComponent(id)}`
-  const projectPath = (id: string) => `/api/projects/${encodeURIComponent(id)}`
-  const variablesPath = (id: string) => `${projectPath(id)}/variables`
-  const lockPath = (id: string | null) => (id === null ? '/api/lock' : `${projectPath(id)}/lock`)
-  const maintenancePath = (id: string) => `${projectPath(id)}/maintenance`
-  const tokenPath = (id: string) => `/api/tokens/${encodeURIComponent(id)}`
-  const logPath = (id: string) => `/api/logs/${encodeURIComponent(id)}`
-
+export function createApi(client: Client) {
+  const call = createCall(client)
   return {
+    /** Address of the server. */
     address: client.address,
+    /** The client that sends the requests. */
     client,
-    whoami: ({ signal } = {}) =>
-      ifKnown(client.json<TokenHolder>({ path: '/api/auth/whoami', signal }), ({ role }) => typeof role === 'string'),
-    checkUpload: ({ projectId, scripts, signal }) =>
-      ifKnown(
-        client.json<UploadPermit>({
-          path: '/api/deploy/check',
-          query: { projectId, scripts: scripts.join(',') || undefined },
-          headers: ownConnection,
-          signal
-        }),
-        ({ maxUploadBytes }) => typeof maxUploadBytes === 'number'
-      ),
-    projects: ({ signal } = {}) => client.json({ path: '/api/projects', signal }),
-    project: id => client.json({ path: projectPath(id) }),
-    createProject: async json =>
-      (await client.json<{ project: Project }>({ method: 'POST', path: '/api/projects', json })).project,
-    updateProject: async (id, json) =>
-      (await client.json<{ project: Project }>({ method: 'PUT', path: projectPath(id), json })).project,
-    async changeProjects(ids, action) {
+    /** Returns the role of the token, or null if the server is too old to say. */
+    whoami: ({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<TokenHolder | null> =>
+      ifKnown(call('GET /api/auth/whoami', { signal }), ({ role }) => typeof role === 'string'),
+    /** Checks an upload in advance, with the refusals of the upload itself. Returns null if the server is too old. */
+    checkUpload: (given: {
+      projectId: string
+      scripts: readonly string[]
+      signal?: AbortSignal
+    }): Promise<UploadPermit | null> => {
+      const query = { projectId: given.projectId, scripts: given.scripts.join(',') || undefined }
+      const asked = call('GET /api/deploy/check', { query, headers: ownConnection, signal: given.signal })
+      return ifKnown(asked, ({ maxUploadBytes }) => typeof maxUploadBytes === 'number')
+    },
+    projects: ({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<ShownProject[]> =>
+      call('GET /api/projects', { signal }),
+    project: (id: string) => call('GET /api/projects/:id', { id }),
+    createProject: async (body: ProjectChange) =>
+      (await call('POST /api/projects', { body: body as never })).project as Project,
+    updateProject: async (id: string, body: ProjectChange) =>
+      (await call('PUT /api/projects/:id', { id, body: body as never })).project as Project,
+    /** Applies an action to any number of projects. */
+    async changeProjects(ids: readonly string[], action: BulkAction): Promise<BulkOutcome> {
       const outcome: BulkOutcome = { done: 0, failed: [] }
       for (let from = 0; from < ids.length; from += maxBulk) {
-        const json = { ids: ids.slice(from, from + maxBulk), ...action }
-        const { done, failed } = await client.json<BulkOutcome>({ method: 'POST', path: '/api/projects/bulk', json })
+        const body = { ids: ids.slice(from, from + maxBulk), ...action }
+        const { done, failed } = await call('POST /api/projects/bulk', { body })
         outcome.done += done
         outcome.failed.push(...failed)
       }
       return outcome
     },
-    removeProject: async id => void (await client.json({ method: 'DELETE', path: projectPath(id) })),
-    addPm2Logs: id => client.json({ method: 'POST', path: `${projectPath(id)}/log-sources/pm2` }),
-    replaceToken: async id =>
-      (await client.json<{ token: string }>({ method: 'POST', path: `${projectPath(id)}/token` })).token,
-    tokens: () => client.json<TokenList>({ path: '/api/tokens' }),
-    accessReport: () => client.json<AccessReport>({ path: '/api/access/report' }),
-    createToken: json => client.json<NewToken>({ method: 'POST', path: '/api/tokens', json }),
-    rotateToken: (id, json) => client.json<NewToken>({ method: 'POST', path: `${tokenPath(id)}/rotate`, json }),
-    revokeToken: async id => void (await client.json({ method: 'DELETE', path: tokenPath(id) })),
-    locks: projectId => client.json({ path: '/api/locks', query: { projectId } }),
-    lock: async (id, json) =>
-      (await client.json<{ lock: ListedLock }>({ method: 'PUT', path: lockPath(id), json })).lock,
-    unlock: async (id, takeOver) =>
-      (await client.json<{ lock: ListedLock }>({ method: 'DELETE', path: lockPath(id), json: { takeOver } })).lock,
-    locksAndMaintenance: () => client.json({ path: '/api/locks', query: { kind: 'all' } }),
-    maintenance: async id => (await client.json<MaintenanceAnswer>({ path: maintenancePath(id) })).maintenance,
-    setMaintenance: async (id, json) =>
-      (await client.json<MaintenanceAnswer>({ method: 'PUT', path: maintenancePath(id), json, answerLimitMs }))
-        .maintenance,
-    variables: async id => (await client.json<{ variables: Variable[] }>({ path: variablesPath(id) })).variables,
-    changeVariables: async (id, json) =>
-      (await client.json<{ variables: Variable[] }>({ method: 'PATCH', path: variablesPath(id), json })).variables,
-    async deployments({ limit, signal, beforeUpload = false, ...query }) {
+    removeProject: async (id: string): Promise<void> => void (await call('DELETE /api/projects/:id', { id })),
+    /** Adds the log files of the PM2 application of a project that are no log sources yet. */
+    addPm2Logs: (id: string) => call('POST /api/projects/:id/log-sources/pm2', { id }),
+    /** Replaces the deploy token and returns the new one. The old one becomes invalid. */
+    replaceToken: async (id: string) => (await call('POST /api/projects/:id/token', { id })).token,
+    /** Returns the named tokens and the built-in ones. */
+    tokens: () => call('GET /api/tokens'),
+    /** Returns which tokens can deploy where. */
+    accessReport: () => call('GET /api/access/report'),
+    createToken: (body: TokenGiven) => call('POST /api/tokens', { body }),
+    /** Replaces the secret of a token. */
+    rotateToken: (id: string, body: Given<'POST /api/tokens/:id/rotate'>['body']) =>
+      call('POST /api/tokens/:id/rotate', { id, body }),
+    revokeToken: async (id: string): Promise<void> => void (await call('DELETE /api/tokens/:id', { id })),
+    /** Returns the locks in force; with `projectId`, those that refuse deployments of that project. */
+    locks: (projectId?: string) => call('GET /api/locks', { query: { projectId } }) as Promise<ListedLock[]>,
+    /** Locks a project, or the whole server if `id` is null. */
+    lock: async (id: string | null, body: LockFields) =>
+      (await (id === null ? call('PUT /api/lock', { body }) : call('PUT /api/projects/:id/lock', { id, body }))).lock,
+    /** Removes a lock and returns it. `takeOver` is the reason to remove the lock of another owner. */
+    async unlock(id: string | null, takeOver: string | undefined): Promise<ListedLock> {
+      const body = { takeOver }
+      const asked =
+        id === null ? call('DELETE /api/lock', { body }) : call('DELETE /api/projects/:id/lock', { id, body })
+      return (await asked).lock
+    },
+    /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
+    locksAndMaintenance: () => call('GET /api/locks', { query: { kind: 'all' } }),
+    maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
+    /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
+    setMaintenance: async (id: string, body: MaintenanceChange) =>
+      (await call('PUT /api/projects/:id/maintenance', { id, body, answerLimitMs })).maintenance,
+    /** Returns the script variables of a project, sorted by name. */
+    variables: async (id: string) => (await call('GET /api/projects/:id/variables', { id })).variables,
+    /** Changes some variables; `dotenv` is the text of a .env file. Returns all variables after the change. */
+    changeVariables: async (id: string, body: VariablesChange) =>
+      (await call('PATCH /api/projects/:id/variables', { id, body })).variables,
+    /** Lists deployments, newest first. `beforeUpload`: the next request is an upload, on a connection of its own. */
+    async deployments(given: DeploymentQuery): Promise<Deployment[]> {
+      const { signal, beforeUpload = false, ...query } = given
       const headers = beforeUpload ? ownConnection : {}
-      const call = { path: '/api/logs', query: { ...query, limit: limit?.toString() }, headers, signal }
-      const { projectId = null, status = null } = query
+      const { projectId = null, status = null, limit } = query
       // Other servers of the same interface list the deployments of all projects, whatever is asked for.
       const isAsked = (row: Deployment): boolean =>
         (projectId === null || row.projectId === projectId) && (status === null || row.status === status)
-      return (await client.json<Deployment[]>(call)).filter(isAsked).slice(0, limit).map(completeDeployment)
+      const rows = (await call('GET /api/logs', { query, headers, signal })) as Deployment[]
+      return rows.filter(isAsked).slice(0, limit).map(completeDeployment)
     },
-    async newestDeployment(projectId, { signal }) {
-      const query = { projectId, output: 'none', limit: '1' }
-      const rows = await client.json<Deployment[]>({ path: '/api/logs', query, headers: ownConnection, signal })
+    /** Returns the id of the newest deployment of a project, before an upload; null: there is none. */
+    async newestDeployment(projectId: string, { signal }: { signal: AbortSignal }): Promise<string | null> {
+      const query = { projectId, output: 'none', limit: 1 } as const
+      const rows = await call('GET /api/logs', { query, headers: ownConnection, signal })
       return rows.find(row => row.projectId === projectId)?.id ?? null
     },
-    async newestDeployments() {
+    /**
+     * Returns the newest deployment of each project, by project id, without output. Older servers return only recent
+     * ones.
+     */
+    async newestDeployments(): Promise<Map<string, ListedDeployment>> {
       const found = new Map<string, ListedDeployment>()
       for (let before: string | undefined; ; ) {
-        const query = { newest: '1', output: 'none', limit: String(listLimit), before }
-        const page = (await client.json<ListedDeployment[]>({ path: '/api/logs', query })).map(completeDeployment)
+        const query = { newest: '1', output: 'none', limit: listLimit, before } as const
+        const page: ListedDeployment[] = (await call('GET /api/logs', { query })).map(completeDeployment)
         const added = page.filter(row => !found.has(row.projectId))
         for (const row of added) if (!found.has(row.projectId)) found.set(row.projectId, row)
         // An older server ignores "newest" and lists every deployment.
@@ -300,77 +208,96 @@ export function createApi(client: Client): Api {
         before = page.at(-1)?.id
       }
     },
-    deployment: async (id, { output = 'whole' } = {}) =>
-      completeDeployment(await client.json<Deployment>({ path: logPath(id), query: { output } })),
-    output: (id, { timestamps }) =>
-      client.open({
-        path: `${logPath(id)}/output`,
-        query: { timestamps: timestamps ? '1' : undefined },
-        accept: 'text/plain'
-      }),
-    follow: (id, options = {}) => followRun(client, id, options),
-    async upload({ projectId, archive, fields, onProgress, signal }) {
+    /** Returns a deployment with its whole output, up to 1 MiB, or with the end of the output. */
+    deployment: async (deployId: string, { output = 'whole' }: { output?: 'whole' | 'end' } = {}) =>
+      completeDeployment((await call('GET /api/logs/:deployId', { deployId, query: { output } })) as Deployment),
+    /** Returns the whole output as bytes. */
+    output(deployId: string, { timestamps }: { timestamps: boolean }): Promise<AsyncIterable<Buffer>> {
+      const query = { timestamps: timestamps ? ('1' as const) : undefined }
+      return client.open(requestOf('GET /api/logs/:deployId/output', { deployId, query, accept: 'text/plain' }))
+    },
+    /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
+    follow: (id: string, options: FollowOptions = {}) => followRun(client, id, options),
+    async upload({ projectId, archive, fields, onProgress, signal }: UploadRequest): Promise<Run> {
       const form = Object.fromEntries(
         Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
       )
       const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
-      return runOf(
-        client,
-        await client.open({ method: 'POST', path: '/api/deploy/upload', accept: ndjson, body, signal })
-      )
+      const asked = requestOf('POST /api/deploy/upload', { accept: ndjson, signal })
+      return runOf(client, await client.open({ ...asked, body }))
     },
-    async drift(projectId, { full, signal }) {
-      const query = { full: full ? '1' : undefined }
-      const call = { path: `${projectPath(projectId)}/drift`, query, answerLimitMs: compareLimitMs, signal }
-      return client.json<DriftReport>(call)
+    /** Lists the files of a target that were edited since svc put them there. */
+    drift(id: string, { full, signal }: { full: boolean; signal: AbortSignal }) {
+      const query = { full: full ? ('1' as const) : undefined }
+      return call('GET /api/projects/:id/drift', { id, query, answerLimitMs: compareLimitMs, signal })
     },
-    rollback: (id, options) => startRun(client, `${deploymentPath(id)}/rollback`, options),
-    undo: (projectId, options) => startRun(client, `${projectPath(projectId)}/undo`, options),
-    planRollback: (id, options) => planRun(client, `${deploymentPath(id)}/rollback`, options),
-    planUndo: (projectId, options) => planRun(client, `${projectPath(projectId)}/undo`, options),
-    driftFile: (projectId, path, signal) =>
-      client.open({
-        path: `${projectPath(projectId)}/drift/file`,
-        query: { path },
-        accept: 'application/octet-stream',
-        signal
-      }),
-    async *verify(projectId, { sums, signal }) {
-      const call = { path: `${projectPath(projectId)}/verify`, query: { sums: sums ? '1' : undefined }, signal }
-      const answer = await client.open({ ...call, accept: ndjson, answerLimitMs: compareLimitMs })
+    rollback: (id: string, options: RunOptions): Promise<Run> =>
+      startRun(client, 'POST /api/deployments/:id/rollback', { id, ...options }),
+    /** Undoes the last deployment of a project. */
+    undo: (id: string, options: RunOptions): Promise<Run> =>
+      startRun(client, 'POST /api/projects/:id/undo', { id, ...options }),
+    /** Says what a rollback would do. An older server does not know the field, and begins: check that first. */
+    planRollback: (id: string, { signal, ...asked }: RollbackOptions): Promise<RollbackPlan> => {
+      const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }
+      return call('POST /api/deployments/:id/rollback', given) as Promise<RollbackPlan>
+    },
+    /** Says what an undo would do. */
+    planUndo: (id: string, { signal, ...asked }: UndoOptions): Promise<RollbackPlan> => {
+      const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }
+      return call('POST /api/projects/:id/undo', given) as Promise<RollbackPlan>
+    },
+    /** Returns the contents of a file that was edited on the server. */
+    driftFile: (id: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>> =>
+      client.open(
+        requestOf('GET /api/projects/:id/drift/file', {
+          id,
+          query: { path },
+          accept: 'application/octet-stream',
+          signal
+        })
+      ),
+    /** Compares every file of a target with what svc put there. */
+    async *verify(id: string, { sums, signal }: { sums: boolean; signal: AbortSignal }): AsyncGenerator<VerifyEvent> {
+      const query = { sums: sums ? ('1' as const) : undefined }
+      const given = { id, query, accept: ndjson, answerLimitMs: compareLimitMs, signal } as const
+      const answer = await client.open(requestOf('GET /api/projects/:id/verify', given))
       for await (const event of readNdjson(answer)) yield event as VerifyEvent
     },
-    async repair(projectId, { paths, runScripts, message, signal }) {
-      const json = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
-      const call = { method: 'POST', path: `${projectPath(projectId)}/repair`, json, signal } as const
+    /** Puts back the files that differ from what svc put there; no paths: all of them. */
+    async repair(id: string, { paths, runScripts, message, signal }: RepairWish): Promise<Run> {
+      const body = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
       // The server reads the files before it answers.
-      return runOf(client, await client.open({ ...call, accept: ndjson, answerLimitMs: repairLimitMs }))
+      const given = { id, body, accept: ndjson, answerLimitMs: repairLimitMs, signal } as const
+      return runOf(client, await client.open(requestOf('POST /api/projects/:id/repair', given)))
     },
-    cancel: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/cancel` }),
-    giveUp: id => client.json({ method: 'DELETE', path: `/api/unfinished-targets/${encodeURIComponent(id)}` }),
-    deleteArchive: (id, force) =>
-      client.json({ method: 'DELETE', path: `${deploymentPath(id)}/archive${force ? '?force=true' : ''}` }),
-    confirm: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/confirm` }),
-    revert: id => client.json({ method: 'POST', path: `${deploymentPath(id)}/revert` }),
-    async rolloutOf(deployId) {
-      const [rollout] = await createFleetApi(client)
-        .rollouts({ deployId, limit: 1 })
-        .catch(() => [])
-      return rollout ?? null
+    cancel: (id: string) => call('POST /api/deployments/:id/cancel', { id }) as Promise<unknown>,
+    /** Gives up what a deployment has left half changed in a target that is gone for good. */
+    giveUp: (deployId: string) => call('DELETE /api/unfinished-targets/:deployId', { deployId }),
+    /** Deletes the archive of a deployment; `force`: also one that an exact undo needs. */
+    deleteArchive: (id: string, force: boolean): Promise<{ freedBytes: number }> =>
+      call('DELETE /api/deployments/:id/archive', { id, query: { force: force ? 'true' : undefined } }),
+    /** Confirms a deployment that waits for it. */
+    confirm: (id: string) => call('POST /api/deployments/:id/confirm', { id }) as Promise<unknown>,
+    /** Puts the files before a held deployment back. */
+    revert: (id: string) =>
+      call('POST /api/deployments/:id/revert', { id }) as Promise<{ success: boolean; deployment: Deployment }>,
+    /** Returns the rollout of a deployment. Null: there is none, the server is too old, or it cannot be read. */
+    async rolloutOf(deployId: string): Promise<ListedRollout | null> {
+      const asked = createFleetApi(client).rollouts({ deployId, limit: 1 })
+      return (await asked.catch(() => []))[0] ?? null
     }
   }
 }
 
-type RunOptions = RollbackOptions & { message?: string | undefined }
+type RunOptions = RollbackOptions & { message: string | undefined }
 
-async function startRun(client: Client, path: string, { signal, ...json }: RunOptions): Promise<Run> {
-  return runOf(client, await client.open({ method: 'POST', path, accept: ndjson, orJson: true, json, signal }))
-}
-
-/** Asks what a rollback would do. An older server does not know the field, and begins: check that first. */
-async function planRun(client: Client, path: string, { signal, ...asked }: RunOptions): Promise<RollbackPlan> {
-  const json = { ...asked, dryRun: true }
-  return client.json<RollbackPlan>({ method: 'POST', path, json, answerLimitMs: compareLimitMs, signal })
+async function startRun(
+  client: Client,
+  route: 'POST /api/deployments/:id/rollback' | 'POST /api/projects/:id/undo',
+  { id, signal, ...body }: RunOptions & { id: string }
+): Promise<Run> {
+  const given = { id, body, accept: ndjson, orJson: true, signal } as const
+  return runOf(client, await client.open(requestOf(route, given)))
 }
 
 /**

@@ -1,100 +1,50 @@
-import type { Enrollment, ListedNode, ListedPlacement } from '../../model/node.js'
-import type { ListedRollout, RolloutDetail, RolloutEvent, RolloutState } from '../../model/rollout.js'
+import type { Given } from '../../api/map/call.js'
+import type { RolloutEvent } from '../../model/rollout.js'
+import { createCall, requestOf } from './call.js'
 import type { Client } from './client.js'
 import { readNdjson, streamBroken } from './streams.js'
 
 /** Timeout for silence on a stream of events. The server sends nothing while a rollout waits, so it is long. */
 const eventSilenceMs = 24 * 60 * 60_000
 
-/** A token to create, with which a machine becomes a node. */
-export interface EnrollmentGiven {
-  name: string | undefined
-  labels: Record<string, string>
-  seconds: number | undefined
-}
-
 /** A change of the nodes of a project. Nodes are named by id or name. */
-export interface PlacementChange {
-  add?: Array<{ node: string; deployPath?: string }>
-  remove?: string[]
-}
-
+export type PlacementChange = NonNullable<Given<'PATCH /api/projects/:id/placements'>['body']>
 /** A filter for a list of rollouts. */
-export interface RolloutQuery {
-  projectId?: string | undefined
-  deployId?: string | undefined
-  state?: RolloutState | undefined
-  limit?: number | undefined
-}
-
+export type RolloutQuery = NonNullable<Given<'GET /api/rollouts'>['query']>
 /** The API of the fleet as functions. */
-export interface FleetApi {
-  nodes(query: { projectId?: string | undefined; label?: string | undefined }): Promise<ListedNode[]>
-  /** Returns a node by its id or name. */
-  node(node: string): Promise<ListedNode>
-  updateNode(node: string, change: { name?: string; labels?: Record<string, string> }): Promise<ListedNode>
-  drain(node: string, isDrained: boolean): Promise<ListedNode>
-  forget(node: string): Promise<void>
-  enrollments(): Promise<Enrollment[]>
-  enroll(given: EnrollmentGiven): Promise<{ enrollment: Enrollment; token: string }>
-  revokeEnrollment(id: string): Promise<void>
-  placements(projectId: string): Promise<ListedPlacement[]>
-  place(projectId: string, change: PlacementChange): Promise<ListedPlacement[]>
-  rollouts(query: RolloutQuery): Promise<ListedRollout[]>
-  rollout(id: string): Promise<RolloutDetail>
-  halt(id: string, reason: string | undefined): Promise<ListedRollout>
-  resume(id: string): Promise<ListedRollout>
-  /** Lets nodes go back, from this wave on; undefined: all. */
-  revert(id: string, wave: number | undefined): Promise<ListedRollout>
-  approve(id: string): Promise<ListedRollout>
-  /** Follows a rollout until its line `end`. Throws `stream_broken` if the connection is lost before. */
-  follow(id: string, signal: AbortSignal): AsyncIterable<RolloutEvent>
-}
+export type FleetApi = ReturnType<typeof createFleetApi>
 
 /** Builds the API of the fleet on a client. */
-export function createFleetApi(client: Client): FleetApi {
-  const nodePath = (node: string) => `/api/nodes/${encodeURIComponent(node)}`
-  const placementsPath = (id: string) => `/api/projects/${encodeURIComponent(id)}/placements`
-  const rolloutPath = (id: string) => `/api/rollouts/${encodeURIComponent(id)}`
-
-  async function change(id: string, verb: string, json: object): Promise<ListedRollout> {
-    const call = { method: 'POST', path: `${rolloutPath(id)}/${verb}`, json } as const
-    return (await client.json<{ rollout: ListedRollout }>(call)).rollout
-  }
-
+export function createFleetApi(client: Client) {
+  const call = createCall(client)
   return {
-    nodes: async query => (await client.json<{ nodes: ListedNode[] }>({ path: '/api/nodes', query })).nodes,
-    node: async node => (await client.json<{ node: ListedNode }>({ path: nodePath(node) })).node,
-    updateNode: async (node, json) =>
-      (await client.json<{ node: ListedNode }>({ method: 'PATCH', path: nodePath(node), json })).node,
-    drain: async (node, drained) =>
-      (await client.json<{ node: ListedNode }>({ method: 'PUT', path: `${nodePath(node)}/drain`, json: { drained } }))
-        .node,
-    forget: async node => void (await client.json({ method: 'DELETE', path: nodePath(node) })),
-    enrollments: async () =>
-      (await client.json<{ enrollments: Enrollment[] }>({ path: '/api/enrollments' })).enrollments,
-    enroll: json => client.json({ method: 'POST', path: '/api/enrollments', json }),
-    revokeEnrollment: async id =>
-      void (await client.json({ method: 'DELETE', path: `/api/enrollments/${encodeURIComponent(id)}` })),
-    placements: async id =>
-      (await client.json<{ placements: ListedPlacement[] }>({ path: placementsPath(id) })).placements,
-    place: async (id, json) =>
-      (await client.json<{ placements: ListedPlacement[] }>({ method: 'PATCH', path: placementsPath(id), json }))
-        .placements,
-    rollouts: async ({ limit, ...query }) =>
-      (
-        await client.json<{ rollouts: ListedRollout[] }>({
-          path: '/api/rollouts',
-          query: { ...query, limit: limit?.toString() }
-        })
-      ).rollouts,
-    rollout: async id => (await client.json<{ rollout: RolloutDetail }>({ path: rolloutPath(id) })).rollout,
-    halt: (id, reason) => change(id, 'halt', { reason }),
-    resume: id => change(id, 'resume', {}),
-    revert: (id, wave) => change(id, 'revert', { wave }),
-    approve: id => change(id, 'approve', {}),
-    async *follow(id, signal) {
-      const answer = await client.open({ path: `${rolloutPath(id)}/events`, accept: 'application/x-ndjson', signal })
+    nodes: async (query: Given<'GET /api/nodes'>['query']) => (await call('GET /api/nodes', { query })).nodes,
+    /** Returns a node by its id or name. */
+    node: async (node: string) => (await call('GET /api/nodes/:node', { node })).node,
+    updateNode: async (node: string, body: Given<'PATCH /api/nodes/:node'>['body']) =>
+      (await call('PATCH /api/nodes/:node', { node, body })).node,
+    drain: async (node: string, drained: boolean) =>
+      (await call('PUT /api/nodes/:node/drain', { node, body: { drained } })).node,
+    forget: async (node: string): Promise<void> => void (await call('DELETE /api/nodes/:node', { node })),
+    enrollments: async () => (await call('GET /api/enrollments')).enrollments,
+    enroll: (body: Given<'POST /api/enrollments'>['body']) => call('POST /api/enrollments', { body }),
+    revokeEnrollment: async (id: string): Promise<void> => void (await call('DELETE /api/enrollments/:id', { id })),
+    placements: async (id: string) => (await call('GET /api/projects/:id/placements', { id })).placements,
+    place: async (id: string, body: PlacementChange) =>
+      (await call('PATCH /api/projects/:id/placements', { id, body })).placements,
+    rollouts: async (query: RolloutQuery) => (await call('GET /api/rollouts', { query })).rollouts,
+    rollout: async (rolloutId: string) => (await call('GET /api/rollouts/:rolloutId', { rolloutId })).rollout,
+    halt: async (rolloutId: string, reason: string | undefined) =>
+      (await call('POST /api/rollouts/:rolloutId/halt', { rolloutId, body: { reason } })).rollout,
+    resume: async (rolloutId: string) => (await call('POST /api/rollouts/:rolloutId/resume', { rolloutId })).rollout,
+    /** Lets nodes go back, from this wave on; undefined: all. */
+    revert: async (rolloutId: string, wave: number | undefined) =>
+      (await call('POST /api/rollouts/:rolloutId/revert', { rolloutId, body: { wave } })).rollout,
+    approve: async (rolloutId: string) => (await call('POST /api/rollouts/:rolloutId/approve', { rolloutId })).rollout,
+    /** Follows a rollout until its line `end`. Throws `stream_broken` if the connection is lost before. */
+    async *follow(rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent> {
+      const events = { rolloutId, accept: 'application/x-ndjson', signal } as const
+      const answer = await client.open(requestOf('GET /api/rollouts/:rolloutId/events', events))
       answer.setTimeout(eventSilenceMs, () => answer.destroy(streamBroken()))
       for await (const value of readNdjson(answer)) {
         const event = value as unknown as RolloutEvent
