@@ -17,7 +17,7 @@ const places: Record<string, string> = {
   'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack/pack.ts':
     '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
-  'base/replace-file.ts':
+  'base/files.ts':
     '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
   'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',

@@ -1,6 +1,6 @@
 /*
  * The table of pages: address, room, module. The panel routes by it (main.ts), and the server lists the modules of the
- * requested page in index.html (lib/http/static/link.ts), so this file uses no DOM.
+ * requested page in index.html (lib/http/static/build.ts), so this file uses no DOM.
  */
 
 /** A module that exports elements by tag. */

@@ -12,7 +12,7 @@ import {
   flag,
   multiline
 } from '../base/fields.js'
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { fileReply, partsReply, type FilePart } from '../http/static/file.js'
 import { fleetProtocol, maxBlobRanges, releaseSignatureHeader } from '../model/fleet-wire.js'
 import { json, type BodyLimits } from '../http/core/route.js'

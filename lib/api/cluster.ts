@@ -1,5 +1,5 @@
 import { line, list, object, readFields } from '../base/fields.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { ClusterView } from '../model/cluster.js'

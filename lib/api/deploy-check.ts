@@ -1,4 +1,4 @@
-import { Refusal, invalid } from '../base/refusal.js'
+import { Refusal, invalid } from '../base/errors.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { json } from '../http/core/route.js'
 import { isInScope } from '../model/access.js'

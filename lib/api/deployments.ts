@@ -1,4 +1,4 @@
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import type { Proof } from '../auth/proof.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Run } from '../deploy/admission.js'

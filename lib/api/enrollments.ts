@@ -1,6 +1,6 @@
 import { integer, nullable, readFields, withDefault } from '../base/fields.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
-import { parseHost } from '../http/core/origin.js'
+import { parseHost } from '../http/core/headers.js'
 import { json } from '../http/core/route.js'
 import { enrollmentLimits } from '../model/node.js'
 import { nodeLabels } from '../model/node-labels.js'

@@ -1,4 +1,4 @@
-import type { RefusalKind } from '../base/refusal.js'
+import type { RefusalKind } from '../base/errors.js'
 
 /** An error code of the API. `kind` decides the HTTP status (http/core/reply.ts); a bug has status 500. */
 export interface ErrorCode {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Refusal, invalid } from '../base/refusal.js'
+import { Refusal, invalid } from '../base/errors.js'
 import { attachment, fileReply } from '../http/static/file.js'
 import { json } from '../http/core/route.js'
 import type { Secrets } from '../logs/read/secrets.js'

@@ -1,4 +1,4 @@
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import { inclusions } from '../model/place.js'
 import type { Places } from '../machine/places.js'

@@ -1,4 +1,4 @@
-import { expectedTags } from '../http/core/conditional.js'
+import { expectedTags } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Actor } from '../model/audit.js'

@@ -1,4 +1,4 @@
-import { invalid, notFound } from '../base/refusal.js'
+import { invalid, notFound } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import type { Locks } from '../deploy/locks.js'
 import type { Maintenances } from '../deploy/maintenance.js'

@@ -2,7 +2,7 @@
  * Records as a caller sees them. The tables beside the records say who reads which field: `projectReaders`,
  * `deploymentReaders`. A hidden value is null, a secret is `***`.
  */
-import { perObject } from '../base/per-object.js'
+import { perObject } from '../base/async.js'
 import type { Caller } from '../auth/bearer.js'
 import type { Proof } from '../auth/proof.js'
 import { includesRole, type AccessRole } from '../model/access.js'

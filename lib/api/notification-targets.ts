@@ -1,4 +1,4 @@
-import { expectedTags } from '../http/core/conditional.js'
+import { expectedTags } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import { eventKeys, kindDomains, notificationKinds } from '../model/notification-target.js'
 import type { Targets } from '../notify/targets.js'

@@ -1,5 +1,5 @@
 import { line, list, maxPathLength, object, optional, readFields, withDefault } from '../base/fields.js'
-import { invalid, notFound } from '../base/refusal.js'
+import { invalid, notFound } from '../base/errors.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { fleetLimits } from '../model/node.js'

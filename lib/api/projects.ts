@@ -1,4 +1,4 @@
-import { expectedTags } from '../http/core/conditional.js'
+import { expectedTags } from '../http/core/reply.js'
 import type { ProjectScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
@@ -13,8 +13,8 @@ import {
   type NewProject,
   type ProjectFields
 } from '../model/project.js'
-import { oneLine } from '../base/one-line.js'
-import { invalid } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { invalid } from '../base/errors.js'
 import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { queryText } from './query.js'
 import { shownProject } from './masks.js'

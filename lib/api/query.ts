@@ -1,6 +1,6 @@
 import { oneOf } from '../base/fields.js'
-import { hasControlCharacter } from '../base/one-line.js'
-import { invalid } from '../base/refusal.js'
+import { hasControlCharacter } from '../base/text.js'
+import { invalid } from '../base/errors.js'
 
 /**
  * Reads a whole number from 1 in the query. Returns `max` for larger numbers, and `fallback` if the parameter is absent

@@ -1,4 +1,4 @@
-import { Refusal, notFound } from '../base/refusal.js'
+import { Refusal, notFound } from '../base/errors.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { commitUrl } from '../model/commit-link.js'
 import { listedDeployment, type Deployment, type DeploymentRow, type ListedDeployment } from '../model/deployment.js'

@@ -1,6 +1,6 @@
 import type { Auth, Caller } from '../auth/bearer.js'
 import { refuseDroppedWish } from '../base/fields.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Proof } from '../auth/proof.js'
 import { checkScope, type ProjectLookup, type Scope } from './scope.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'

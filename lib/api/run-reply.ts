@@ -1,10 +1,10 @@
-import { oneLine } from '../base/one-line.js'
-import { perObject } from '../base/per-object.js'
+import { oneLine } from '../base/text.js'
+import { perObject } from '../base/async.js'
 import type { Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { isFinal } from '../deploy/status.js'
 import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
-import { encodeLines, ndjson } from '../http/stream/ndjson.js'
+import { encodeLines, ndjson } from '../http/streams.js'
 import type { Reply } from '../http/core/route.js'
 
 /**

@@ -3,7 +3,7 @@
  * 404 for every other project, as for one that does not exist, so that it cannot find out which ids exist.
  */
 import type { Caller } from '../auth/bearer.js'
-import { Refusal, notFound } from '../base/refusal.js'
+import { Refusal, notFound } from '../base/errors.js'
 import type { Request } from '../http/core/route.js'
 
 /**

@@ -1,4 +1,4 @@
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import type { Caller } from '../auth/bearer.js'
 import { includesRole, type AccessRole } from '../model/access.js'
 import { json } from '../http/core/route.js'

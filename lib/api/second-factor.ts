@@ -1,8 +1,8 @@
 import type { NamedTokens } from '../auth/named-tokens.js'
 import type { FactorOwner, SecondFactors } from '../auth/second-factor.js'
 import { line, readFields } from '../base/fields.js'
-import { Refusal } from '../base/refusal.js'
-import { parseHost } from '../http/core/origin.js'
+import { Refusal } from '../base/errors.js'
+import { parseHost } from '../http/core/headers.js'
 import { json } from '../http/core/route.js'
 import { param, type ApiRequest, type Handler } from './route.js'
 

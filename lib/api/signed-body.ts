@@ -1,6 +1,6 @@
 /* Reads the bodies of requests that a node has signed: the signature covers their digest. */
-import { Refusal } from '../base/refusal.js'
-import { sha256 } from '../base/sha256.js'
+import { Refusal } from '../base/errors.js'
+import { sha256 } from '../base/digests.js'
 import type { ApiRequest } from './route.js'
 
 /** Reads the whole body, within the limits of the route. Refuses 400 `wrong_digest`, 413 `too_large`. */

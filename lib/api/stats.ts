@@ -1,4 +1,4 @@
-import { notFound } from '../base/refusal.js'
+import { notFound } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
 import type { Stats } from '../machine/stats.js'

@@ -1,5 +1,5 @@
-import { invalid } from '../base/refusal.js'
-import { networkOf } from '../http/core/client-address.js'
+import { invalid } from '../base/errors.js'
+import { networkOf } from '../http/core/headers.js'
 import { json, publicBody } from '../http/core/route.js'
 import { telemetryEvents, type TelemetryOverview, type TelemetryReport } from '../model/telemetry.js'
 import { integer, line, oneOf, readFields, reads, type Read } from '../base/fields.js'

@@ -1,6 +1,5 @@
-import { invalid, type Refusal } from '../base/refusal.js'
-import { webSocket } from '../http/websocket/reply.js'
-import type { WebSocketConnection } from '../http/websocket/socket.js'
+import { invalid, type Refusal } from '../base/errors.js'
+import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import type { Project } from '../model/project.js'

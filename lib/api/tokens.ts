@@ -1,6 +1,6 @@
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { flag, instant, integer, line, list, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import { Refusal, notFound } from '../base/refusal.js'
+import { Refusal, notFound } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import {
   accessRoles,

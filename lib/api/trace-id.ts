@@ -1,4 +1,4 @@
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import type { ApiRequest } from './route.js'
 
 /** The header with the id that a client gives its request, to find the deployment later (`GET /api/logs?traceId=`). */

@@ -1,6 +1,6 @@
 import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../archive/tree-wire.js'
 import { refuseFullDisk } from '../deploy/failure.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Spool, Spooled } from '../base/spool.js'
 import { formatBytes } from '../shared/size.js'
 import type { ApiRequest } from './route.js'

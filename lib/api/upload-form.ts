@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { Refusal, invalid } from '../base/refusal.js'
+import { Refusal, invalid } from '../base/errors.js'
 import type { Received } from '../deploy/intake.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import type { ApiRequest } from './route.js'

@@ -1,6 +1,6 @@
 import type { Caller } from '../auth/bearer.js'
 import type { Proof } from '../auth/proof.js'
-import { Refusal, invalid, notFound } from '../base/refusal.js'
+import { Refusal, invalid, notFound } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'

@@ -1,4 +1,4 @@
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { parseDotenv } from '../config/dotenv.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
@@ -11,8 +11,17 @@ import {
   type GivenVariable,
   type Variable
 } from '../model/variable.js'
-import type { JsonSchema } from '../base/json-schema.js'
-import { flag, list, multiline, nullable, optional, readFields, reads, type Read } from '../base/fields.js'
+import {
+  flag,
+  type JsonSchema,
+  list,
+  multiline,
+  nullable,
+  optional,
+  type Read,
+  readFields,
+  reads
+} from '../base/fields.js'
 import { type Handler, param } from './route.js'
 
 /** Dependencies of the handlers of variables. */

@@ -4,9 +4,8 @@ import { isAbsolute } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { Caller } from '../auth/bearer.js'
-import { Refusal } from '../base/refusal.js'
-import { isDiskFull, messageOf, reasonOf } from '../base/system-error.js'
-import { ndjson } from '../http/stream/ndjson.js'
+import { isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
+import { ndjson } from '../http/streams.js'
 import type { Reply, Sink } from '../http/core/route.js'
 
 /** Callbacks and signal for the work that writes the file. */

@@ -4,7 +4,7 @@
  */
 import { open, rename, rm, type FileHandle } from 'node:fs/promises'
 import { createHash, type Hash } from 'node:crypto'
-import type { OpenFile } from '../base/open-file.js'
+import type { OpenFile } from '../base/files.js'
 import { directoryOf, localBytes, localHeader, newRecord, signatures, type ZipRecord } from '../shared/zip-records.js'
 import { refuse } from './names.js'
 import { openArchive, type ArchiveEntry } from './read.js'

@@ -11,9 +11,9 @@
  */
 import { pipeline } from 'node:stream/promises'
 import { createInflateRaw, inflateRawSync } from 'node:zlib'
-import { crc32 } from '../base/crc32.js'
-import type { OpenFile } from '../base/open-file.js'
-import { Refusal } from '../base/refusal.js'
+import { crc32 } from '../base/digests.js'
+import type { OpenFile } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { localBytes, signatures } from '../shared/zip-records.js'
 import { refuse, refusalSentence } from './names.js'
 import type { Archive, ArchiveEntry } from './read.js'

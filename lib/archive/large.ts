@@ -6,11 +6,9 @@
  * Memory use is a few pieces, whatever the size of the source.
  */
 import { constants, deflateRawSync } from 'node:zlib'
-import { crc32 } from '../base/crc32.js'
+import { crc32 } from '../base/digests.js'
 import { deflated, descriptorOf, directoryOf, localHeader, localHeaderBytes, stored } from '../shared/zip-records.js'
-import { isWorthDeflating, type ZipSource } from './source.js'
-import { blocksOf } from './source-bytes.js'
-import { newEntry, type Entry } from './zip-entry.js'
+import { blocksOf, type Entry, isWorthDeflating, newEntry, type ZipSource } from './source.js'
 
 /** Smaller pieces take more memory: they leave more garbage. measured: bench/pack */
 const pieceBytes = 1024 * 1024

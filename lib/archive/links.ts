@@ -8,7 +8,7 @@
  * The end of a link depends only on its own path, so each link is followed once, and remembered. The remaining cost is
  * limited over all links together: each lookup in the target costs the length of its path.
  */
-import { parentOf } from '../base/paths.js'
+import { parentOf } from '../base/files.js'
 import { checkCharacters, quoteName, refuse } from './names.js'
 
 /** Maximum number of links in one path, as in Linux. */

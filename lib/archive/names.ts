@@ -12,8 +12,8 @@
  * silently overwrite each other there. Whether the target does so is determined only if the archive contains such a
  * pair.
  */
-import { stagingPrefix } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { stagingPrefix } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 
 /** The part of an entry that the name checks need. */
 export interface NamedEntry {

@@ -21,8 +21,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
-import { OpenFile } from '../base/open-file.js'
-import { Refusal } from '../base/refusal.js'
+import { OpenFile } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { localBytes, signatures } from '../shared/zip-records.js'
 import { quoteName, readName, refuse } from './names.js'
 

@@ -4,8 +4,8 @@
  * no memory except that of the segment. measured: bench/pack
  */
 import { deflateRawSync, type ZlibOptions } from 'node:zlib'
-import { crc32 } from '../base/crc32.js'
-import { isWorthDeflating, type ZipSource } from './source.js'
+import { crc32 } from '../base/digests.js'
+import { type Entry, isWorthDeflating, newEntry, readInto, type ZipSource } from './source.js'
 import {
   deflated,
   directoryHeaderBytes,
@@ -15,8 +15,6 @@ import {
   maxUint32,
   writeLocalHeader
 } from '../shared/zip-records.js'
-import { readInto } from './source-bytes.js'
-import { newEntry, type Entry } from './zip-entry.js'
 
 /**
  * Returns a zip of sources without `onRead`, in memory that can be transferred to another thread. Refuses

@@ -1,13 +1,12 @@
 /*
  * The threads that pack. They pack segments, which they also read (segment-memory.ts), and pieces of large files
- * (large.ts), and digest sources for a tree (source-digest.ts). They use synchronous calls only, which takes a third
+ * (large.ts), and digest sources for a tree (source.ts). They use synchronous calls only, which takes a third
  * less time than streams and the thread pool. measured: bench/pack
  */
 import { cpus } from 'node:os'
-import { createWorkerPool } from '../base/worker-pool.js'
+import { createWorkerPool } from '../base/workers.js'
 import type { PieceTask } from './large.js'
-import type { DigestTask } from './source-digest.js'
-import type { ZipSource } from './source.js'
+import type { DigestTask, ZipSource } from './source.js'
 
 /** A segment for a thread to pack. */
 export interface SegmentTask {

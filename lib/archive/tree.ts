@@ -7,8 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createTreeDigest } from '../model/tree.js'
 import { compareTreePaths, defaultFileMode, linkMode, type TreeEntry } from '../shared/tree-text.js'
 import { createSegmentThreads } from './segment-threads.js'
-import { checkSourceName, unixMode, type ZipSource } from './source.js'
-import { digestBytes, digestSources } from './source-digest.js'
+import { checkSourceName, digestBytes, digestSources, unixMode, type ZipSource } from './source.js'
 
 /** An entry of a tree, and the modification time that the zip contains. */
 export interface TimedEntry extends TreeEntry {

@@ -14,20 +14,22 @@ import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createDeflateRaw, deflateRaw } from 'node:zlib'
-import { crc32 } from '../base/crc32.js'
+import { crc32 } from '../base/digests.js'
 import { defaultZip64FromBytes, deflated, directoryOf, localHeader, stored } from '../shared/zip-records.js'
 import {
+  blocksOf,
   checkSourceName,
+  type Entry,
   isWorthDeflating,
+  type LastSource,
+  newEntry,
+  readOnly,
   sourceChanged,
   sourceUnreadable,
   watchOpened,
-  type LastSource,
   type ZipSource
 } from './source.js'
-import { blocksOf, readOnly } from './source-bytes.js'
 import { defaultLevel, type WriteZipOptions, type ZipWritten } from './write.js'
-import { newEntry, type Entry } from './zip-entry.js'
 
 const blockBytes = 1024 * 1024
 /** A sync starts after this number of bytes, so that the disk works while the next blocks are copied. */

@@ -4,20 +4,30 @@
  * two writers.
  *
  * Threads pack the sources in segments (segment-memory.ts). A segment is a zip of its own with some of the sources; the
- * segments are joined as they are finished (join.ts). A large source is cut into pieces for the same threads
- * (large.ts). yazl (segment.ts) packs sources that must be read in this thread, and small sets of files, for which no
+ * segments are joined as they are finished. A large source is cut into pieces for the same threads
+ * (large.ts). yazl packs sources that must be read in this thread, and small sets of files, for which no
  * thread is started. It is not used for more, because it searches all entries for each one that it writes, and reads
  * every file through streams and the thread pool. measured: test/bench/pack.ts
  */
 import { once } from 'node:events'
-import type { Writable } from 'node:stream'
-import { closing, type Defer } from '../base/closing.js'
-import { defaultZip64FromBytes } from '../shared/zip-records.js'
-import { createJoining } from './join.js'
+import type { Readable, Writable } from 'node:stream'
+import { ZipFile } from 'yazl'
+import { closing, type Defer } from '../base/async.js'
+import {
+  centralBytes,
+  defaultZip64FromBytes,
+  end64Bytes,
+  endBytes,
+  endOf,
+  locatorBytes,
+  maxUint32,
+  zip64Field,
+  zip64Id,
+  zip64Version
+} from '../shared/zip-records.js'
 import { createLargePacking, endLarge, type LargeOptions, type LargePart } from './large.js'
-import { packSegment } from './segment.js'
 import { createSegmentThreads, type SegmentThreads } from './segment-threads.js'
-import { checkSourceName, isWorthDeflating, type LastSource, type ZipSource } from './source.js'
+import { checkSourceName, isWorthDeflating, type LastSource, readWhole, unixMode, type ZipSource } from './source.js'
 
 /** Progress of writing a zip. */
 export interface ZipProgress {
@@ -193,4 +203,114 @@ async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ so
     bytes += source.bytes
   }
   if (some.length > 0) yield { sources: some, isAll: isFirst }
+}
+
+/*
+ * Packs a part of a zip: some sources, read whole and packed by yazl in memory, as a zip of their own. yazl
+ * deflates in the thread pool, so the event loop is not blocked.
+ */
+
+/** Packs sources into a zip. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
+export async function packSegment(sources: readonly ZipSource[], level: number): Promise<Buffer> {
+  const zip = new ZipFile()
+  const output = zip.outputStream as Readable
+  const pieces: Buffer[] = []
+  output.on('data', (piece: Buffer) => pieces.push(piece))
+  const ended = once(output, 'end')
+  for (const source of sources) add(zip, source, level)
+  zip.end()
+  await ended
+  return Buffer.concat(pieces)
+}
+
+function add(zip: ZipFile, source: ZipSource, level: number): void {
+  const { path, kind } = source
+  const about = { mode: unixMode(source), mtime: new Date(source.mtimeMs) }
+  const compressionLevel = isWorthDeflating(source) ? level : 0
+  if (kind === 'directory') zip.addEmptyDirectory(path, about)
+  else if (kind === 'symlink') zip.addBuffer(Buffer.from(source.source), path, { ...about, compressionLevel })
+  else zip.addBuffer(readWhole(source), path, { ...about, compressionLevel })
+}
+
+/*
+ * Joins several zips into one: first their contents one after the other, then one directory in which the offset of
+ * every entry is moved accordingly (APPNOTE 4.3.12), then its end record.
+ *
+ * Limits of the input: no comments; a zip64 field, if present, contains both sizes and the offset, as yazl writes it.
+ */
+
+/** Joins zips in the order in which they are passed. */
+interface Joining {
+  /**
+   * Takes a zip of `zipBytes` bytes. `tail` contains its last bytes, including its whole directory. Returns the number
+   * of bytes, from its first one, that belong in the joined zip.
+   */
+  take(tail: Buffer, zipBytes: number): number
+  /** Returns the end of the joined zip. */
+  end(): Buffer
+}
+
+/** Creates the joining. Offsets from `zip64FromBytes` on are written in zip64 form. */
+export function createJoining({ zip64FromBytes = maxUint32 }: { zip64FromBytes?: number } = {}): Joining {
+  const directories: Buffer[] = []
+  let entries = 0
+  let offset = 0
+  return {
+    take(tail, zipBytes) {
+      const end = tail.subarray(tail.length - endBytes)
+      const isZip64 = end.readUInt32LE(16) === maxUint32
+      const directoryEnd = tail.length - endBytes - (isZip64 ? end64Bytes + locatorBytes : 0)
+      const directory = tail.subarray(directoryEnd - end.readUInt32LE(12), directoryEnd)
+      const contentBytes = zipBytes - (tail.length - directoryEnd) - directory.length
+      directories.push(move(Buffer.from(directory), offset, zip64FromBytes))
+      entries += end.readUInt16LE(10)
+      offset += contentBytes
+      return contentBytes
+    },
+    end() {
+      const bytes = directories.reduce((sum, { length }) => sum + length, 0)
+      return Buffer.concat([...directories, endOf({ entries, offset, bytes }, zip64FromBytes)])
+    }
+  }
+}
+
+/** Returns a directory whose entries are moved by this number of bytes. */
+function move(directory: Buffer, by: number, zip64FromBytes: number): Buffer {
+  const pieces: Buffer[] = []
+  let done = 0
+  for (let at = 0; at < directory.length; ) {
+    const nameBytes = directory.readUInt16LE(at + 28)
+    const length = centralBytes + nameBytes + directory.readUInt16LE(at + 30)
+    const place = directory.readUInt32LE(at + 42) + by
+    // The usual case: only a number changes.
+    if (place < zip64FromBytes) {
+      directory.writeUInt32LE(place, at + 42)
+    } else {
+      pieces.push(directory.subarray(done, at), moveFar(directory.subarray(at, at + length), nameBytes, by))
+      done = at + length
+    }
+    at += length
+  }
+  return pieces.length === 0 ? directory : Buffer.concat([...pieces, directory.subarray(done)])
+}
+
+/** Returns a record with its offset in zip64 form. */
+function moveFar(record: Buffer, nameBytes: number, by: number): Buffer {
+  const near = record.readUInt32LE(42)
+  if (near === maxUint32) {
+    const at = findZip64(record, centralBytes + nameBytes)
+    record.writeBigUInt64LE(record.readBigUInt64LE(at + 20) + BigInt(by), at + 20)
+    return record
+  }
+  const field = zip64Field([record.readUInt32LE(24), record.readUInt32LE(20), near + by])
+  record.writeUInt16LE(zip64Version, 6)
+  for (const at of [20, 24, 42]) record.writeUInt32LE(maxUint32, at)
+  record.writeUInt16LE(record.readUInt16LE(30) + field.length, 30)
+  return Buffer.concat([record, field])
+}
+
+function findZip64(record: Buffer, extraStart: number): number {
+  let at = extraStart
+  while (record.readUInt16LE(at) !== zip64Id) at += 4 + record.readUInt16LE(at + 2)
+  return at
 }

@@ -3,13 +3,18 @@
  * and signs checkpoints: at the start and the stop, every thousand entries, every hour with new ones, after each
  * deployment, and when a client asks for one.
  */
+import { open } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { instantOf, type Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { systemActor, type Actor, type AuditEvent, type RotatedKey } from '../model/audit.js'
+import { type Clock, instantOf } from '../base/clock.js'
+import type { Ids } from '../base/digests.js'
+import { replaceFile } from '../base/files.js'
+import { type Actor, type AuditEvent, type RotatedKey, systemActor } from '../model/audit.js'
 import { hubKeyText } from '../model/fleet-wire.js'
 import type { Store, Transaction } from '../store/database.js'
 import {
+  auditBlocks,
+  auditLeaves,
+  auditTargets,
   endAuditBaseline,
   hasAuditSince,
   insertAuditCheckpoint,
@@ -18,20 +23,19 @@ import {
   newestAuditCheckpoint,
   newestAuditPosition,
   readAuditTree,
+  sealedAudit,
   type StoredCheckpoint,
   unsealedAudit
 } from '../store/tables/audit.js'
-import { entryOf } from './audit.js'
 import { insertHubKey } from '../store/tables/cluster.js'
-import { checkTree } from './check-tree.js'
-import { writeCheckpoint } from './checkpoint-text.js'
-import { mendFrontier, readFrontier, sealEntries, writeLeaf } from './leaves.js'
+import { entryOf, mendFrontier, readFrontier, readNodes, rootOfLeaves, sealEntries, writeLeaf } from './audit.js'
+import { readCheckpoint, readNote, type Signer, signNote, writeCheckpoint } from './signed-note.js'
+import { entryText, type SealedEntry } from './entry-text.js'
 import type { ServerKey } from './server-key.js'
-import { readNote, signNote, type Signer } from './signed-note.js'
-import { rootOf } from './tree.js'
+import { blockLeaves, createGaps, frontierAt, type Gaps, hashLeaf, rootOf, trimmedAction } from './tree.js'
 
 /** The state of the tree, for the health report. */
-export interface TreeState {
+interface TreeState {
   ok: boolean
   brokenSince: string | null
   why: string | null
@@ -66,7 +70,7 @@ export interface Keeper {
 }
 
 /** Dependencies of `createKeeper`. */
-export interface KeeperNeeds {
+interface KeeperNeeds {
   store: Store
   clock: Clock
   ids: Pick<Ids, 'id'>
@@ -232,4 +236,106 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
 function isSignedBy(note: string, signers: readonly Signer[]): boolean {
   const ids = new Set(readNote(note)?.signatures.map(({ keyId }) => keyId))
   return signers.every(({ keyId }) => ids.has(keyId))
+}
+
+/** Writes checkpoints to the file of the setting `checkpoint_file`. */
+interface CheckpointFile {
+  /** Writes a signed note. Errors go to `onError`. Resolves when it is on the disk. */
+  write(note: string): Promise<void>
+}
+
+const appendMark = '>>'
+const mode = 0o644
+
+/**
+ * Creates the writer. `place` is the value of the setting: a path, whose file is replaced, or `>>` and a path, to whose
+ * file each note is appended. Empty writes nothing.
+ */
+export function createCheckpointFile(needs: { place(): string; onError(error: unknown): void }): CheckpointFile {
+  let latest: Promise<void> = Promise.resolve()
+
+  async function writeOne(note: string): Promise<void> {
+    const place = needs.place()
+    if (place === '') return
+    if (!place.startsWith(appendMark)) return replaceFile(place, note, mode)
+    const file = await open(place.slice(appendMark.length).trim(), 'a', mode)
+    try {
+      // An empty line separates two notes.
+      await file.appendFile(`${note}\n`)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+  }
+
+  return {
+    write: note => (latest = latest.then(() => writeOne(note)).catch(needs.onError))
+  }
+}
+
+type Reads = Pick<Store, 'get' | 'all'>
+
+/** A fault of the stored tree. */
+interface TreeFault {
+  /** What is wrong, as the end of a sentence. */
+  why: string
+  /** Whether the frontier or the roots of blocks are wrong, which can be computed from the leaves. */
+  isMendable: boolean
+}
+
+/**
+ * Compares the entries of the log with the leaves of its tree, and the leaves with the frontier and the newest
+ * checkpoint, block by block between other work. Returns the first fault, or null.
+ */
+export async function checkTree(store: Reads, signal?: AbortSignal): Promise<TreeFault | null> {
+  const gaps = createGaps()
+  for (let block = 0; block * blockLeaves < readAuditTree(store).size; block++) {
+    const fault = faultOfBlock(store, block, gaps)
+    if (fault !== null) return fault
+    await nextTurn()
+    if (signal?.aborted) return null
+  }
+  for (const target of auditTargets(store, trimmedAction)) gaps.announce(target)
+  const missing = gaps.unannounced()
+  if (missing !== null) return changed(`entry ${missing} is missing, and no entry says that it was removed`)
+  return faultOfFrontier(store)
+}
+
+function faultOfBlock(store: Reads, block: number, gaps: Gaps): TreeFault | null {
+  const { size } = readAuditTree(store)
+  const [from, to] = [block * blockLeaves + 1, Math.min((block + 1) * blockLeaves, size)]
+  const leaves = auditLeaves(store, from, to)
+  const entries = new Map(sealedAudit(store, from, to).map(entry => [entry.seq, entry as SealedEntry]))
+  const isComplete = to === (block + 1) * blockLeaves
+  const root = isComplete ? auditBlocks(store, block, block).get(block) : undefined
+  if (leaves.length === 0 && root !== undefined && entries.size === 0) {
+    gaps.miss(from, to)
+    return null
+  }
+  if (leaves.length !== to - from + 1) return changed(`hashes of the entries ${from} to ${to} are missing`)
+  for (const { seq, hash } of leaves) {
+    const entry = entries.get(seq)
+    if (entry === undefined) gaps.miss(seq, seq)
+    else if (!hashLeaf(entryText(entry)).equals(hash)) return changed(`entry ${seq} was changed`)
+  }
+  if (isComplete && !(root !== undefined && rootOfLeaves(store, block)?.equals(root)))
+    return { why: `the entries ${from} to ${to} do not give the root of their block`, isMendable: true }
+  return null
+}
+
+function faultOfFrontier(store: Reads): TreeFault | null {
+  const row = readAuditTree(store)
+  const frontier = readFrontier(row)
+  const read = readNodes(store)
+  if (frontier === null || !rootOf(frontier).equals(rootOf(frontierAt(row.size, read))))
+    return { why: 'the entries do not give its frontier', isMendable: true }
+  const note = readNote(newestAuditCheckpoint(store)?.note ?? '')
+  const checkpoint = note === null ? null : readCheckpoint(note.text)
+  if (checkpoint === null) return null
+  const isPrefix = checkpoint.size <= row.size && rootOf(frontierAt(checkpoint.size, read)).equals(checkpoint.root)
+  return isPrefix ? null : changed(`it does not begin with its checkpoint of ${checkpoint.size} entries`)
+}
+
+function changed(why: string): TreeFault {
+  return { why, isMendable: false }
 }

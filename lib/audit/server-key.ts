@@ -6,10 +6,9 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Refusal } from '../base/refusal.js'
-import { replaceFile } from '../base/replace-file.js'
-import { sha256 } from '../base/sha256.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
+import { replaceFile } from '../base/files.js'
+import { sha256 } from '../base/digests.js'
 import { createSigner, type Signer } from './signed-note.js'
 
 /** The key of a server. */

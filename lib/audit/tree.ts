@@ -2,7 +2,7 @@
  * The Merkle tree of RFC 6962 §2.1 over SHA-256. A tree that only grows is described by its frontier: the roots of the
  * perfect subtrees that its leaves form, the largest first. There is one for each bit of the size.
  */
-import { sha256 } from '../base/sha256.js'
+import { sha256 } from '../base/digests.js'
 
 /** The length of a hash. */
 export const hashBytes = 32
@@ -130,4 +130,76 @@ function perfectParts(from: number, to: number): Array<{ height: number; number:
 function largestPowerBelow(leaves: number): number {
   const power = 2 ** Math.floor(Math.log2(leaves))
   return power === leaves ? power / 2 : power
+}
+
+/*
+ * Lists of numbers as text: `1-4000` or `12,15,18-30`. Entries of the action `audit.trimmed` name in this way the leaves
+ * whose entries were removed, so that a removal without such an entry is found.
+ */
+
+/** The action of an entry that says which other entries were removed. Its target is a list of their numbers. */
+export const trimmedAction = 'audit.trimmed'
+
+/** The newest summaries of failed attempts that always stay, about 10 MB. */
+export const keptFailures = 20_000
+
+/** Writes ascending numbers as text. */
+export function writeRanges(numbers: readonly number[]): string {
+  const parts: string[] = []
+  for (let at = 0; at < numbers.length; ) {
+    const from = numbers[at] as number
+    let to = from
+    while (numbers[++at] === to + 1) to++
+    parts.push(from === to ? String(from) : `${from}-${to}`)
+  }
+  return parts.join(',')
+}
+
+/** Reads such a text; an unreadable part is left out. */
+export function readRanges(text: string): Array<[from: number, to: number]> {
+  return text.split(',').flatMap(part => {
+    const [, from, to] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(part) ?? []
+    return from === undefined ? [] : [[Number(from), Number(to ?? from)] as [number, number]]
+  })
+}
+
+/** The leaves without an entry, and those that entries say were removed. */
+export interface Gaps {
+  /** Notes that the entries of these leaves are missing. Must be called in ascending order. */
+  miss(from: number, to: number): void
+  /** Notes the target of an entry that says which ones were removed. */
+  announce(target: string): void
+  /** Returns the number of missing entries. */
+  count(): number
+  /** Returns the first missing entry that no entry names; null if there is none. */
+  unannounced(): number | null
+}
+
+/** Creates an empty record of gaps. */
+export function createGaps(): Gaps {
+  const missing: Array<[from: number, to: number]> = []
+  const announced: Array<[from: number, to: number]> = []
+
+  return {
+    miss(from, to) {
+      const last = missing.at(-1)
+      if (last !== undefined && last[1] + 1 === from) last[1] = to
+      else missing.push([from, to])
+    },
+    announce: target => void announced.push(...readRanges(target)),
+    count: () => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0),
+    unannounced() {
+      announced.sort(([a], [b]) => a - b)
+      let next = 0
+      let covered = 0
+      for (const [from, to] of missing) {
+        for (let open = from; open <= to; open = covered + 1) {
+          for (let range = announced[next]; range !== undefined && range[0] <= open; range = announced[++next])
+            covered = Math.max(covered, range[1])
+          if (covered < open) return open
+        }
+      }
+      return null
+    }
+  }
 }

@@ -3,8 +3,16 @@
  * is signed. Checkpoints from elsewhere (anchors) prove that the past was not rewritten.
  */
 import { createHash } from 'node:crypto'
-import { sha256Base64 } from '../base/sha256.js'
-import { readCheckpoint, type Checkpoint } from './checkpoint-text.js'
+import { sha256Base64 } from '../base/digests.js'
+import {
+  type Checkpoint,
+  isBase64,
+  readCheckpoint,
+  readNote,
+  readVerifierKey,
+  type SignedNote,
+  type Verifier
+} from './signed-note.js'
 import {
   entryStart,
   exportExtension,
@@ -14,11 +22,9 @@ import {
   otherLine,
   unsignedVersion,
   type OtherLine
-} from './export-format.js'
+} from './entry-text.js'
 import { addRange, createRemovals, type RemovedRange } from './removals.js'
-import { trimmedAction } from './ranges.js'
-import { isBase64, readNote, readVerifierKey, type SignedNote, type Verifier } from './signed-note.js'
-import { blockHeight, blockLeaves, hashBytes } from './tree.js'
+import { blockHeight, blockLeaves, hashBytes, trimmedAction } from './tree.js'
 
 /** The result of a verification. */
 export interface Verdict {

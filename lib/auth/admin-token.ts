@@ -1,8 +1,7 @@
 import { chmodSync, readFileSync, statSync, type Stats } from 'node:fs'
-import { countOf } from '../base/count.js'
-import type { Ids } from '../base/ids.js'
-import { Refusal, invalid } from '../base/refusal.js'
-import { withoutMark } from '../base/text.js'
+import { countOf, withoutMark } from '../base/text.js'
+import type { Ids } from '../base/digests.js'
+import { Refusal, invalid } from '../base/errors.js'
 import { writeConfig, type Home } from '../config/home.js'
 import { createComparison } from './secret.js'
 

@@ -1,5 +1,5 @@
-import { Refusal } from '../base/refusal.js'
-import { matchesCidr, parseCidr } from '../http/core/client-address.js'
+import { Refusal } from '../base/errors.js'
+import { matchesCidr, parseCidr } from '../http/core/headers.js'
 
 /** Addresses that are allowed to deploy, roll back and open a terminal (setting `allowed_ips`). */
 export interface AllowList {

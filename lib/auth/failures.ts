@@ -1,14 +1,13 @@
 import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { networkOf } from '../http/core/client-address.js'
+import type { Ids } from '../base/digests.js'
+import { networkOf } from '../http/core/headers.js'
 import type { ClientAddress } from '../http/core/route.js'
 import type { Store, Transaction } from '../store/database.js'
 import { type AuditEntry, systemActor } from '../model/audit.js'
 import { findAudit, insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
 import { addressesOf } from './addresses.js'
-import { entryOf } from '../audit/audit.js'
-import { sealEntries, trimLeaves, writeLeaf } from '../audit/leaves.js'
-import { trimmedAction, writeRanges, keptFailures } from '../audit/ranges.js'
+import { entryOf, sealEntries, trimLeaves, writeLeaf } from '../audit/audit.js'
+import { trimmedAction, writeRanges, keptFailures } from '../audit/tree.js'
 import type { Failure } from './limiter.js'
 
 /*

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { countOf } from '../base/count.js'
-import { Refusal } from '../base/refusal.js'
+import { countOf } from '../base/text.js'
+import { Refusal } from '../base/errors.js'
 import { createFailureCounters, windowMs } from './failure-counters.js'
 import { digestText } from './secret.js'
-import { isLoopback, networkOf } from '../http/core/client-address.js'
-import { isFixedName, parseHost } from '../http/core/origin.js'
+import { isFixedName, isLoopback, networkOf, parseHost } from '../http/core/headers.js'
 import type { ClientAddress, RequestFacts } from '../http/core/route.js'
 
 /*

@@ -13,8 +13,8 @@
  * memory, so a hub that starts again asks for new sessions.
  */
 import { createHmac, createPublicKey, randomBytes, timingSafeEqual, verify, type KeyObject } from 'node:crypto'
-import { Refusal } from '../base/refusal.js'
-import { sha256 } from '../base/sha256.js'
+import { Refusal } from '../base/errors.js'
+import { sha256 } from '../base/digests.js'
 import type { RequestFacts } from '../http/core/route.js'
 import { requestText } from '../model/fleet-wire.js'
 import type { Reader } from '../store/database.js'

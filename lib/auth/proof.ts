@@ -3,7 +3,7 @@
  * left open must not be enough to change tokens and settings, to open a shell, or to take the data away. A bearer token
  * proves itself with each request.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 
 const minuteMs = 60_000

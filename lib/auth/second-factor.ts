@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
-import { countOf } from '../base/count.js'
-import { Refusal } from '../base/refusal.js'
+import { countOf } from '../base/text.js'
+import { Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { TokenLock } from '../model/token-advice.js'
 import type { Store, Transaction } from '../store/database.js'

@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { replaceFile } from '../base/replace-file.js'
+import { replaceFile } from '../base/files.js'
 
 /**
  * Name of the key file in the data directory. Backups do not contain it, so a copy of the data has no valid sessions.

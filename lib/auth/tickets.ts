@@ -1,6 +1,6 @@
 import { elapsedOf, type Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { Refusal } from '../base/refusal.js'
+import type { Ids } from '../base/digests.js'
+import { Refusal } from '../base/errors.js'
 import type { FoundSession } from './sessions.js'
 
 /** Requests for which a browser cannot send headers: WebSockets and plain downloads. */

@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { createMemory, type Memory } from '../store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../store/schema.js'
 import { loadSqlite } from '../store/sqlite.js'

@@ -12,8 +12,8 @@
  */
 import { lstat, mkdir, readdir, readlink, realpath, rename, rm, rmdir, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { syncDirectory } from '../base/sync.js'
-import { nullIfMissing } from '../base/system-error.js'
+import { syncDirectory } from '../base/files.js'
+import { nullIfMissing } from '../base/errors.js'
 
 /** The prefix of a directory in which a restore is built. */
 export const buildingPrefix = '.restore-'

@@ -8,8 +8,8 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import { open, type FileHandle } from 'node:fs/promises'
-import { readAt } from '../base/read-at.js'
-import { Refusal } from '../base/refusal.js'
+import { readAt } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { endBytes, localBytes, signatures } from '../shared/zip-records.js'
 import { backupRoot } from './format.js'
 

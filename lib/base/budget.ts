@@ -1,4 +1,4 @@
-import type { Refusal } from './refusal.js'
+import type { Refusal } from './errors.js'
 
 /** What one piece of work holds of a budget. */
 export interface Claim {

@@ -1,7 +1,5 @@
-import { countOf } from './count.js'
-import type { JsonSchema } from './json-schema.js'
-import { oneLine, unprintableIn } from './one-line.js'
-import { Refusal, invalid } from './refusal.js'
+import { invalid, Refusal } from './errors.js'
+import { countOf, oneLine, unprintableIn } from './text.js'
 
 /**
  * Reads a field: returns the typed value, or refuses with 400 `invalid_field` and a message that names the field.
@@ -24,7 +22,7 @@ export function reads<T>(schema: JsonSchema, example: unknown, read: (value: unk
 /** The readers of a body's fields, by name. For an absent field, the reader is called with undefined. */
 export type Shape = Record<string, Read<unknown>>
 /** The values that the readers of a shape return. */
-export type Fields<S extends Shape> = { [K in keyof S]: ReturnType<S[K]> }
+type Fields<S extends Shape> = { [K in keyof S]: ReturnType<S[K]> }
 
 /**
  * Reads the fields of a request's body and ignores all others. Refuses: 400 `invalid_body` if `body` is not an object,
@@ -38,7 +36,7 @@ export function readFields<S extends Shape>(body: unknown, shape: S): Fields<S> 
 }
 
 /** Options of an object. */
-export interface ObjectOptions {
+interface ObjectOptions {
   /** Whether to refuse unknown fields. By default, they are ignored. */
   strict?: boolean
   /** The example in the API description. Default: the examples of the fields. */
@@ -149,7 +147,7 @@ export function withDefault<T>(read: Read<T>, fallback: T): Read<T> {
 }
 
 /** Limits of a text. */
-export interface TextLimits {
+interface TextLimits {
   /** Minimum number of characters, counted after trimming. Default: 0. */
   min?: number
   /** Maximum number of characters, counted after trimming. Default: 10,000. */
@@ -161,7 +159,7 @@ export interface TextLimits {
 /** Maximum number of characters of a name. */
 export const maxNameLength = 200
 /** Maximum number of characters of a text, unless its reader sets another limit. */
-export const maxTextLength = 10_000
+const maxTextLength = 10_000
 /** Maximum number of characters of a script. */
 export const maxScriptLength = 100_000
 /** Maximum number of characters of a path. */
@@ -266,4 +264,28 @@ function nameOf(value: unknown): string {
   if (value === undefined) return 'empty'
   if (Array.isArray(value)) return 'a list'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+/** The keywords of JSON Schema that the description uses. */
+export interface JsonSchema {
+  type?: string | string[]
+  const?: unknown
+  enum?: readonly unknown[]
+  description?: string
+  format?: string
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  items?: JsonSchema
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  additionalProperties?: JsonSchema | false
+  anyOf?: JsonSchema[]
+  not?: JsonSchema
+  $ref?: string
+  contentMediaType?: string
 }

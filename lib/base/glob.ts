@@ -12,7 +12,7 @@
  * Differences from a shell: dot files match; braces with a single alternative and brackets that never close are
  * literal.
  */
-import { Refusal } from './refusal.js'
+import { Refusal } from './errors.js'
 
 /** A compiled pattern. Paths are relative, without `.` or `..`, and without a slash at either end. */
 export interface Glob {

@@ -1,4 +1,8 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, readlinkSync } from 'node:fs'
+import { homedir, hostname } from 'node:os'
 import { release, version, versions } from 'node:process'
+import { hasCode } from './errors.js'
 
 /** Version of Bun, which identifies itself as Node; undefined in Node. */
 export const bunVersion: string | undefined = versions['bun']
@@ -10,7 +14,7 @@ export function describeRuntime(): { name: string; version: string } {
 
 /**
  * Features that svc lacks in this runtime, whatever is installed, each with a message. (For functions that older
- * versions of Node lack, svc has alternatives: CRC-32 in crc32.ts, digests in install/digest.ts and auth/secret.ts,
+ * versions of Node lack, svc has alternatives: CRC-32 in digests.ts, digests in install/digest.ts and auth/secret.ts,
  * ASCII words in logs/search/scan.ts, free disk space in machine/disk.ts.)
  */
 export const missingInRuntime: { terminal: string | null } = {
@@ -18,4 +22,71 @@ export const missingInRuntime: { terminal: string | null } = {
     bunVersion === undefined
       ? null
       : 'The terminal needs Node: node-pty does not work in Bun (start with "--runtime node")'
+}
+
+/**
+ * Returns the start time of a process in clock ticks since boot, which distinguishes it from others with the same
+ * number. Returns '' for a zombie, and null if the system does not report it. See proc(5).
+ */
+export function processStart(pid: number): string | null {
+  try {
+    // `pid (name) state …`. The name may contain anything. The start time is field 22.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields[0] === 'Z' || fields[0] === 'X' ? '' : (fields[19] ?? null)
+  } catch {
+    return null
+  }
+}
+
+/** Returns the scope in which process numbers are unique: this boot of this machine, in this container. */
+export function processSpace(): string {
+  try {
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()} ${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return hostname()
+  }
+}
+
+/** Returns the mark of this process for names of what it leaves if it is killed. No other process ever has the same. */
+export function ownMark(): string {
+  return `${shortSpace()}-${process.pid}-${processStart(process.pid) ?? ''}`
+}
+
+/** Returns whether the process of a mark has ended; null if this cannot be determined here. */
+export function hasEnded(mark: string): boolean | null {
+  const [space, pid = '', start] = mark.split('-')
+  if (space !== shortSpace()) return null
+  if (!isThere(Number(pid))) return true
+  const now = processStart(Number(pid))
+  return now === null || start === '' ? null : now !== start
+}
+
+/** EPERM means that the process exists and belongs to another user. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return hasCode(error, 'EPERM')
+  }
+}
+
+let space: string | undefined
+function shortSpace(): string {
+  return (space ??= createHash('sha256').update(processSpace()).digest('hex').slice(0, 12))
+}
+
+/** Below a file there is nothing to read and nothing can be created. */
+const nowhere = '/dev/null'
+
+/**
+ * Returns the home directory of this process's user. A container may run as a user without HOME and without an entry in
+ * /etc/passwd: then Node throws, and this is a place where nothing exists.
+ */
+export function userHome(): string {
+  try {
+    return homedir() || nowhere
+  } catch {
+    return nowhere
+  }
 }

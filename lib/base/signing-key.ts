@@ -1,9 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Refusal } from './refusal.js'
-import { replaceFile } from './replace-file.js'
-import { hasCode, reasonOf } from './system-error.js'
+import { hasCode, reasonOf, Refusal } from './errors.js'
+import { replaceFile } from './files.js'
 
 /** A key pair with which a process signs what it sends (Ed25519). */
 export interface SigningKey {

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { hasCode } from './system-error.js'
+import { hasCode } from './errors.js'
 
 /**
  * Maximum length of the path of a Unix socket in bytes: sun_path of sockaddr_un has 108 on Linux, 104 elsewhere,

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Budget } from './budget.js'
-import { readAt } from './read-at.js'
+import { readAt } from './files.js'
 
 /** A body that was received. */
 export interface Spooled {

@@ -3,7 +3,7 @@
  * UTF-16 (a redirection of Windows PowerShell) is refused instead of read as garbage.
  */
 import { readFile } from 'node:fs/promises'
-import { invalid, Refusal } from './refusal.js'
+import { invalid, Refusal } from './errors.js'
 
 const byteOrderMark = '\ufeff'
 
@@ -45,4 +45,175 @@ export function tokenOf(text: string, from: string): string {
   if (at === -1) return token
   const code = (token.codePointAt(at) as number).toString(16).toUpperCase().padStart(4, '0')
   throw invalid(from, `The token of ${from} is not one: its character ${at + 1} is U+${code}. Copy it again`)
+}
+
+/*
+ * Text that must stay on one line and look like what it is. A name that contains a newline can forge a log line. A name
+ * that contains a bidirectional mark displays its letters in another order (CVE-2021-42574).
+ */
+
+/**
+ * Control characters (C0, DEL, C1), line and paragraph separators, bidirectional marks, and halves of surrogate pairs.
+ */
+const unprintable =
+  /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+
+/** Returns the first character that is not allowed in text of one line, as `U+XXXX`, or null if there is none. */
+export function unprintableIn(text: string): string | null {
+  const [found] = text.match(unprintable) ?? []
+  return found === undefined ? null : `U+${hexOf(found).toUpperCase()}`
+}
+
+const control = /[\u0000-\u001f\u007f-\u009f]/
+
+/** Whether text contains a control character. svc does not read, write or print paths that contain one. */
+export function hasControlCharacter(text: string): boolean {
+  return control.test(text)
+}
+
+/** Returns the text with every such character escaped (`\n`, `\u202e`), so that it is always one line. */
+export function oneLine(text: string): string {
+  return text.replace(unprintable, found => shortEscapes[found] ?? `\\u${hexOf(found)}`)
+}
+
+const shortEscapes: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16).padStart(4, '0')
+}
+
+const newline = 10
+const carriageReturn = 13
+
+/** Splits bytes into lines. */
+interface LineSplitter {
+  /** Number of bytes of the incomplete line. */
+  readonly heldBytes: number
+  /** Takes bytes that may be split anywhere. Calls back once for each complete line. */
+  push(chunk: Buffer): void
+  /** Passes on the text after the last newline, if any. */
+  end(): void
+}
+
+/** Maximum length of a line that is passed on whole. A longer one is passed on in pieces of this size. */
+export const maxLineBytes = 64 * 1024
+
+/**
+ * Creates a splitter. Lines are passed on without their `\n` or `\r\n`, decoded as UTF-8 when they are complete, with
+ * invalid bytes as U+FFFD. Fragments are kept in an array and joined once. `limitBytes` is the maximum size of a piece.
+ */
+export function createLineSplitter(onLine: (line: string) => void, limitBytes = maxLineBytes): LineSplitter {
+  let held: Buffer[] = []
+  let heldBytes = 0
+
+  function hold(bytes: Buffer): void {
+    held.push(bytes)
+    heldBytes += bytes.length
+    if (heldBytes <= limitBytes) return
+    const whole = Buffer.concat(held, heldBytes)
+    let from = 0
+    while (whole.length - from > limitBytes) {
+      const to = startOfCharacter(whole, from + limitBytes)
+      onLine(whole.toString('utf8', from, to))
+      from = to
+    }
+    held = [whole.subarray(from)]
+    heldBytes = whole.length - from
+  }
+
+  function finish(last: Buffer): void {
+    let whole = last
+    if (heldBytes > 0 || last.length > limitBytes) {
+      hold(last)
+      whole = Buffer.concat(held, heldBytes)
+      held = []
+      heldBytes = 0
+    }
+    const end = whole[whole.length - 1] === carriageReturn ? whole.length - 1 : whole.length
+    onLine(whole.toString('utf8', 0, end))
+  }
+
+  return {
+    get heldBytes() {
+      return heldBytes
+    },
+    push(chunk) {
+      let from = 0
+      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {
+        finish(chunk.subarray(from, at))
+        from = at + 1
+      }
+      // Copied: the chunk may be a slice of a pool that its owner reuses.
+      if (from < chunk.length) hold(Buffer.from(chunk.subarray(from)))
+    },
+    end() {
+      if (heldBytes > 0) finish(Buffer.alloc(0))
+    }
+  }
+}
+
+/** Moves a cut back to the start of a UTF-8 sequence, by at most the 3 bytes that can follow its first. */
+function startOfCharacter(bytes: Buffer, cut: number): number {
+  let at = cut
+  while (at > cut - 3 && ((bytes[at] as number) & 0xc0) === 0x80) at--
+  return at
+}
+
+/**
+ * Returns a count with its noun: `1 error`, `2 errors`. `plural` is for nouns whose plural does not just add an "s".
+ */
+export function countOf(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`
+}
+
+/** Formats milliseconds as the `duration` of a deployment record: seconds with the suffix `s` (§2.2). */
+export function formatSeconds(ms: number): string {
+  return `${(Math.max(0, ms) / 1000).toFixed(2)}s`
+}
+
+/** Returns the known word that is closest to `word`, or undefined if none is close enough. */
+export function closest(word: string, known: readonly string[]): string | undefined {
+  let best: string | undefined
+  let bestDistance = Math.max(1, Math.floor(word.replace(/^-+/, '').length / 3)) + 1
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best ?? (word.length > 3 ? known.find(candidate => candidate.startsWith(word)) : undefined)
+}
+
+/** Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1] ? 0 : 1
+      let cost = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + same)
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        cost = Math.min(cost, at(beforeLast, column - 2) + 1)
+      }
+      current.push(cost)
+    }
+    beforeLast = last
+    last = current
+  }
+  return at(last, b.length)
+}
+
+function at(row: number[], column: number): number {
+  return row[column] as number
+}
+
+/** Returns the URL, or null if the text is none. (`URL.canParse` does not exist before Node 18.17.) */
+export function parseUrl(text: string): URL | null {
+  try {
+    return new URL(text)
+  } catch {
+    return null
+  }
 }

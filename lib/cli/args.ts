@@ -1,5 +1,5 @@
-import { Refusal } from '../base/refusal.js'
-import { closest } from '../base/suggest.js'
+import { Refusal } from '../base/errors.js'
+import { closest } from '../base/text.js'
 import { shownFlag, type OperandTable, type OptionRow, type OptionTable } from './option-table.js'
 
 /** The values of one command line. */

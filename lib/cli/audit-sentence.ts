@@ -1,6 +1,6 @@
 import type { RemovedRange } from '../audit/removals.js'
 import type { Verdict } from '../audit/verifier.js'
-import { countOf } from '../base/count.js'
+import { countOf } from '../base/text.js'
 
 /** Returns how many entries an export contains, and how many of them only as hashes: "12 entries, 3 removed before". */
 export function auditSentence({ entries, removed, omitted }: Pick<Verdict, 'entries' | 'removed' | 'omitted'>): string {

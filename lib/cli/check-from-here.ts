@@ -1,5 +1,5 @@
 import { pause } from '../base/pause.js'
-import { messageOf } from '../base/system-error.js'
+import { messageOf } from '../base/errors.js'
 import { probeHttp } from '../probe/http.js'
 import type { Api } from './client/api.js'
 

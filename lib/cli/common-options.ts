@@ -1,4 +1,4 @@
-import { unprintableIn } from '../base/one-line.js'
+import { unprintableIn } from '../base/text.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { usage } from './args.js'
 import { durationOf } from './terminal/units.js'

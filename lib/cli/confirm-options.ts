@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { confirmLimits } from '../model/gate.js'
 import type { UploadPermit } from '../model/upload-permit.js'
 import { usage } from './args.js'

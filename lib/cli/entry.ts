@@ -116,8 +116,8 @@ function missing(error: unknown): null {
  * Returns the exit code and sentence for a refusal or an error of the operating system. Throws anything else: a bug.
  */
 async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
-  const { Refusal } = await import('../base/refusal.js')
-  const { messageOf } = await import('../base/system-error.js')
+  const { Refusal } = await import('../base/errors.js')
+  const { messageOf } = await import('../base/errors.js')
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: error.message }
   if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: messageOf(error) }
   throw error
@@ -151,7 +151,7 @@ async function unknown(words: readonly string[], host: Host): Promise<number> {
   const [, second = '--help'] = words
   if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
   const [{ closest }, { cleanText }] = await Promise.all([
-    import('../base/suggest.js'),
+    import('../base/text.js'),
     import('./terminal/terminal-text.js')
   ])
   const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)

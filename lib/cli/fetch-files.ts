@@ -4,8 +4,7 @@
  */
 import { lstat, mkdir, open, rm } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
-import { Refusal } from '../base/refusal.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 
 /** What to download. */
 export interface Fetching {

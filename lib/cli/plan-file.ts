@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
-import { Refusal } from '../base/refusal.js'
+import { reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
-import { reasonOf } from '../base/system-error.js'
 import type { PlanAnswer } from '../model/plan.js'
 import { usage } from './args.js'
 

@@ -1,6 +1,5 @@
 /* Prints a plan, in lines of at most 80 columns. */
-import { countOf } from '../base/count.js'
-import { oneLine } from '../base/one-line.js'
+import { countOf, oneLine } from '../base/text.js'
 import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/plan.js'
 import { isRefused } from '../shared/refused-plan.js'
 import { formatBytes } from '../shared/size.js'

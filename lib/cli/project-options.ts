@@ -1,5 +1,5 @@
-import { Refusal } from '../base/refusal.js'
-import { oneLine } from '../base/one-line.js'
+import { Refusal } from '../base/errors.js'
+import { oneLine } from '../base/text.js'
 import { maskToken } from '../config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
 import type { Api } from './client/api.js'

@@ -1,6 +1,5 @@
 /* Prints what a rollback or an undo would do. */
-import { countOf } from '../base/count.js'
-import { oneLine } from '../base/one-line.js'
+import { countOf, oneLine } from '../base/text.js'
 import type { RollbackPlan } from '../model/rollback-plan.js'
 import type { Paint } from './terminal/colors.js'
 

@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import type { UploadPermit } from '../model/upload-permit.js'

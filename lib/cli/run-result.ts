@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
 import type { ListedRollout } from '../model/rollout.js'

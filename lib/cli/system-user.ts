@@ -4,8 +4,8 @@
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { oneLine } from '../base/one-line.js'
-import { isLoopback } from '../http/core/client-address.js'
+import { oneLine } from '../base/text.js'
+import { isLoopback } from '../http/core/headers.js'
 import { inheritedEnvironment } from '../proc/environment.js'
 import { findIdentity, maySwitchUser } from '../proc/identity.js'
 import { usage } from './args.js'

@@ -1,6 +1,5 @@
 /* `svc verify <project>`: verifies the files of a project on the server. */
-import { countOf } from '../base/count.js'
-import { oneLine } from '../base/one-line.js'
+import { countOf, oneLine } from '../base/text.js'
 import type { Baseline } from '../model/plan.js'
 import type { FindingState, VerifyEvent } from '../model/verify.js'
 import type { Api } from './client/api.js'

@@ -1,4 +1,4 @@
-import { oneLine } from '../base/one-line.js'
+import { oneLine } from '../base/text.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { UploadPermit } from '../model/upload-permit.js'
 import type { Api } from './client/api.js'

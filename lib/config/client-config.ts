@@ -18,11 +18,10 @@ import {
   record,
   type Read
 } from '../base/fields.js'
-import { Refusal, invalid } from '../base/refusal.js'
+import { hasCode, invalid, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
 import { parseJsonObject, type JsonObject } from './json.js'
-import { replaceFile } from '../base/replace-file.js'
+import { replaceFile } from '../base/files.js'
 
 /** The keys of a project's configuration file (§2.13). */
 export interface ClientConfig {

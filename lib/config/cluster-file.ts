@@ -6,9 +6,8 @@ import { randomBytes } from 'node:crypto'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clusterFileName } from './home.js'
-import { Refusal } from '../base/refusal.js'
-import { replaceFile } from '../base/replace-file.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
+import { replaceFile } from '../base/files.js'
 
 /** The contents of cluster.json. */
 export interface ClusterFile {

@@ -9,11 +9,9 @@
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loosenessOf, trustedUsers } from '../base/permissions.js'
-import { Refusal } from '../base/refusal.js'
-import { closest } from '../base/suggest.js'
-import { replaceFile } from '../base/replace-file.js'
-import { readText, readTextIfAny, withoutMark } from '../base/text.js'
+import { loosenessOf, replaceFile, trustedUsers } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
+import { closest, readText, readTextIfAny, withoutMark } from '../base/text.js'
 
 /**
  * The keys that svc reads from `.env.local` (§2.13), and the origin that `init --token-store local` binds its token to.

@@ -5,14 +5,13 @@
  */
 import { constants, existsSync } from 'node:fs'
 import { access, mkdir, rmdir, stat } from 'node:fs/promises'
-import { userHome } from '../base/user-home.js'
+import { userHome } from '../base/runtime.js'
 import { dirname, join, resolve } from 'node:path'
-import { Refusal } from '../base/refusal.js'
+import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
-import { hasCode, isDenied, isDiskFull, reasonOf } from '../base/system-error.js'
 import { parseJsonObject } from './json.js'
 import { withLock } from './lock.js'
-import { replaceFile } from '../base/replace-file.js'
+import { replaceFile } from '../base/files.js'
 import { refuseLooseHome } from './trusted-home.js'
 
 /** Environment variables, by name. */

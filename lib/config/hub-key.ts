@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { openSigningKey, type SigningKey } from '../base/signing-key.js'
 
 /** The file with the private key of a hub, below its data directory. The public half is in etcd (store/log/hub-list.ts). */

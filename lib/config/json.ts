@@ -2,7 +2,7 @@
  * Parses JSON that people write, with errors that name the file and the line. Only some versions of Node report the
  * position of a syntax error, so this module scans a rejected text again to find it.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { withoutMark } from '../base/text.js'
 
 /** A JSON object with unchecked values. */

@@ -18,8 +18,8 @@ import { randomBytes } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasEnded, ownMark } from '../base/process-start.js'
-import { Refusal } from '../base/refusal.js'
+import { hasEnded, ownMark } from '../base/runtime.js'
+import { Refusal } from '../base/errors.js'
 
 /** The time limits of a lock. */
 export interface LockOptions {
@@ -31,7 +31,7 @@ export interface LockOptions {
 
 interface Announcement {
   name: string
-  /** That of its process (process-start.ts). */
+  /** That of its process (runtime.ts). */
   mark: string
   pid: number
 }

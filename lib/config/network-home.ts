@@ -1,7 +1,7 @@
 // Imported as a whole: `statfs` does not exist in every supported version of Node, and a missing named export would
 // keep this module from loading.
 import fs from 'node:fs/promises'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Environment, Home } from './home.js'
 
 /**

@@ -8,7 +8,7 @@
  * ignored.
  */
 import { isTokenText } from '../shared/token-text.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { tokenOf } from '../base/text.js'
 import {
   parseServerUrl,

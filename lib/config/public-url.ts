@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Environment } from './home.js'
 
 /**

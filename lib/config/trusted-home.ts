@@ -1,7 +1,7 @@
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loosenessOf, looseParentOf, trustedUsers, type Looseness } from '../base/permissions.js'
-import { Refusal } from '../base/refusal.js'
+import { loosenessOf, looseParentOf, trustedUsers, type Looseness } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 
 /** The parts of a data directory that svc trusts. Another user who could change one of them could become the admin. */
 const believed = [

@@ -11,7 +11,7 @@
  */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fingerprintOf } from '../base/fingerprint.js'
+import { fingerprintOf } from '../base/digests.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { removeFile, type DeployHome, type FoundFile } from './files.js'

@@ -2,7 +2,7 @@
  * The attempts of each kind of check. They run with what the deployment has: commands run like the project's scripts,
  * with its environment, its rights and its working directory.
  */
-import { messageOf } from '../base/system-error.js'
+import { messageOf } from '../base/errors.js'
 import { isExpression, logExpression, parsePlace, parseStatuses } from '../model/gate.js'
 import type { Check } from '../model/policy.js'
 import type { Project } from '../model/project.js'

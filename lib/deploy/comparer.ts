@@ -1,6 +1,6 @@
 import { machineTimeOf } from '../base/clock.js'
-import { createGate } from '../base/gate.js'
-import { Refusal } from '../base/refusal.js'
+import { createGate } from '../base/async.js'
+import { Refusal } from '../base/errors.js'
 import type { Compared, CompareJob } from '../install/compare.js'
 import type { ModePolicy } from '../install/modes.js'
 import type { Ownership, Removes } from '../install/ownership.js'

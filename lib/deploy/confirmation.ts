@@ -1,4 +1,4 @@
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'

@@ -1,4 +1,4 @@
-import { notFound } from '../base/refusal.js'
+import { notFound } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
 import { findDeployment } from '../store/tables/deployments.js'

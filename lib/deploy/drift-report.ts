@@ -1,5 +1,5 @@
 import { writeTree } from '../archive/tree-wire.js'
-import { notFound } from '../base/refusal.js'
+import { notFound } from '../base/errors.js'
 import { createTreeDigest } from '../model/tree.js'
 import type { DriftReport } from '../model/plan.js'
 import { findProject } from '../store/tables/projects.js'

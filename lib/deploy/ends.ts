@@ -4,7 +4,7 @@
  * that, the result is lost, and the next start derives it from the files on disk (recovery.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { isRevertPending, type DeploymentRow } from '../model/deployment.js'
 import { findProject } from '../store/tables/projects.js'
 import { endJournal } from '../install/unpack/extract.js'

@@ -9,7 +9,7 @@
  * Exact means: the same set of paths, their types, bytes, permission bits, groups if a policy sets them, and modification
  * times to the microsecond.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { directoryMode, isDirectory } from '../install/owned-tree.js'
 import type { WantedEntry } from '../install/ownership.js'
 import { pathOfLine, type EarlierFile, type KeptContents, type ManifestLine } from '../model/manifest.js'

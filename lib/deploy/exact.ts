@@ -4,8 +4,8 @@
  */
 import { existsSync } from 'node:fs'
 import { composeArchive, type Composed } from '../archive/compose.js'
-import { countOf } from '../base/count.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { countOf } from '../base/text.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { readManifestLines } from '../install/manifest.js'
 import { readScripted, withScripted } from '../install/scripted-file.js'
 import { readOwnedEntries } from '../install/owned-tree.js'

@@ -1,6 +1,5 @@
-import { oneLine } from '../base/one-line.js'
-import { Refusal } from '../base/refusal.js'
-import { hasCode, isDenied, isDiskFull, messageOf, reasonOf } from '../base/system-error.js'
+import { oneLine } from '../base/text.js'
+import { hasCode, isDenied, isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
 import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */

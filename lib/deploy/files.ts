@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs'
 import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { ownMark } from '../base/process-start.js'
+import { ownMark } from '../base/runtime.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {

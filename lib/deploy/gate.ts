@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { oneLine } from '../base/one-line.js'
+import { oneLine } from '../base/text.js'
 import { pause } from '../base/pause.js'
 import type { CheckResult } from '../model/deployment.js'
 import { titlesOfChecks } from '../model/gate.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { lockSentence, type ListedLock, type Lock } from '../model/lock.js'
 import type { Project } from '../model/project.js'

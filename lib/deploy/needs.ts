@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
+import type { Ids } from '../base/digests.js'
 import type { AuditEvent } from '../model/audit.js'
 import type { Rolls, ScriptOffer } from '../model/node-release.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'

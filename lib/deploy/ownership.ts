@@ -1,7 +1,7 @@
 /* What a deployment is told about the files that svc owns in its target (install/ownership.ts), and what it says. */
 import { existsSync } from 'node:fs'
-import { oneLine } from '../base/one-line.js'
-import { Refusal } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { Refusal } from '../base/errors.js'
 import { foldManifest, ownedContents, readOwnedEntries, type OwnedHead } from '../install/owned-tree.js'
 import { readScripted, withScripted } from '../install/scripted-file.js'
 import type { Ownership, Removes } from '../install/ownership.js'

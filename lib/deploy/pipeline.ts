@@ -1,5 +1,5 @@
-import { countOf } from '../base/count.js'
-import { closing } from '../base/closing.js'
+import { countOf } from '../base/text.js'
+import { closing } from '../base/async.js'
 import { formatBytes } from '../shared/size.js'
 import type { DeploymentStep } from '../model/deployment.js'
 import { Suspension, type Interrupted } from './failure.js'

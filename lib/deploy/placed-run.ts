@@ -3,8 +3,8 @@
  * place itself. Its steps are `store`, `rollout` and `cleanup`.
  */
 import { treeOfArchive } from '../archive/archive-tree.js'
-import { Refusal } from '../base/refusal.js'
-import { countOf } from '../base/count.js'
+import { Refusal } from '../base/errors.js'
+import { countOf } from '../base/text.js'
 import { extractionLimits } from '../install/unpack/extract.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'

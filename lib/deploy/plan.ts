@@ -6,8 +6,8 @@
  * found, and the staging of the deployment compares. A restart forgets plans.
  */
 import { elapsedOf } from '../base/clock.js'
-import { notFound, Refusal } from '../base/refusal.js'
-import { sha256 } from '../base/sha256.js'
+import { notFound, Refusal } from '../base/errors.js'
+import { sha256 } from '../base/digests.js'
 import type { Compared } from '../install/compare.js'
 import { failed, passed } from '../install/preflight.js'
 import { extractionLimits } from '../install/unpack/extract.js'

@@ -1,4 +1,4 @@
-import { formatSeconds } from '../base/duration.js'
+import { formatSeconds } from '../base/text.js'
 import type {
   DeploymentRow,
   DeploymentStatus,

@@ -4,8 +4,8 @@
  * into its before-images, so an undo brings them back.
  */
 import { existsSync } from 'node:fs'
-import { countOf } from '../base/count.js'
-import { invalid, Refusal } from '../base/refusal.js'
+import { countOf } from '../base/text.js'
+import { invalid, Refusal } from '../base/errors.js'
 import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { findScripted, pathOfSource } from './contents.js'

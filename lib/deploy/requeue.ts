@@ -2,10 +2,9 @@
  * Deployments of placed projects that were queued when the server stopped, or when another hub led: they are queued again,
  * in the same order. Nothing of them depends on the machine on which they began to wait.
  */
-import { withAnySignal } from '../base/any-signal.js'
+import { withAnySignal } from '../base/async.js'
 import { existsSync } from 'node:fs'
-import { reasonOf } from '../base/system-error.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, reasonOf, Refusal } from '../base/errors.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { findQueuedRelease } from '../store/tables/fleet.js'
 import { StopRequest } from './failure.js'

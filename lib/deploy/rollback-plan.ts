@@ -1,7 +1,7 @@
 /* What a rollback or an undo would do (model/rollback-plan.ts). */
 import { writeTree } from '../archive/tree-wire.js'
 import type { TimedEntry } from '../archive/tree.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { readManifest } from '../install/manifest.js'
 import type { Ownership, Removes } from '../install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'

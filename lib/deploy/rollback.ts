@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { OfferedScripts } from './scripts/scripts.js'
 import { refuseUnlessFinal } from './status.js'

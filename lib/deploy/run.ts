@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { openState } from '../install/unpack/open-extraction.js'
 import type { DeploymentRow, RevertReason } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'

@@ -11,9 +11,8 @@
  */
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { composeArchive } from '../archive/compose.js'
-import { countOf } from '../base/count.js'
-import { oneLine } from '../base/one-line.js'
-import { messageOf } from '../base/system-error.js'
+import { countOf, oneLine } from '../base/text.js'
+import { messageOf } from '../base/errors.js'
 import type { TargetRules } from '../install/guard.js'
 import { differingMarks } from '../install/marks.js'
 import type { LookedEntry } from '../install/look-again.js'

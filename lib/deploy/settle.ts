@@ -1,6 +1,6 @@
 /* The end of a deployment that was held: it is settled, or the earlier files are put back. */
-import { countOf } from '../base/count.js'
-import { messageOf } from '../base/system-error.js'
+import { countOf } from '../base/text.js'
+import { messageOf } from '../base/errors.js'
 import type { DeploymentRow, DeploymentStep, RevertReason } from '../model/deployment.js'
 import type { Displaced } from '../install/displaced.js'
 import type { Executors } from '../install/unpack/executors.js'

@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { DeploymentRow, DeploymentStatus, FinalStatus } from '../model/deployment.js'
 
 /** Why a deployment changes its status (§3, decisions 4). */

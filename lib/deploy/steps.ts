@@ -1,5 +1,5 @@
 import { elapsedOf, instantOf, type Clock } from '../base/clock.js'
-import { formatSeconds } from '../base/duration.js'
+import { formatSeconds } from '../base/text.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
 import { sentenceOf, StepFailure, Suspension } from './failure.js'
 import type { Output } from './output/output.js'

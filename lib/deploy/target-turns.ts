@@ -3,7 +3,7 @@
  * the project and for the lock of the target, and an extraction in it is all or nothing, like that of a deployment. It
  * has a temporary id, no record and no output, and runs no scripts.
  */
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { endJournal, extractArchive, extractionLimits, type ExtractOptions } from '../install/unpack/extract.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Extracted } from '../install/unpack/extraction.js'

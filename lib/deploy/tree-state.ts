@@ -4,7 +4,7 @@
  * owned tree: after the next deployment it starts empty.
  */
 import { instantOf } from '../base/clock.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { UnusableTree, type OwnedHead } from '../install/owned-tree.js'
 import { isLink } from '../install/verify.js'
 import type { Project } from '../model/project.js'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { notFound, Refusal } from '../base/refusal.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { stagingName } from '../install/staging.js'
 import { describeJournal, listJournals, removeJournalFiles } from '../install/undo.js'
 import type { Actor } from '../model/audit.js'

@@ -3,8 +3,8 @@
  * tree is cut into slices, so that two threads work, progress can be reported, and memory does not depend on the number
  * of files. Nothing is written.
  */
-import { createGate, type Gate } from '../base/gate.js'
-import { notFound, Refusal } from '../base/refusal.js'
+import { createGate, type Gate } from '../base/async.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { UnusableTree } from '../install/owned-tree.js'
 import type { Executor } from '../install/unpack/extract-threads.js'
 import type { Executors } from '../install/unpack/executors.js'

@@ -9,7 +9,7 @@
  *   To be asked, it is told to `hold`: it begins nothing and says what it has.
  * - Nodes begin only in the current wave. After a halt, those that have not begun are told to hold.
  */
-import { countOf } from '../base/count.js'
+import { countOf } from '../base/text.js'
 import {
   isGoing,
   type NodeAnswer,

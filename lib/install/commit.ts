@@ -16,7 +16,7 @@
  * again that the target is still as planned, because a running application may have changed it.
  */
 import type { Stats } from 'node:fs'
-import { parentOf } from '../base/paths.js'
+import { parentOf } from '../base/files.js'
 import type { Disk } from './disk.js'
 import type { StagedFile, TargetSync } from './durable.js'
 import { changedMeanwhile, holdFolders } from './folders.js'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { sha256 } from '../base/sha256.js'
+import { sha256 } from '../base/digests.js'
 import type { Disk } from './disk.js'
 import type { Digest } from './record.js'
 import { openRegular } from './regular.js'

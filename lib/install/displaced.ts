@@ -12,7 +12,7 @@
  * Any other file is compared by its contents.
  */
 import type { Stats } from 'node:fs'
-import { parentOf } from '../base/paths.js'
+import { parentOf } from '../base/files.js'
 import type { Disk } from './disk.js'
 import { createDigester, type Digester } from './digest.js'
 import { nameOf } from './folders.js'

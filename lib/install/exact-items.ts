@@ -1,5 +1,5 @@
 /* Makes the items of an extraction exactly what an earlier state of the target had (ownership.ts). */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Exact, WantedEntry } from './ownership.js'
 import type { Item } from './plan.js'
 import type { Records } from './record.js'

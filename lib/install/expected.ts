@@ -4,8 +4,8 @@
  * everything was read and before anything is renamed, the same is computed from what is in the target then.
  */
 import { createHash } from 'node:crypto'
-import { Refusal } from '../base/refusal.js'
-import { sha256 } from '../base/sha256.js'
+import { Refusal } from '../base/errors.js'
+import { sha256 } from '../base/digests.js'
 import { createContentsDigest } from '../model/tree.js'
 import { defaultFileMode, linkMode, treeLine, type TreeEntry } from '../shared/tree-text.js'
 import type { Disk } from './disk.js'

@@ -1,5 +1,5 @@
 /* Collects the findings of a comparison (compare.ts): lists of paths, and what a deployment would write. */
-import { parentOf } from '../base/paths.js'
+import { parentOf } from '../base/files.js'
 import {
   planKinds,
   type DriftedFile,

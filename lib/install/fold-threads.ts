@@ -3,7 +3,7 @@
  * measured: bench/fold
  */
 import { stat } from 'node:fs/promises'
-import { createWorkerPool } from '../base/worker-pool.js'
+import { createWorkerPool } from '../base/workers.js'
 import { doFoldTask, type FoldTask, type TornManifest } from './fold.js'
 
 /** Does tasks on owned trees. */

@@ -1,5 +1,5 @@
 /* A thread that folds owned trees. fold-threads.ts starts it. */
-import { serveThread } from '../base/worker-thread.js'
+import { serveThread } from '../base/workers.js'
 import { doFoldTask, type FoldTask, type TornManifest } from './fold.js'
 
 serveThread<FoldTask, TornManifest[]>(doFoldTask)

@@ -3,7 +3,7 @@
  * about 6 us of processor time per line: fold-threads.ts does it in a thread if there are many.
  */
 import { existsSync } from 'node:fs'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { pathOfLine, type ManifestLine } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'

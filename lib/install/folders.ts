@@ -4,8 +4,8 @@
  * Items come in the order of the archive, which may switch between folders, so some hundred folders stay open. The
  * folder of an item is reached name by name, each from the folder above it.
  */
-import { parentOf } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { parentOf } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import { holdChild, refuseRenamable, statHeld, type HeldDirectory } from './held.js'
 

@@ -6,8 +6,8 @@
  *
  * A plan (compare.ts) and a deployment (reckon.ts) both ask here.
  */
-import { parentOf } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { parentOf } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './folders.js'
 import { otherGroup } from './kept-owner.js'

@@ -15,9 +15,8 @@
  */
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, normalize, parse, join, basename } from 'node:path'
-import { isInside } from '../base/paths.js'
-import { Refusal, invalid } from '../base/refusal.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { isInside } from '../base/files.js'
+import { hasCode, invalid, reasonOf, Refusal } from '../base/errors.js'
 import { disk } from './disk.js'
 import { giveOwnerAt } from './kept-owner.js'
 import { groupUnder, modeUnder, type ModePolicy } from './modes.js'

@@ -14,8 +14,8 @@
  */
 import { constants, open, type Stats } from 'node:fs'
 import { promisify } from 'node:util'
-import { ownDescriptors } from '../base/descriptors.js'
-import { Refusal } from '../base/refusal.js'
+import { ownDescriptors } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { disk, type Disk } from './disk.js'
 
 /** Warning at the start of a server on a system that cannot hold directories. */

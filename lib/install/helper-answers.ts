@@ -1,7 +1,7 @@
 /*
  * What svc accepts from the helper processes that work below targets with the rights of a project's user. This file is
  * the whole list: an answer has these fields with these types and limits, and everything else ends the process
- * (proc/helper-answer.ts). A value that svc can know by itself, such as the size of a file that it holds, is no part of
+ * (proc/helper-wire.ts). A value that svc can know by itself, such as the size of a file that it holds, is no part of
  * an answer.
  */
 import {
@@ -20,12 +20,12 @@ import {
   reads,
   type Read
 } from '../base/fields.js'
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import type { FileEntry } from '../model/file-entry.js'
 import { deploymentIdPattern } from '../model/manifest.js'
 import { planCheckNames, planKinds, type PlanCounts } from '../model/plan.js'
 import { findingStates } from '../model/verify.js'
-import { matching, type ReadAnswer } from '../proc/helper-answer.js'
+import { matching, type ReadAnswer } from '../proc/helper-wire.js'
 import { maxListedEntries } from './browse.js'
 import { displacedPrefix } from './displaced.js'
 import { markBytes } from './marks.js'

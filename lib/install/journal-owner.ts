@@ -9,7 +9,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { integer, line, maxPathLength, multiline, readFields } from '../base/fields.js'
-import { hasCode } from '../base/system-error.js'
+import { hasCode } from '../base/errors.js'
 import { syncDirectory, writeFully, type Disk } from './disk.js'
 
 /** The process that performs an extraction instead of a thread of svc. */

@@ -5,7 +5,7 @@
  */
 import type { Stats } from 'node:fs'
 import type { EarlierFile, FileOwner } from '../model/manifest.js'
-import { hasCode } from '../base/system-error.js'
+import { hasCode } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import { openRegular } from './regular.js'
 import { setIdBits } from './unowned.js'

@@ -3,8 +3,7 @@
  * in a thread, or in a helper process with the rights of the project's user. Links are never followed, and nothing is
  * written to the target.
  */
-import { Refusal } from '../base/refusal.js'
-import { hasCode } from '../base/system-error.js'
+import { hasCode, Refusal } from '../base/errors.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
 import { createDigester } from './digest.js'

@@ -8,8 +8,8 @@
  */
 import { createReadStream, existsSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createLineSplitter } from '../base/lines.js'
-import { Refusal } from '../base/refusal.js'
+import { createLineSplitter } from '../base/text.js'
+import { Refusal } from '../base/errors.js'
 import {
   deploymentIdPattern,
   type Changes,

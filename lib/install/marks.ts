@@ -5,8 +5,7 @@
  *
  * Only names are looked up: nothing is read, links are never followed, and nothing is written.
  */
-import { hasCode } from '../base/system-error.js'
-import { Refusal } from '../base/refusal.js'
+import { hasCode, Refusal } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import { holdFolders, type Folders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'

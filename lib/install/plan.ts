@@ -5,8 +5,8 @@
  * does not name.
  */
 import type { Dirent, Stats } from 'node:fs'
-import { parentOf } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { parentOf } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import type { FileOwner } from '../model/manifest.js'
 import type { Disk } from './disk.js'
 import { mayGiveWay } from './give-way.js'

@@ -1,7 +1,7 @@
 /* Checks of a target before a deployment: rights, other owners, free space. They write nothing. */
 import { accessSync, constants, existsSync, type StatsFs } from 'node:fs'
 import { dirname } from 'node:path'
-import { reasonOf } from '../base/system-error.js'
+import { reasonOf } from '../base/errors.js'
 import type { PlanBytes, PlanCheck } from '../model/plan.js'
 import { formatBytes } from '../shared/size.js'
 import { fileSystemOf, type Disk } from './disk.js'

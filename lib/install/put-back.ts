@@ -25,8 +25,8 @@
  * file that was not moved yet. measured: bench/extract
  */
 import type { Stats } from 'node:fs'
-import { parentOf } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { parentOf } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import { createDisplace, createKeepEarlier, type Displacing } from './displaced.js'
 import { holdFolders, type Folders } from './folders.js'

@@ -6,8 +6,8 @@
  * svc deploy anywhere, with the rights of svc.
  */
 import { dirname, resolve } from 'node:path'
-import { placeOfDescriptor } from '../base/descriptors.js'
-import { Refusal } from '../base/refusal.js'
+import { placeOfDescriptor } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { disk, type Disk } from './disk.js'
 import {
   canHoldDirectories,

@@ -13,7 +13,7 @@
  * Staging has digested the replaced files anyhow, so this reads the owned tree and the files to remove. It writes nothing
  * but the before-images.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { EarlierFile, KeptContents } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'

@@ -3,7 +3,7 @@
  * target can replace a file with a FIFO, and opening a FIFO would block until somebody writes to it.
  */
 import { constants, type Stats } from 'node:fs'
-import { fileSeconds } from '../base/file-time.js'
+import { fileSeconds } from '../base/files.js'
 import type { Disk } from './disk.js'
 
 /**

@@ -3,9 +3,8 @@
  * that svc made and that become empty.
  */
 import { compileGlob } from '../base/glob.js'
-import { parentOf } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
-import { hasCode } from '../base/system-error.js'
+import { parentOf } from '../base/files.js'
+import { hasCode, Refusal } from '../base/errors.js'
 import type { EarlierFile } from '../model/manifest.js'
 import type { OwnedEntry } from '../model/tree.js'
 import { compareTreePaths } from '../shared/tree-text.js'

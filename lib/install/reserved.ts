@@ -1,5 +1,5 @@
 /* Paths of a target that no archive may touch: the maintenance file, as long as the maintenance is on. */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Item } from './plan.js'
 
 type Entry = Pick<Item, 'path' | 'kind'>

@@ -8,8 +8,8 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createLineSplitter } from '../base/lines.js'
-import { syncDirectory } from '../base/sync.js'
+import { createLineSplitter } from '../base/text.js'
+import { syncDirectory } from '../base/files.js'
 import { pathOfLine, type ManifestLine, type ScriptedLine } from '../model/manifest.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 

@@ -18,8 +18,8 @@
  * changes both with `chown -R` or `chmod -R` in the target.
  */
 import { randomBytes } from 'node:crypto'
-import { stagingPrefix } from '../base/paths.js'
-import { Refusal } from '../base/refusal.js'
+import { stagingPrefix } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import type { Disk } from './disk.js'
 import { holdChild, identityOf, removeContents, statHeld, type HeldDirectory } from './held.js'
 import type { Plan } from './plan.js'

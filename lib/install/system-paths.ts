@@ -6,10 +6,10 @@
  * Below /etc the list contains the allowed places: a list of everything that runs code there (cron, pam, logrotate,
  * dhcp, …) is never complete.
  */
-import { userHome } from '../base/user-home.js'
+import { userHome } from '../base/runtime.js'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { foldCase, isInside } from '../base/paths.js'
+import { foldCase, isInside } from '../base/files.js'
 
 /** Directories that are closed, with everything below them. */
 const closedDirectories = [

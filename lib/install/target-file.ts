@@ -8,7 +8,7 @@ import { syncDirectory, type Disk } from './disk.js'
 import { holdFolders, nameOf, type Folders } from './folders.js'
 import { holdTarget } from './reach.js'
 import { openRegular } from './regular.js'
-import { parentOf } from '../base/paths.js'
+import { parentOf } from '../base/files.js'
 
 /** A question about a file, or its removal. It is plain data, for threads and helper processes. */
 export interface FileJob {

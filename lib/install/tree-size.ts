@@ -1,6 +1,6 @@
 import { constants, type Stats } from 'node:fs'
 import { lstat, open, opendir, type FileHandle } from 'node:fs/promises'
-import { nameOfDescriptor } from '../base/descriptors.js'
+import { nameOfDescriptor } from '../base/files.js'
 
 /** Limits of a walk. The panel waits for the result, so a walk stops early. */
 export interface WalkLimits {

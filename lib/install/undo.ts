@@ -52,7 +52,7 @@
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { disk, syncDirectory, type Disk } from './disk.js'
 import { createDisplacing, publishDisplaced, type Displaced, type PlacedFile } from './displaced.js'
 import { identityOf, type HeldDirectory } from './held.js'

@@ -4,8 +4,7 @@
  * in the target are not entered.
  */
 import { compileGlob, type Glob } from '../base/glob.js'
-import { Refusal } from '../base/refusal.js'
-import { hasCode } from '../base/system-error.js'
+import { hasCode, Refusal } from '../base/errors.js'
 import { ownPrefix } from '../model/maintenance.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 import type { Disk } from './disk.js'

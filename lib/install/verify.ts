@@ -5,8 +5,7 @@
  * It runs in a thread, or in a helper process with the rights of the project's user. The caller sends one slice of the
  * tree at a time, so that memory does not depend on the number of files.
  */
-import { Refusal } from '../base/refusal.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 import type { OwnedEntry } from '../model/tree.js'
 import type { FindingState } from '../model/verify.js'
 import { linkType } from '../shared/tree-text.js'

@@ -1,4 +1,4 @@
-import { notFound } from '../base/refusal.js'
+import { notFound } from '../base/errors.js'
 import type { Reader } from '../store/database.js'
 import { findLogSource } from '../store/tables/projects.js'
 import type { LogViewer } from './viewer.js'

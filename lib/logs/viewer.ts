@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import type { LogSource, LogSourceMeta, LogWindow } from '../model/log-source.js'
-import { readAt } from '../base/read-at.js'
+import { readAt } from '../base/files.js'
 import { contentsComing, contentsOf, type ComingContents, type Contents } from './read/contents.js'
 import type { InflatedFiles } from './read/inflated.js'
 import type { OpenLog } from './read/open.js'

@@ -1,4 +1,4 @@
-import type { Activity } from '../base/activity.js'
+import type { Activity } from '../base/async.js'
 import { elapsedOf, type Clock } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ClusterStatus } from '../model/cluster.js'

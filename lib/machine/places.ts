@@ -1,9 +1,8 @@
 import { access, opendir, realpath, stat } from 'node:fs/promises'
 import type { Dirent } from 'node:fs'
-import { userHome } from '../base/user-home.js'
+import { userHome } from '../base/runtime.js'
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path'
-import { Refusal, invalid } from '../base/refusal.js'
-import { isDenied, reasonOf } from '../base/system-error.js'
+import { invalid, isDenied, reasonOf, Refusal } from '../base/errors.js'
 import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../model/place.js'
 
 /** The directories of the machine, for choosing a deployPath or a log file. */

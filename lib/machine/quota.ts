@@ -7,7 +7,7 @@
  * and when the storage page is shown. In between, sizes of archives and outputs are added and subtracted. Uploads in
  * progress are counted with their announced length, so simultaneous uploads cannot exceed a limit.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { formatBytes } from '../shared/size.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { notFound } from '../base/refusal.js'
+import { notFound } from '../base/errors.js'
 import { formatBytes } from '../shared/size.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Cleaned, FoundBytes, ProjectUsage, StorageUsage } from '../model/storage.js'

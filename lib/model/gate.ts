@@ -2,7 +2,7 @@
  * The checks of a deployment: their limits, their forms, and their names. Each `…Fault` returns why a value of unknown
  * form is not usable, as the end of a sentence, or null.
  */
-import { parseUrl } from '../base/parse-url.js'
+import { parseUrl } from '../base/text.js'
 import type { Check, Gate } from './policy.js'
 
 /** Limits of the checks. Times are in seconds. */

@@ -3,7 +3,7 @@
  * not refuse deployments, and it has no expiry, because nothing would tell the web server.
  */
 import type { Instant } from './scalars.js'
-import { unprintableIn } from '../base/one-line.js'
+import { unprintableIn } from '../base/text.js'
 import type { ListedLock } from './lock.js'
 
 /** The maintenance of a project, as the API shows it. @schema Maintenance */

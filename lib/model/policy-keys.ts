@@ -19,7 +19,7 @@ import {
   type Read
 } from '../base/fields.js'
 import { compileGlob } from '../base/glob.js'
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { confirmLimits, defaultGate, gateFault } from './gate.js'
 import { targetFileFault } from './maintenance.js'
 import {

@@ -14,7 +14,7 @@ import {
   reads,
   type Read
 } from '../base/fields.js'
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { allowedEnvFault, maxAllowedEnv } from './client-env.js'
 import { givenPolicy } from './policy-keys.js'
 import { maxDiskMbLimit } from './project.js'

@@ -1,4 +1,4 @@
-import { oneLine } from '../base/one-line.js'
+import { oneLine } from '../base/text.js'
 
 const maxNamesShown = 10
 

@@ -1,4 +1,4 @@
-import { parseUrl } from '../base/parse-url.js'
+import { parseUrl } from '../base/text.js'
 
 /*
  * Addresses of git repositories: https://host/path, ssh://host/path, and the scp-like host:path (git-clone(1), "GIT

@@ -1,6 +1,6 @@
 /* Readers of the policy of rollouts: as a key of a project's policy, and as what one push sets instead. */
 import { checked, integer, line, mapped, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
-import { invalid } from '../base/refusal.js'
+import { invalid } from '../base/errors.js'
 import { fleetLimits } from './node.js'
 import { labelKeyFault } from './node-labels.js'
 import { defaultRolloutPolicy, rolloutFailureModes, type RolloutPolicy } from './rollout.js'

@@ -3,7 +3,7 @@
  * exist is only checked when a script begins.
  */
 import { isAbsolute } from 'node:path'
-import { unprintableIn } from '../base/one-line.js'
+import { unprintableIn } from '../base/text.js'
 
 /** Maximum time limit of a script in seconds: a day, like the setting `script_timeout`. */
 export const maxScriptTimeoutSeconds = 86_400

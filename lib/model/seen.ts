@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 
 /**
  * The states of a record that a client expects (`If-Match`); undefined accepts any. For most records, the state is

@@ -2,7 +2,7 @@
  * What a request may say about the policy of its project. A request of somebody below operator makes a policy only
  * stricter: a pipeline does not decide about its own release. Each key of a policy has its rule here.
  */
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { PruneMode } from './plan.js'
 import { policyOf, type Policy, type PolicyChanges } from './policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from './rollout.js'

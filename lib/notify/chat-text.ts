@@ -1,4 +1,4 @@
-import { oneLine as escapedLine } from '../base/one-line.js'
+import { oneLine as escapedLine } from '../base/text.js'
 import { shortCommit, type Provenance } from '../model/provenance.js'
 import { headlineOf, type DeploymentNotification, type Notification, type TokenNotification } from './events.js'
 

@@ -2,7 +2,7 @@ import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/depl
 import { deploymentPage, tokensPage } from '../model/links.js'
 import type { Project } from '../model/project.js'
 import type { TokenLock, TokenReminder } from '../model/token-advice.js'
-import { countOf } from '../base/count.js'
+import { countOf } from '../base/text.js'
 
 /** An event of a deployment that is reported, with its trigger (§6.5). */
 export interface Occasion {

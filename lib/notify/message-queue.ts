@@ -7,8 +7,8 @@
  * killed is sent again, with the same id. The target is read for each attempt: a change of its address applies at once.
  */
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { countOf } from '../base/count.js'
-import type { Ids } from '../base/ids.js'
+import { countOf } from '../base/text.js'
+import type { Ids } from '../base/digests.js'
 import { pause } from '../base/pause.js'
 import type { WaitingMessage } from '../model/notification-target.js'
 import type { Store } from '../store/database.js'

@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { invalid, notFound, Refusal } from '../base/refusal.js'
+import type { Ids } from '../base/digests.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import {
   eventKeys,

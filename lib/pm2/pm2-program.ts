@@ -1,6 +1,6 @@
-import { userHome } from '../base/user-home.js'
+import { userHome } from '../base/runtime.js'
 import { delimiter, dirname, join } from 'node:path'
-import { isProgram } from '../base/is-program.js'
+import { isProgram } from '../base/files.js'
 import { inheritedEnvironment } from '../proc/environment.js'
 
 /** Environment variables by name. */

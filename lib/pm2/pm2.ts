@@ -1,5 +1,5 @@
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { isListening } from '../base/socket-probe.js'
 import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'

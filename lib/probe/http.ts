@@ -6,7 +6,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
 import type { SecureContext } from 'node:tls'
-import { reasonOf } from '../base/system-error.js'
+import { reasonOf } from '../base/errors.js'
 import { reach, Unreachable, type ReachOptions } from './reach.js'
 
 /** A request to send. */

@@ -1,6 +1,6 @@
 /* One TCP connection that tests whether a service listens. Nothing is sent. */
 import { connect } from 'node:net'
-import { reasonOf } from '../base/system-error.js'
+import { reasonOf } from '../base/errors.js'
 import { reach, Unreachable, type ReachOptions } from './reach.js'
 
 /** A connection to open. */

@@ -6,12 +6,11 @@
  * memory or open its descriptors (ptrace(2), proc(5)). `findIdentity` refuses a kernel that is set otherwise. That user
  * can still signal the process. So SIGUSR1, with which Node opens its debugger to everybody on the machine, has another
  * handler before the rights change; no other signal does more than stop or end a process of Node. What the process
- * answers is believed no further than if the user had written it (helper-answer.ts).
+ * answers is believed no further than if the user had written it (helper-wire.ts).
  */
 import { Socket } from 'node:net'
 import { deserialize } from 'node:v8'
-import { packAnswer, packFailure } from './helper-answer.js'
-import { channelDescriptor, readFrame, sendFrame } from './helper-wire.js'
+import { channelDescriptor, packAnswer, packFailure, readFrame, sendFrame } from './helper-wire.js'
 import type { Rights } from './identity.js'
 
 /** The frame from svc. */

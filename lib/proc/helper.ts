@@ -5,7 +5,7 @@
  * it can read and write files of the data directory without permission to open anything there. It lives until svc has
  * used the answer: svc can take over a file that the process has opened (install/taken-file.ts).
  *
- * The user can signal the process, and svc believes no more of its answer than of that user (helper-answer.ts). A
+ * The user can signal the process, and svc believes no more of its answer than of that user (helper-wire.ts). A
  * process that the user has stopped is ended, because others wait for its place.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -13,13 +13,21 @@ import type { Duplex, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { serialize } from 'node:v8'
-import { oneLine } from '../base/one-line.js'
-import { maxAnswerBytes, notAccepted, readAnswer, type ReadAnswer } from './helper-answer.js'
+import { oneLine } from '../base/text.js'
+import {
+  channelDescriptor,
+  FrameTooLong,
+  maxAnswerBytes,
+  notAccepted,
+  readAnswer,
+  type ReadAnswer,
+  readFrame,
+  sendFrame
+} from './helper-wire.js'
 import type { HelperTask } from './helper-process.js'
-import { channelDescriptor, FrameTooLong, readFrame, sendFrame } from './helper-wire.js'
 import type { Rights } from './identity.js'
 import { withoutKept } from './kept-descriptors.js'
-import { statOf, type FoundProcess } from './processes.js'
+import { statOf, type FoundProcess } from './stop.js'
 
 /** One job for a helper process. */
 export interface HelperCall<Job, Answer> {

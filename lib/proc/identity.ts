@@ -8,8 +8,8 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { oneLine } from '../base/one-line.js'
-import { invalid, Refusal } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { invalid, Refusal } from '../base/errors.js'
 
 /** A user of the system. */
 export interface Identity {

@@ -10,8 +10,7 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { ownMark } from '../base/process-start.js'
-import { bunVersion } from '../base/runtime.js'
+import { bunVersion, ownMark } from '../base/runtime.js'
 
 const systemPath = '/usr/bin:/bin'
 

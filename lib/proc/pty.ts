@@ -6,15 +6,16 @@
  * it.
  *
  * If the terminal is a file descriptor (everywhere except on Windows), node-pty 1.1.0 only starts the program. It loses
- * output at the end of the program (pty-output.ts), writes to closed descriptors (pty-input.ts), and its `kill` reaches
+ * output at the end of the program, writes to closed descriptors, and its `kill` reaches
  * only the program; here the whole process group is signalled.
  */
+import { readSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
+import { StringDecoder } from 'node:string_decoder'
 import { missingInRuntime } from '../base/runtime.js'
+import { hasCode } from '../base/errors.js'
 import { keepBack } from './kept-descriptors.js'
-import { createPtyInput, type PtyInput } from './pty-input.js'
-import { readPty, type PtyStream } from './pty-output.js'
-import { membersOf } from './processes.js'
+import { membersOf } from './stop.js'
 
 /** A program to start on a pseudo-terminal. */
 export interface PtyOptions {
@@ -58,7 +59,7 @@ export type PtyModule =
   | { outcome: 'missing'; reason: string }
 
 /** Default time between SIGHUP and SIGKILL. */
-export const defaultGraceMs = 2_000
+const defaultGraceMs = 2_000
 
 /** The part of node-pty that is used here. */
 interface NodePty {
@@ -191,4 +192,205 @@ function plainInput(terminal: NodePtyTerminal): ReturnType<typeof createPtyInput
 function signalName(number: number): string {
   const names = constants.signals as Record<string, number>
   return Object.keys(names).find(name => names[name] === number) ?? String(number)
+}
+
+/** The input of a pseudo-terminal. */
+interface PtyInput {
+  /**
+   * Types text, in order. Returns false, without taking any of it, if too much input is already queued because nobody
+   * reads it. `onTaken` is called when the terminal has accepted all of it.
+   */
+  write(text: string, onTaken?: () => void): boolean
+  /** Drops the queued input. */
+  stop(): void
+}
+
+/** Maximum size of input that the terminal has not accepted yet. */
+const maxWaitingBytes = 1024 * 1024
+/** Delay before input that was not accepted is written again. The terminal takes 4 KiB at a time. */
+const retryMs = 2
+/** The delay if the program has read nothing meanwhile. */
+const idleRetryMs = 20
+
+/**
+ * Creates the input of a terminal. Bytes are written at once and synchronously (the descriptor does not block), and
+ * only while the stream that owns the descriptor is open. node-pty's own queue retries in a busy loop without a limit,
+ * and continues after the descriptor is closed, when its number may belong to another file.
+ */
+export function createPtyInput({ fd, stream }: { fd: number; stream: { readonly destroyed: boolean } }): PtyInput {
+  let waiting: Array<{ bytes: Buffer; onTaken: (() => void) | undefined }> = []
+  let waitingBytes = 0
+  let retry: NodeJS.Timeout | undefined
+
+  function flush(): void {
+    retry = undefined
+    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+      const written = tryToWrite(first.bytes)
+      if (written === undefined) return stop()
+      waitingBytes -= written
+      if (written < first.bytes.length) {
+        first.bytes = first.bytes.subarray(written)
+        retry = setTimeout(flush, written > 0 ? retryMs : idleRetryMs)
+        return
+      }
+      waiting.shift()
+      first.onTaken?.()
+    }
+  }
+
+  /** Returns the number of bytes that were accepted, or undefined if the terminal no longer exists. */
+  function tryToWrite(bytes: Buffer): number | undefined {
+    if (stream.destroyed) return undefined
+    try {
+      return writeSync(fd, bytes)
+    } catch (error) {
+      return hasCode(error, 'EAGAIN') ? 0 : undefined
+    }
+  }
+
+  function stop(): void {
+    clearTimeout(retry)
+    retry = undefined
+    waiting = []
+    waitingBytes = 0
+  }
+
+  return {
+    stop,
+    write(text, onTaken) {
+      const bytes = Buffer.from(text)
+      if (waitingBytes + bytes.length > maxWaitingBytes) return false
+      waiting.push({ bytes, onTaken })
+      waitingBytes += bytes.length
+      if (retry === undefined) flush()
+      return true
+    }
+  }
+}
+
+/*
+ * Reads the output of a program on a pseudo-terminal, to its last byte.
+ *
+ * Reading through a Node stream loses some output at the end of the program. The terminal returns 4 KiB per read. Once
+ * the other end is closed, libuv takes a read that does not fill its buffer for the last one. Data that is queued in
+ * the stream while it is paused is then dropped. node-pty stops after 200 ms anyway. All of these call the stream's
+ * `destroy`, so `destroy` is delayed here: first the data in the stream is passed on, then the rest is read from the
+ * kernel, respecting `pause` and `resume`, and only then the descriptor is closed.
+ *
+ * A daemon that the program left behind may keep the terminal open for years. Then silence is the end, or a maximum
+ * number of waits.
+ *
+ * The stream decodes its bytes as latin1, one character each, because an encoding cannot be removed from a stream. They
+ * are decoded as UTF-8 here, so that a character may be split anywhere, even between the stream and the kernel.
+ */
+
+/** node-pty's stream: a `tty.ReadStream`. */
+export type PtyStream = NodeJS.ReadableStream & { destroyed: boolean; destroy(error?: Error | null): unknown }
+
+/** The output of a pseudo-terminal. */
+interface PtyOutput {
+  onData(take: (text: string) => void): void
+  pause(): void
+  resume(): void
+  /** Drops the output that is not read yet. */
+  giveUp(): void
+}
+
+const readBytes = 64 * 1024
+/** Maximum number of reads in one turn of the event loop. */
+const maxReads = 64
+/**
+ * After the end, silence of this length means that everything was read. The kernel passes on written data with a delay.
+ */
+const drainIdleMs = 100
+/** After the end, the maximum number of waits for silence, however much a daemon still writes. */
+const maxDrainWaits = 16
+
+/** Reads a terminal through its stream, and at the end directly from its descriptor. */
+export function readPty({ fd, stream }: { fd: number; stream: PtyStream }): PtyOutput {
+  const takers: Array<(text: string) => void> = []
+  const decoder = new StringDecoder('utf8')
+  const destroy = stream.destroy.bind(stream)
+  /** `ending` means that the stream wants to close, and must wait. */
+  let state: 'reading' | 'ending' | 'over' = 'reading'
+  let isPaused = false
+  let waits = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function hand(text: string): void {
+    if (text !== '') for (const take of takers) take(text)
+  }
+
+  function over(error?: Error | null): void {
+    if (state === 'over') return
+    state = 'over'
+    clearTimeout(timer)
+    hand(decoder.end())
+    destroy(error)
+  }
+
+  /** Reads until everything is read, a pause begins, or there is silence. */
+  function drain(): void {
+    clearTimeout(timer)
+    // For a flowing stream, `read` emits the data that it holds.
+    while (!isPaused && stream.read() !== null);
+    const outcome = readRest()
+    if (state !== 'ending' || outcome === 'paused') return
+    if (outcome === 'end' || (outcome === 'silence' && waits > 0) || waits > maxDrainWaits) return over()
+    waits++
+    timer = setTimeout(drain, drainIdleMs)
+  }
+
+  /** Reads from the kernel. `end` means that nobody can write any more, `some` that there was data a moment ago. */
+  function readRest(): 'end' | 'silence' | 'some' | 'paused' {
+    const bytes = Buffer.allocUnsafe(readBytes)
+    for (let reads = 0; reads < maxReads; reads++) {
+      if (isPaused) return 'paused'
+      const count = tryToRead(fd, bytes)
+      if (count === 'end') return 'end'
+      if (count === 0) return reads === 0 ? 'silence' : 'some'
+      hand(decoder.write(bytes.subarray(0, count)))
+    }
+    return 'some'
+  }
+
+  stream.setEncoding('latin1')
+  stream.on('data', (text: string) => hand(decoder.write(Buffer.from(text, 'latin1'))))
+  stream.destroy = () => {
+    if (state === 'reading') {
+      state = 'ending'
+      drain()
+    }
+    return stream
+  }
+
+  return {
+    onData: take => void takers.push(take),
+    pause() {
+      isPaused = true
+      stream.pause()
+    },
+    resume() {
+      isPaused = false
+      stream.resume()
+      if (state === 'ending') drain()
+    },
+    giveUp() {
+      takers.length = 0
+      isPaused = false
+      stream.resume()
+      if (state === 'ending') over()
+      else stream.destroy = error => over(error)
+    }
+  }
+}
+
+/** Returns the number of bytes that were read, or `end` if there will be no more. The descriptor does not block. */
+function tryToRead(fd: number, into: Buffer): number | 'end' {
+  try {
+    return readSync(fd, into) || 'end'
+  } catch (error) {
+    // EIO: the other end is closed.
+    return hasCode(error, 'EAGAIN') ? 0 : 'end'
+  }
 }

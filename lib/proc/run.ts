@@ -17,22 +17,21 @@
  * Stopping (timeout, cancel) stops the whole group, and with a marker also the processes that have left it (stop.ts).
  * The first reason wins. A daemon left behind by a command that ended by itself is not touched.
  */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createLineSplitter } from '../base/lines.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
-import { formatUmask, withRights, type Rights } from './identity.js'
+import { createLineSplitter, withoutMark } from '../base/text.js'
+import { hasCode, reasonOf } from '../base/errors.js'
+import { formatUmask, type Rights, withRights } from './identity.js'
 import { withoutKept } from './kept-descriptors.js'
 import { openPipe } from './output-pipe.js'
-import { scriptTextOf } from './script-text.js'
-import { socketBufferBytes, type Marker } from './processes.js'
-import { defaultGraceMs, mayRemain, stopProcesses, type Stopped } from './stop.js'
+import { defaultGraceMs, type Marker, mayRemain, socketBufferBytes, type Stopped, stopProcesses } from './stop.js'
 
 /** Why a child process ended. */
-export type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
+type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
 
 /** How a child ended. For a stopped child, `exitCode` and `signal` are its actual result. */
 export interface Ended {
@@ -98,7 +97,7 @@ const maxStreamBytes = 128 * 1024
 const isWindows = process.platform === 'win32'
 
 /** How a script is run. `interpreter: null` means `sh -c`, and `umask: null` the umask of svc. */
-export interface ScriptOptions {
+interface ScriptOptions {
   /** A program, and its words before the script. */
   interpreter: readonly string[] | null
   /** Ignored on Windows. */
@@ -109,7 +108,7 @@ export interface ScriptOptions {
 const becomeInterpreter = '[ -z "$0" ] || umask "$0"; exec "$@" 2>&1'
 
 /**
- * Returns the command for the user's own script (script-text.ts): `sh -c`, or another interpreter. On Windows `cmd /c`,
+ * Returns the command for the user's own script: `sh -c`, or another interpreter. On Windows `cmd /c`,
  * where only the first line runs.
  */
 export function scriptCommand(
@@ -340,4 +339,48 @@ function readLines(stream: Readable, onLine: RunOptions['onLine'], onFailure: ()
   }
   const limit = (moreBytes: number): void => void (limitBytes = readBytes + moreBytes)
   return { closed, readBytes: () => readBytes, taken: () => pending, limit, letGo }
+}
+
+/*
+ * A user's script, as its interpreter gets it. Editors on Windows write CRLF and a byte order mark: `cd app\r` would
+ * fail with a message that hides the CR, and the script would go on in the wrong directory. A first line like
+ * `#!/bin/bash` names the interpreter, as it does for a file.
+ */
+
+/** Returns a script without a byte order mark, and with LF at the end of its lines. */
+export function scriptTextOf(script: string): string {
+  return withoutMark(script).replaceAll('\r\n', '\n').replace(/\r$/, '')
+}
+
+/** An interpreter with its arguments before the one that takes the script. */
+interface Interpreter {
+  /** An absolute path, or a name that is searched in PATH. */
+  program: string
+  words: readonly string[]
+}
+
+/** Programs that run a text given as an argument, by the option for it. */
+const textOptions: ReadonlyArray<[names: RegExp, option: string]> = [
+  [/^(sh|bash|dash|ash|ksh|mksh|zsh|fish|python(\d(\.\d+)?)?)$/, '-c'],
+  [/^(node|nodejs|perl|ruby)$/, '-e']
+]
+
+/** Returns the option of an interpreter that takes a script as text; null if it is unknown. */
+export function textOptionOf(program: string): string | null {
+  return textOptions.find(([names]) => names.test(basename(program)))?.[1] ?? null
+}
+
+/**
+ * Returns the interpreter that the first line of a script names, or null without such a line. `/usr/bin/env` and its
+ * option -S are resolved.
+ */
+export function interpreterOf(script: string): Interpreter | null {
+  const line = /^#![ \t]*([^\n]*)/.exec(script)?.[1]?.trim()
+  if (!line) return null
+  const [program = '', ...words] = line.split(/[ \t]+/)
+  if (basename(program) !== 'env') return { program, words }
+  const rest = words[0] === '-S' ? words.slice(1) : words
+  return rest[0] === undefined || rest[0].startsWith('-') || rest[0].includes('=')
+    ? { program, words }
+    : { program: rest[0], words: rest.slice(1) }
 }

@@ -1,4 +1,4 @@
-import { Refusal, invalid } from '../base/refusal.js'
+import { Refusal, invalid } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { Projects } from './projects.js'

@@ -5,7 +5,7 @@
  * the policy. Nobody reads them back: answers show `***` (model/readers.ts), and a `***`
  * in a request keeps the stored value.
  */
-import { Refusal, invalid } from '../base/refusal.js'
+import { Refusal, invalid } from '../base/errors.js'
 import type { Check, GivenPolicy, PolicyChanges } from '../model/policy.js'
 import { hiddenValue } from '../model/readers.js'
 import type { Store } from '../store/database.js'

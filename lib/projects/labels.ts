@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { Refusal, notFound } from '../base/refusal.js'
+import type { Ids } from '../base/digests.js'
+import { Refusal, notFound } from '../base/errors.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { labelColors, type Label, type LabelColor, type LabelKind } from '../model/label.js'

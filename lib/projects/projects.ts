@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
-import { Refusal, invalid, notFound } from '../base/refusal.js'
+import type { Ids } from '../base/digests.js'
+import { Refusal, invalid, notFound } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges } from '../model/policy.js'

@@ -4,9 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Refusal } from '../base/refusal.js'
-import { hasCode, reasonOf } from '../base/system-error.js'
-import { replaceFile } from '../base/replace-file.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
+import { replaceFile } from '../base/files.js'
 import { keyBytes } from './seal.js'
 
 const keyMode = 0o600

@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
-import { countOf } from '../base/count.js'
-import { Refusal, invalid, notFound } from '../base/refusal.js'
+import { countOf } from '../base/text.js'
+import { Refusal, invalid, notFound } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import {
   maxVariables,

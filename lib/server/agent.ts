@@ -19,9 +19,8 @@ import {
   type Identity
 } from '../fleet/agent/identity.js'
 import { createAgentRelay } from '../fleet/relay/agent-relay.js'
-import { randomIds } from '../base/ids.js'
-import { Refusal } from '../base/refusal.js'
-import { reasonOf } from '../base/system-error.js'
+import { randomIds } from '../base/digests.js'
+import { reasonOf, Refusal } from '../base/errors.js'
 import { readVersion } from '../config/version.js'
 import { createCaller, type Caller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'

@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { reasonOf } from '../base/system-error.js'
+import { reasonOf } from '../base/errors.js'
 import { type ExpiryWarnings, expiryOfPem } from './expiry.js'
 
 /** Dependencies of `rereadCa`. */

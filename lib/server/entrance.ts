@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { bunVersion } from '../base/runtime.js'
 import type { Certificate, CertificateFiles } from '../http/tls/certificate.js'
-import { isLoopback } from '../http/core/client-address.js'
+import { isLoopback } from '../http/core/headers.js'
 import type { HttpServer, ServerOptions } from '../http/core/server.js'
 import type { SocketPlace } from '../http/core/socket-file.js'
 import type { ExpiryWarnings } from './expiry.js'
@@ -85,7 +85,7 @@ export async function prepareEntrance(options: EntranceOptions, { base, ...needs
 /** The TLS modules are loaded only if they are used, because loading them takes time. */
 async function openTls(files: CertificateFiles, { clock, expiry, report }: Omit<EntranceNeeds, 'base'>) {
   const [{ openRenewal }, { createSecureServer }, { contextOf }] = await Promise.all([
-    import('../http/tls/renewal.js'),
+    import('../http/tls/certificate.js'),
     import('../http/tls/secure-server.js'),
     import('../http/tls/certificate.js')
   ])

@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../config/home.js'
 import { removeEndedLocks } from '../config/lock.js'
-import { removeLeftovers } from '../base/replace-file.js'
+import { removeLeftovers } from '../base/files.js'
 
 /**
  * Unfinished files beside the database (store/recovery.ts, redo.ts, durable-store.ts), and the file of the health

@@ -1,4 +1,4 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import { reportFailure, type Reporter } from './reporter.js'
 
 /** Reads one thing again. Returns what has changed, as a noun, or null if nothing has. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { Refusal } from '../base/refusal.js'
-import { closest } from '../base/suggest.js'
+import { Refusal } from '../base/errors.js'
+import { closest } from '../base/text.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import { eventKeys } from '../model/notification-target.js'
 import { checkSeen, type Seen } from '../model/seen.js'

@@ -1,9 +1,8 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { giveToOwner } from '../base/give-to-owner.js'
-import { syncPath } from '../base/sync.js'
-import { nullIfMissing } from '../base/system-error.js'
+import { giveToOwner, syncPath } from '../base/files.js'
+import { nullIfMissing } from '../base/errors.js'
 
 /** A file that the store reads and writes by position. */
 export interface DiskFile {

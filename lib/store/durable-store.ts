@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import type { SqlJsStatic } from 'sql.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { createHistogram } from '../base/histogram.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import {
   createCheckpoints,
   damaged,

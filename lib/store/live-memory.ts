@@ -1,6 +1,5 @@
 import { type Clock, elapsedOf } from '../base/clock.js'
-import { Refusal } from '../base/refusal.js'
-import { isDiskFull, reasonOf } from '../base/system-error.js'
+import { isDiskFull, reasonOf, Refusal } from '../base/errors.js'
 import type { Call, Store, Transaction } from './database.js'
 import { createFollowers, type Followed } from './followers.js'
 import type { Memory } from './memory.js'

@@ -27,8 +27,8 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { loosenessOf, looseParentOf, trustedUsers } from '../base/permissions.js'
-import { Refusal } from '../base/refusal.js'
+import { loosenessOf, looseParentOf, trustedUsers } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { isListening } from '../base/socket-probe.js'
 
 /** The ownership of a data directory, and the socket for local commands. */

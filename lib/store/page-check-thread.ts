@@ -2,7 +2,7 @@
  * Checks every page of a large svc.db in a thread. This takes about 2 ms per MB, which would delay a start. Checkpoints
  * wait for the check, so nothing overwrites the file before it has finished. A fault stops all writes.
  */
-import { startThread } from '../base/worker-thread.js'
+import { startThread } from '../base/workers.js'
 
 const module = new URL('./page-check-worker.js', import.meta.url)
 

@@ -1,6 +1,6 @@
 /* A thread that checks every page of a large svc.db. page-check-thread.ts starts it and sends the file's path. */
 import { readFileSync } from 'node:fs'
-import { serveThread } from '../base/worker-thread.js'
+import { serveThread } from '../base/workers.js'
 import { createMemory } from './memory.js'
 import { faultOfPages } from './page-check.js'
 import { loadSqlite } from './sqlite.js'

@@ -16,9 +16,8 @@
  * Values are JSON: text, number, null; bytes as {"base64": …}.
  */
 import { dirname } from 'node:path'
-import { crc32 } from '../base/crc32.js'
-import { Refusal } from '../base/refusal.js'
-import { isDiskFull } from '../base/system-error.js'
+import { crc32 } from '../base/digests.js'
+import { isDiskFull, Refusal } from '../base/errors.js'
 import type { Call, Value } from './database.js'
 import type { Disk, DiskFile } from './disk.js'
 

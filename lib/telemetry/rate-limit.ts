@@ -1,6 +1,6 @@
-import { countOf } from '../base/count.js'
+import { countOf } from '../base/text.js'
 import { elapsedOf, type Clock } from '../base/clock.js'
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 
 /** Limits requests per minute, by key and in total. */
 export interface RateLimit {

@@ -1,6 +1,6 @@
-import { Refusal } from '../base/refusal.js'
+import { Refusal } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
+import type { Ids } from '../base/digests.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import {
   defaultTerminalSize,

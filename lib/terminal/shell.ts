@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { userHome } from '../base/user-home.js'
+import { userHome } from '../base/runtime.js'
 import { basename, isAbsolute } from 'node:path'
 import { inheritedEnvironment, variablesWhere } from '../proc/environment.js'
 

@@ -5,7 +5,7 @@
  */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { createLineSplitter, maxLineBytes } from '../base/lines.js'
+import { createLineSplitter, maxLineBytes } from '../base/text.js'
 import { setIdBits } from '../install/unowned.js'
 import type { EarlierFile } from '../model/manifest.js'
 

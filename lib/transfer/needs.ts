@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import type { Ids } from '../base/ids.js'
+import type { Ids } from '../base/digests.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { GivenPolicy, PolicyChanges } from '../model/policy.js'
 import type { Reader, Store, Transaction } from '../store/database.js'

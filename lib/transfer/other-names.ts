@@ -2,8 +2,7 @@
  * Records of programs of the same family: names in snake_case, 0 and 1 for booleans, lists as JSON texts, as their databases
  * have them, and other names of fields and settings. They become records with svc's own names, which the readers then check.
  */
-import type { Read } from '../base/fields.js'
-import type { JsonSchema } from '../base/json-schema.js'
+import type { JsonSchema, Read } from '../base/fields.js'
 
 /** Other names of fields, after the change from snake_case. */
 const fields = new Map([['allowCliHooks', 'allowClientScripts']])

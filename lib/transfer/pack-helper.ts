@@ -2,7 +2,7 @@
 import { fdatasync, write } from 'node:fs'
 import { promisify } from 'node:util'
 import { writeZipFile, type ZipFileHandle } from '../archive/write-file.js'
-import { firstDescriptor } from '../proc/first-descriptor.js'
+import { firstDescriptor } from '../proc/kept-descriptors.js'
 import { serveHelper } from '../proc/helper-process.js'
 import { packTarget, type PackTargetOptions } from './pack-target.js'
 

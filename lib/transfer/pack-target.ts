@@ -1,10 +1,9 @@
 import { finished } from 'node:stream/promises'
-import { createIgnore } from '../archive/ignore.js'
+import { createIgnore, walkTree } from '../archive/walk.js'
 import type { ZipSource } from '../archive/source.js'
-import { walkTree } from '../archive/walk.js'
 import { writeZip } from '../archive/write.js'
-import { Refusal } from '../base/refusal.js'
-import { withWriteStream } from '../base/write-stream.js'
+import { Refusal } from '../base/errors.js'
+import { withWriteStream } from '../base/files.js'
 import { holdTargetAsync } from '../install/reach.js'
 
 /** Which target is packed, and how. */

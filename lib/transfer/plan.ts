@@ -6,8 +6,8 @@
  * rule 1). A category or tag whose name exists under another id is identified with that one: the imported projects get
  * its id.
  */
-import { oneLine } from '../base/one-line.js'
-import { Refusal, invalid } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { Refusal, invalid } from '../base/errors.js'
 import type { Label, LabelKind } from '../model/label.js'
 import type { NotificationTarget } from '../model/notification-target.js'
 import type { Project } from '../model/project.js'

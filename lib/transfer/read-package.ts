@@ -3,9 +3,9 @@ import { createEntryReader } from '../archive/entry-data.js'
 import { checkNames } from '../archive/names.js'
 import { openArchive, type ArchiveEntry } from '../archive/read.js'
 import { createJsonListReader, type JsonListLimits } from '../base/json-list.js'
-import { oneLine } from '../base/one-line.js'
-import { OpenFile } from '../base/open-file.js'
-import { Refusal } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { OpenFile } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 import { artifactPath, packageFiles, packageRoot, schemaVersion, type ArtifactEntry } from './package.js'
 
 /** An open package, whose version this program supports. */

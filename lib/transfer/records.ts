@@ -21,8 +21,8 @@ import {
   withDefault,
   type Read
 } from '../base/fields.js'
-import { oneLine } from '../base/one-line.js'
-import { invalid } from '../base/refusal.js'
+import { oneLine } from '../base/text.js'
+import { invalid } from '../base/errors.js'
 import {
   revertReasons,
   scriptSteps,

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Ids } from '../base/ids.js'
+import type { Ids } from '../base/digests.js'
 
 /** Files of one export or import in `tmp/`. All of them are removed at its end, or at the next start after a crash. */
 export interface Scratch {

@@ -5,10 +5,9 @@
  * An error is something that breaks now: a missing table or project, a target that is not a directory, a token that the
  * server would refuse, a server that does not answer. A warning is something that does not exist yet.
  */
-import { countOf } from '../base/count.js'
+import { countOf, oneLine } from '../base/text.js'
 import { stat } from 'node:fs/promises'
-import { oneLine } from '../base/one-line.js'
-import { hasCode } from '../base/system-error.js'
+import { hasCode } from '../base/errors.js'
 import type { ProjectStatus } from '../model/project.js'
 import type { Check, Finding } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'

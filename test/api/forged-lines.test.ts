@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { oneLine } from '../../lib/base/one-line.js'
+import { oneLine } from '../../lib/base/text.js'
 import { eventsOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

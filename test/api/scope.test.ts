@@ -1,7 +1,7 @@
 import t from 'tap'
 import { checkProject, checkScope, type Scope } from '../../lib/api/scope.js'
 import type { Caller } from '../../lib/auth/bearer.js'
-import { type Refusal, notFound } from '../../lib/base/refusal.js'
+import { type Refusal, notFound } from '../../lib/base/errors.js'
 
 const lookup = {
   ofDeployment: (id: string) => (id === 'dep_shop' ? 'proj_shop' : id === 'dep_blog' ? 'proj_blog' : undefined),

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { signedBytes, signedJson } from '../../lib/api/signed-body.js'
 import type { ApiRequest } from '../../lib/api/route.js'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 
 function requestOf(text: string, signed = text): ApiRequest {
   const bodySha256 = sha256(Buffer.from(signed)).toString('hex')

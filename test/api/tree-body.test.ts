@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { receiveTree } from '../../lib/api/tree-body.js'
 import { createBudget } from '../../lib/base/budget.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createSpool } from '../../lib/base/spool.js'
 
 const refuse = (): Refusal => new Refusal('too_many', 'too_much_at_once', 'Too much')

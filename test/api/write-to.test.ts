@@ -4,7 +4,7 @@ import t from 'tap'
 import type { FileHandle } from 'node:fs/promises'
 import { throughStream, writeTo } from '../../lib/api/write-to.js'
 import type { Caller } from '../../lib/auth/bearer.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import type { Reply, Sink } from '../../lib/http/core/route.js'
 
 const local = { role: 'local' } as Caller

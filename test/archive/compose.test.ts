@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createEntryReader } from '../../lib/archive/entry-data.js'
 import { composeArchive } from '../../lib/archive/compose.js'
 import { openArchive } from '../../lib/archive/read.js'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { writeZipOf } from '../support/zips.js'
 
 const limits = { maxEntries: 100, maxExtractedBytes: 1e9, mayBeEmpty: true }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { createEntryReader, maxWholeBytes } from '../../lib/archive/entry-data.js'
 import { openArchive } from '../../lib/archive/read.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 
 const directory = t.testdir()

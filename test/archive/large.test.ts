@@ -4,7 +4,7 @@ import { inflateRawSync } from 'node:zlib'
 import { createLargePacking, endLarge, packPiece, type PieceTask } from '../../lib/archive/large.js'
 import type { SegmentThreads } from '../../lib/archive/segment-threads.js'
 import type { ZipSource } from '../../lib/archive/source.js'
-import { crc32 } from '../../lib/base/crc32.js'
+import { crc32 } from '../../lib/base/digests.js'
 
 const text = Buffer.from('const deployed = server.value(function () { return release })\n')
 

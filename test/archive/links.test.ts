@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { checkLinks } from '../../lib/archive/links.js'
 
 const cases: Array<[links: Record<string, string>, inTarget: Record<string, string>, expected: string, what: string]> =

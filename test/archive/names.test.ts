@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { checkNames, quoteName, readName, type NamedEntry } from '../../lib/archive/names.js'
 
 function codeOf(work: () => unknown): string {

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { crc32 } from '../../lib/base/crc32.js'
+import { crc32 } from '../../lib/base/digests.js'
 import { openArchive, type ArchiveEntry } from '../../lib/archive/read.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { makeZip, type EntryPlan, type ZipPlan } from '../support/make-zip.js'
 
 const limits = { maxEntries: 1000, maxExtractedBytes: 1024 * 1024 }

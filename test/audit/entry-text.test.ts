@@ -1,5 +1,14 @@
 import t from 'tap'
-import { entryText, type SealedEntry } from '../../lib/audit/entry-text.js'
+import {
+  entryLine,
+  entryStart,
+  entryText,
+  hashLength,
+  leafStart,
+  otherLine,
+  type SealedEntry
+} from '../../lib/audit/entry-text.js'
+import { hashLeaf } from '../../lib/audit/tree.js'
 
 const entry: SealedEntry = {
   failures: null,
@@ -31,4 +40,13 @@ t.test('has the fields in a fixed order, without those that are null', async t =
 t.test('contains every field that is not null', async t => {
   const filled = Object.fromEntries(Object.entries(entry).map(([field, value]) => [field, value ?? 'x']))
   t.same(JSON.parse(entryText(filled as unknown as SealedEntry)), filled)
+})
+
+t.test('lines are JSON, with the text of the entry unchanged', async t => {
+  const [leaf, text] = [hashLeaf('x').toString('base64'), '{"seq":1,"id":"aud_a"}']
+  t.equal(leaf.length, hashLength)
+  const line = entryLine(leaf, text)
+  t.equal(line, `${leafStart}${leaf}${entryStart}${text}}\n`)
+  t.same(JSON.parse(line), { leaf, entry: { seq: 1, id: 'aud_a' } })
+  t.same(JSON.parse(otherLine({ leaf, removed: 2 })), { leaf, removed: 2 })
 })

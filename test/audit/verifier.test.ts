@@ -1,6 +1,11 @@
 import t from 'tap'
-import { readCheckpoint, type Checkpoint } from '../../lib/audit/checkpoint-text.js'
-import { readNote, readVerifierKey, type SignedNote } from '../../lib/audit/signed-note.js'
+import {
+  type Checkpoint,
+  readCheckpoint,
+  readNote,
+  readVerifierKey,
+  type SignedNote
+} from '../../lib/audit/signed-note.js'
 import { firstSeed, repetitions } from '../support/thorough.js'
 import { createRandom } from '../support/random.js'
 import { exported, verified } from './export-stage.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { addressesOf } from '../../lib/auth/addresses.js'
-import { localClient } from '../../lib/http/core/client-address.js'
+import { localClient } from '../../lib/http/core/headers.js'
 
 t.test('returns the addresses of an actor', async t => {
   const of = (witnessed: string, address: string) => addressesOf({ witnessed, address, viaProxy: true, local: false })

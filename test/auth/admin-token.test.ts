@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { checkNewToken, openAdminToken, strongToken, weaknessOf } from '../../lib/auth/admin-token.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 
 const strong = 'correct-horse-battery-1234'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createBearer, type Auth, type Caller, type Credentials, type Role } from '../../lib/auth/bearer.js'
 import { createLimiter } from '../../lib/auth/limiter.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { setClock } from '../support/clock.js'
 
 const address = '203.0.113.9'

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createFailures } from '../../lib/auth/failures.js'
 import type { Failure } from '../../lib/auth/limiter.js'
-import { readRanges } from '../../lib/audit/ranges.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { readRanges } from '../../lib/audit/tree.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { openStage } from '../support/store.js'
 

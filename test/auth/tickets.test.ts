@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createTickets } from '../../lib/auth/tickets.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { setClock } from '../support/clock.js'
 
 const holder = { tokenId: 'tok_a' }

@@ -7,7 +7,7 @@ import { openBackup } from '../../lib/backup/read-backup.js'
 import { sealFile } from '../../lib/backup/seal.js'
 import { ensureHome, locateHome } from '../../lib/config/home.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { systemClock } from '../../lib/base/clock.js'
 import { openStore } from '../../lib/store/durable-store.js'
 

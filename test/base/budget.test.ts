@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createBudget } from '../../lib/base/budget.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 
 const budgetOf = (total: number, perKey: number) =>
   createBudget({ all: total, each: { caller: perKey }, refuse: over => new Refusal('too_many', over, 'Too much') })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { oneLine } from '../../lib/base/one-line.js'
+import { oneLine } from '../../lib/base/text.js'
 import {
   checked,
   escapedLine,

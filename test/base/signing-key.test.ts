@@ -2,7 +2,7 @@ import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto'
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { openSigningKey, parsePublicKey } from '../../lib/base/signing-key.js'
 
 const unusable = (why: string): Refusal => new Refusal('unavailable', 'unusable', why)

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { createBudget } from '../../lib/base/budget.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createSpool, spoolFromBytes, type SpoolOptions } from '../../lib/base/spool.js'
 
 const megabyte = 1024 * 1024

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseArgs, wordsOf } from '../../lib/cli/args.js'
 import type { OperandTable, OptionTable } from '../../lib/cli/option-table.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 
 const options: OptionTable = {
   follow: { type: 'switch', alias: 'f', help: 'follow' },

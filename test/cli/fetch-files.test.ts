@@ -1,7 +1,7 @@
 import t from 'tap'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { fetchFiles, type Fetching } from '../../lib/cli/fetch-files.js'
 
 const signal = new AbortController().signal

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { Interrupted } from '../../lib/cli/terminal/prompt.js'
 import { failedResult, nothingKnown, pageOf } from '../../lib/cli/run-result.js'
 

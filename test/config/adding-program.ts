@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { processSpace } from '../../lib/base/process-start.js'
+import { processSpace } from '../../lib/base/runtime.js'
 import { locateHome, writeConfig } from '../../lib/config/home.js'
 
 const [directory, times, seed] = process.argv.slice(2) as [string, string, string]

@@ -3,7 +3,7 @@ import { chmod, chown, readdir, readFile, stat, symlink, lstat, utimes, writeFil
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { locateHome, noSpaceFor, openHome, readConfig, warningOfRoot, writeConfig } from '../../lib/config/home.js'
 import { smallDisk } from '../support/small-disk.js'
 import { configSays } from '../support/sentences/config.js'

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createHash } from 'node:crypto'
-import { processSpace, processStart } from '../../lib/base/process-start.js'
+import { processSpace, processStart } from '../../lib/base/runtime.js'
 import { removeEndedLocks, withLock } from '../../lib/config/lock.js'
 
 const program = fileURLToPath(new URL('./adding-program.js', import.meta.url))

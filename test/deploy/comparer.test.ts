@@ -5,7 +5,7 @@ import { createComparer, type ComparerNeeds } from '../../lib/deploy/comparer.js
 import type { Compared } from '../../lib/install/compare.js'
 import type { Outcome } from '../../lib/install/unpack/extract-threads.js'
 import { systemClock } from '../../lib/base/clock.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { aProject } from '../store/stage.js'
 import { treeBody } from '../support/planned.js'

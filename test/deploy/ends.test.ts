@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createEnds } from '../../lib/deploy/ends.js'
 import { createListed } from '../../lib/deploy/listed.js'
 import type { Outcome } from '../../lib/deploy/record.js'

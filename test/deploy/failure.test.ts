@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { refuseFullDisk, sentenceOf, StepFailure, StopRequest } from '../../lib/deploy/failure.js'
 import { deploySays } from '../support/sentences/deploy.js'
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { deploymentFilePattern, temporaryFilePattern, createFiles, makeDirectories } from '../../lib/deploy/files.js'
 
 t.test('names and removes the files of a deployment', async t => {

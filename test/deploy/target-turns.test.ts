@@ -1,7 +1,7 @@
 import t from 'tap'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { alwaysRevert } from '../../lib/install/unpack/open-extraction.js'
 import { createFiles } from '../../lib/deploy/files.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createTreeStates } from '../../lib/deploy/tree-state.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { setClock } from '../support/clock.js'

@@ -4,7 +4,7 @@ import t from 'tap'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { Project } from '../../lib/model/project.js'
 import type { OwnedEntry } from '../../lib/model/tree.js'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { deployStage, admin, type DeployStage } from '../support/deploy-stage.js'
 
 async function owned(stage: DeployStage, project: Project): Promise<OwnedEntry[]> {

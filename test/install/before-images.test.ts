@@ -3,7 +3,7 @@ import { existsSync, lstatSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createEntryReader } from '../../lib/archive/entry-data.js'
 import { openArchive } from '../../lib/archive/read.js'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import {
   beforeAt,
   beforePathOf,

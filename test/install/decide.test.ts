@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { disk } from '../../lib/install/disk.js'
 import type { Ownership } from '../../lib/install/ownership.js'
 import { filesAt } from '../../lib/install/unpack/extraction-files.js'

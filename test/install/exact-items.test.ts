@@ -1,5 +1,5 @@
 import t from 'tap'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { checkExactly, setExactly } from '../../lib/install/exact-items.js'
 import type { Exact, WantedEntry } from '../../lib/install/ownership.js'
 import type { Item } from '../../lib/install/plan.js'

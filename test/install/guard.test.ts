@@ -2,7 +2,7 @@ import t from 'tap'
 import { lstatSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDeployPath, ensureTarget } from '../../lib/install/guard.js'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { refusalOf } from '../support/extraction.js'
 
 const home = '/var/lib/svc-test-home'

@@ -7,7 +7,7 @@ import { manifestAt, readManifest, readManifestLines, summarizeManifest } from '
 import { canonicalOrder, writeManifest } from '../../lib/install/manifest-writer.js'
 import type { Item } from '../../lib/install/plan.js'
 import { createRecords } from '../../lib/install/record.js'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { nothingReckoned } from './nothing-reckoned.js'
 
 const item = (path: string, kind: Item['kind'] = 'file'): Item => ({ path, kind, size: 3, mode: null, mtimeMs: null })

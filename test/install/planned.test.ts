@@ -19,7 +19,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { disk } from '../../lib/install/disk.js'
 import type { Ownership } from '../../lib/install/ownership.js'
 import { filesAt } from '../../lib/install/unpack/extraction-files.js'

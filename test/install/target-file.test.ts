@@ -1,7 +1,7 @@
 import t from 'tap'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { disk } from '../../lib/install/disk.js'
 import { workOnFile } from '../../lib/install/target-file.js'
 

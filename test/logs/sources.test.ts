@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { notFound } from '../../lib/base/refusal.js'
+import { notFound } from '../../lib/base/errors.js'
 import { createDeny } from '../../lib/logs/read/deny.js'
 import { createOpenLog } from '../../lib/logs/read/open.js'
 import { createLogSources } from '../../lib/logs/sources.js'

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import t from 'tap'
-import type { Refusal } from '../../lib/base/refusal.js'
+import type { Refusal } from '../../lib/base/errors.js'
 import { createPlaces } from '../../lib/machine/places.js'
 
 const root = realpathSync(t.testdir({ sites: { 'b.txt': 'b', '.hidden': {}, a: {}, secret: { inside: '' } } }))

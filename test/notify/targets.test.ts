@@ -1,5 +1,5 @@
 import t from 'tap'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { maxNotificationTargets } from '../../lib/model/notification-target.js'
 import { createTargets } from '../../lib/notify/targets.js'

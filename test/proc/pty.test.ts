@@ -1,9 +1,29 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { runHelper } from '../../lib/proc/helper.js'
 import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
-import { createPtyLoader, type Pty, type PtyOptions } from '../../lib/proc/pty.js'
+import {
+  createPtyInput,
+  createPtyLoader,
+  type Pty,
+  type PtyOptions,
+  type PtyStream,
+  readPty
+} from '../../lib/proc/pty.js'
 import { runProcess, scriptCommand } from '../../lib/proc/run.js'
 import type { Job } from '../support/helper-fixture.js'
 import { isRunning } from '../support/processes.js'
@@ -208,3 +228,97 @@ t.test(
     await pty.end()
   }
 )
+
+const skipForPtyInput = process.platform === 'win32' && 'there are no named pipes'
+
+/** Both ends of a pipe that does not block, like the descriptor of a terminal. */
+function pipe(t: Test): { reader: number; writer: number } {
+  const path = join(t.testdir(), 'pipe')
+  spawnSync('mkfifo', [path])
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  t.teardown(() => {
+    closeSync(reader)
+    closeSync(writer)
+  })
+  return { reader, writer }
+}
+
+function readSome(fd: number): string {
+  const bytes = Buffer.alloc(1024 * 1024)
+  try {
+    return bytes.toString('utf8', 0, readSync(fd, bytes))
+  } catch {
+    return ''
+  }
+}
+
+t.test('queues input in order, and takes nothing above the limit', { skip: skipForPtyInput }, async t => {
+  const { reader, writer } = pipe(t)
+  const input = createPtyInput({ fd: writer, stream: { destroyed: false } })
+  t.ok(input.write('first '))
+  t.equal(readSome(reader), 'first ', 'written at once')
+  const pieces = Array.from({ length: 10 }, (_, index) => String(index).repeat(100_000))
+  for (const piece of pieces) t.ok(input.write(piece))
+  t.notOk(input.write('x'.repeat(200_000)), 'more than a megabyte would be queued')
+  let text = ''
+  while (text.length < 1_000_000) {
+    text += readSome(reader)
+    await sleep(5)
+  }
+  t.ok(text === pieces.join(''))
+  input.stop()
+})
+
+t.test(
+  'writes nothing after the stream is closed: the descriptor may be another file then',
+  { skip: skipForPtyInput },
+  async t => {
+    const { reader, writer } = pipe(t)
+    const stream = { destroyed: false }
+    const input = createPtyInput({ fd: writer, stream })
+    stream.destroyed = true
+    input.write('late')
+    t.equal(readSome(reader), '')
+  }
+)
+
+/** A terminal with `held` in its stream and `rest` in the kernel, and the output that is passed on. */
+function stageOf(t: Test, { held, rest }: { held: Buffer; rest: Buffer }) {
+  const path = join(t.testdir({}), 'rest')
+  writeFileSync(path, rest)
+  const fd = openSync(path, 'r')
+  t.teardown(() => closeSync(fd))
+  const stream = new PassThrough()
+  const output = readPty({ fd, stream: stream as unknown as PtyStream })
+  let text = ''
+  output.onData(more => (text += more))
+  output.pause()
+  stream.write(held)
+  return { stream, output, text: () => text }
+}
+
+t.test('at the end, passes on the data of the stream before that of the kernel', async t => {
+  const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
+  stream.destroy()
+  t.strictSame([text(), stream.destroyed], ['', false], 'a pause delays the end')
+  output.resume()
+  t.strictSame([text(), stream.destroyed], ['first second', true])
+})
+
+t.test('keeps a character that is split between the stream and the kernel', async t => {
+  const bytes = Buffer.from('€')
+  for (let at = 1; at < bytes.length; at++) {
+    const { stream, output, text } = stageOf(t, { held: bytes.subarray(0, at), rest: bytes.subarray(at) })
+    stream.destroy()
+    output.resume()
+    t.equal(text(), '€', `after ${at} bytes`)
+  }
+})
+
+t.test('does not read output that was given up', async t => {
+  const { stream, output, text } = stageOf(t, { held: Buffer.from('first '), rest: Buffer.from('second') })
+  stream.destroy()
+  output.giveUp()
+  t.strictSame([text(), stream.destroyed], ['', true])
+})

@@ -1,10 +1,18 @@
-import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
-import { readFile, writeFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { spawnSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { findIdentity, maySwitchUser } from '../../lib/proc/identity.js'
-import { runProcess, scriptCommand, type Ended, type RunOptions } from '../../lib/proc/run.js'
+import {
+  type Ended,
+  interpreterOf,
+  type RunOptions,
+  runProcess,
+  scriptCommand,
+  scriptTextOf,
+  textOptionOf
+} from '../../lib/proc/run.js'
 import { until } from '../support/until.js'
 
 const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
@@ -354,4 +362,18 @@ t.test('runs a script with the rights of another user', asRoot, async t => {
     onLine: () => aborter.abort()
   })
   t.match((await sleeping).ended, { reason: 'cancelled' }, 'svc stops it, with all that it started')
+})
+
+t.test('normalises what editors on Windows write, and nothing else', t => {
+  t.equal(scriptTextOf('\ufeffa\r\nb\r'), 'a\nb')
+  t.equal(scriptTextOf('a\rb\n\n'), 'a\rb\n\n')
+  t.end()
+})
+
+t.test('reads the line that names the interpreter', t => {
+  t.strictSame(interpreterOf('#!/bin/bash -e -u\nx'), { program: '/bin/bash', words: ['-e', '-u'] })
+  t.strictSame(interpreterOf('#!/usr/bin/env A=1 bash'), { program: '/usr/bin/env', words: ['A=1', 'bash'] })
+  t.equal(interpreterOf('echo #!/bin/bash'), null)
+  t.strictSame(['/bin/zsh', 'python3.11', 'perl', '/usr/bin/awk'].map(textOptionOf), ['-c', '-c', '-e', null])
+  t.end()
 })

@@ -1,11 +1,17 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import t, { type Test } from 'tap'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
-import t, { type Test } from 'tap'
 import { findIdentity, maySwitchUser, withRights } from '../../lib/proc/identity.js'
-import { knownProcess, type KnownProcess, type Marker } from '../../lib/proc/processes.js'
-import { killProcess, stopProcesses } from '../../lib/proc/stop.js'
+import {
+  killProcess,
+  knownProcess,
+  type KnownProcess,
+  type Marker,
+  membersOf,
+  stopProcesses
+} from '../../lib/proc/stop.js'
 import { isRunning } from '../support/processes.js'
 
 const skip = !existsSync('/proc/self/environ') && 'there is no /proc'
@@ -126,3 +132,23 @@ t.test(
     t.match(await stopProcesses({ group: null, marker, graceMs: 50 }), { endedCount: 1, isPartial: false })
   }
 )
+
+t.test(
+  'a session contains its leader, and jobs in groups of their own',
+  { skip: !existsSync('/proc/self/stat') && 'there is no /proc' },
+  async t => {
+    // `set -m` gives each job a process group.
+    const shell = spawn('sh', ['-c', 'set -m; sleep 1000 & echo $!; wait'], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore']
+    })
+    t.teardown(() => membersOf(shell.pid as number).forEach(pid => process.kill(pid, 'SIGKILL')))
+    const [line] = await once(shell.stdout, 'data')
+    t.same(membersOf(shell.pid as number).sort(), [shell.pid, Number(line)].sort())
+    t.notOk(membersOf(shell.pid as number).includes(process.pid), 'this process is in another session')
+  }
+)
+
+t.test('a session that does not exist is empty', async t => {
+  t.same(membersOf(2 ** 30), [])
+})

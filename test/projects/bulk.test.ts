@@ -1,5 +1,5 @@
 import t from 'tap'
-import { notFound } from '../../lib/base/refusal.js'
+import { notFound } from '../../lib/base/errors.js'
 import { systemActor } from '../../lib/model/audit.js'
 import type { Project, ProjectFields } from '../../lib/model/project.js'
 import { applyToProjects } from '../../lib/projects/bulk.js'

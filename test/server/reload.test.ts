@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { createReload } from '../../lib/server/reload.js'
 
 function reporter() {

@@ -6,7 +6,7 @@ import { createFront } from '../../lib/server/front.js'
 import { createServices } from '../../lib/server/services.js'
 import { systemActor } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/store/durable-store.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { setClock } from '../support/clock.js'
 
 t.test('connects the services: a setting reaches the bearer, and a project its token', async t => {

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import t from 'tap'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { isTokenText, tokenTextFault, tokenTextOf, resemblesToken } from '../../lib/shared/token-text.js'
 
 const secret = 'AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdE'

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 const peers = {
   'helper → svc': 'install/unpack/extract-helpers.test.js',
-  'answers of helpers → svc': 'proc/helper-answer.test.js',
+  'answers of helpers → svc': 'proc/helper-wire.test.js',
   'node → hub': 'auth/node-requests.test.js',
   'answers of nodes → hub': 'api/relays.test.js',
   'hub → node': 'fleet/agent/from-hub.test.js',

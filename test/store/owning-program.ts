@@ -1,4 +1,4 @@
-import type { Refusal } from '../../lib/base/refusal.js'
+import type { Refusal } from '../../lib/base/errors.js'
 import { ownDirectory } from '../../lib/store/owner.js'
 
 /** Tries to own the given directory, prints the result, and stays until it is killed. */

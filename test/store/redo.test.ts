@@ -1,7 +1,7 @@
 import t from 'tap'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Refusal } from '../../lib/base/refusal.js'
+import type { Refusal } from '../../lib/base/errors.js'
 import type { Call } from '../../lib/store/database.js'
 import { realDisk } from '../../lib/store/disk.js'
 import {
@@ -103,7 +103,7 @@ t.test('refuses any changed byte of the header, an empty file, and a file of zer
 t.test('refuses a newer format and names the file', async t => {
   const newer = encodeLine(0, []).toString()
   t.throws(() => readRedo(Buffer.from(newer), 'svc.db.redo'), { code: 'redo_damaged' }, 'a line is no header')
-  const { crc32 } = await import('../../lib/base/crc32.js')
+  const { crc32 } = await import('../../lib/base/digests.js')
   const json = '{"redo":2,"after":0}'
   const file = Buffer.from(`${crc32(Buffer.from(json)).toString(16).padStart(8, '0')} ${json}\n`)
   try {

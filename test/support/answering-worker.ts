@@ -1,8 +1,8 @@
 /* A thread for the tests of base/worker-thread and base/worker-pool. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
-import { Refusal } from '../../lib/base/refusal.js'
-import { serveThread } from '../../lib/base/worker-thread.js'
+import { Refusal } from '../../lib/base/errors.js'
+import { serveThread } from '../../lib/base/workers.js'
 
 export type TestRequest =
   | { kind: 'thread' }

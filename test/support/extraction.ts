@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { endJournal, extractArchive } from '../../lib/install/unpack/extract.js'
 import { filesAt, type ExtractionPaths } from '../../lib/install/unpack/extraction-files.js'
 import { runExtraction, type Extracted } from '../../lib/install/unpack/extraction.js'

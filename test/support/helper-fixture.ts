@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, writeFileSync } from 'node:fs'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { runSync } from '../../lib/install/sync-program.js'
 import { serveHelper } from '../../lib/proc/helper-process.js'
-import { firstDescriptor } from '../../lib/proc/first-descriptor.js'
+import { firstDescriptor } from '../../lib/proc/kept-descriptors.js'
 import { disk } from '../../lib/install/disk.js'
 import { holdTarget } from '../../lib/install/reach.js'
 

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import type { Route } from '../../lib/http/core/route.js'
 import { HttpServer, type ServerEvent, type ServerOptions } from '../../lib/http/core/server.js'
 

@@ -1,4 +1,4 @@
-import { createLookup } from '../../lib/http/outgoing/lookup.js'
+import { createLookup } from '../../lib/http/outgoing/post.js'
 
 /** A process that looks up a name and gives up on command. */
 const [name = '', server = ''] = process.argv.slice(2)

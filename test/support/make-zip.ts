@@ -1,5 +1,5 @@
 import { deflateRawSync } from 'node:zlib'
-import { crc32 } from '../../lib/base/crc32.js'
+import { crc32 } from '../../lib/base/digests.js'
 
 /**
  * An entry as it is to stand in a zip, true or lying. What is left out is what an honest writer would write; fields of

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import type { Call, Store, Transaction } from '../../lib/store/database.js'
 import { freePort } from './free-port.js'
 import { openStore } from '../../lib/store/durable-store.js'

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sha256 } from '../../lib/base/sha256.js'
+import { sha256 } from '../../lib/base/digests.js'
 import { directoryMode, noContents, writeOwnedTree } from '../../lib/install/owned-tree.js'
 import type { Ownership } from '../../lib/install/ownership.js'
 import type { OwnedEntry } from '../../lib/model/tree.js'

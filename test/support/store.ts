@@ -1,7 +1,7 @@
 import './directories.js'
 import { join } from 'node:path'
 import { createAudit } from '../../lib/audit/audit.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
 import { createCheckHeaders, type CheckHeaders } from '../../lib/projects/check-headers.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import type { TerminalMessage } from '../../lib/model/terminal.js'

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { maxLineBytes } from '../../lib/base/lines.js'
+import { maxLineBytes } from '../../lib/base/text.js'
 import { isManifestLine, isScriptedLine } from '../../lib/install/manifest.js'
 import { copyList } from '../../lib/transfer/file-lists.js'
 

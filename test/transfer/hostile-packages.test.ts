@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Refusal } from '../../lib/base/refusal.js'
+import { Refusal } from '../../lib/base/errors.js'
 import { importPackage } from '../../lib/transfer/import.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { listProjects } from '../../lib/store/tables/projects.js'

@@ -1,7 +1,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { openScratch } from '../../lib/transfer/scratch.js'
 
 t.test('creates new names in a private directory and removes all files together', async t => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
-import { randomIds } from '../../lib/base/ids.js'
+import { randomIds } from '../../lib/base/digests.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import { insertProject } from '../../lib/store/tables/projects.js'
 import { createTransfer } from '../../lib/transfer/transfer.js'

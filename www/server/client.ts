@@ -62,7 +62,7 @@ export interface Client {
   ensureProven(): Promise<void>
 }
 
-/** A header of every request. Pages of other origins cannot send it (lib/http/core/fetch-site.ts). */
+/** A header of every request. Pages of other origins cannot send it (lib/http/core/headers.ts). */
 const panelHeader = 'x-svc-panel'
 const csrfHeader = 'x-svc-csrf'
 /** The age in seconds of what a hub answers that is cut off from its cluster. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { AccessToken } from '../../model/access.js'
 import type { Api } from '../client/api.js'
 import { openAdmin, type AdminOptions } from '../client/session.js'

@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import type { AccessToken, ListedToken, TokenAdvice } from '../../model/access.js'
 import { unusedDays } from '../../model/token-advice.js'
 import { relativeTime } from '../terminal/units.js'

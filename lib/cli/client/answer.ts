@@ -1,5 +1,5 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
-import { Refusal, type RefusalKind } from '../../base/refusal.js'
+import { Refusal, type RefusalKind } from '../../base/errors.js'
 
 /** The answer to a request, its body unread. */
 export type Answer = IncomingMessage

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Given } from '../../api/map/call.js'
 import { maxBulk, type BulkAction, type BulkOutcome } from '../../model/bulk.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { defaultServerUrl } from '../../config/token-origin.js'
 import { createClient } from './client.js'

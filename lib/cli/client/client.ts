@@ -13,7 +13,7 @@
 import { tokenTextFault } from '../../shared/token-text.js'
 import type * as http from 'node:http'
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { notSvc, parseJson, readText, refusalOf, type Answer } from './answer.js'
 import { isElecting } from './streams.js'
 import { parseServerUrl } from '../../config/client-config.js'
@@ -21,8 +21,7 @@ import { maySend, type BearerToken } from '../../config/token-origin.js'
 import { usage } from '../args.js'
 import type { Host } from '../host.js'
 import { explainNetworkError, type Attempt } from './network-error.js'
-import { dial, timedOut } from '../../http/outgoing/dial.js'
-import { proxyFor } from '../../http/outgoing/proxy.js'
+import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
 
 const connectLimitMs = 15_000
 const sendLimitMs = 60_000

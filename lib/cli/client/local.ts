@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { Home } from '../../config/home.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { ClusterStatus } from '../../model/cluster.js'
 import { refuseLooseHome } from '../../config/trusted-home.js'
 import { findOwner } from '../../store/owner.js'

@@ -1,5 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 
 /** A request that failed, for the error message. */
 export interface Attempt {

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { locateHome } from '../../config/home.js'
 import {
   effectiveConfig,

@@ -1,5 +1,5 @@
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { createEventReader, type ServerEvent } from '../../shared/event-stream.js'
 import { createLineReader } from '../../shared/lines.js'
 import type { Answer } from './answer.js'

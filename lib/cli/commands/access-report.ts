@@ -1,5 +1,4 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../../model/access-report.js'
 import { endOf, remarksOf, useOf } from '../access/token-view.js'
 import { openAdmin } from '../client/session.js'

@@ -1,5 +1,5 @@
-import { Refusal } from '../../base/refusal.js'
-import { randomIds } from '../../base/ids.js'
+import { Refusal } from '../../base/errors.js'
+import { randomIds } from '../../base/digests.js'
 import { checkNewToken, strongToken, weaknessOf } from '../../auth/admin-token.js'
 import { readDotenv, type Dotenv } from '../../config/dotenv.js'
 import { locateHome } from '../../config/home.js'

@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { keptFailures } from '../../audit/ranges.js'
+import { keptFailures } from '../../audit/tree.js'
 import { createExportVerifier, type Verdict } from '../../audit/verifier.js'
 import { formatBytes } from '../../shared/size.js'
 import { auditSentence, missingSentences } from '../audit-sentence.js'

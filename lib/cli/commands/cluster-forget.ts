@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { readClusterFile } from '../../config/cluster-file.js'
 import { locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes } from '../command.js'

@@ -1,5 +1,5 @@
-import { Refusal } from '../../base/refusal.js'
-import { closest } from '../../base/suggest.js'
+import { Refusal } from '../../base/errors.js'
+import { closest } from '../../base/text.js'
 import { configRows, type ConfigRow } from '../../config/precedence.js'
 import { usage } from '../args.js'
 import { loadConfiguration } from '../client/session.js'

@@ -1,5 +1,5 @@
-import { Refusal } from '../../base/refusal.js'
-import { closest } from '../../base/suggest.js'
+import { Refusal } from '../../base/errors.js'
+import { closest, tokenOf } from '../../base/text.js'
 import {
   parseServerUrl,
   readClientConfig,
@@ -16,7 +16,6 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { splitList } from '../terminal/lists.js'
 import { readSecret } from '../terminal/prompt.js'
-import { tokenOf } from '../../base/text.js'
 
 type Reader = (key: string, text: string) => unknown
 

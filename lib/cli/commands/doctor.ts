@@ -1,6 +1,5 @@
-import { parseUrl } from '../../base/parse-url.js'
-import { countOf } from '../../base/count.js'
-import { Refusal } from '../../base/refusal.js'
+import { countOf, parseUrl } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import { maySend } from '../../config/token-origin.js'
 import { locateHome } from '../../config/home.js'
 import { createClient } from '../client/client.js'

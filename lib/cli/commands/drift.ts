@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
 import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
 import type { Api } from '../client/api.js'

@@ -1,11 +1,10 @@
 import { resolve } from 'node:path'
-import { countOf } from '../../base/count.js'
+import { countOf, readText } from '../../base/text.js'
 import { parseDotenv } from '../../config/dotenv.js'
 import { usage } from '../args.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
 import { readSecret } from '../terminal/prompt.js'
-import { readText } from '../../base/text.js'
 
 /** The command `svc env import`. */
 export const command = defineCommand({

@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import type { Variable } from '../../model/variable.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'

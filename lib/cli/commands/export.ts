@@ -1,6 +1,6 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../shared/size.js'
 import { locateHome } from '../../config/home.js'
 import type { Manifest } from '../../transfer/package.js'

@@ -1,4 +1,4 @@
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import { usage } from '../args.js'
 import { createFleetApi } from '../client/fleet-api.js'
 import { openAdmin } from '../client/session.js'

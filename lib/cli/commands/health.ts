@@ -1,5 +1,5 @@
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { locateHome } from '../../config/home.js'
 import type { HealthReport } from '../../model/health.js'
 import { createClient, type Client } from '../client/client.js'

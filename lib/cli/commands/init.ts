@@ -1,7 +1,7 @@
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { oneLine, tokenOf } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import {
   clientConfigPath,
   parseServerUrl,
@@ -20,7 +20,6 @@ import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { isIgnoredByGit } from '../pack/git.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
-import { tokenOf } from '../../base/text.js'
 import { sharedOptions } from '../common-options.js'
 import { suggestOutputDirectory } from '../pack/output-directory.js'
 import { loadConfiguration } from '../client/session.js'

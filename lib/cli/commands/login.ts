@@ -1,5 +1,5 @@
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { oneLine, tokenOf } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
 import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'
@@ -9,7 +9,6 @@ import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
-import { tokenOf } from '../../base/text.js'
 import { loadConfiguration, serverUrlOf } from '../client/session.js'
 
 /** The command `svc login`. */

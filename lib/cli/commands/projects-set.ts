@@ -3,7 +3,7 @@ import { defineCommand, exitCodes, type Context } from '../command.js'
 import { adminDetails, adminOptions, projectJson, sharedOptions } from '../common-options.js'
 import { describeProject, findProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
 import { policyField, policyOption } from '../policy-option.js'
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import { confirm, mustAsk } from '../terminal/prompt.js'
 import { openAdmin } from '../client/session.js'
 

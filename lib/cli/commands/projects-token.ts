@@ -1,6 +1,6 @@
 import { defineCommand, exitCodes } from '../command.js'
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { oneLine } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import type { ShownProject } from '../../model/project.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { describeProject, findProject } from '../project-options.js'

@@ -1,6 +1,5 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { countOf, oneLine } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import { mayHaveArrived, type Api } from '../client/api.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'

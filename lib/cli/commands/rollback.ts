@@ -1,5 +1,5 @@
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { oneLine } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
 import { usage } from '../args.js'

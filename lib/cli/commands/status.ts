@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { ShownProject } from '../../model/project.js'
 import type { ListedRollout } from '../../model/rollout.js'

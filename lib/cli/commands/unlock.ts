@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { projectDetails } from '../common-options.js'
 import { lockOperands, lockOptions, openLockPlace } from '../lock-place.js'

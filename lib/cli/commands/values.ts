@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import { listEnvironments, plainEnvironment } from '../../config/client-config.js'
 import { maySend } from '../../config/token-origin.js'
 import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'

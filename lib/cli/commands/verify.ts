@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import { locateHome, readConfig, type Home } from '../../config/home.js'
 import { openStore } from '../../store/durable-store.js'
 import { ownDirectory } from '../../store/owner.js'

@@ -1,5 +1,5 @@
-import { oneLine } from '../../base/one-line.js'
-import { Refusal } from '../../base/refusal.js'
+import { oneLine } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'
 import { maySend } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'

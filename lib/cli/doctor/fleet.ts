@@ -1,5 +1,4 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { ListedNode } from '../../model/node.js'
 import type { Finding } from './finding.js'
 

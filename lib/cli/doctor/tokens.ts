@@ -1,5 +1,4 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { AccessReport, ReportedToken } from '../../model/access-report.js'
 import type { TokenAdvice } from '../../model/access.js'
 import { unusedDays } from '../../model/token-advice.js'

@@ -1,4 +1,4 @@
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import type { AccessReport } from '../../model/access-report.js'
 import { namesOf, withoutUser } from '../../model/project-users.js'
 import type { Finding } from './finding.js'

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { isGoing, type ListedRollout } from '../../model/rollout.js'
 import { parseLabel } from '../../model/node-labels.js'
 import { usage } from '../args.js'

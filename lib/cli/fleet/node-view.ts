@@ -1,5 +1,5 @@
 /* Nodes as tables and lines. Pure. */
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import type { ListedNode, ListedPlacement } from '../../model/node.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Paint } from '../terminal/colors.js'

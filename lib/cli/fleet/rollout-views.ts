@@ -1,5 +1,5 @@
 /* What a command shows while it follows a rollout: a block that is drawn again on a terminal, or lines elsewhere. */
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import type { RolloutDetail } from '../../model/rollout.js'
 import type { Host } from '../host.js'
 import { createPaint, type Paint } from '../terminal/colors.js'

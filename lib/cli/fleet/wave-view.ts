@@ -1,6 +1,5 @@
 /* The waves of a rollout as lines of text. Pure. */
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { ListedRollout, ListedRolloutNode, NodePhase, RolloutDetail } from '../../model/rollout.js'
 import type { Paint } from '../terminal/colors.js'
 import { humanDuration } from '../terminal/units.js'

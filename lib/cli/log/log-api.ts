@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import type { LogHit, LogSource, LogWindow } from '../../model/log-source.js'
 import type { ServerEvent } from '../../shared/event-stream.js'

@@ -1,5 +1,5 @@
-import { Refusal } from '../../base/refusal.js'
-import { closest } from '../../base/suggest.js'
+import { Refusal } from '../../base/errors.js'
+import { closest } from '../../base/text.js'
 import type { LogSource } from '../../model/log-source.js'
 import type { Project } from '../../model/project.js'
 

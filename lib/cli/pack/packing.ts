@@ -1,5 +1,4 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { Context } from '../command.js'
 import { pack, type PackLimits, type PackedArchive } from './pack.js'

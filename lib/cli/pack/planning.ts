@@ -1,5 +1,5 @@
 import { treeOf, type SourceTree } from '../../archive/tree.js'
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { PlanAnswer, PruneMode } from '../../model/plan.js'
 import { formatBytes } from '../../shared/size.js'

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import type { Api } from '../client/api.js'

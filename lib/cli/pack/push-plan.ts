@@ -1,5 +1,5 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { pruneWishes } from '../../model/plan.js'
 import { isRefused } from '../../shared/refused-plan.js'
 import type { SavedPlan } from '../plan-file.js'

@@ -8,12 +8,11 @@
 import { lstat, realpath } from 'node:fs/promises'
 import { dirname, posix, resolve, sep } from 'node:path'
 import { compileGlob, isGlob, type Glob } from '../../base/glob.js'
-import { createIgnore, neverPacked, type IgnoreRules } from '../../archive/ignore.js'
+import { createIgnore, type IgnoreRules, neverPacked, walkTree } from '../../archive/walk.js'
 import { checkCharacters, quoteName, readName } from '../../archive/names.js'
 import type { ZipSource } from '../../archive/source.js'
-import { walkTree } from '../../archive/walk.js'
-import { isInside } from '../../base/paths.js'
-import { Refusal } from '../../base/refusal.js'
+import { isInside } from '../../base/files.js'
+import { Refusal } from '../../base/errors.js'
 import { neverPushed } from '../../shared/ignored-names.js'
 
 /** The files to select. */

@@ -1,5 +1,4 @@
-import { countOf } from '../../base/count.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, oneLine } from '../../base/text.js'
 import { daysLeftOf, reminderDays } from '../../model/token-advice.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 

@@ -3,7 +3,7 @@
  * if the server has not accepted the upload: unsent bytes prove that, or the list of deployments.
  */
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'

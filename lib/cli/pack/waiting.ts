@@ -1,6 +1,6 @@
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { aheadSentence } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
 import { humanDuration } from '../terminal/units.js'

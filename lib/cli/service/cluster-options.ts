@@ -1,10 +1,9 @@
 /* The options that say which cluster a hub belongs to, and how to reach etcd. */
-import { parseUrl } from '../../base/parse-url.js'
+import { parseUrl } from '../../base/text.js'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isOpenUrl } from '../../http/outgoing/hub-url.js'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { isOpenUrl } from '../../http/outgoing/hub-request.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import { clusterKeyName, readClusterKeys, type ClusterKeys, type ClusterFile } from '../../config/cluster-file.js'
 import type { Environment, Home } from '../../config/home.js'
 import type { ClusterOptions } from '../../server/cluster/options.js'

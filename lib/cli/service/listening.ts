@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { usage } from '../args.js'
 import type { Options, OptionTable } from '../option-table.js'
 

@@ -8,9 +8,8 @@
 import { constants } from 'node:fs'
 import { access, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
-import { replaceFile } from '../../base/replace-file.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import { replaceFile } from '../../base/files.js'
 import type { Context } from '../command.js'
 
 const notifyLimitMs = 10_000

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { bunVersion } from '../../base/runtime.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Host } from '../host.js'
 
 /** A JavaScript runtime that can run svc. */

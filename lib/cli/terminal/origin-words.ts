@@ -1,4 +1,4 @@
-import { oneLine } from '../../base/one-line.js'
+import { oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import { shortCommit, type Provenance } from '../../model/provenance.js'
 

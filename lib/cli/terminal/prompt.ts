@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
 import type { Host } from '../host.js'
 import { isCi } from './screen.js'

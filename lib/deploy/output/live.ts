@@ -1,4 +1,4 @@
-import { createSlices, type Slices } from '../../base/slices.js'
+import { createSlices, type Slices } from '../../base/async.js'
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { ConfirmWindow } from '../confirm-window.js'
 import type { StopRequest } from '../failure.js'

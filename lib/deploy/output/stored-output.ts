@@ -5,8 +5,8 @@
  */
 import { open, type FileHandle } from 'node:fs/promises'
 import type { OutputLine } from '../../model/deployment.js'
-import { readAt } from '../../base/read-at.js'
-import { nullIfMissing } from '../../base/system-error.js'
+import { readAt } from '../../base/files.js'
+import { nullIfMissing } from '../../base/errors.js'
 
 /** A stored line and the byte offset after it. */
 export interface StoredLine {

@@ -15,8 +15,7 @@ import {
   type RanScript,
   type ScriptProcess
 } from '../../model/deployment.js'
-import { bootId, isStillRunning } from '../../proc/processes.js'
-import { defaultGraceMs, stopProcesses, type Stopped } from '../../proc/stop.js'
+import { bootId, defaultGraceMs, isStillRunning, type Stopped, stopProcesses } from '../../proc/stop.js'
 import {
   deleteScriptProcess,
   findDeployment,

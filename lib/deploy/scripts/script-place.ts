@@ -4,11 +4,10 @@
  */
 import { realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, isAbsolute, join } from 'node:path'
-import { isInside } from '../../base/paths.js'
+import { isInside, isProgram } from '../../base/files.js'
 import { StepFailure } from '../failure.js'
-import { isProgram } from '../../base/is-program.js'
-import { hasCode, reasonOf } from '../../base/system-error.js'
-import { interpreterOf, scriptTextOf, textOptionOf } from '../../proc/script-text.js'
+import { hasCode, reasonOf } from '../../base/errors.js'
+import { interpreterOf, scriptTextOf, textOptionOf } from '../../proc/run.js'
 
 /** The project's settings for its scripts, and the state of the target. */
 export interface ScriptPlace {

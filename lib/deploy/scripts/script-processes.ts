@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs'
-import { countOf } from '../../base/count.js'
+import { countOf } from '../../base/text.js'
 import type { RanScript } from '../../model/deployment.js'
-import { bootId, knownProcess, type KnownProcess, type Marker } from '../../proc/processes.js'
+import { bootId, knownProcess, type KnownProcess, type Marker, type Stopped } from '../../proc/stop.js'
 import { deleteScriptProcess, insertScriptProcess } from '../../store/tables/deployments.js'
-import type { Stopped } from '../../proc/stop.js'
 import type { DeployHome } from '../files.js'
 import type { DeployNeeds } from '../needs.js'
 

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { RanScript } from '../../model/deployment.js'
 import type { Policy } from '../../model/policy.js'
 import type { Project } from '../../model/project.js'

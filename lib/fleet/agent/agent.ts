@@ -4,10 +4,9 @@
  */
 import { join } from 'node:path'
 import { machineTimeOf, type Clock } from '../../base/clock.js'
-import { freeBytes } from '../../base/free-space.js'
-import type { Ids } from '../../base/ids.js'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { freeBytes } from '../../base/files.js'
+import type { Ids } from '../../base/digests.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import type { Caller } from '../../http/outgoing/caller.js'
 import { reportEveryMs, type DesiredLine } from '../../model/fleet-wire.js'
 import type { Store } from '../../store/database.js'

@@ -10,8 +10,7 @@
  * Each attempt after a failure goes to the next address of a hub.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import { silentAfterMs, type DesiredLine } from '../../model/fleet-wire.js'
 import { createLineReader } from '../../shared/lines.js'
 import type { HubClient } from './hub-client.js'

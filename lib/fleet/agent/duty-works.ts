@@ -3,10 +3,10 @@
  * work begins, the duty is on the disk, with the id of the deployment that is about to be made. After a crash, the
  * deployment's own record says what became of it; if there is none, nothing was done.
  */
-import { withAnySignal } from '../../base/any-signal.js'
+import { withAnySignal } from '../../base/async.js'
 import { elapsedOf, type Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
-import { Refusal } from '../../base/refusal.js'
+import type { Ids } from '../../base/digests.js'
+import { Refusal } from '../../base/errors.js'
 import type { Duty } from '../../model/duty.js'
 import type { Store } from '../../store/database.js'
 import { findHubDeployment, insertHubDeployment } from '../../store/tables/duties.js'

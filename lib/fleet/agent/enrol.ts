@@ -2,7 +2,7 @@
  * Makes a machine a node of a fleet, with a one-time token: `svcnode_<secret>_<public key of the hub, base64url>`. The
  * answer must name the key that the token names.
  */
-import { Refusal, invalid } from '../../base/refusal.js'
+import { Refusal, invalid } from '../../base/errors.js'
 import type { Caller } from '../../http/outgoing/caller.js'
 import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { refusalOf } from './hub-client.js'

@@ -5,7 +5,7 @@
  * taken, and no others.
  */
 import type { KeyObject } from 'node:crypto'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import {
   hubKeyText,

@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
-import { Refusal } from '../../base/refusal.js'
-import { sha256 } from '../../base/sha256.js'
+import { Refusal } from '../../base/errors.js'
+import { sha256 } from '../../base/digests.js'
 import type { Caller } from '../../http/outgoing/caller.js'
 import { fleetProtocol, type Asked, type SessionRequest } from '../../model/fleet-wire.js'
 import { readSession, type Keyring } from './from-hub.js'

@@ -4,11 +4,10 @@
  */
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
-import { replaceFile } from '../../base/replace-file.js'
+import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
+import { replaceFile } from '../../base/files.js'
 import { openSigningKey, type SigningKey } from '../../base/signing-key.js'
-import { hasCode, reasonOf } from '../../base/system-error.js'
-import { isLoopback } from '../../http/core/client-address.js'
+import { isLoopback } from '../../http/core/headers.js'
 
 /** Which node an agent is. */
 export interface Identity {

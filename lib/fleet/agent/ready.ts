@@ -1,7 +1,6 @@
 /* Fetches and checks the release of a duty, again and again while the hub cannot be reached. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import type { Release } from './releases.js'
 
 /** Waits between attempts, in ms. The last one is repeated. */

@@ -23,7 +23,7 @@ import {
   record,
   type Read
 } from '../../base/fields.js'
-import { invalid, Refusal } from '../../base/refusal.js'
+import { invalid, Refusal } from '../../base/errors.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/client-env.js'
 import type { ReleaseDocument } from '../../model/fleet-wire.js'
 import { storedPolicy } from '../../model/policy-keys.js'

@@ -3,7 +3,7 @@
  * deployment is found again after a crash.
  */
 import { instantOf, type Clock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { failedStep, type DeploymentRow } from '../../model/deployment.js'
 import type { Duty } from '../../model/duty.js'
 import { fleetLimits } from '../../model/node.js'

@@ -1,7 +1,7 @@
 /* Begins rollouts. */
 import { instantOf, type Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
-import { notFound, Refusal } from '../../base/refusal.js'
+import type { Ids } from '../../base/digests.js'
+import { notFound, Refusal } from '../../base/errors.js'
 import { systemActor, type Actor, type AuditEvent } from '../../model/audit.js'
 import { isGoing, type RolloutPolicy } from '../../model/rollout.js'
 import type { Transaction } from '../../store/database.js'

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { instantOf, type Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
-import { invalid, notFound, Refusal } from '../../base/refusal.js'
+import type { Ids } from '../../base/digests.js'
+import { invalid, notFound, Refusal } from '../../base/errors.js'
 import { systemActor, type Actor, type AuditEvent } from '../../model/audit.js'
 import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { fleetLimits, type Enrollment } from '../../model/node.js'

@@ -4,7 +4,7 @@
  * later rollout than this database: then the database was set back in another way, such as by a snapshot of the machine.
  */
 import { elapsedOf, type Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
+import type { Ids } from '../../base/digests.js'
 import { systemActor, type AuditEvent } from '../../model/audit.js'
 import type { Transaction } from '../../store/database.js'
 import { beginEpoch, currentEpoch } from '../../store/tables/cluster.js'

@@ -3,7 +3,7 @@
  * memory of one process; what must not be lost is in the store.
  */
 import type { Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
+import type { Ids } from '../../base/digests.js'
 import type { Sink } from '../../http/core/route.js'
 import type { Rolls } from '../../model/node-release.js'
 import { fleetProtocol, heartbeatMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'

@@ -1,4 +1,4 @@
-import { notFound, Refusal } from '../../base/refusal.js'
+import { notFound, Refusal } from '../../base/errors.js'
 import { isInScope, type ProjectScope } from '../../model/access.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { FleetNode, ListedNode, ListedPlacement } from '../../model/node.js'

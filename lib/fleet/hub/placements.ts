@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { notFound, invalid, Refusal } from '../../base/refusal.js'
+import { notFound, invalid, Refusal } from '../../base/errors.js'
 import type { AuditEvent } from '../../model/audit.js'
 import { isGoing } from '../../model/rollout.js'
 import type { ListedPlacement } from '../../model/node.js'

@@ -2,7 +2,7 @@
  * What a node needs before it prepares: the document of a release, signed, and its archive. A node gets only the releases
  * of projects that are placed on it.
  */
-import { notFound } from '../../base/refusal.js'
+import { notFound } from '../../base/errors.js'
 import { fleetProtocol, releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
 import type { ScriptOffer } from '../../model/node-release.js'
 import type { Project } from '../../model/project.js'

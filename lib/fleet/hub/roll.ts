@@ -1,7 +1,7 @@
 /* A rollout as the deployment sees it that began it: it waits for the end, and writes what happens to its output. */
 import { elapsedOf, type Clock } from '../../base/clock.js'
-import { countOf } from '../../base/count.js'
-import { Refusal } from '../../base/refusal.js'
+import { countOf } from '../../base/text.js'
+import { Refusal } from '../../base/errors.js'
 import type { RollEnd, Rolls, RolloutWatch } from '../../model/node-release.js'
 import type { Store } from '../../store/database.js'
 import { nodesOfProject } from '../../store/tables/fleet.js'

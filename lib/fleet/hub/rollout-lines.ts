@@ -2,9 +2,7 @@
  * The lines that a rollout adds to the output of its deployment: how many nodes are ready, then a line for each wave, and
  * what remains to be done.
  */
-import { countOf } from '../../base/count.js'
-import { formatSeconds } from '../../base/duration.js'
-import { oneLine } from '../../base/one-line.js'
+import { countOf, formatSeconds, oneLine } from '../../base/text.js'
 import {
   isGoing,
   type ListedRollout,

@@ -1,4 +1,4 @@
-import { notFound, Refusal } from '../../base/refusal.js'
+import { notFound, Refusal } from '../../base/errors.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import { isGoing, type ListedRollout, type ListedRolloutNode, type RolloutDetail } from '../../model/rollout.js'
 import type { Store, Transaction } from '../../store/database.js'

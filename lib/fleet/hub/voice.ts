@@ -3,7 +3,7 @@
  * opened the stream. An agent ends a stream with any other line.
  */
 import { elapsedOf, type Clock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { fleetProtocol, lineText, type Asked, type DesiredLine } from '../../model/fleet-wire.js'
 import type { HubKey, HubSigner } from './hub-key.js'
 import { lineOfProtocol1 } from './protocol-1.js'

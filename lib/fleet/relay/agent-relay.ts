@@ -2,7 +2,7 @@
  * The side of the agent: it answers the requests that the hub relays, as its own server answers them to the same user,
  * and connects terminals. Only the hub can ask: each line is signed.
  */
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf } from '../../base/errors.js'
 import type { DesiredLine, RelayedHead, RelayedRequest } from '../../model/fleet-wire.js'
 import type { AgentRelay } from '../agent/agent.js'
 import type { HubClient } from '../agent/hub-client.js'

@@ -6,9 +6,9 @@
  * end, takes nothing from the others.
  */
 import { createBudget, type Claim } from '../../base/budget.js'
-import { createLineSplitter } from '../../base/lines.js'
-import { Refusal, notFound } from '../../base/refusal.js'
-import type { Ids } from '../../base/ids.js'
+import { createLineSplitter } from '../../base/text.js'
+import { Refusal, notFound } from '../../base/errors.js'
+import type { Ids } from '../../base/digests.js'
 import { relayPartBytes, type DesiredLine, type RelayedRequest } from '../../model/fleet-wire.js'
 import { nodeAnswer, readNodeHead, type ReadHead } from './node-answer.js'
 

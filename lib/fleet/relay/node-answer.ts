@@ -2,7 +2,7 @@
  * Reads what a node answers to a relayed request. The node may be taken over, and a browser shows the answer in the origin
  * of the hub. So nothing of it passes as it is.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { commonHeaders, pageTypes, readAnswerHead, type AnswerRules } from '../../http/outgoing/answer-head.js'
 import type { RelayedHead, RelayedRequest } from '../../model/fleet-wire.js'
 import type { TerminalMessage } from '../../model/terminal.js'

@@ -3,7 +3,7 @@
  * one, so a slow way makes larger parts, and a fast one small delays.
  */
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { relayPartBytes } from '../../model/fleet-wire.js'
 
 /** Sends one part. Refuses what the hub refuses. */

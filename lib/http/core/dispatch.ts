@@ -3,15 +3,13 @@
  * handlers, but no socket: server.ts calls `dispatch` and writes the reply.
  */
 import { randomBytes } from 'node:crypto'
-import { Refusal } from '../../base/refusal.js'
-import { belowBase } from './base-path.js'
-import { hasTag } from './conditional.js'
+import { Refusal } from '../../base/errors.js'
+import { hasTag, methodReply, preflightReply } from './reply.js'
 import type { Exchange } from './exchange.js'
-import { methodReply, preflightReply } from './reply.js'
 import {
+  type BodyLimits,
   jsonBody,
   publicBody,
-  type BodyLimits,
   type Reply,
   type Request,
   type RequestFacts,
@@ -41,8 +39,8 @@ export interface DispatchOptions<R extends string, A> extends Table<R, A> {
   divert?(exchange: Exchange, route: Route<R, A>): Promise<Reply | undefined> | undefined
 }
 
-/** Called when it is known whether the client of a request is anonymous (crowd.ts). */
-export interface ClientMarks {
+/** Called when it is known whether the client of a request is anonymous (connections.ts). */
+interface ClientMarks {
   anonymous(exchange: Exchange): void
   known(exchange: Exchange): void
 }
@@ -169,4 +167,30 @@ function tagged(reply: Reply, etag: string): Reply {
 function notFound(exchange: Exchange): Refusal {
   const path = exchange.rawPath.slice(0, 200)
   return new Refusal('not_found', 'not_found', `Not found: ${exchange.method} ${path}`)
+}
+
+/**
+ * Normalises the base path of the server (§4.1): `a`, `/a` and `/a/` become `/a`; several levels are allowed; an empty
+ * text or `/` becomes the empty text. Refuses a prefix that would need encoding in an address.
+ */
+export function normaliseBase(text: string): string {
+  const segments = text.split('/').filter(segment => segment !== '')
+  for (const segment of segments) {
+    if (!/^[\w~.-]+$/.test(segment) || segment === '.' || segment === '..') {
+      const sentence = `Invalid base path "${text}": each segment may contain letters, digits and - . _ ~`
+      throw new Refusal('usage', 'invalid_base', sentence, { field: '--base' })
+    }
+  }
+  return segments.map(segment => `/${segment}`).join('')
+}
+
+/**
+ * Returns the path below the base, with a leading slash. Returns an empty text for the base itself, and undefined for a
+ * path outside of it.
+ */
+export function belowBase(base: string, path: string): string | undefined {
+  if (base === '') return path
+  if (!path.startsWith(base)) return undefined
+  const below = path.slice(base.length)
+  return below === '' || below.startsWith('/') ? below : undefined
 }

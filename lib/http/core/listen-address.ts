@@ -1,7 +1,6 @@
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { Refusal } from '../../base/refusal.js'
-import { hasCode, reasonOf } from '../../base/system-error.js'
+import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 
 /** An address to listen on. */
 export interface ListenAddress {

@@ -4,7 +4,7 @@
  * or its client has left. What a caller sends and does not read is limited by its own part, so that the others go on.
  */
 import { createBudget, type Budget } from '../../base/budget.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 
 /** Maximum number of bytes that all requests hold. */
 const totalBytes = 192 * 1024 * 1024

@@ -1,5 +1,8 @@
-import { Refusal, otherField, type RefusalKind } from '../../base/refusal.js'
-import { gzipped, minCompressBytes } from './coding.js'
+import type { IncomingHttpHeaders } from 'node:http'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { otherField, Refusal, type RefusalKind } from '../../base/errors.js'
+import { isMeasurable } from './headers.js'
 import type { Reply } from './route.js'
 
 /** Headers of a reply, by name. */
@@ -49,7 +52,7 @@ export const everyHeaders: Headers = {
 const panelHeaders: Headers = { 'x-content-type-options': noSniffing, 'cross-origin-resource-policy': ownSite }
 
 /** The body of every error. `message` equals `error`, for endpoints that answer `{success, message}`. */
-export interface ErrorBody {
+interface ErrorBody {
   success: false
   error: string
   message: string
@@ -189,4 +192,126 @@ export function mergeHeaders(defaults: Headers, headers: Headers | undefined): H
   const all = { ...defaults }
   if (headers !== undefined) for (const name of Object.keys(headers)) all[name.toLowerCase()] = headers[name] as string
   return all
+}
+
+/** Content codings that the server can send. */
+export type Coding = 'br' | 'gzip' | 'identity'
+
+/** Chooses the best accepted coding (the part of RFC 9110 §12.5.3 that is needed here). `q=0` excludes a coding. */
+export function chooseCoding(accept: string | string[] | undefined): Coding {
+  const text = String(accept ?? '')
+  return accepts(text, 'br') ? 'br' : accepts(text, 'gzip') ? 'gzip' : 'identity'
+}
+
+function accepts(text: string, coding: string): boolean {
+  return text.split(',').some(part => {
+    const [name, ...parameters] = part.split(';').map(each => each.trim().toLowerCase())
+    const weight = parameters.find(each => each.startsWith('q='))?.slice('q='.length)
+    return name === coding && Number(weight ?? 1) > 0
+  })
+}
+
+/** Below this size the saving is smaller than the additional header. */
+export const minCompressBytes = 1024
+/** Larger answers are sent uncompressed: compressing one would occupy a thread for a tenth of a second. */
+const maxCompressBytes = 4 * 1024 * 1024
+/** Takes half the time of the default level, for a tenth more bytes (a list of 100 deployments). */
+const level = 4
+const compress = promisify(gzip)
+
+/**
+ * Whether a JSON answer is worth compressing, its client accepts gzip, and no attacker can measure it. A text with both
+ * a secret and something that an attacker chose must not be compressed if the attacker can make a victim request it and
+ * can see its length (BREACH). Pages of other origins cannot send a bearer token. But they can send a session cookie,
+ * if they are on another port or another name of the same domain. So a request with a cookie is compressed only if it
+ * proves that the panel sent it (headers.ts).
+ */
+export function wantsGzip(headers: IncomingHttpHeaders, bytes: number): boolean {
+  const accepted = headers['accept-encoding']
+  if (bytes < minCompressBytes || bytes > maxCompressBytes || accepted === undefined || isMeasurable(headers))
+    return false
+  return accepts(String(accepted), 'gzip')
+}
+
+/** Compresses a body with gzip, in a thread of the pool. */
+function gzipped(body: string | Uint8Array): Promise<Buffer> {
+  return compress(body, { level })
+}
+
+/**
+ * Which part of a file a client wants: all of it, nothing because it is unchanged, the bytes `from` to `to`
+ * (inclusive), or a range that cannot be satisfied.
+ */
+type Wanted =
+  | { outcome: 'all' }
+  | { outcome: 'unchanged' }
+  | { outcome: 'part'; from: number; to: number }
+  | { outcome: 'unsatisfiable' }
+
+/**
+ * Evaluates the conditions of GET and HEAD (RFC 9110 §13.2.2). If-None-Match takes precedence over If-Modified-Since,
+ * and both over Range. If-Range allows a range only for the same file. Several ranges are answered with the whole file,
+ * which is a correct answer (§14.2).
+ */
+export function wantedPart(
+  headers: IncomingHttpHeaders,
+  { etag, modifiedMs, bytes }: { etag: string; modifiedMs: number; bytes: number }
+): Wanted {
+  if (isUnchanged(headers, etag, modifiedMs)) return { outcome: 'unchanged' }
+  const { range } = headers
+  if (range === undefined || !mayUseRange(headers['if-range'], etag, modifiedMs)) return { outcome: 'all' }
+  const found = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/.exec(range)
+  if (found === null || (found[1] === '' && found[2] === '')) return { outcome: 'all' }
+  return resolveRange(found[1] as string, found[2] as string, bytes)
+}
+
+/** Whether the client has the answer with this tag (RFC 9110 §13.1.2, weak comparison). */
+export function hasTag(headers: IncomingHttpHeaders, etag: string): boolean {
+  return headers['if-none-match'] !== undefined && isUnchanged(headers, etag, Infinity)
+}
+
+/**
+ * Returns the tags of `If-Match` without quotes, or undefined if any state is acceptable (RFC 9110 §13.1.1). A tag that
+ * a proxy made weak when it compressed the answer is taken as the original one.
+ */
+export function expectedTags(headers: IncomingHttpHeaders): string[] | undefined {
+  const given = headers['if-match']?.trim()
+  if (given === undefined || given === '*') return undefined
+  return given.split(',').map(tag =>
+    tag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1')
+  )
+}
+
+function resolveRange(first: string, last: string, bytes: number): Wanted {
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return { outcome: 'all' }
+  const from = first === '' ? Math.max(0, bytes - Number(last)) : Number(first)
+  const to = first === '' || last === '' ? bytes - 1 : Math.min(Number(last), bytes - 1)
+  return from > to ? { outcome: 'unsatisfiable' } : { outcome: 'part', from, to }
+}
+
+function isUnchanged(headers: IncomingHttpHeaders, etag: string, modifiedMs: number): boolean {
+  const known = headers['if-none-match']
+  if (known !== undefined) {
+    return (
+      known.trim() === '*' || known.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag.replace(/^W\//, ''))
+    )
+  }
+  const since = Date.parse(headers['if-modified-since'] ?? '')
+  return !Number.isNaN(since) && wholeSeconds(modifiedMs) <= since
+}
+
+function mayUseRange(condition: string | string[] | undefined, etag: string, modifiedMs: number): boolean {
+  if (condition === undefined) return true
+  if (typeof condition !== 'string') return false
+  // §13.1.5: strong comparison, so a weak tag never matches.
+  if (condition.includes('"')) return condition.trim() === etag && !etag.startsWith('W/')
+  return Date.parse(condition) === wholeSeconds(modifiedMs)
+}
+
+/** HTTP dates have no fractions of seconds. */
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000
 }

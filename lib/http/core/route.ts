@@ -165,7 +165,7 @@ export interface Route<R extends string = string, A = unknown> {
   method: Method
   /** Path with parameters as `:name`: `/api/projects/:id`. A last segment `*name` matches the rest of the path. */
   path: string
-  /** Authorization of the route. `public`: anybody may call it, and the connection stays anonymous (crowd.ts). */
+  /** Authorization of the route. `public`: anybody may call it, and the connection stays anonymous (connections.ts). */
   auth: R
   /** Default: `publicBody` if `auth` is `public`, otherwise `jsonBody`. */
   body?: BodyLimits

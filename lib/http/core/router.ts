@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Method, Route } from './route.js'
 
 /** The route of a request, or what else is known about its path. */

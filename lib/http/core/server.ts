@@ -10,29 +10,33 @@ import {
 import type { Server as SecureServer } from 'node:https'
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import { Refusal } from '../../base/refusal.js'
 import type { Budget } from '../../base/budget.js'
-import { createSlices } from '../../base/slices.js'
+import { Refusal } from '../../base/errors.js'
 import { bunVersion } from '../../base/runtime.js'
-import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused } from './broken-request.js'
-import { localClient } from './client-address.js'
-import { createConnections, type Connections } from './connections.js'
-import { createCrowd, type Crowd, type CrowdLimits } from './crowd.js'
-import { crowdLimits, isOutOfDescriptors } from './descriptors.js'
+import { createSlices } from '../../base/async.js'
+import { takeUpgrade } from '../websocket/handshake.js'
+import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused, send, sendAtOnce } from './send.js'
+import { checkHost, type Cidr, clientAddress, localClient, parseCidr } from './headers.js'
+import {
+  type Connections,
+  createConnections,
+  createCrowd,
+  type Crowd,
+  type CrowdLimits,
+  crowdLimits,
+  defaultLingerLimits,
+  isOutOfDescriptors,
+  type LingerLimits
+} from './connections.js'
 import { Dispatcher, type DispatchOptions, type Table } from './dispatch.js'
 import { checkHead, Exchange, type ExchangeOptions } from './exchange.js'
-import { checkHost } from './host.js'
-import { defaultLingerLimits, type LingerLimits } from './linger.js'
 import { createMemory, type MemoryLimits } from './memory.js'
-import { createPeers } from './peers.js'
 import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
-import { send, sendAtOnce } from './send.js'
 import type { SocketPlace } from './socket-file.js'
-import { takeUpgrade } from '../websocket/upgrade.js'
 
 /** Limits of a server. */
-export interface ServerLimits {
+interface ServerLimits {
   /** Maximum size of the whole head, request line and headers; then 431. */
   maxHeaderBytes: number
   /** Maximum time from the first byte of a head to its last; then 408. */
@@ -61,7 +65,7 @@ export interface ServerLimits {
 }
 
 /** Default limits of a server. */
-export const defaultLimits: ServerLimits = {
+const defaultLimits: ServerLimits = {
   maxHeaderBytes: 16 * 1024,
   headersMs: 20_000,
   bodyIdleMs: 60_000,
@@ -110,7 +114,7 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
   trustedProxies(): readonly string[]
   /**
    * Returns the names that the server answers to, in lower case. Called at every request. Empty, and the default: all
-   * names (host.ts).
+   * names (headers.ts).
    */
   allowedHosts?(): readonly string[]
   /** The address under which users reach the server. If it begins with `https:`, their connections are encrypted. */
@@ -435,4 +439,33 @@ export class HttpServer<R extends string = string, A = unknown> {
 function outOfDescriptors(cause: unknown): Refusal {
   const sentence = 'The server cannot open another file: too many open files. Try again later'
   return new Refusal('unavailable', 'out_of_descriptors', sentence, { cause, retryAfterSeconds: 5 })
+}
+
+/** Maximum number of peer addresses that are kept. Normally there are few (one, behind a proxy). */
+const maxKnownPeers = 1000
+
+/**
+ * Creates `clientAddress` for a list of trusted proxies that may change at any time. For requests without proxy headers
+ * the result is cached by peer.
+ */
+export function createPeers(
+  read: () => readonly string[]
+): (remote: string, headers: IncomingHttpHeaders) => ClientAddress {
+  let seen: readonly string[] | undefined
+  let trusted: readonly Cidr[] = []
+  const direct = new Map<string, ClientAddress>()
+  return (remote, headers) => {
+    const now = read()
+    if (now !== seen || direct.size > maxKnownPeers) {
+      seen = now
+      trusted = now.flatMap(text => parseCidr(text) ?? [])
+      direct.clear()
+    }
+    const isDirect = headers['x-forwarded-for'] === undefined && headers['x-real-ip'] === undefined
+    const known = isDirect ? direct.get(remote) : undefined
+    if (known !== undefined) return known
+    const found = clientAddress({ remote, headers, trusted })
+    if (isDirect) direct.set(remote, Object.freeze(found))
+    return found
+  }
 }

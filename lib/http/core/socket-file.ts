@@ -11,9 +11,8 @@ import { constants, type Stats } from 'node:fs'
 import { access, chmod, lstat, readdir, rename, stat, unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { isListening, maxSocketPathBytes } from '../../base/socket-probe.js'
-import { hasCode, reasonOf } from '../../base/system-error.js'
 
 /** Path and mode of a Unix socket. */
 export interface SocketPlace {

@@ -31,7 +31,7 @@
  *   - A bare LF is not a line end anywhere.
  *   - Header lines may be folded (RFC 5322 §2.2.3), because the mail libraries of some languages fold them.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 
 const cr = 13
 const lf = 10

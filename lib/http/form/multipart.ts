@@ -16,9 +16,9 @@
  *   - A Content-Transfer-Encoding (§4.7: deprecated) is refused unless it changes nothing.
  */
 import { Readable } from 'node:stream'
-import { Refusal } from '../../base/refusal.js'
-import { parseHeaderValue } from '../core/header-value.js'
-import { gather, type Gathered } from '../../base/gathered.js'
+import { Refusal } from '../../base/errors.js'
+import { parseHeaderValue } from '../core/headers.js'
+import { gather, type Gathered } from '../../base/async.js'
 import { MultipartParser, type ParserLimits } from './multipart-parser.js'
 
 /** Limits of a form. */

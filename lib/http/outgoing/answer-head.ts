@@ -3,10 +3,10 @@
  * it passes as it is: status, type and headers come from the lists of the caller, and this server writes them. What a page
  * does not read is a download, whatever the other machine calls it.
  */
-import { parseHeaderValue } from '../core/header-value.js'
+import { parseHeaderValue } from '../core/headers.js'
 import { streamHeaders, type Headers } from '../core/reply.js'
 import { attachment } from '../static/file.js'
-import type { Refusal } from '../../base/refusal.js'
+import type { Refusal } from '../../base/errors.js'
 
 /** What the head of an answer may be. */
 export interface AnswerRules {

@@ -27,10 +27,10 @@ import {
 import type { IncomingHttpHeaders } from 'node:http'
 import { Transform } from 'node:stream'
 import type { Clock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { parsePublicKey } from '../../base/signing-key.js'
-import { hasBody } from '../core/body.js'
-import { normaliseAddress } from '../core/client-address.js'
+import { hasBody } from '../core/exchange.js'
+import { normaliseAddress } from '../core/headers.js'
 import type { BodySeal, ClientAddress } from '../core/route.js'
 
 /** The name of the header. */

@@ -1,10 +1,9 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
-import { forwardedHeader, signForHub, type HubSigner, type Peer } from './forwarded.js'
-import { openHubUrl } from './hub-url.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import { isLoopback } from '../core/headers.js'
+import { forwardedHeader, type HubSigner, type Peer, signForHub } from './forwarded.js'
 
 /** A request of a hub to another hub of its cluster. */
 export interface HubRequest {
@@ -30,7 +29,7 @@ export interface HubClient {
 }
 
 /** Options of `createHubClient`. */
-export interface HubClientOptions {
+interface HubClientOptions {
   /** Signs for this hub. */
   signer: HubSigner
   /** Whether requests may cross the network unencrypted. */
@@ -124,4 +123,21 @@ async function textOf(answer: http.IncomingMessage): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
+}
+
+/** Whether requests to this URL leave the machine unencrypted. */
+export function isOpenUrl(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  return protocol === 'http:' && hostname !== 'localhost' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+}
+
+/** Returns the URL of a hub. Refuses `hub_not_encrypted`, before anything is sent. */
+export function openHubUrl(url: string, allowsHttp: boolean): URL {
+  if (!allowsHttp && isOpenUrl(url)) throw notEncrypted(url)
+  return new URL(url)
+}
+
+function notEncrypted(url: string): Refusal {
+  const sentence = `Nothing was sent to the hub "${url}": the connection would not be encrypted. Let it serve https (--tls-cert, --tls-key, --hub-url), or allow it on a private network with --allow-http`
+  return new Refusal('unavailable', 'hub_not_encrypted', sentence)
 }

@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import * as tls from 'node:tls'
 import type { SecureContext } from 'node:tls'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf } from '../../base/errors.js'
 
 /** What `createTrust` needs. */
 export interface TrustNeeds {

@@ -4,11 +4,8 @@ import { extname, join, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { createBuilds, type Build } from './build.js'
-import { chooseCoding, minCompressBytes, type Coding } from '../core/coding.js'
-import { wantedPart } from '../core/conditional.js'
-import { contentType, isCompressible } from './content-types.js'
-import { fileReply } from './file.js'
-import type { Headers } from '../core/reply.js'
+import { chooseCoding, type Coding, type Headers, minCompressBytes, wantedPart } from '../core/reply.js'
+import { contentType, fileReply, isCompressible } from './file.js'
 import type { Reply, Request } from '../core/route.js'
 
 /** Options of `createStatic`. */

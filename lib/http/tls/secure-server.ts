@@ -8,7 +8,7 @@
 import { createServer, type Server, type ServerOptions } from 'node:https'
 import type { Socket } from 'node:net'
 import { bunVersion } from '../../base/runtime.js'
-import { hangUp } from '../core/broken-request.js'
+import { hangUp } from '../core/send.js'
 import { contextOf, type Certificate } from './certificate.js'
 
 /** The certificate of a secure server. */
@@ -57,7 +57,7 @@ export function createSecureServer(options: ServerOptions, { certificate, renewe
 }
 
 /**
- * Maximum number of concurrent handshakes; above it the oldest is closed. Connections are counted (crowd.ts) after
+ * Maximum number of concurrent handshakes; above it the oldest is closed. Connections are counted (connections.ts) after
  * their handshake.
  */
 const maxEarly = 256

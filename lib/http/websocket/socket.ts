@@ -1,5 +1,5 @@
 /*
- * One WebSocket of a server: RFC 6455 §5.5 (control frames), §7 (closing). receiver.ts and sender.ts handle the
+ * One WebSocket of a server: RFC 6455 §5.5 (control frames), §7 (closing). receiver.ts reads the
  * frames.
  *
  * STATES     open      frames are sent and received
@@ -17,10 +17,21 @@
  * BACKPRESSURE   `send` resolves when more may be sent. Received messages are queued. While the queue is long, nothing
  * is read from the socket.
  */
+import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
-import { closeCodes, FrameError } from './frame.js'
-import { Receiver, defaultReceiverLimits, type Message, type ReceiverLimits } from './receiver.js'
-import { createSender } from './sender.js'
+import { Refusal } from '../../base/errors.js'
+import type { Reply, UpgradeRequest } from '../core/route.js'
+import {
+  closeCodes,
+  defaultReceiverLimits,
+  FrameError,
+  maxControlBytes,
+  type Message,
+  opcodes,
+  Receiver,
+  type ReceiverLimits
+} from './receiver.js'
+import { shakeHands } from './handshake.js'
 
 /** Limits of a WebSocket. */
 export interface WebSocketLimits extends ReceiverLimits {
@@ -31,7 +42,7 @@ export interface WebSocketLimits extends ReceiverLimits {
 }
 
 /** Default limits of a WebSocket. */
-export const defaultWebSocketLimits: WebSocketLimits = { ...defaultReceiverLimits, pingEveryMs: 30_000, closeMs: 2_000 }
+const defaultWebSocketLimits: WebSocketLimits = { ...defaultReceiverLimits, pingEveryMs: 30_000, closeMs: 2_000 }
 
 /** How a WebSocket ended. */
 export type Closed =
@@ -64,7 +75,7 @@ export interface WebSocketConnection {
 }
 
 /** What a WebSocket is created from. */
-export interface WebSocketOptions {
+interface WebSocketOptions {
   socket: Duplex
   /** The bytes that followed the head of the request. */
   head: Buffer
@@ -78,7 +89,7 @@ export interface WebSocketOptions {
 const maxQueued = 16
 
 /** Creates a WebSocket; see the head of this file. `gone` resolves when the connection is closed. */
-export function createWebSocket(options: WebSocketOptions): { connection: WebSocketConnection; gone: Promise<void> } {
+function createWebSocket(options: WebSocketOptions): { connection: WebSocketConnection; gone: Promise<void> } {
   const { socket, protocol, signal, limits } = options
   let state: 'open' | 'closing' | 'closed' = 'open'
   let isHeard = true
@@ -205,4 +216,151 @@ function createQueue(socket: Duplex): { add(message: Message): void; end(): void
       wake()
     }
   }
+}
+
+/**
+ * Sends the frames of a server (RFC 6455 §5): never masked (§5.1), never fragmented. Each frame is written at once, in
+ * the order of the calls; only the caller waits.
+ */
+interface Sender {
+  /**
+   * Sends a message, as text if it is a string. Resolves when more may be written (backpressure) or the socket is gone.
+   */
+  message(content: string | Uint8Array): Promise<void>
+  ping(): void
+  /**
+   * Answers a ping. While the peer does not read, only its latest ping is answered (§5.5.3 allows that), so a flood of
+   * pings costs nothing.
+   */
+  pong(payload: Uint8Array): void
+  /** Sends a close frame. With 1005 it has no code, as the answer to a close frame without one. */
+  close(code: number, reason: string): void
+}
+
+/** Creates a sender that writes to `socket` and never ends it. */
+export function createSender(socket: Duplex): Sender {
+  let draining: Promise<void> | undefined
+  let duePong: Uint8Array | undefined
+
+  function frame(opcode: number, payload: Uint8Array): boolean {
+    if (!socket.writable) return true
+    const head = frameHead(opcode, payload.length)
+    if (payload.length === 0) return socket.write(head)
+    // Two writes would cost one more system call, and joining costs a copy. Node writes corked data together.
+    socket.cork()
+    socket.write(head)
+    const isOpen = socket.write(payload)
+    socket.uncork()
+    return isOpen
+  }
+
+  function drained(): Promise<void> {
+    draining ??= new Promise(resolve => {
+      const settle = (): void => {
+        draining = undefined
+        socket.off('drain', settle).off('close', settle)
+        const payload = duePong
+        duePong = undefined
+        if (payload !== undefined) pong(payload)
+        resolve()
+      }
+      socket.on('drain', settle).on('close', settle)
+    })
+    return draining
+  }
+
+  function pong(payload: Uint8Array): void {
+    if (draining !== undefined) duePong = payload
+    else if (!frame(opcodes.pong, payload)) void drained()
+  }
+
+  return {
+    pong,
+    async message(content) {
+      const isText = typeof content === 'string'
+      const isOpen = frame(isText ? opcodes.text : opcodes.binary, isText ? Buffer.from(content) : content)
+      if (!isOpen && !socket.destroyed) await drained()
+    },
+    ping: () => void frame(opcodes.ping, Buffer.alloc(0)),
+    close: (code, reason) => void frame(opcodes.close, closePayload(code, reason))
+  }
+}
+
+/** Returns FIN, the opcode, and the length in as few bytes as possible (§5.2). */
+function frameHead(opcode: number, length: number): Buffer {
+  const first = 0x80 | opcode
+  if (length <= maxControlBytes) return Buffer.of(first, length)
+  if (length < 2 ** 16) return Buffer.of(first, 126, length >> 8, length & 0xff)
+  const head = Buffer.alloc(10)
+  head[0] = first
+  head[1] = 127
+  head.writeUIntBE(length, 4, 6)
+  return head
+}
+
+const noCode = 1005
+
+/** Returns the payload of a close frame (§5.5.1). A reason that is too long is cut between characters. */
+function closePayload(code: number, reason: string): Buffer {
+  if (code === noCode) return Buffer.alloc(0)
+  const text = Buffer.from(reason)
+  let end = Math.min(text.length, maxControlBytes - 2)
+  while (end < text.length && ((text[end] as number) & 0xc0) === 0x80) end--
+  const payload = Buffer.alloc(2 + end)
+  payload.writeUInt16BE(code)
+  text.copy(payload, 2, 0, end)
+  return payload
+}
+
+/** What a route does with a WebSocket. */
+interface Conversation {
+  /** Supported subprotocols. The first one that the client names is chosen. */
+  protocols?: readonly string[]
+  limits?: Partial<WebSocketLimits>
+  /**
+   * Runs the conversation. When it returns, the connection is closed with 1000. An error closes it with 1011 and is
+   * logged.
+   */
+  run(connection: WebSocketConnection): Promise<void>
+}
+
+/**
+ * Returns a reply that turns the connection into a WebSocket (RFC 6455), if the request asks for one and its page is of
+ * our own origin. Otherwise refuses: 426 `upgrade_required`, 400 `invalid_handshake`, 403 `foreign_origin`. A server
+ * that shuts down closes it with 1001.
+ */
+export function webSocket(conversation: Conversation): Reply {
+  return { kind: 'websocket', open: (upgrade, fail) => open(upgrade, conversation, fail) }
+}
+
+/** Opens the WebSocket. Returns the refusing reply, or resolves with undefined when the connection is closed. */
+async function open(
+  upgrade: UpgradeRequest,
+  conversation: Conversation,
+  fail: (error: unknown) => void
+): Promise<Reply | undefined> {
+  const { request, response, upgradeHead } = upgrade
+  const handshake = shakeHands(upgrade, { httpVersion: request.httpVersion, protocols: conversation.protocols ?? [] })
+  if (handshake.outcome === 'refused') return handshake.reply
+  if (upgradeHead === undefined) {
+    throw new Refusal('unsupported', 'websocket_unavailable', 'Cannot open a WebSocket: svc does not support it in Bun')
+  }
+  const { socket } = request
+  response.detachSocket(socket)
+  socket.setTimeout(0)
+  socket.write(handshake.head)
+  upgrade.isLasting = true
+  const limits = { ...defaultWebSocketLimits, ...conversation.limits }
+  const { protocol } = handshake
+  const { connection, gone } = createWebSocket({ socket, head: upgradeHead, protocol, signal: upgrade.signal, limits })
+  try {
+    await conversation.run(connection)
+    connection.close(closeCodes.normal)
+  } catch (error) {
+    fail(error)
+    connection.close(closeCodes.internalError, 'The server failed')
+  }
+  await gone
+  upgrade.answeredAtMs = performance.now()
+  return undefined
 }

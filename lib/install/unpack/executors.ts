@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { findIdentity, type Rights } from '../../proc/identity.js'
-import { bootId } from '../../proc/processes.js'
-import { killProcess } from '../../proc/stop.js'
+import { bootId, killProcess } from '../../proc/stop.js'
 import { ensureTarget, type NewTargetRules } from '../guard.js'
 import type { JournalHelper } from '../undo.js'
 import { createExtractHelpers, helperProgram } from './extract-helpers.js'

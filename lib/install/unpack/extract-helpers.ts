@@ -8,10 +8,10 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { createGate } from '../../base/gate.js'
+import { createGate } from '../../base/async.js'
 import { HelperStuck, runHelper } from '../../proc/helper.js'
 import type { Rights } from '../../proc/identity.js'
-import { bootId, type FoundProcess } from '../../proc/processes.js'
+import { bootId, type FoundProcess } from '../../proc/stop.js'
 import { beforePathOf, removeBeforeImages } from '../before-images.js'
 import { disk } from '../disk.js'
 import { checkDeployPath, realPlace, type TargetRules } from '../guard.js'

@@ -11,8 +11,7 @@
  * stuck thread ends itself with SIGTERM.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createWorkerPool } from '../../base/worker-pool.js'
-import { ThreadDied, type WorkerThread } from '../../base/worker-thread.js'
+import { createWorkerPool, ThreadDied, type WorkerThread } from '../../base/workers.js'
 import { deployIdOf } from '../journal-file.js'
 import type { Compared, CompareJob } from '../compare.js'
 import type { Displaced } from '../displaced.js'

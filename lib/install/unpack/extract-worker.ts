@@ -1,5 +1,5 @@
 /* A thread that does one job after the other. extract-threads.ts starts it. It keeps no state between jobs. */
-import { serveThread } from '../../base/worker-thread.js'
+import { serveThread } from '../../base/workers.js'
 import type { Answer, Task } from './extract-threads.js'
 import { doJob } from './job.js'
 import { createSecondThread } from './second-stage.js'

@@ -1,6 +1,6 @@
 import { openArchive } from '../../archive/read.js'
-import { OpenFile } from '../../base/open-file.js'
-import { firstDescriptor } from '../../proc/first-descriptor.js'
+import { OpenFile } from '../../base/files.js'
+import { firstDescriptor } from '../../proc/kept-descriptors.js'
 import { beforeAt, beforePathOf, openedBefore } from '../before-images.js'
 import type { Disk } from '../disk.js'
 import { journalAt, openedJournal } from '../journal-file.js'

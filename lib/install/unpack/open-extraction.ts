@@ -2,7 +2,7 @@
  * Extractions that stay open: their files are in place, and the earlier ones can still be put back (undo.ts). A
  * deployment stays open while it is checked or waits for its confirmation.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Displaced } from '../displaced.js'
 import { describeJournal, openStateOfJournal, type OpenState, type PlacedDecision, type Recovery } from '../undo.js'
 import type { Executors } from './executors.js'

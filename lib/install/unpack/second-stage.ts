@@ -10,7 +10,7 @@
  */
 import { cpus } from 'node:os'
 import { isSmall } from '../../archive/entry-data.js'
-import { startThread, type WorkerThread } from '../../base/worker-thread.js'
+import { startThread, type WorkerThread } from '../../base/workers.js'
 import type { NumberedEntry } from './batches.js'
 
 /** The parameters of an extraction for the second thread. */

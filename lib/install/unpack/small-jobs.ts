@@ -3,9 +3,8 @@
  * several times as much as a small extraction. Files take turns with other work of the event loop, and syncs are awaited,
  * so requests are answered in the meantime. It is the same extraction, with the same guarantees.
  */
-import { createGate } from '../../base/gate.js'
-import { Refusal } from '../../base/refusal.js'
-import { createSlices } from '../../base/slices.js'
+import { createGate, createSlices } from '../../base/async.js'
+import { Refusal } from '../../base/errors.js'
 import type { Executor, Job, Outcome } from './extract-threads.js'
 import { doJob } from './job.js'
 import { defaultSmall, isSmallExtraction, isSmallMark, type SmallLimits } from './small.js'

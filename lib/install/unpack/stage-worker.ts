@@ -1,7 +1,7 @@
 /* The second thread of an extraction. second-stage.ts starts it and describes its purpose. */
 import { createEntryReader } from '../../archive/entry-data.js'
-import { OpenFile } from '../../base/open-file.js'
-import { serveThread } from '../../base/worker-thread.js'
+import { OpenFile } from '../../base/files.js'
+import { serveThread } from '../../base/workers.js'
 import { disk } from '../disk.js'
 import { holdFolders } from '../folders.js'
 import type { Item } from '../plan.js'

@@ -13,9 +13,9 @@
  * undo of this one, could not enter them.
  */
 import { createHash } from 'node:crypto'
-import { fileSeconds } from '../../base/file-time.js'
-import { Refusal } from '../../base/refusal.js'
-import { sha256 } from '../../base/sha256.js'
+import { fileSeconds } from '../../base/files.js'
+import { Refusal } from '../../base/errors.js'
+import { sha256 } from '../../base/digests.js'
 import { fileType, linkMode } from '../../shared/tree-text.js'
 import { writeFully, type Disk } from '../disk.js'
 import { createDigester } from '../digest.js'

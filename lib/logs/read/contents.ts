@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { InflatedFiles, Reached } from './inflated.js'
-import { readAt } from '../../base/read-at.js'
+import { readAt } from '../../base/files.js'
 import type { OpenedLog } from './open.js'
 
 /** The uncompressed contents of a log file, addressed by byte. */

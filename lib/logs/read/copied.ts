@@ -10,8 +10,8 @@
  */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
-import { readAt } from '../../base/read-at.js'
+import { Refusal } from '../../base/errors.js'
+import { readAt } from '../../base/files.js'
 import { contentsOf, type Contents } from './contents.js'
 import type { Generation } from './generation.js'
 import type { InflatedFiles } from './inflated.js'

@@ -4,7 +4,7 @@
  * opens a file checks the given path, the path that its links lead to, and what it opened (secrets.ts), every time.
  */
 import { basename } from 'node:path'
-import { foldCase, isInside } from '../../base/paths.js'
+import { foldCase, isInside } from '../../base/files.js'
 import { isOfHome } from './own-files.js'
 
 /** Returns why a path is denied, or null if it is allowed. */

@@ -4,9 +4,9 @@
  * Each read also covers the last known bytes before `offset`. If these have changed, the file was truncated and
  * rewritten (`copytruncate`), even if it has grown past `offset` since.
  */
-import { crc32 } from '../../base/crc32.js'
-import { createLineSplitter } from '../../base/lines.js'
-import { readAt } from '../../base/read-at.js'
+import { crc32 } from '../../base/digests.js'
+import { createLineSplitter } from '../../base/text.js'
+import { readAt } from '../../base/files.js'
 import type { Contents } from './contents.js'
 import { newline, withoutHole } from './text.js'
 

@@ -8,8 +8,7 @@ import { open, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { Refusal } from '../../base/refusal.js'
-import { isDiskFull, reasonOf } from '../../base/system-error.js'
+import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
 import { openAgain, type OpenedLog } from './open.js'
 
 /** How many bytes can be read, and whether these are all. */

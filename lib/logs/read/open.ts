@@ -6,8 +6,7 @@
 import { constants } from 'node:fs'
 import { open, readlink, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve as resolvePath } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import { createSecrets, type Guarded } from './secrets.js'
 
 /** A log file that is open for reading. The caller closes it. */

@@ -7,7 +7,7 @@
 import { readdirSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { foldCase, isInside } from '../../base/paths.js'
+import { foldCase, isInside } from '../../base/files.js'
 
 /** A device and an inode. */
 interface Identity {

@@ -5,7 +5,7 @@
  */
 import type { BigIntStats } from 'node:fs'
 import { readlink, type FileHandle } from 'node:fs/promises'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Deny } from './deny.js'
 import { createOwnFiles } from './own-files.js'
 

@@ -17,7 +17,7 @@
  */
 import type { FileHandle } from 'node:fs/promises'
 import type { LogWindow } from '../../model/log-source.js'
-import { readAt } from '../../base/read-at.js'
+import { readAt } from '../../base/files.js'
 import { cutAfter, cutBefore, isBinary, linesOf, newline } from './text.js'
 
 /** Which lines around `offset` a window contains, see the head of this file. */

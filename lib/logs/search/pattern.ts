@@ -12,7 +12,7 @@
  * Most expressions can run over bytes, each byte as one character (latin1), which saves the decoding. This works if
  * the expression only asks whether a non-ASCII character exists. Then it may match more lines than it should.
  */
-import { invalid } from '../../base/refusal.js'
+import { invalid } from '../../base/errors.js'
 
 /** What the user searches for. */
 export interface PatternQuery {

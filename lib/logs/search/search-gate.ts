@@ -1,5 +1,5 @@
-import { createGate, type Gate } from '../../base/gate.js'
-import { Refusal } from '../../base/refusal.js'
+import { createGate, type Gate } from '../../base/async.js'
+import { Refusal } from '../../base/errors.js'
 
 /** Limits how many searches run at a time, in all and of one caller. */
 export interface SearchGate {

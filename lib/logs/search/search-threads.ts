@@ -2,8 +2,8 @@
  * The threads that search. Starting one takes as long as searching 200 MB, so idle threads are kept for a few seconds:
  * a user who searches once mostly searches again.
  */
-import { Refusal } from '../../base/refusal.js'
-import { createWorkerPool } from '../../base/worker-pool.js'
+import { Refusal } from '../../base/errors.js'
+import { createWorkerPool } from '../../base/workers.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import type { Pattern } from './pattern.js'
 import type { FoundHit } from './search-block.js'

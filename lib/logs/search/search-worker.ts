@@ -3,7 +3,7 @@
  * one.
  */
 import { setPriority } from 'node:os'
-import { serveThread } from '../../base/worker-thread.js'
+import { serveThread } from '../../base/workers.js'
 import { visibleText } from '../../shared/visible-text.js'
 import { createScanner } from './scan.js'
 import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'

@@ -5,8 +5,8 @@
  * thread only if it has found more than the client takes. The number of runs whose hits wait to be sent is limited. If
  * an expression does not finish a block within `stallMs`, its thread is terminated, because nothing else can stop it.
  */
-import { createGate } from '../../base/gate.js'
-import { Refusal } from '../../base/refusal.js'
+import { createGate } from '../../base/async.js'
+import { Refusal } from '../../base/errors.js'
 import type { LogLevel } from '../../shared/log-level.js'
 import type { LogHit } from '../../model/log-source.js'
 import type { ComingContents } from '../read/contents.js'

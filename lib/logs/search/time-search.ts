@@ -2,9 +2,9 @@
  * Finds the position of a time in a log that is too large to read, by binary search over its bytes. This works if the
  * lines are in order of time. About twenty reads of 64 KiB find the position in any file.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { timeOfLine } from '../../shared/line-time.js'
-import { readAt } from '../../base/read-at.js'
+import { readAt } from '../../base/files.js'
 import type { Contents } from '../read/contents.js'
 import { lineText, newline } from '../read/text.js'
 

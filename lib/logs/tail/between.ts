@@ -10,7 +10,7 @@
  */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { birthOf, identityOf, type OpenedLog, type OpenLog } from '../read/open.js'
 
 /** File times may be this far behind the clock. */

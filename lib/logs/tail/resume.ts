@@ -9,7 +9,7 @@
  * which are opened like every log, and only continues after bytes that have its checksum.
  */
 import { dirname, join } from 'node:path'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { contentsOf } from '../read/contents.js'
 import { bytesBefore, createGeneration, type Generation, type LogPlace } from '../read/generation.js'
 import type { InflatedFiles } from '../read/inflated.js'

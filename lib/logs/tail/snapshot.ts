@@ -3,7 +3,7 @@
  * takes them, so a snapshot of 5,000 lines costs no more memory than one of 5.
  */
 import type { FileHandle } from 'node:fs/promises'
-import { readAt } from '../../base/read-at.js'
+import { readAt } from '../../base/files.js'
 import { cutAfter, isBinary, newline, sampleBytes } from '../read/text.js'
 
 /** Maximum size of a snapshot: 5,000 lines of an access log. */

@@ -15,7 +15,7 @@
  * keeps only its position in the file and one block: a snapshot, too, is read as its reader takes it.
  */
 import { type Clock, instantOf } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { contentsOf, type Contents } from '../read/contents.js'
 import { findCopy } from '../read/copied.js'
 import { bytesBefore, createGeneration, type Generation, type LogPlace, type Share } from '../read/generation.js'

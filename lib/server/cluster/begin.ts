@@ -19,9 +19,8 @@ import { strongToken } from '../../auth/admin-token.js'
 import { sessionKeyBytes, sessionKeyName } from '../../auth/session-key.js'
 import { commitRestore, finishRestore, makeAside, placesWithin, removeAside } from '../../backup/place.js'
 import { instantOf, type Clock } from '../../base/clock.js'
-import type { Ids } from '../../base/ids.js'
-import { linkOrCopy } from '../../base/link-or-copy.js'
-import { syncPath, syncTree } from '../../base/sync.js'
+import type { Ids } from '../../base/digests.js'
+import { linkOrCopy, syncPath, syncTree } from '../../base/files.js'
 import {
   clusterKeyName,
   newClusterKey,

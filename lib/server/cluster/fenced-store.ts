@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Store } from '../../store/database.js'
 
 /** A store for the services of one term: the time in which a hub has the same role. */

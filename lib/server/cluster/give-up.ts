@@ -1,6 +1,6 @@
 /* The leader asks another hub to give up an unfinished target on its machine: a user of that hub has told it to. */
 import { line, nullable, maxPathLength, readFields } from '../../base/fields.js'
-import { notFound, Refusal } from '../../base/refusal.js'
+import { notFound, Refusal } from '../../base/errors.js'
 import type { HubClient } from '../../http/outgoing/hub-request.js'
 import type { UnfinishedTarget } from '../../model/health.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'

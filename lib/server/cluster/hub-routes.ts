@@ -13,7 +13,7 @@
 import { join } from 'node:path'
 import type { Auth, Caller } from '../../auth/bearer.js'
 import { checked, integer, line, readFields } from '../../base/fields.js'
-import { notFound, type Refusal } from '../../base/refusal.js'
+import { notFound, type Refusal } from '../../base/errors.js'
 import { parseClusterKey } from '../../config/cluster-file.js'
 import type { Home } from '../../config/home.js'
 import type { UnfinishedTarget } from '../../model/health.js'

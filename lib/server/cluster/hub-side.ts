@@ -3,8 +3,8 @@
  * other reads from its own copy of the database.
  */
 import type { IncomingMessage } from 'node:http'
-import { Refusal } from '../../base/refusal.js'
-import { belowBase } from '../../http/core/base-path.js'
+import { Refusal } from '../../base/errors.js'
+import { belowBase } from '../../http/core/dispatch.js'
 import type { Exchange } from '../../http/core/exchange.js'
 import type { Reply } from '../../http/core/route.js'
 import type { HubSide } from '../../http/core/server.js'

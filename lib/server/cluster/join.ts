@@ -8,7 +8,7 @@ import { clusterKeyName, writeClusterFile, writeClusterKeys, type ClusterFile } 
 import { clusterFileName, ensureHome, type Home } from '../../config/home.js'
 import { systemClock } from '../../base/clock.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { clusterKeysFor, openHubIdentity } from './hub-identity.js'

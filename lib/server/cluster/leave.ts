@@ -16,9 +16,8 @@ import {
   removeUnfinished
 } from '../../backup/place.js'
 import { instantOf, type Clock } from '../../base/clock.js'
-import { linkOrCopy } from '../../base/link-or-copy.js'
-import { Refusal } from '../../base/refusal.js'
-import { syncTree } from '../../base/sync.js'
+import { linkOrCopy, syncTree } from '../../base/files.js'
+import { Refusal } from '../../base/errors.js'
 import { clusterKeyName, readClusterFile, writeClusterFile, type ClusterFile } from '../../config/cluster-file.js'
 import { nodeName, clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
 import { hubKeyName } from '../../config/hub-key.js'

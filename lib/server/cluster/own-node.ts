@@ -9,8 +9,7 @@ import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
 import { nodeName, type Environment } from '../../config/home.js'
 import { keepProgram, type KeptProgram } from '../../proc/kept-program.js'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 
 /** The node of a hub. */
 export interface OwnNode {

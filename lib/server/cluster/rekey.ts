@@ -3,7 +3,7 @@
  * which hubs pass the database to each other, and keeps it beside the old one. When all have it, the leader seals what is in etcd with
  * it (store/log/rekeying.ts). If a hub does not take it, nothing has changed: what the hubs keep for nothing goes with the next key.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { newClusterKey } from '../../config/cluster-file.js'
 import type { HubClient } from '../../http/outgoing/hub-request.js'
 import type { ClusterHub } from '../../model/cluster.js'

@@ -4,7 +4,7 @@
  * only half replaced, leaves the previous files in use.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf } from '../../base/errors.js'
 import type { EtcdOptions } from '../../store/log/etcd/connection.js'
 import { type ExpiryWarnings, expiryOfPem } from '../expiry.js'
 import type { Reloadable } from '../reload.js'

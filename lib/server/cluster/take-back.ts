@@ -8,7 +8,7 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { linkOrCopy } from '../../base/link-or-copy.js'
+import { linkOrCopy } from '../../base/files.js'
 import type { Home } from '../../config/home.js'
 import type { Reader, Row, Store, Transaction } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'

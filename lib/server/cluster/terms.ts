@@ -12,7 +12,7 @@ import type { HubRole, ReplicatedStore } from '../../store/log/replicated-store.
 import { createTable } from '../table.js'
 import { createFront, type Front, type World } from '../front.js'
 import { createServices, type Services } from '../services.js'
-import { callAll } from '../../base/closing.js'
+import { callAll } from '../../base/async.js'
 import type { AdminToken } from '../../auth/admin-token.js'
 import { createFencedStore, isOfRole, type FencedStore } from './fenced-store.js'
 

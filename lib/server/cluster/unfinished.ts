@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Reader } from '../../store/database.js'
 import { unfinishedDeployments } from '../../store/tables/deployments.js'
 

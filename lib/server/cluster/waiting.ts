@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { HttpServer, type ServerOptions } from '../../http/core/server.js'
 import type { Reporter } from '../reporter.js'
 import type { Entrance } from '../entrance.js'

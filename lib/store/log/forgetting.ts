@@ -1,5 +1,5 @@
 /* Removes a hub from the list of its cluster, when its machine is gone: `svc cluster forget`. */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd } from './etcd/connection.js'

@@ -8,7 +8,7 @@
  * stops leading, waiting writes are refused and memory is rebuilt from the disk before it follows again.
  */
 import { elapsedOf, type Clock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { GroupCommit } from '../group-commit.js'
 import { encodeTransaction } from '../redo.js'
 import { migrationCall, migrationOf, schemaVersion } from '../schema.js'

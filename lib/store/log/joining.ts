@@ -3,8 +3,7 @@
  * of the database from a hub that belongs already.
  */
 import { pause } from '../../base/pause.js'
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import type { EtcdClient } from './etcd/client.js'
 import { etcdRetrySeconds, explainEtcd, Unreachable } from './etcd/errors.js'
 import { createElection } from './election.js'

@@ -9,7 +9,7 @@
  */
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../base/clock.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import {
   type Checkpoints,
   createCheckpoints,

@@ -1,6 +1,5 @@
 /* Why a hub cannot follow the log or lead: for people, for programs, and whether it may end by itself. */
-import { Refusal } from '../../base/refusal.js'
-import { reasonOf } from '../../base/system-error.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
 import { EtcdError, Unreachable } from './etcd/errors.js'
 import { DamagedLog, DivergedLog, OlderLog } from './redo-log.js'
 

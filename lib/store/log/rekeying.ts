@@ -6,7 +6,7 @@
  *
  * A hub that lacked a line finds the log trimmed, and takes the database of another hub.
  */
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { type EtcdClient, type KeyValue, type Operation, endOfPrefix } from './etcd/client.js'
 import { EtcdError, Unreachable } from './etcd/errors.js'
 import { openHistory, sealHistory } from './history.js'

@@ -7,7 +7,7 @@
  */
 import { elapsedOf, type Clock } from '../../base/clock.js'
 import { createHistogram } from '../../base/histogram.js'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import type { Store } from '../database.js'
 import { realDisk } from '../disk.js'
 import { schemaVersion } from '../schema.js'

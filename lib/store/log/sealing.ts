@@ -13,7 +13,7 @@
  * log says when (etcd-log.ts), because it reads the lines before it, too.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 
 /** Seals and opens the values of one cluster. */
 export interface Sealing {

@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/refusal.js'
+import { Refusal } from '../../base/errors.js'
 import { EtcdError, etcdRetrySeconds, Unreachable } from './etcd/errors.js'
 import { LostLeadership, LostLine, UnknownOutcome } from './redo-log.js'
 

@@ -1,4 +1,4 @@
-import { invalid } from '../../base/refusal.js'
+import { invalid } from '../../base/errors.js'
 import type { AuditEntry } from '../../model/audit.js'
 import type { Reader, Transaction } from '../database.js'
 import {

@@ -1,4 +1,4 @@
-import { invalid } from '../../base/refusal.js'
+import { invalid } from '../../base/errors.js'
 import type { ProjectScope } from '../../model/access.js'
 import {
   type CheckResult,

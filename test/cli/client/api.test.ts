@@ -3,7 +3,7 @@ import type * as http from 'node:http'
 import { createApi, type Api } from '../../../lib/cli/client/api.js'
 import type { RunEvent } from '../../../lib/cli/client/runs.js'
 import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { clientOf } from '../../support/client-of.js'
 
 async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { explainNetworkError } from '../../../lib/cli/client/network-error.js'
 
 const attempt = { address: 'https://deploy.test/a', host: 'deploy.test', proxy: null }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { afterEvent, followRollout } from '../../../lib/cli/fleet/rollout-follow.js'
 import { streamBroken } from '../../../lib/cli/client/streams.js'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import type { RolloutDetail, RolloutEvent } from '../../../lib/model/rollout.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 

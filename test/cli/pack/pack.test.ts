@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { readName } from '../../../lib/archive/names.js'
-import type { Refusal } from '../../../lib/base/refusal.js'
+import type { Refusal } from '../../../lib/base/errors.js'
 import { pack, removeOldPacks, type PackOptions } from '../../../lib/cli/pack/pack.js'
 
 const run = promisify(execFile)

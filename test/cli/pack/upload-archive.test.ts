@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import type { Api } from '../../../lib/cli/client/api.js'
 import type { Run } from '../../../lib/cli/client/runs.js'
 import type { Context } from '../../../lib/cli/command.js'

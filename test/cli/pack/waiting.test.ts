@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { waitUntilFree } from '../../../lib/cli/pack/waiting.js'
 import type { UploadPermit } from '../../../lib/model/upload-permit.js'
 

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { failedResult, nothingKnown, type RunResult } from '../../../lib/cli/run-result.js'
 import { appendSummary, summaryOf } from '../../../lib/cli/terminal/step-summary.js'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import type { Deployment } from '../../../lib/model/deployment.js'
 
 const provenance = {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createLineSplitter } from '../../../lib/base/lines.js'
+import { createLineSplitter } from '../../../lib/base/text.js'
 import { createMasker, type MaskedLines } from '../../../lib/deploy/scripts/masking.js'
 import { createRandom } from '../../support/random.js'
 import { until } from '../../support/until.js'

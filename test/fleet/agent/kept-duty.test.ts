@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { keepDuty } from '../../../lib/fleet/agent/kept-duty.js'
 import { obey } from '../../../lib/fleet/duty.js'
 import type { Duty, DutyState } from '../../../lib/model/duty.js'

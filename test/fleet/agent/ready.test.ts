@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { makeReady, waitAfter } from '../../../lib/fleet/agent/ready.js'
 import type { Release } from '../../../lib/fleet/agent/releases.js'
 import { never } from '../../support/deploy-stage.js'

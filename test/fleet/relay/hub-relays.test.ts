@@ -1,5 +1,5 @@
 import t from 'tap'
-import { randomIds } from '../../../lib/base/ids.js'
+import { randomIds } from '../../../lib/base/digests.js'
 import { createHubRelays } from '../../../lib/fleet/relay/hub-relays.js'
 import type { DesiredLine, RelayedRequest } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createPartSender } from '../../../lib/fleet/relay/part-sender.js'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { relayPartBytes } from '../../../lib/model/fleet-wire.js'
 
 const never = new AbortController().signal

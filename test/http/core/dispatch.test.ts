@@ -1,5 +1,6 @@
 import t from 'tap'
-import { type Route, json, jsonBody, publicBody } from '../../../lib/http/core/route.js'
+import { belowBase, normaliseBase } from '../../../lib/http/core/dispatch.js'
+import { json, jsonBody, publicBody, type Route } from '../../../lib/http/core/route.js'
 import { sendRaw, startServer } from '../../support/http-server.js'
 
 const routes: Route[] = [
@@ -156,4 +157,28 @@ t.test('releases waiting requests if the server closes before the table is compl
   const reply = sendRaw(port, 'GET /api/things/1 HTTP/1.1\r\nHost: a\r\n\r\n')
   await server.close({ graceMs: 0 })
   t.equal((await reply).status, 0)
+})
+
+t.test('normalises every spelling of a base path', async t => {
+  for (const text of ['a', '/a', '/a/', 'a/', '//a']) t.equal(normaliseBase(text), '/a', text)
+  for (const text of ['', '/', '//']) t.equal(normaliseBase(text), '', text)
+  t.equal(normaliseBase('a/b-1/c.d/'), '/a/b-1/c.d')
+  for (const text of ['a b', 'é', 'a?b', 'a#', '..', 'a/../b', '.', 'a%20b', 'a"b', '<a>']) {
+    t.throws(() => normaliseBase(text), { code: 'invalid_base' }, text)
+  }
+})
+
+t.test('finds the path below a base', async t => {
+  const cases: Array<[base: string, path: string, below: string | undefined]> = [
+    ['', '/x', '/x'],
+    ['', '/', '/'],
+    ['/a', '/a/x', '/x'],
+    ['/a', '/a/', '/'],
+    ['/a', '/a', ''],
+    ['/a', '/ab', undefined],
+    ['/a', '/', undefined],
+    ['/a/b', '/a/b/c', '/c'],
+    ['/a/b', '/a', undefined]
+  ]
+  for (const [base, path, below] of cases) t.equal(belowBase(base, path), below, `${path} below ${base}`)
 })

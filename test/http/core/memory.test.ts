@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { createMemory } from '../../../lib/http/core/memory.js'
 import { json, type Route } from '../../../lib/http/core/route.js'
 import { HttpServer } from '../../../lib/http/core/server.js'
-import { eventStream } from '../../../lib/http/stream/sse.js'
+import { eventStream } from '../../../lib/http/streams.js'
 import { until } from '../../support/until.js'
 
 const kilobyte = 1024

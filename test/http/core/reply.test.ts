@@ -1,7 +1,16 @@
-import { gunzipSync } from 'node:zlib'
 import t from 'tap'
-import { Refusal, type RefusalKind } from '../../../lib/base/refusal.js'
-import { compressed, mergeHeaders, refusalReply, wholeReply } from '../../../lib/http/core/reply.js'
+import { gunzipSync } from 'node:zlib'
+import { Refusal, type RefusalKind } from '../../../lib/base/errors.js'
+import {
+  chooseCoding,
+  compressed,
+  expectedTags,
+  mergeHeaders,
+  refusalReply,
+  wantedPart,
+  wantsGzip,
+  wholeReply
+} from '../../../lib/http/core/reply.js'
 
 t.test('has a status for each kind of refusal', async t => {
   const statuses: Record<RefusalKind, number> = {
@@ -57,4 +66,96 @@ t.test('declares a compressed answer', async t => {
     headers: { 'x-a': 'b', 'content-encoding': 'gzip', 'content-length': String(whole.body.length) }
   })
   t.equal(gunzipSync(whole.body as Uint8Array).toString(), body)
+})
+
+t.test('chooses the best accepted coding', async t => {
+  const cases: Array<[string | undefined, string]> = [
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip', 'gzip'],
+    ['gzip, deflate, br', 'br'],
+    ['br;q=0, gzip', 'gzip'],
+    ['GZIP ; q=0.5', 'gzip'],
+    ['gzip;q=0', 'identity'],
+    ['x-gzip', 'identity'],
+    ['identity', 'identity']
+  ]
+  for (const [accept, coding] of cases) t.equal(chooseCoding(accept), coding, String(accept))
+})
+
+t.test('compresses answers that are worth it', async t => {
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 1023), false)
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 1024), true)
+  t.equal(wantsGzip({ 'accept-encoding': 'br' }, 5000), false, 'brotli is too slow for changing answers')
+  t.equal(wantsGzip({}, 5000), false)
+  t.equal(wantsGzip({ 'accept-encoding': 'gzip' }, 5 * 1024 * 1024), false)
+})
+
+t.test('compresses an answer to a request with a cookie only if the panel asked', async t => {
+  const asked = (headers: Record<string, string>) => wantsGzip({ 'accept-encoding': 'gzip', ...headers }, 5000)
+  t.equal(asked({ cookie: 'a=b' }), false, 'a page of another port may have caused it')
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'same-site' }), false)
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'none' }), false)
+  t.equal(asked({ cookie: 'a=b', 'sec-fetch-site': 'same-origin' }), true)
+  t.equal(asked({ cookie: 'a=b', 'x-svc-panel': '1' }), true)
+  t.equal(asked({ cookie: 'a=b', authorization: 'Bearer x' }), true)
+})
+
+const file = { etag: '"abc"', modifiedMs: Date.parse('2026-01-02T03:04:05.678Z'), bytes: 100 }
+const date = 'Fri, 02 Jan 2026 03:04:05 GMT'
+const earlier = 'Fri, 02 Jan 2026 03:04:04 GMT'
+
+const cases: Array<[headers: Record<string, string>, wanted: string]> = [
+  [{}, 'all'],
+  [{ 'if-none-match': '"abc"' }, 'unchanged'],
+  [{ 'if-none-match': 'W/"abc"' }, 'unchanged'],
+  [{ 'if-none-match': '"x", "abc"' }, 'unchanged'],
+  [{ 'if-none-match': '*' }, 'unchanged'],
+  [{ 'if-none-match': '"x"' }, 'all'],
+  [{ 'if-none-match': '"x"', 'if-modified-since': date }, 'all'],
+  [{ 'if-modified-since': date }, 'unchanged'],
+  [{ 'if-modified-since': earlier }, 'all'],
+  [{ 'if-modified-since': 'garbage' }, 'all'],
+  [{ range: 'bytes=0-9' }, '0-9'],
+  [{ range: 'bytes=90-' }, '90-99'],
+  [{ range: 'bytes=-10' }, '90-99'],
+  [{ range: 'bytes=-1000' }, '0-99'],
+  [{ range: 'bytes=50-1000' }, '50-99'],
+  [{ range: 'bytes=99-99' }, '99-99'],
+  [{ range: 'bytes=100-' }, 'unsatisfiable'],
+  [{ range: 'bytes=-0' }, 'unsatisfiable'],
+  [{ range: 'bytes=9-1' }, 'all'],
+  [{ range: 'bytes=-' }, 'all'],
+  [{ range: 'bytes=0-1,5-6' }, 'all'],
+  [{ range: 'lines=0-1' }, 'all'],
+  [{ range: 'bytes=0-9', 'if-none-match': '"abc"' }, 'unchanged'],
+  [{ range: 'bytes=0-9', 'if-range': '"abc"' }, '0-9'],
+  [{ range: 'bytes=0-9', 'if-range': '"x"' }, 'all'],
+  [{ range: 'bytes=0-9', 'if-range': 'W/"abc"' }, 'all'],
+  [{ range: 'bytes=0-9', 'if-range': date }, '0-9'],
+  [{ range: 'bytes=0-9', 'if-range': earlier }, 'all']
+]
+
+for (const [headers, expected] of cases) {
+  t.test(JSON.stringify(headers), async t => {
+    const wanted = wantedPart(headers, file)
+    t.equal(wanted.outcome === 'part' ? `${wanted.from}-${wanted.to}` : wanted.outcome, expected)
+  })
+}
+
+t.test('has no ranges in an empty file', async t => {
+  t.equal(wantedPart({ range: 'bytes=0-' }, { ...file, bytes: 0 }).outcome, 'unsatisfiable')
+})
+
+t.test('reads the expected states from If-Match', async t => {
+  for (const [given, expected] of [
+    [undefined, undefined],
+    ['*', undefined],
+    ['"a"', ['a']],
+    [' W/"a" , "b"', ['a', 'b']],
+    ['a', ['a']],
+    ['', ['']]
+  ] as const) {
+    t.same(expectedTags(given === undefined ? {} : { 'if-match': given }), expected, String(given))
+  }
 })

@@ -1,18 +1,18 @@
+import t from 'tap'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
+import { json, jsonBody, type Route } from '../../../lib/http/core/route.js'
+import { createPeers, HttpServer } from '../../../lib/http/core/server.js'
 import { parseMultipart } from '../../../lib/http/form/multipart.js'
-import { type Route, json, jsonBody } from '../../../lib/http/core/route.js'
-import { HttpServer } from '../../../lib/http/core/server.js'
 import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
 import { until } from '../../support/until.js'
 
@@ -553,4 +553,23 @@ t.test('refuses an address that it cannot listen on', async t => {
   })
   await t.rejects(second.listen({ host: '127.0.0.1', port }), { code: 'address_in_use' })
   await t.rejects(second.listen({ host: '192.0.2.1', port: 0 }), { code: 'invalid_address' })
+})
+
+const viaProxy = { 'x-forwarded-for': '198.51.100.7' }
+
+t.test('caches the result for a peer until the list of proxies changes', async t => {
+  let trusted = ['192.0.2.0/24']
+  const peers = createPeers(() => trusted)
+  const direct = peers('192.0.2.1', {})
+  t.match(direct, { address: '192.0.2.1' })
+  t.equal(peers('192.0.2.1', {}), direct)
+  t.not(peers('192.0.2.2', {}), direct)
+  t.match(peers('192.0.2.1', viaProxy), { address: '198.51.100.7', viaProxy: true })
+  t.match(peers('192.0.2.1', { 'x-real-ip': '198.51.100.8' }), { viaProxy: true })
+  t.equal(peers('192.0.2.1', {}), direct, 'proxy headers apply to one request only')
+  trusted = []
+  t.not(peers('192.0.2.1', {}), direct)
+  t.match(peers('192.0.2.1', viaProxy), { address: '192.0.2.1', viaProxy: false })
+  trusted = ['no network', '192.0.2.1']
+  t.match(peers('192.0.2.1', viaProxy), { address: '198.51.100.7' })
 })

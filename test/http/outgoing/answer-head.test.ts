@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { commonHeaders, pageTypes, readAnswerHead, type AnswerRules } from '../../../lib/http/outgoing/answer-head.js'
 
 const rules: AnswerRules = {

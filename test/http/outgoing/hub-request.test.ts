@@ -1,12 +1,12 @@
+import t from 'tap'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
-import { createHubClient } from '../../../lib/http/outgoing/hub-request.js'
+import { createHubClient, openHubUrl } from '../../../lib/http/outgoing/hub-request.js'
 import { makeSigned } from '../../support/certificates.js'
-import { ownHub, readerOf, signerOf } from '../../support/hub-keys.js'
 import { freePort } from '../../support/free-port.js'
+import { ownHub, readerOf, signerOf } from '../../support/hub-keys.js'
 
 const read = readerOf('h1', ['h2'])
 const to = (url: string) => ownHub({ name: 'h1', url })
@@ -76,4 +76,24 @@ t.test('only a hub with a certificate of the given authority gets a request', as
   t.strictSame(asked, [])
   await ask(authority.cert)
   t.strictSame(asked, ['h2'])
+})
+
+t.test('nothing is sent unencrypted to another machine', async t => {
+  const cases: Array<[url: string, isSent: boolean]> = [
+    ['https://h1.example.org', true],
+    ['http://127.0.0.1:5431', true],
+    ['http://127.8.9.10', true],
+    ['http://[::1]:5431/base', true],
+    ['http://localhost', true],
+    ['http://192.0.2.9', false],
+    ['http://h1', false],
+    ['http://localhost.example.org', false],
+    ['http://127.0.0.1.example.org', false],
+    ['http://[::ffff:192.0.2.9]', false]
+  ]
+  for (const [url, isSent] of cases) {
+    if (isSent) t.equal(openHubUrl(url, false).href, new URL(url).href)
+    else t.throws(() => openHubUrl(url, false), { code: 'hub_not_encrypted' }, url)
+    t.equal(openHubUrl(url, true).href, new URL(url).href, 'if it is allowed')
+  }
 })

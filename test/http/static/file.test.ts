@@ -1,10 +1,10 @@
+import t from 'tap'
 import { once } from 'node:events'
-import { open, truncate, type FileHandle } from 'node:fs/promises'
+import { type FileHandle, open, truncate } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
-import { attachment, fileReply, type OpenedFile } from '../../../lib/http/static/file.js'
 import type { Route } from '../../../lib/http/core/route.js'
+import { attachment, contentType, fileReply, isCompressible, type OpenedFile } from '../../../lib/http/static/file.js'
 import { startServer } from '../../support/http-server.js'
 import { until } from '../../support/until.js'
 
@@ -123,4 +123,15 @@ t.test('encodes names of downloads', async t => {
   t.equal(attachment('a b.zip'), 'attachment; filename="a b.zip"')
   t.equal(attachment('a\r\nb'), `attachment; filename="a__b"; filename*=UTF-8''a%0D%0Ab`)
   t.equal(attachment("it's(1)*\ud800"), `attachment; filename="it's(1)*_"; filename*=UTF-8''it%27s%281%29%2A%EF%BF%BD`)
+})
+
+t.test('returns content types', async t => {
+  t.equal(contentType('a/B.HTML'), 'text/html; charset=utf-8')
+  t.equal(contentType('main.js'), 'text/javascript; charset=utf-8')
+  t.equal(contentType('Makefile'), 'application/octet-stream')
+  t.equal(contentType('x.constructor'), 'application/octet-stream')
+  t.equal(contentType('.js'), 'application/octet-stream', 'a name, not an extension')
+  for (const name of ['a.css', 'a.svg', 'a.json', 'a.wasm', 'a.webmanifest'])
+    t.ok(isCompressible(contentType(name)), name)
+  for (const name of ['a.png', 'a.woff2', 'a.zip', 'a']) t.notOk(isCompressible(contentType(name)), name)
 })

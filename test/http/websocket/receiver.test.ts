@@ -1,6 +1,5 @@
 import t from 'tap'
-import { FrameError } from '../../../lib/http/websocket/frame.js'
-import { Receiver } from '../../../lib/http/websocket/receiver.js'
+import { FrameError, isCloseCode, Receiver } from '../../../lib/http/websocket/receiver.js'
 import { binary, close, closing, continuation, describeFrame, frame, ping, pong, text } from '../../support/frames.js'
 import { caseLimits, cases } from './cases.js'
 
@@ -100,4 +99,16 @@ t.test('allocates no memory for a payload that is only announced', async t => {
     process.memoryUsage().arrayBuffers - before < 50 * 1024 * 1024,
     'two hundred payloads of a megabyte were announced'
   )
+})
+
+t.test('knows the close codes that may be sent (RFC 6455 §7.4, and the registry of IANA)', async t => {
+  const good = Array.from({ length: 70_000 }, (_, code) => code).filter(isCloseCode)
+  const runs = good
+    .filter(code => !good.includes(code - 1))
+    .map(code => [code, good.find(end => end >= code && !isCloseCode(end + 1))])
+  t.same(runs, [
+    [1000, 1003],
+    [1007, 1014],
+    [3000, 4999]
+  ])
 })

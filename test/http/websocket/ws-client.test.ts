@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import type { Route } from '../../../lib/http/core/route.js'
-import { webSocket } from '../../../lib/http/websocket/reply.js'
+import { webSocket } from '../../../lib/http/websocket/socket.js'
 import { startServer } from '../../support/http-server.js'
 import { rivals } from '../../support/rivals.js'
 import { adminToken, startServer as startSvc } from '../../support/server.js'

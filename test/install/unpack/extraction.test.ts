@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
-import { crc32 } from '../../../lib/base/crc32.js'
+import { crc32 } from '../../../lib/base/digests.js'
 import type { ManifestFile } from '../../../lib/model/manifest.js'
 import { extractionStage, refusalOf, type ExtractionStage } from '../../support/extraction.js'
 import { makeZip, type EntryPlan, type ZipPlan } from '../../support/make-zip.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { giveUpOn } from '../../../lib/server/cluster/give-up.js'
 
 const hub = { name: 'h2', url: 'https://h2.example' }

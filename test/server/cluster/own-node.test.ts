@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { startOwnNode } from '../../../lib/server/cluster/own-node.js'
 import { matching } from '../../support/sentences/matching.js'
 import { until } from '../../support/until.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Refusal } from '../../../lib/base/refusal.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { EtcdError, Unreachable } from '../../../lib/store/log/etcd/errors.js'
 import { problemOf } from '../../../lib/store/log/problem.js'
 import { DamagedLog, DivergedLog, OlderLog } from '../../../lib/store/log/redo-log.js'

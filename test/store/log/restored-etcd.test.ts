@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import type { Refusal } from '../../../lib/base/refusal.js'
+import type { Refusal } from '../../../lib/base/errors.js'
 import { endOfPrefix } from '../../../lib/store/log/etcd/client.js'
 import { anEtcd, withoutEtcd, withoutSnapshots } from '../../support/etcd.js'
 import { until } from '../../support/until.js'

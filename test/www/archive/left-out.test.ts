@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createIgnore, rootVerdict } from '../../../lib/archive/ignore.js'
+import { createIgnore, rootVerdict } from '../../../lib/archive/walk.js'
 import { builtinIgnore, neverPushed } from '../../../lib/shared/ignored-names.js'
 import { isLeftOut, isNeverPacked } from '../../../www/archive/left-out.js'
 

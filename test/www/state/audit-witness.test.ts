@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createProofs } from '../../../lib/audit/proofs.js'
+import { createProofs } from '../../../lib/audit/export.js'
 import { createAuditWitness, type AuditWitness } from '../../../www/state/audit-witness.js'
 import { openLog, type Log } from '../../audit/stage.js'
 

@@ -1,5 +1,4 @@
-import { Refusal } from '../../../base/refusal.js'
-import { isTlsRefusal } from '../../../base/system-error.js'
+import { isTlsRefusal, Refusal } from '../../../base/errors.js'
 
 /** The codes of gRPC that matter here: https://grpc.io/docs/guides/status-codes/. */
 const [invalidArgument, deadlineExceeded, notFound, exhausted, outOfRange, unavailable, unauthenticated] = [

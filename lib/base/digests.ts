@@ -1,0 +1,76 @@
+import * as crypto from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
+import * as zlib from 'node:zlib'
+import { crc32 as tableCrc32 } from '../shared/crc32.js'
+
+interface OneShot {
+  (algorithm: string, bytes: Uint8Array, encoding: 'buffer'): Buffer
+  (algorithm: string, bytes: Uint8Array, encoding: 'base64'): string
+}
+
+/**
+ * A single call if the runtime has it (Node 20.12, 21.7 and later), otherwise one object per digest: 2 us against 5.
+ */
+const oneShot = (crypto as { hash?: OneShot }).hash
+
+/** Returns the SHA-256 of bytes in memory. */
+export function sha256(bytes: Uint8Array): Buffer {
+  return oneShot === undefined ? crypto.createHash('sha256').update(bytes).digest() : oneShot('sha256', bytes, 'buffer')
+}
+
+/** Returns the SHA-256 of bytes in memory as base64, which is faster than as bytes. */
+export function sha256Base64(bytes: Uint8Array): string {
+  return oneShot === undefined
+    ? crypto.createHash('sha256').update(bytes).digest('base64')
+    : oneShot('sha256', bytes, 'base64')
+}
+
+/**
+ * Returns the CRC-32 of `bytes`. `seed` is the CRC of the bytes before them. Uses the runtime's own function if it has
+ * one (Node 20.15, 22.2 and later; about 1 us for 6 KB), otherwise a table of 256 words (about 12 us).
+ */
+export const crc32: typeof tableCrc32 = (zlib as { crc32?: typeof tableCrc32 }).crc32 ?? tableCrc32
+
+/** Returns sixteen hexadecimal digits that are the same for equal JSON. Accepts undefined, too. */
+export function fingerprintOf(value: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify(value) ?? '')
+    .digest('hex')
+    .slice(0, 16)
+}
+
+/** Prefixes of ids, which tell their kind. */
+type IdPrefix =
+  | 'proj_'
+  | 'dep_'
+  | 'lsrc_'
+  | 'cat_'
+  | 'tag_'
+  | 'aud_'
+  | 'msg_'
+  | 'term_'
+  | 'ntf_'
+  | 'ses_'
+  | 'plan_'
+  | 'tok_'
+  | 'node_'
+  | 'enr_'
+  | 'ro_'
+  | 'rel_'
+
+/** Creates ids and secrets. It is passed in so that tests can choose them. */
+export interface Ids {
+  /** Returns the prefix and 16 random lowercase characters. */
+  id(prefix: IdPrefix): string
+  /** Returns 32 random bytes in base64url. */
+  token(): string
+}
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
+const idLength = 16
+
+/** Creates ids and secrets from the system's random source. */
+export const randomIds: Ids = {
+  id: prefix => prefix + Array.from(randomBytes(idLength), byte => alphabet[byte & 31]).join(''),
+  token: () => randomBytes(32).toString('base64url')
+}

@@ -1,0 +1,36 @@
+import t from 'tap'
+import { createHash, randomBytes } from 'node:crypto'
+import { crc32, fingerprintOf, randomIds, sha256, sha256Base64 } from '../../lib/base/digests.js'
+import { crc32 as tableCrc32 } from '../../lib/shared/crc32.js'
+
+t.test('digests bytes of any length', async t => {
+  for (const size of [0, 1, 63, 64, 100_000]) {
+    const bytes = Buffer.alloc(size, 'abc')
+    t.equal(sha256Base64(bytes), sha256(bytes).toString('base64'))
+    t.equal(sha256(bytes).toString('hex'), createHash('sha256').update(bytes).digest('hex'))
+  }
+})
+
+t.test("the runtime's CRC-32 and the table's are the same, also in two pieces", async t => {
+  const bytes = randomBytes(10_000)
+  t.equal(crc32(bytes), tableCrc32(bytes))
+  t.equal(crc32(bytes.subarray(1000), crc32(bytes.subarray(0, 1000))), tableCrc32(bytes))
+})
+
+t.test('is the same for equal JSON', async t => {
+  t.match(fingerprintOf({ a: 1 }), /^[0-9a-f]{16}$/)
+  t.equal(fingerprintOf({ a: 1 }), fingerprintOf({ a: 1 }))
+  const values = [undefined, null, {}, { a: 1 }, { a: 2 }, 'undefined']
+  t.equal(new Set(values.map(fingerprintOf)).size, values.length)
+})
+
+t.test('randomIds.id returns the prefix and 16 lowercase characters, always different', async t => {
+  const ids = new Set(Array.from({ length: 1000 }, () => randomIds.id('proj_')))
+  t.equal(ids.size, 1000)
+  for (const id of ids) t.match(id, /^proj_[a-z0-9]{16}$/)
+})
+
+t.test('randomIds.token returns 32 bytes in base64url', async t => {
+  t.equal(Buffer.from(randomIds.token(), 'base64url').length, 32)
+  t.match(randomIds.token(), /^[\w-]{43}$/)
+})
