@@ -7,7 +7,7 @@ export interface DescriptorWatch {
   /** Closes of numbers that were not open, and warnings of Node. Empty unless a descriptor was closed twice. */
   readonly faults: readonly string[]
   /**
-   * What is open now and was not when the watch began, and the files that are no longer open. Waits for closes that are still under
+   * What is open now and was not when the watch began, and the other way round. Waits for closes that are still under
    * way, so it answers at once if there is no difference.
    */
   difference(): Promise<string[]>
@@ -48,12 +48,10 @@ export function watchDescriptors(): DescriptorWatch {
   return {
     faults,
     async difference() {
-      // A socket of an earlier test may close late. One that is closed twice is among the faults.
-      const changed = (): string[] => compareLists(before, openFiles()).filter(one => !/^-\d+ (socket|pipe):/.test(one))
-      let found = changed()
+      let found = compareLists(before, openFiles())
       for (let polls = 0; found.length > 0 && polls < maxPolls; polls++) {
         await sleep(pollMs)
-        found = changed()
+        found = compareLists(before, openFiles())
       }
       return found
     },
