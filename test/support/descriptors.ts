@@ -63,6 +63,16 @@ export function watchDescriptors(): DescriptorWatch {
   }
 }
 
+/** Waits until this process has opened and closed nothing for half a second: an earlier test may still be closing. */
+export async function steadyDescriptors(): Promise<void> {
+  for (let before = openFiles(), same = 0; same < 25; ) {
+    await sleep(pollMs)
+    const now = openFiles()
+    same = compareLists(before, now).length === 0 ? same + 1 : 0
+    before = now
+  }
+}
+
 /** Returns where each descriptor of a process leads (Linux only). */
 export function openFiles(pid: number | 'self' = 'self'): string[] {
   const directory = `/proc/${pid}/fd`

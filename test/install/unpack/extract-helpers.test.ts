@@ -26,7 +26,7 @@ import { writeOwner } from '../../../lib/install/journal-owner.js'
 import { helperProgram } from '../../../lib/install/unpack/extract-helpers.js'
 import { describeJournal } from '../../../lib/install/undo.js'
 import { bootId, knownProcess } from '../../../lib/proc/stop.js'
-import { watchDescriptors } from '../../support/descriptors.js'
+import { steadyDescriptors, watchDescriptors } from '../../support/descriptors.js'
 import { isRunning } from '../../support/processes.js'
 import { changedText, createRandom } from '../../support/random.js'
 import { firstSeed } from '../../support/thorough.js'
@@ -295,6 +295,7 @@ t.test('extraction with the rights of a project user', options, async t => {
 
   t.test('leaves no descriptor open in any case', async t => {
     const { deployments, extract } = await stage(openDirectory(t), { a: 'a' })
+    await steadyDescriptors()
     const watch = watchDescriptors()
     t.teardown(() => watch.stop())
     await extract('dep_1')
