@@ -60,6 +60,8 @@ export interface MappedRoute {
 /** Keywords that a tag may give. */
 const texts = ['format', 'pattern', 'contentMediaType']
 const numbers = ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems']
+const others = ['schema', 'number', 'hidden', 'errors', 'header', 'media', 'example']
+const known: ReadonlySet<string> = new Set([...texts, ...numbers, ...others])
 
 /** Returns the routes by method and path, and the named schemas. */
 export async function readRouteMap() {
@@ -91,6 +93,8 @@ function createReader(checker: ts.TypeChecker) {
       .map(plain)
       .join('\n')
     const tags = symbol?.getJsDocTags(checker) ?? []
+    const unknown = tags.find(({ name }) => !known.has(name))
+    if (unknown !== undefined) throw new Error(`${symbol?.name}: the tag @${unknown.name} is unknown`)
     return { text, tags: tags.map(tag => [tag.name, plain(ts.displayPartsToString(tag.text))]) }
   }
 
