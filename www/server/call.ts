@@ -1,15 +1,13 @@
 /* Typed requests: the map of routes (lib/api/map) says what a route takes and answers. */
-import type { Answered, Given, Route } from '../../lib/api/map/call.js'
+import type { Answered, Arguments, Given, Route } from '../../lib/api/map/call.js'
 import { routePath } from '../shared/route-path.js'
 import type { Client, Method, SendOptions } from './client.js'
 
 /** What a request has besides what its route takes. */
 type Options = Omit<SendOptions, 'body'>
-type Arguments<R extends Route> =
-  Record<never, never> extends Given<R> ? [given?: Given<R> & Options] : [given: Given<R> & Options]
 
 /** Asks a route. Rejects as `Client.ask` does. */
-export type Call = <R extends Route>(route: R, ...given: Arguments<R>) => Promise<Answered<R>>
+export type Call = <R extends Route>(route: R, ...given: Arguments<R, Options>) => Promise<Answered<R>>
 
 /** Returns the function that asks routes. */
 export function createCall({ ask }: Pick<Client, 'ask'>): Call {

@@ -28,3 +28,7 @@ export type Given<R extends Route> = Params<R> &
 
 /** What a route answers as JSON. */
 export type Answered<R extends Route> = Routes[R] extends { answer: infer A } ? A : never
+
+/** The arguments after the name of a route: what it takes, and what the client has besides. */
+export type Arguments<R extends Route, Options> =
+  Record<never, never> extends Given<R> ? [given?: Given<R> & Options] : [given: Given<R> & Options]

@@ -1,14 +1,12 @@
 /* Typed requests: the map of routes (api/map) says what a route takes and answers. */
-import type { Answered, Given, Route } from '../../api/map/call.js'
+import type { Answered, Arguments, Given, Route } from '../../api/map/call.js'
 import { routePath } from '../../shared/route-path.js'
 import type { Call as Request, Client } from './client.js'
 
 type Options = Omit<Request, 'method' | 'path' | 'query' | 'json' | 'body'>
-type Arguments<R extends Route> =
-  Record<never, never> extends Given<R> ? [given?: Given<R> & Options] : [given: Given<R> & Options]
 
 /** Asks a route. Rejects as `Client.json` does. */
-export type Call = <R extends Route>(route: R, ...given: Arguments<R>) => Promise<Answered<R>>
+export type Call = <R extends Route>(route: R, ...given: Arguments<R, Options>) => Promise<Answered<R>>
 
 /** Returns the function that asks routes. */
 export function createCall(client: Client): Call {
