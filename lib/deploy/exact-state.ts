@@ -102,7 +102,7 @@ function asPlaced(earlier: Earlier, { line, deployId }: LastLine): Earlier {
   const before: EarlierFile = isKept
     ? { ...found, mode, mtimeMs }
     : { mode, size, sha256, mtimeMs, kept: `archive:${deployId}` }
-  return { ...earlier, before, group: gid ?? earlier.group }
+  return { ...earlier, before, group: gid === undefined ? earlier.group : gid }
 }
 
 function decide(earlier: Earlier, known: OwnedEntry | null, { wanted, removed, directories }: ExactState): void {

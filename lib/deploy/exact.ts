@@ -125,7 +125,7 @@ export async function exactState(
     goal.undoOf === null ? upToGoal({ store, files }, project, goal) : []
   )
   if (goal.force && goal.undoOf === null) {
-    const { different } = await verifier.differences(project, { paths: null, isAlone: false, signal })
+    const { different } = await verifier.differences(project, { paths: null, isAlone: false, withTimes: true, signal })
     addEdited(state, different)
   }
   await findScripted(files, state.wanted, ({ path }, deployId) => {

@@ -38,7 +38,12 @@ export interface Looking {
  * verification refuses; (`invalid`) paths that svc did not put there.
  */
 export async function findRepair(needs: RepairNeeds, project: Project, { paths, signal }: Looking): Promise<string[]> {
-  const { different, unknown } = await needs.verifier.differences(project, { paths, isAlone: true, signal })
+  const { different, unknown } = await needs.verifier.differences(project, {
+    paths,
+    isAlone: true,
+    withTimes: false,
+    signal
+  })
   const [foreign] = unknown
   if (foreign !== undefined) throw invalid('paths', `"${foreign}" in "paths" is not a file that svc put there`)
   if (different.length === 0) throw nothingToRepair(project)
@@ -52,7 +57,7 @@ export async function repairState(
   { project, goal, signal }: { project: Project; goal: RepairGoal; signal: AbortSignal }
 ): Promise<ExactState> {
   const { paths } = goal
-  const { different } = await needs.verifier.differences(project, { paths, isAlone: false, signal })
+  const { different } = await needs.verifier.differences(project, { paths, isAlone: false, withTimes: false, signal })
   const wanted = await contentsOf(needs.files, different)
   return { wanted, removed: [], directories: [] }
 }

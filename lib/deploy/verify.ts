@@ -44,6 +44,8 @@ export interface DifferencesRequest {
   paths: readonly string[] | null
   /** Whether it is refused while a verification is in progress. */
   isAlone: boolean
+  /** Whether a file with another time differs. */
+  withTimes: boolean
   signal: AbortSignal
 }
 
@@ -136,7 +138,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
     busy.add(project.id)
   }
 
-  async function compare(project: Project, { paths, signal }: DifferencesRequest): Promise<Differences> {
+  async function compare(project: Project, { paths, withTimes, signal }: DifferencesRequest): Promise<Differences> {
     const rights = await findRights(project)
     const owned = await trees.read(project.id, longWaitMs)
     const unknown = new Set(paths)
@@ -145,7 +147,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
     const { executor, given } = workOf(project, { rights, files, signal })
     const different: OwnedEntry[] = []
     const entries = paths === null ? owned.entries() : taken(owned.entries(), unknown)
-    for await (const { slice, findings } of verifySlices(entries, executor, given)) {
+    for await (const { slice, findings } of verifySlices(entries, executor, { ...given, withTimes })) {
       for (const { index } of findings) different.push(slice[index] as OwnedEntry)
     }
     return { different, unknown: [...unknown] }
@@ -200,6 +202,7 @@ interface GivenSlices {
   limits: SliceLimits
   /** Shared by all verifications: the place of a slice with a large file. */
   large: Gate
+  withTimes?: boolean
   signal: AbortSignal
 }
 
@@ -210,7 +213,7 @@ interface GivenSlices {
 async function* verifySlices(
   entries: AsyncIterable<OwnedEntry>,
   executor: Executor,
-  { job, limits, large, signal }: GivenSlices
+  { job, limits, large, withTimes = false, signal }: GivenSlices
 ): AsyncGenerator<SliceResult> {
   const stop = new AbortController()
   const end = (): void => stop.abort(signal.reason)
@@ -221,7 +224,7 @@ async function* verifySlices(
   const running: Array<Promise<SliceResult>> = []
 
   async function verifySlice(slice: OwnedEntry[]): Promise<SliceResult> {
-    const plain = slice.map(({ mtimeMs: _, ino: __, since: ___, ...entry }) => entry)
+    const plain = slice.map(({ mtimeMs, ino: _, since: __, ...entry }) => (withTimes ? { ...entry, mtimeMs } : entry))
     const leave = slice.some(({ size }) => size > largeBytes) ? await large.enter(either) : () => {}
     const outcome = await executor.run({ kind: 'verify', verify: { ...job, entries: plain } }, either).finally(leave)
     if (outcome.kind === 'verified') return { slice, findings: outcome.findings }

@@ -29,6 +29,7 @@ export function setExactly(items: readonly Item[], exact: Exact): ReadonlyMap<st
     if (owner !== undefined) item.owner = owner
     const group = gid === null ? process.getegid?.() : gid
     if (group !== undefined && item.kind !== 'symlink') item.gid = group
+    if (gid === null) item.isUsualGroup = true
     // A list of files can come from a package, or from a helper of another user.
     const isGiven = owner !== undefined || (gid != null && item.kind === 'file')
     if (isGiven && item.mode !== null) item.mode &= ~setIdBits

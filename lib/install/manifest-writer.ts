@@ -96,7 +96,7 @@ function modeInTree(mode: number | null): number {
 }
 
 function describe(index: number, { items, records, reckoned }: Staged): FileLine {
-  const { path, size, gid } = items[index] as Item
+  const { path, size, gid, isUsualGroup } = items[index] as Item
   const before = records.before(index)
   return {
     path,
@@ -105,7 +105,7 @@ function describe(index: number, { items, records, reckoned }: Staged): FileLine
     sha256: records.sha256(index).toString('hex'),
     mtimeMs: records.mtimeMs(index),
     ino: records.ino(index),
-    ...(gid !== undefined && { gid: records.gid(index) }),
+    ...(gid !== undefined && { gid: isUsualGroup ? null : records.gid(index) }),
     before:
       before === null
         ? (reckoned.gaveWay.get(path) ?? null)

@@ -275,7 +275,7 @@ function isPath(path: unknown): boolean {
 
 /** Whether the fields that new and earlier files have in common are right. Times are optional in earlier versions. */
 function isEntry({ size, mode, gid, sha256, mtimeMs }: Record<string, unknown>): boolean {
-  if (gid !== undefined && !isId(gid)) return false
+  if (gid != null && !isId(gid)) return false
   return isNumber(size) && isNumber(mode) && isOptional(mtimeMs) && typeof sha256 === 'string' && isDigest.test(sha256)
 }
 

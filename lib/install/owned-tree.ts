@@ -196,9 +196,9 @@ function ownedOf(line: ManifestLine, since: string, earlier: OwnedEntry | null):
     return { path: line.made, mode: directoryMode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since }
   const { path, mode, size, sha256, mtimeMs, ino } = line
   // A file that stays keeps the group that it had, also after the policy that gave it.
-  const gid = line.gid ?? (ino != null && ino === earlier?.ino ? earlier.gid : undefined)
+  const gid = line.gid === undefined && ino != null && ino === earlier?.ino ? earlier.gid : line.gid
   const entry = { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
-  return gid === undefined ? entry : { ...entry, gid }
+  return gid == null ? entry : { ...entry, gid }
 }
 
 /** Stands for the SHA-256 of a directory. */

@@ -27,6 +27,8 @@ export interface Item {
   owner?: FileOwner
   /** The group, whatever that of `owner` is; absent: that of the owner. */
   gid?: number
+  /** Whether nobody asks for that group: it is that of the process, as that of each file is. */
+  isUsualGroup?: true
 }
 
 /** A directory that contains items. Parents come before their children. */

@@ -11,13 +11,15 @@ import type { FindingState } from '../model/verify.js'
 import { linkType } from '../shared/tree-text.js'
 import { createDigester, type Digester, type FileDigest } from './digest.js'
 import type { Disk } from './disk.js'
+import { exactTimeMs } from './exact-items.js'
 import { holdFolders, type Folders } from './folders.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
 import type { HeldDirectory } from './held.js'
 import { holdTarget } from './reach.js'
 
-/** An entry to verify. */
-export type VerifiedEntry = Pick<OwnedEntry, 'path' | 'mode' | 'gid' | 'size' | 'sha256'>
+/** An entry to verify. The time of a file is compared only if it is given: not every way back restores times. */
+export type VerifiedEntry = Pick<OwnedEntry, 'path' | 'mode' | 'gid' | 'size' | 'sha256'> &
+  Partial<Pick<OwnedEntry, 'mtimeMs'>>
 
 /** The parameters of a verification, as plain data. */
 export interface VerifyJob {
@@ -104,8 +106,12 @@ function stateOf(entry: VerifiedEntry, { disk, folders, digester }: Finder): Fin
 function differenceOf(entry: VerifiedEntry, found: FileDigest): FindingState | null {
   if (found.size !== entry.size || hex(found.sha256) !== entry.sha256) return 'changed'
   if (isLink(entry)) return null
-  const isSame = (found.mode & permissionBits) === (entry.mode & permissionBits)
-  return isSame && (entry.gid === undefined || entry.gid === found.gid) ? null : 'mode'
+  const { mode, gid, mtimeMs } = entry
+  const isSame =
+    (found.mode & permissionBits) === (mode & permissionBits) &&
+    (gid === undefined || gid === found.gid) &&
+    (mtimeMs == null || Math.abs(found.stats.mtimeMs - mtimeMs) < exactTimeMs)
+  return isSame ? null : 'mode'
 }
 
 /** Whether an entry is a symbolic link. */

@@ -42,8 +42,8 @@ export interface ManifestFile {
   mtimeMs?: number
   /** Number of its inode. */
   ino?: number
-  /** Number of the group that the policy `group` gave it. */
-  gid?: number
+  /** Number of the group that the policy `group` gave it; null if a way back gave it that of the process again. */
+  gid?: number | null
   /** The previous file, link or directory at this path; null if there was none. */
   before: EarlierFile | null
 }

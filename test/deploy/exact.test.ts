@@ -149,6 +149,29 @@ t.test('exact rollbacks', async t => {
     t.equal(readFileSync(place(project, 'a'), 'utf8'), 'edited', 'what was forced away comes back, too')
   })
 
+  t.test('a file of which only the time was changed is as the goal left it, if it is forced', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1', b: '1' })
+    const before = stateOf(project.deployPath)
+    utimesSync(place(project, 'a'), 1_600_000_000.000001, 1_600_000_000.000001)
+    const touched = stateOf(project.deployPath)
+    const forced = await rollBack(first.id, true)
+    t.strictSame(stateOf(project.deployPath), before)
+    t.match(await stage.output(forced.id), /brings back 1 file, removes 0/)
+    await undo(project)
+    t.strictSame(stateOf(project.deployPath), touched)
+  })
+
+  t.test('a way back to what is there already brings nothing back', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1', b: '1' })
+    await undo(project)
+    await undo(project)
+    const again = await rollBack(first.id)
+    t.match(await stage.output(again.id), /brings back 0 files, removes 0/)
+    t.equal(again.treeSha256, first.treeSha256)
+  })
+
   t.test('refuses what it cannot restore, and names it', async t => {
     const project = await stage.addProject()
     await t.rejects(deployer.undo(project.id, { actor: admin }), { kind: 'conflict', code: 'nothing_to_undo' })

@@ -86,6 +86,19 @@ t.test('a torn, changed or missing tree is not used', async t => {
   t.ok(await isUnusable(readOwnedHead(join(directory, 'none.tree'))), 'missing')
 })
 
+t.test('a file that stays keeps its group until a way back takes it away', async t => {
+  const owned = entry('a', { gid: 7, ino: 1 })
+  const groupAfter = async (line: Partial<ManifestFile>): Promise<number | undefined> => {
+    const { since: _since, gid: _gid, ...file } = owned
+    const placed = { ...file, mtimeMs: 1, ino: 1, before: null, ...line }
+    return (await all(foldManifest(each([owned]), each([placed]), 'dep_2')))[0]?.gid
+  }
+  t.equal(await groupAfter({}), 7)
+  t.equal(await groupAfter({ ino: 2 }), undefined, 'another file')
+  t.equal(await groupAfter({ gid: null }), undefined)
+  t.equal(await groupAfter({ gid: 8 }), 8)
+})
+
 t.test('a tree that cannot be written stays as it was', async t => {
   const directory = t.testdir()
   const path = join(directory, 'p.tree')
@@ -114,7 +127,7 @@ t.test('folding manifests equals a model, whatever the history', async t => {
           const times = random.below(5) > 0 ? { mtimeMs: number * 1000, ino: number } : {}
           return { path, size: number, mode: 0o100644, sha256: sha256(number), before: null, ...times }
         })
-      for (const { before: _before, ...file } of files) {
+      for (const { before: _before, gid: _gid, ...file } of files) {
         model.set(file.path, { mtimeMs: null, ino: null, ...file, since })
       }
       owned = await all(foldManifest(each(owned), each(files), since))

@@ -141,7 +141,9 @@ export class TargetModel {
     const named = new Set([...items.map(({ path }) => path), ...made.keys(), ...removed])
     for (const [path, { since, ...known }] of force && !isUndo ? this.owned : []) {
       const found = this.files.get(path)
-      if (named.has(path) || (found !== undefined && isSame(found, known))) continue
+      const isLink = known.type === 'link'
+      const isAsLeft = found !== undefined && (isLink ? hasSameContents : isSame)(found, known)
+      if (named.has(path) || isAsLeft) continue
       if (this.lostArchives.has(known.isScripted ? ofScript : since)) return 'not exact'
       items.push({ ...known, path })
     }
