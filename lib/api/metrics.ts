@@ -1,5 +1,4 @@
-import type { Metrics } from '../machine/metrics.js'
-import { metricsContentType } from '../machine/metrics-text.js'
+import { type Metrics, metricsContentType } from '../machine/metrics.js'
 import type { Handler } from './route.js'
 
 /** Handler of `GET /metrics`: metrics in version 0.0.4 of the Prometheus text format. */

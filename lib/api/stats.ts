@@ -1,7 +1,7 @@
 import { notFound } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Project } from '../model/project.js'
-import type { Stats } from '../machine/stats.js'
+import type { Stats } from '../machine/history.js'
 import { queryLimit, queryText } from './query.js'
 import type { Handler } from './route.js'
 import { checkProject } from './scope.js'

@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, statSync, type Stats } from 'node:fs'
 import { countOf, withoutMark } from '../base/text.js'
 import type { Ids } from '../base/digests.js'
 import { Refusal, invalid } from '../base/errors.js'
-import { writeConfig, type Home } from '../config/home.js'
+import { type Home, writeConfig } from '../config/home.js'
 import { createComparison } from './secret.js'
 
 /** Minimum length of a new admin token. */

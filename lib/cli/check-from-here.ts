@@ -1,6 +1,6 @@
 import { pause } from '../base/pause.js'
 import { messageOf } from '../base/errors.js'
-import { probeHttp } from '../probe/http.js'
+import { probeHttp } from '../probe/probe.js'
 import type { Api } from './client/api.js'
 
 /** A deployment that waits to be confirmed. */

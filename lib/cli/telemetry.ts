@@ -1,4 +1,4 @@
-import { locateHome, readConfig, writeConfig, type GlobalConfig } from '../config/home.js'
+import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../config/home.js'
 import { telemetryState, type TelemetryState } from '../telemetry/telemetry.js'
 import type { Context } from './command.js'
 

@@ -2,12 +2,14 @@
  * The files of a hub: `cluster.json` names its cluster, and `cluster.key` is the key that only the hubs of the cluster
  * have (64 hexadecimal digits). Further lines are keys that the cluster may have got meanwhile. Both have mode 0600.
  */
+
 import { randomBytes } from 'node:crypto'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { clusterFileName } from './home.js'
 import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
+import { openSigningKey, type SigningKey } from '../base/signing-key.js'
+import { clusterFileName } from './home.js'
 
 /** The contents of cluster.json. */
 export interface ClusterFile {
@@ -90,4 +92,16 @@ export function newClusterKey(): Buffer {
 function badKey(path: string, why: string, cause?: unknown): Refusal {
   const sentence = `Cannot use the key of the cluster "${path}": ${why}. Copy cluster.key from another hub`
   return new Refusal('unavailable', 'cluster_key', sentence, { cause })
+}
+
+/** The file with the private key of a hub, below its data directory. The public half is in etcd (store/log/hub-list.ts). */
+export const hubKeyName = 'hub.ed25519'
+
+/** Returns the key of the hub of a data directory. The first call creates it. Refuses `hub_key`. */
+export function openHubKey(directory: string): Promise<SigningKey> {
+  const path = join(directory, 'keys', hubKeyName)
+  return openSigningKey(path, (why, cause) => {
+    const sentence = `Cannot use the key of this hub "${path}": ${why}. Restore it from a backup, or let the hub join again with an empty data directory`
+    return new Refusal('unavailable', 'hub_key', sentence, { cause })
+  })
 }

@@ -3,16 +3,17 @@
  * token and other keys of §2.13) share config.json. Two processes may write it at the same time, so a write takes a
  * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
+
 import { constants, existsSync } from 'node:fs'
-import { access, mkdir, rmdir, stat } from 'node:fs/promises'
-import { userHome } from '../base/runtime.js'
+import fs from 'node:fs/promises'
+import { access, lstat, mkdir, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { userHome } from '../base/runtime.js'
 import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
+import { type Looseness, loosenessOf, looseParentOf, replaceFile, trustedUsers } from '../base/files.js'
 import { parseJsonObject } from './json.js'
 import { withLock } from './lock.js'
-import { replaceFile } from '../base/files.js'
-import { refuseLooseHome } from './trusted-home.js'
 
 /** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -258,4 +259,105 @@ export function refuseHub(directory: string): void {
   if (!isHub(directory)) return
   const sentence = `"${directory}" is a hub of a cluster. Start it with "svc serve --store etcd:…", or take it out of the cluster with "svc cluster leave"`
   throw new Refusal('conflict', 'is_hub', sentence)
+}
+
+/** The parts of a data directory that svc trusts. Another user who could change one of them could become the admin. */
+const believed = [
+  'config.json',
+  'svc.db',
+  'svc.db.redo',
+  'svc.sock',
+  'variables.key',
+  'keys',
+  'keys/server.ed25519',
+  'deployments',
+  'tmp'
+]
+
+/**
+ * Refuses (`unsafe_home`) a data directory that another user could change: the directory itself, its trusted parts, or
+ * a directory above it. Root may work on a service user's directory if all of it belongs to that user or to root.
+ */
+export async function refuseLooseHome(directory: string): Promise<void> {
+  const loose = await findLoose(await realpath(directory))
+  if (loose === null) return
+  const sentence = `The data directory "${directory}" cannot be trusted: ${loose.why}. ${loose.cure}, or choose another with SVC_HOME`
+  throw new Refusal('unavailable', 'unsafe_home', sentence)
+}
+
+async function findLoose(directory: string): Promise<Looseness | null> {
+  const trusted = trustedUsers()
+  if (trusted.length === 0) return null
+  const stats = await stat(directory)
+  // Root may use another user's directory, with a warning (warningOfRoot).
+  const owners = trusted[0] === 0 ? [stats.uid] : trusted
+  const own = loosenessOf(directory, stats, { owners }) ?? (await looseParentOf(directory))
+  if (own !== null) return own
+  for (const name of believed) {
+    const loose = await findLooseFile(join(directory, name), [...new Set([stats.uid, ...trusted])])
+    if (loose !== null) return loose
+  }
+  return null
+}
+
+/** Checks a file; for a symbolic link, its target and the directories above the target. */
+async function findLooseFile(path: string, owners: readonly number[]): Promise<Looseness | null> {
+  const stats = await lstat(path).catch(() => null)
+  if (stats === null) return null
+  if (!stats.isSymbolicLink()) return loosenessOf(path, stats, { owners })
+  const target = await realpath(path).catch(() => null)
+  if (target === null) return null
+  return loosenessOf(target, await stat(target), { owners }) ?? (await looseParentOf(target))
+}
+
+// Imported as a whole: `statfs` does not exist in every supported version of Node, and a missing named export would
+// keep this module from loading.
+
+/**
+ * Network file systems, by the type that statfs(2) returns on Linux. On them, sockets and locks work within one machine
+ * only, so a second server on another machine could use the same data directory.
+ */
+const networkFileSystems = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xfe534d42, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0x00c36400, 'Ceph'],
+  [0x5346414f, 'AFS'],
+  [0x01161970, 'GFS2'],
+  [0x7461636f, 'OCFS2']
+])
+
+/** Set to 1 by an operator who knows that no other machine uses the data directory. */
+const variable = 'SVC_NETWORK_HOME'
+
+/**
+ * Returns the name of the network file system with this type; null if the type is not known to be a network file
+ * system.
+ */
+export function networkFileSystem(type: number): string | null {
+  // Some versions of Node return a value above 31 bits as a negative number.
+  return networkFileSystems.get(type >>> 0) ?? null
+}
+
+/**
+ * Refuses (`home_on_network`) a data directory on a network file system, unless SVC_NETWORK_HOME=1 is set: another
+ * machine could use it at the same time. There is no check on systems other than Linux, nor before Node 18.15.
+ */
+export async function refuseNetworkHome(
+  { directory }: Pick<Home, 'directory'>,
+  env: Environment,
+  typeOf: (path: string) => Promise<number> = typeOfFileSystem
+): Promise<void> {
+  if (process.platform !== 'linux' || env[variable] === '1') return
+  const name = networkFileSystem(await typeOf(directory).catch(() => 0))
+  if (name === null) return
+  const sentence =
+    `Cannot use the data directory "${directory}": it is on a network file system (${name}), where a server on another machine ` +
+    `could use it at the same time. Choose a directory on a local disk with SVC_HOME, or set ${variable}=1 if no other machine uses it`
+  throw new Refusal('unavailable', 'home_on_network', sentence)
+}
+
+async function typeOfFileSystem(path: string): Promise<number> {
+  return Number((await fs.statfs(path)).type)
 }

@@ -19,7 +19,7 @@ import {
 } from './client-config.js'
 import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
 import { adminTokenFor, adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
-import { readConfig, type Environment, type GlobalConfig, type Home } from './home.js'
+import { type Environment, type GlobalConfig, type Home, readConfig } from './home.js'
 
 /** The source of a value. */
 export type Source = 'flag' | 'environment' | '.env.local' | 'project' | 'global' | 'default'

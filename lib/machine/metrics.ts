@@ -1,5 +1,5 @@
 import type { Activity } from '../base/async.js'
-import { elapsedOf, type Clock } from '../base/clock.js'
+import { type Clock, elapsedOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
 import type { ClusterStatus } from '../model/cluster.js'
 import type { FleetHealth } from '../model/health.js'
@@ -7,10 +7,10 @@ import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
 import { unfinishedDeployments } from '../store/tables/deployments.js'
 import { readProjects } from '../store/tables/projects.js'
-import type { DeploymentCounts } from './deployment-counts.js'
-import type { LoopDelayMeter } from './loop-delay.js'
-import { metricsText, type Metric } from './metrics-text.js'
 import { countWaitingMessages } from '../store/tables/server.js'
+import { createHistogram, type Histogram, type HistogramFigures } from '../base/histogram.js'
+import type { DeploymentRow, FinalStatus, StepName } from '../model/deployment.js'
+import type { LoopDelayMeter } from './resources.js'
 
 /** The metrics of the server. */
 export interface Metrics {
@@ -206,4 +206,185 @@ function gauge(name: string, help: string, value: number): Metric {
 
 function counter(name: string, help: string, value: number): Metric {
   return { name, help, type: 'counter', samples: [{ value }] }
+}
+
+/*
+ * The Prometheus text format, version 0.0.4: for each metric a HELP line, a TYPE line, and one line for each sample.
+ */
+
+/** The content type of the format. */
+export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
+
+/** Labels of a sample, by name. */
+export type Labels = Readonly<Record<string, string>>
+
+/** One value of a metric. */
+export interface Sample {
+  labels?: Labels
+  value: number
+}
+
+/** A metric with its samples. Names follow Prometheus: base units, `_total` for counters. */
+export type Metric = { name: string; help: string } & (
+  | { type: 'counter' | 'gauge'; samples: readonly Sample[] }
+  | { type: 'histogram'; series: ReadonlyArray<{ labels?: Labels; figures: HistogramFigures }> }
+  | { type: 'summary'; quantiles: ReadonlyArray<{ quantile: number; value: number }>; sum: number; count: number }
+)
+
+/** Returns the metrics as text, without those that have no samples. */
+export function metricsText(metrics: readonly Metric[]): string {
+  return metrics.map(textOf).join('')
+}
+
+function textOf(metric: Metric): string {
+  const lines = samplesOf(metric)
+  if (lines.length === 0) return ''
+  const { name, help, type } = metric
+  return [`# HELP ${name} ${escapeHelp(help)}`, `# TYPE ${name} ${type}`, ...lines, ''].join('\n')
+}
+
+function samplesOf(metric: Metric): string[] {
+  const { name } = metric
+  switch (metric.type) {
+    case 'counter':
+    case 'gauge':
+      return metric.samples.map(({ labels = {}, value }) => line(name, labels, value))
+    case 'histogram':
+      return metric.series.flatMap(({ labels = {}, figures: { buckets, sum, count } }) => [
+        ...buckets.map(({ atMost, count }) => line(`${name}_bucket`, { ...labels, le: numberText(atMost) }, count)),
+        line(`${name}_bucket`, { ...labels, le: '+Inf' }, count),
+        line(`${name}_sum`, labels, sum),
+        line(`${name}_count`, labels, count)
+      ])
+    case 'summary':
+      return [
+        ...metric.quantiles.map(({ quantile, value }) => line(name, { quantile: numberText(quantile) }, value)),
+        line(`${name}_sum`, {}, metric.sum),
+        line(`${name}_count`, {}, metric.count)
+      ]
+  }
+}
+
+function line(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${numberText(value)}`
+}
+
+function numberText(value: number): string {
+  if (value === Infinity) return '+Inf'
+  return value === -Infinity ? '-Inf' : String(value)
+}
+
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' }
+
+function escapeLabel(text: string): string {
+  return text.replace(/[\\"\n]/g, found => escapes[found] as string)
+}
+
+function escapeHelp(text: string): string {
+  return text.replace(/[\\\n]/g, found => escapes[found] as string)
+}
+
+/** Number of projects with their own series, oldest first. The others share the series "other". */
+export const maxCountedProjects = 100
+const other = 'other'
+const secondsBounds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800]
+const statuses: readonly FinalStatus[] = ['success', 'failed']
+
+/**
+ * Counts finished deployments since the start of the server. The counts are not read from the records, because records
+ * are deleted with their project and counters must never fall.
+ */
+export interface DeploymentCounts {
+  /** Counts a finished deployment. */
+  ended(row: DeploymentRow): void
+  /** Returns the finished deployments since the start, by status. */
+  totals(): Readonly<Record<FinalStatus, number>>
+  /** Returns the metrics. Each of `projects`, oldest first, has a series even before its first deployment. */
+  metrics(projects: ReadonlyArray<{ id: string; name: string }>): Metric[]
+}
+
+interface Counted {
+  name: string
+  ends: Record<FinalStatus, number>
+}
+
+/** Creates counters that begin at zero. */
+export function createDeploymentCounts(): DeploymentCounts {
+  const byProject = new Map<string, Counted>()
+  const byStatus: Record<FinalStatus, Histogram> = {
+    success: createHistogram(secondsBounds),
+    failed: createHistogram(secondsBounds)
+  }
+  const bySteps = new Map<StepName, Histogram>()
+  const totals: Record<FinalStatus, number> = { success: 0, failed: 0 }
+
+  /** Returns the series of a project: its own or the shared one. */
+  function countedOf(id: string, name: string): Counted {
+    const known = byProject.get(id)
+    if (known !== undefined) return known
+    // The shared series is not counted.
+    const places = maxCountedProjects + (byProject.has(other) ? 1 : 0)
+    if (id !== other && byProject.size >= places) return countedOf(other, other)
+    const fresh = { name, ends: { success: 0, failed: 0 } }
+    byProject.set(id, fresh)
+    return fresh
+  }
+
+  function observeSteps({ steps }: DeploymentRow): void {
+    for (const { name, startedAt, endedAt, status } of steps) {
+      if (endedAt === null || status === 'skipped') continue
+      let histogram = bySteps.get(name)
+      if (histogram === undefined) bySteps.set(name, (histogram = createHistogram(secondsBounds)))
+      histogram.observe(secondsBetween(startedAt, endedAt))
+    }
+  }
+
+  return {
+    ended(row) {
+      const { status, projectId, projectName, startTime, endTime } = row
+      if (status !== 'success' && status !== 'failed') return
+      totals[status]++
+      countedOf(projectId, projectName).ends[status]++
+      if (endTime !== null) byStatus[status].observe(secondsBetween(startTime, endTime))
+      observeSteps(row)
+    },
+
+    totals: () => ({ ...totals }),
+
+    metrics(projects) {
+      for (const { id, name } of projects.slice(0, maxCountedProjects)) {
+        const counted = countedOf(id, name)
+        if (counted !== byProject.get(other)) counted.name = name
+      }
+      const samples = [...byProject].flatMap(([project, { name, ends }]): Sample[] =>
+        statuses.map(status => ({ labels: { project, project_name: name, status }, value: ends[status] }))
+      )
+      return [
+        {
+          name: 'svc_deployments_total',
+          type: 'counter',
+          help: 'Finished deployments since the start, by project and status.',
+          samples
+        },
+        {
+          name: 'svc_deployment_duration_seconds',
+          type: 'histogram',
+          help: 'Time from the record of a deployment to its end, including the time in the queue.',
+          series: statuses.map(status => ({ labels: { status }, figures: byStatus[status].figures() }))
+        },
+        {
+          name: 'svc_deployment_step_duration_seconds',
+          type: 'histogram',
+          help: 'Duration of the steps of deployments.',
+          series: [...bySteps].map(([step, histogram]) => ({ labels: { step }, figures: histogram.figures() }))
+        }
+      ]
+    }
+  }
+}
+
+/** Returns a duration in seconds, at least 0 because the clock may have been set back. */
+function secondsBetween(from: string, to: string): number {
+  return Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000)
 }

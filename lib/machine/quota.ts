@@ -13,7 +13,7 @@ import type { DiskFigures } from '../model/machine.js'
 import type { Store } from '../store/database.js'
 import { findProject } from '../store/tables/projects.js'
 import { readDisk } from './disk.js'
-import { measureFiles, measureKept, type KeptFiles } from './kept-files.js'
+import { type KeptFiles, measureFiles, measureKept } from './storage.js'
 
 /** The limits of the data directory. */
 export interface Quota {

@@ -1,9 +1,12 @@
 import type { ProjectScope } from '../model/access.js'
-import type { ServerStatus } from '../model/health.js'
+import type { FleetHealth, ServerStatus } from '../model/health.js'
 import { maySwitchUser } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { countDeploymentsByStatus } from '../store/tables/deployments.js'
 import { countProjects } from '../store/tables/projects.js'
+import { isGoing, rolloutStates } from '../model/rollout.js'
+import { countNodes, sharedNodes } from '../store/tables/fleet.js'
+import { countRollouts } from '../store/tables/rollouts.js'
 
 /** Returns the counts of projects and deployments in a scope, with the uptime in words. */
 export function readStatus(
@@ -54,4 +57,13 @@ export function formatUptime(ms: number): string {
   if (first === -1) return '0s'
   const shown = parts.slice(first, first + 2).filter(({ count }) => count > 0)
   return shown.map(({ unit, count }) => `${count}${unit}`).join(' ')
+}
+
+/** Returns the state of the fleet; null: there are no nodes. `links` are the counts of the connected agents. */
+export function fleetState(db: Reader, links: Pick<FleetHealth, 'connected' | 'outdated'>): FleetHealth | null {
+  const nodes = countNodes(db)
+  if (nodes === 0) return null
+  const states = countRollouts(db)
+  const going = rolloutStates.filter(isGoing).reduce((sum, state) => sum + (states[state] ?? 0), 0)
+  return { nodes, ...links, shared: sharedNodes(db).length, going, halted: states.halted ?? 0 }
 }

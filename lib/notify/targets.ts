@@ -24,9 +24,8 @@ import {
   queueOf,
   updateNotificationTarget
 } from '../store/tables/server.js'
-import { kindOfSetting } from './payloads.js'
+import { kindOfSetting, takesSecret } from './payloads.js'
 import { parseHttpUrl } from '../http/outgoing/post.js'
-import { takesSecret } from './signature.js'
 
 /** The fields of a target that a client can set. Undefined keeps the current value or the default. */
 export interface TargetFields {

@@ -1,10 +1,12 @@
-import { elapsedOf, type Clock } from '../base/clock.js'
+import { delimiter, dirname, join } from 'node:path'
+import { type Clock, elapsedOf } from '../base/clock.js'
 import { Refusal } from '../base/errors.js'
 import { isListening } from '../base/socket-probe.js'
-import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding } from '../model/pm2.js'
+import type { Pm2Absence, Pm2App, Pm2Apps, Pm2Availability, Pm2Binding, Pm2Details } from '../model/pm2.js'
 import { runProcess } from '../proc/run.js'
-import { parseJlist, type Pm2Process } from './pm2-list.js'
-import { daemonSocket, findPm2, pm2Command, pm2Environment, type Environment } from './pm2-program.js'
+import { userHome } from '../base/runtime.js'
+import { isProgram } from '../base/files.js'
+import { inheritedEnvironment } from '../proc/environment.js'
 
 /** The processes of `pm2 jlist`, or the reason why there are none. */
 export type Pm2Listing = { outcome: 'listed'; processes: Pm2Process[] } | { outcome: Pm2Absence; message: string }
@@ -173,7 +175,7 @@ export function bindingOf(name: string, processes: readonly Pm2Process[], nowMs:
 }
 
 /** Returns the log files of an application, each once. Pure. */
-export function logFilesOf(name: string, processes: readonly Pm2Process[]): string[] {
+function logFilesOf(name: string, processes: readonly Pm2Process[]): string[] {
   const paths = instancesOf(name, processes).flatMap(({ outLogPath, errorLogPath }) => [outLogPath, errorLogPath])
   return [...new Set(paths)].filter((path): path is string => path !== null && path !== '/dev/null')
 }
@@ -190,4 +192,146 @@ function statusOf(instances: readonly Pm2Process[]): string {
 
 function byId(a: Pm2Process, b: Pm2Process): number {
   return a.pmId - b.pmId
+}
+
+/** One process of `pm2 jlist`: the fields that svc reads. Its environment, which contains secrets, is left out. */
+export interface Pm2Process extends Omit<Pm2Details, 'bound' | 'found' | 'uptimeMs' | 'instances'> {
+  /** Milliseconds since 1970; null while it does not run. */
+  startedAtMs: number | null
+}
+
+/** How often the parser may read the whole text. */
+const maxLooks = 16
+
+/**
+ * Returns the list that `pm2 jlist` printed, or null if there is none. pm2 may print other text before and after it,
+ * for example `[PM2] Spawning PM2 daemon`. The list is the last array of objects, or else an empty array.
+ */
+export function parseJlist(text: string): Pm2Process[] | null {
+  let found: Pm2Process[] | null = null
+  // Searching the end of an unclosed bracket reads to the end of the text, so the total is limited.
+  let left = maxLooks * text.length
+  for (let at = text.search(/\[\s*[{\]]/); at !== -1 && left > 0; ) {
+    const end = endOfArray(text, at)
+    left -= (end ?? text.length) - at
+    const list = end === null ? null : listOf(text.slice(at, end))
+    if (list !== null && (list.length > 0 || found === null)) found = list
+    const next = list === null || end === null ? at + 1 : end
+    const step = text.slice(next).search(/\[\s*[{\]]/)
+    at = step === -1 ? -1 : next + step
+  }
+  return found
+}
+
+/** Returns the offset after the array at `from`, or null if it has no end. Brackets in strings are ignored. */
+function endOfArray(text: string, from: number): number | null {
+  const tokens = /"(?:[^"\\]|\\[^])*(?:"|\\?$)|[[\]]/g
+  tokens.lastIndex = from
+  let depth = 0
+  for (let token = tokens.exec(text); token !== null; token = tokens.exec(text)) {
+    if (token[0] === '[') depth++
+    else if (token[0] === ']' && --depth === 0) return tokens.lastIndex
+  }
+  return null
+}
+
+function listOf(text: string): Pm2Process[] | null {
+  try {
+    const list = JSON.parse(text) as unknown[]
+    return list.every(isEntry) ? list.map(read) : null
+  } catch {
+    return null
+  }
+}
+
+interface Entry {
+  name: string
+  pm_id: unknown
+  pid?: unknown
+  pm2_env?: Record<string, unknown>
+  monit?: { memory?: unknown; cpu?: unknown }
+}
+
+function isEntry(value: unknown): value is Entry {
+  return typeof value === 'object' && value !== null && typeof (value as Entry).name === 'string' && 'pm_id' in value
+}
+
+function read({ name, pm_id, pid, pm2_env: env = {}, monit = {} }: Entry): Pm2Process {
+  const status = text(env['status']) ?? 'unknown'
+  return {
+    name,
+    pmId: number(pm_id) ?? -1,
+    pid: number(pid) || null,
+    status,
+    startedAtMs: status === 'online' ? number(env['pm_uptime']) : null,
+    restarts: number(env['restart_time']) ?? 0,
+    unstableRestarts: number(env['unstable_restarts']) ?? 0,
+    cpuPercent: number(monit.cpu) ?? 0,
+    memoryBytes: number(monit.memory) ?? 0,
+    execMode: text(env['exec_mode']) ?? 'unknown',
+    errorLogPath: text(env['pm_err_log_path']),
+    outLogPath: text(env['pm_out_log_path']),
+    createdAt: number(env['created_at'])
+  }
+}
+
+function number(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const isWindows = process.platform === 'win32'
+
+/** Returns the directories in which npm, pnpm and others install programs. The PATH of a service is often minimal. */
+export function commonPlaces(environment: Environment): string[] {
+  const home = environment['HOME'] || userHome()
+  const { NPM_CONFIG_PREFIX: prefix, NVM_BIN: nvm, PNPM_HOME: pnpm, APPDATA: appData } = environment
+  const inHome = ['.npm-global/bin', '.local/bin', '.yarn/bin', '.bun/bin', '.volta/bin', '.local/share/pnpm', 'n/bin']
+  return [
+    dirname(process.execPath),
+    ...(prefix ? [join(prefix, 'bin')] : []),
+    ...[nvm, pnpm].filter((place): place is string => Boolean(place)),
+    ...(isWindows && appData ? [join(appData, 'npm')] : []),
+    '/usr/local/bin',
+    '/usr/bin',
+    '/opt/homebrew/bin',
+    ...inHome.map(place => join(home, place))
+  ]
+}
+
+/** Returns the path of the pm2 program, from PATH or a common directory, or null if there is none. */
+export async function findPm2(environment: Environment, places = commonPlaces(environment)): Promise<string | null> {
+  const onPath = (environment['PATH'] ?? environment['Path'] ?? '').split(delimiter).filter(Boolean)
+  for (const directory of [...onPath, ...places]) {
+    const path = join(directory, isWindows ? 'pm2.cmd' : 'pm2')
+    if (await isProgram(path)) return path
+  }
+  return null
+}
+
+/** Returns the socket, or the Windows pipe, on which the daemon of PM2 listens. */
+function daemonSocket(environment: Environment): string {
+  if (isWindows) return '\\\\.\\pipe\\rpc.sock'
+  return join(environment['PM2_HOME'] || join(environment['HOME'] || userHome(), '.pm2'), 'rpc.sock')
+}
+
+/** Returns the words that start a pm2 command. Windows runs a `.cmd` file only through its shell. */
+export function pm2Command(program: string, words: readonly string[]): string[] {
+  if (!isWindows) return [program, ...words]
+  return ['cmd', '/d', '/s', '/c', `"${[program, ...words].map(word => `"${word}"`).join(' ')}"`]
+}
+
+/**
+ * Returns the environment of pm2: what every program inherits, and a PATH on which its first line, `env node`, finds
+ * this Node. The daemon that pm2 may start keeps this environment and passes it to all its processes.
+ */
+export function pm2Environment(environment: Environment): Environment {
+  const path = [environment['PATH'] ?? environment['Path'], dirname(process.execPath)].filter(Boolean).join(delimiter)
+  return { ...inheritedEnvironment(environment), PATH: path, NO_COLOR: '1' }
 }

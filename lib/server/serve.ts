@@ -11,14 +11,14 @@ import { readDotenv } from '../config/dotenv.js'
 import { tokenOf } from '../base/text.js'
 import {
   ensureHome,
+  type Environment,
+  type Home,
   noSpaceFor,
   readConfig,
   refuseHub,
-  warningOfRoot,
-  type Environment,
-  type Home
+  refuseNetworkHome,
+  warningOfRoot
 } from '../config/home.js'
-import { refuseNetworkHome } from '../config/network-home.js'
 import { readPublicUrl } from '../config/public-url.js'
 import { lookForLeftovers } from '../deploy/leftovers.js'
 import { normaliseBase } from '../http/core/dispatch.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { arch, platform } from 'node:os'
 import { type Clock, instantOf } from '../base/clock.js'
-import { readConfig, writeConfig, type Environment, type GlobalConfig, type Home } from '../config/home.js'
+import { type Environment, type GlobalConfig, type Home, readConfig, writeConfig } from '../config/home.js'
 import type { TelemetryEvent, TelemetryReport } from '../model/telemetry.js'
 import { parseHttpUrl, post } from '../http/outgoing/post.js'
 

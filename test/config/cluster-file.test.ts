@@ -1,8 +1,10 @@
-import { chmodSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import {
+  hubKeyName,
   newClusterKey,
+  openHubKey,
   parseClusterKey,
   readClusterFile,
   readClusterKeys,
@@ -44,4 +46,15 @@ t.test('cluster.key is for its owner only', async t => {
   await t.rejects(readClusterKeys(path), { code: 'cluster_key' })
   await t.rejects(readClusterKeys(join(directory, 'missing')), { code: 'cluster_key' })
   t.equal(parseClusterKey('ab'), null)
+})
+
+t.test('the key of a hub is in its data directory, and a damaged one is refused', async t => {
+  const directory = t.testdir()
+  const { publicKey } = await openHubKey(directory)
+  t.ok(existsSync(join(directory, 'keys', hubKeyName)))
+  t.equal((await openHubKey(directory)).publicKey, publicKey)
+  const other = t.testdir({})
+  mkdirSync(join(other, 'keys'), { recursive: true })
+  writeFileSync(join(other, 'keys', hubKeyName), '')
+  await t.rejects(openHubKey(other), { code: 'hub_key', message: /Restore it from a backup/ })
 })

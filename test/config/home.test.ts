@@ -1,10 +1,30 @@
-import { appendFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { chmod, chown, readdir, readFile, stat, symlink, lstat, utimes, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
+import { chmod, chown, lstat, readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Refusal } from '../../lib/base/errors.js'
-import { locateHome, noSpaceFor, openHome, readConfig, warningOfRoot, writeConfig } from '../../lib/config/home.js'
+import {
+  locateHome,
+  networkFileSystem,
+  noSpaceFor,
+  openHome,
+  readConfig,
+  refuseLooseHome,
+  refuseNetworkHome,
+  warningOfRoot,
+  writeConfig
+} from '../../lib/config/home.js'
 import { smallDisk } from '../support/small-disk.js'
 import { configSays } from '../support/sentences/config.js'
 import { matching } from '../support/sentences/matching.js'
@@ -173,3 +193,157 @@ t.test('refuses a change of config.json on a full disk and keeps the old content
   rmSync(join(disk, 'full'))
   t.match(await writeConfig(home, config => void (config.adminToken = 'changed')), { adminToken: 'changed' })
 })
+
+const noOwners = process.getuid === undefined && 'Windows has no POSIX permissions'
+const notRoot = process.getuid?.() !== 0 && 'only root can give files away'
+const [someone, another] = [65_534, 65_533]
+
+/** A data directory inside a sticky directory, and the changes to make to it. */
+function aHome(t: { teardown(work: () => void): void }): string {
+  const top = mkdtempSync(join(tmpdir(), 'svc-trusted-'))
+  t.teardown(() => rmSync(top, { recursive: true, force: true }))
+  const home = join(top, 'home')
+  mkdirSync(join(home, 'deployments'), { recursive: true, mode: 0o700 })
+  for (const name of ['config.json', 'svc.db']) writeFileSync(join(home, name), '{}', { mode: 0o600 })
+  return home
+}
+
+interface Case {
+  what: string
+  change(home: string): void
+  /** The expected reason and the expected advice; null if the directory is accepted. */
+  refused: RegExp | null
+  skip?: string | false
+}
+
+const mode = (name: string, bits: number) => (home: string) => chmodSync(join(home, name), bits)
+const give =
+  (uid: number, ...names: string[]) =>
+  (home: string) =>
+    names.forEach(name => chownSync(join(home, name), uid, uid))
+const all = ['', 'deployments', 'config.json', 'svc.db']
+
+const cases: Case[] = [
+  { what: 'only the owner has access', change: () => {}, refused: null },
+  {
+    what: 'others have read access',
+    change: home => ['', 'config.json'].forEach(name => chmodSync(join(home, name), 0o755)),
+    refused: null
+  },
+  {
+    what: 'others have write access',
+    change: mode('', 0o777),
+    refused: matching(configSays.othersMayWrite('.*/home', '0777'), /\. Run "chmod go-w .*\/home"/)
+  },
+  { what: 'its group has write access', change: mode('', 0o770), refused: /mode 0770/ },
+  {
+    what: 'others have write access to config.json',
+    change: mode('config.json', 0o666),
+    refused: /".*\/config\.json" \(mode 0666\)\. Run "chmod go-w .*\/config\.json"/
+  },
+  {
+    what: 'others have write access to the key',
+    change: home => {
+      writeFileSync(join(home, 'variables.key'), 'x')
+      chmodSync(join(home, 'variables.key'), 0o666)
+    },
+    refused: /variables\.key" \(mode 0666\)/
+  },
+  {
+    what: 'the group has write access to config.json',
+    change: mode('config.json', 0o660),
+    refused: /config\.json" \(mode 0660\)/
+  },
+  {
+    what: 'others have write access to the database',
+    change: mode('svc.db', 0o606),
+    refused: /svc\.db" \(mode 0606\)/
+  },
+  {
+    what: 'others have write access to deployments',
+    change: mode('deployments', 0o777),
+    refused: /deployments" \(mode 0777\)/
+  },
+  {
+    what: 'others have write access to the parent directory',
+    change: mode('..', 0o777),
+    refused: configSays.othersMayWrite('/.*svc-trusted-\\w+', '0777')
+  },
+  { what: 'others have write access to a sticky parent directory', change: mode('..', 0o1777), refused: null },
+  {
+    what: 'config.json is a link to a file that others can write',
+    change(home) {
+      writeFileSync(join(home, '../linked.json'), '{}')
+      chmodSync(join(home, '../linked.json'), 0o666)
+      rmSync(join(home, 'config.json'))
+      symlinkSync('../linked.json', join(home, 'config.json'))
+    },
+    refused: /linked\.json" \(mode 0666\)/
+  },
+  { what: 'root uses the directory of a service user', change: give(someone, ...all), refused: null, skip: notRoot },
+  {
+    what: 'root uses the directory of a service user that contains files of root',
+    change: give(someone, '', 'deployments'),
+    refused: null,
+    skip: notRoot
+  },
+  {
+    what: 'root uses a directory with a config.json of a third user',
+    change: home => (give(someone, ...all)(home), give(another, 'config.json')(home)),
+    refused: matching(configSays.belongsTo('config.json', 65533), 'Run "chown 65534'),
+    skip: notRoot
+  },
+  {
+    what: 'root’s directory contains a config.json of another user',
+    change: give(someone, 'config.json'),
+    refused: matching(configSays.belongsTo('config.json', 65534), 'Run "chown 0'),
+    skip: notRoot
+  }
+]
+
+t.test('refuses a data directory that others could change, with advice', { skip: noOwners }, async t => {
+  for (const { what, change, refused, skip = false } of cases) {
+    await t.test(what, { skip }, async t => {
+      const home = aHome(t)
+      change(home)
+      if (refused === null) return void (await t.resolves(refuseLooseHome(home)))
+      await t.rejects(refuseLooseHome(home), {
+        code: 'unsafe_home',
+        message: configSays.untrusted
+      })
+      await t.rejects(refuseLooseHome(home), { message: refused })
+    })
+  }
+})
+
+t.test('recognises network file systems by the type from statfs', async t => {
+  const table: Array<[type: number, name: string | null]> = [
+    [0x6969, 'NFS'],
+    [0xff534d42, 'CIFS'],
+    [0xff534d42 | 0, 'CIFS'],
+    [0xfe534d42, 'SMB'],
+    [0xef53, null],
+    [0x01021994, null],
+    [0x9123683e, null],
+    [0, null]
+  ]
+  for (const [type, name] of table) t.equal(networkFileSystem(type), name, `0x${type.toString(16)}`)
+})
+
+t.test(
+  'refuses a data directory on NFS with advice, unless the operator allows it',
+  { skip: process.platform !== 'linux' && 'only Linux has the types' },
+  async t => {
+    const home = { directory: '/home/user/.svc' }
+    const nfs = async (): Promise<number> => 0x6969
+    const refused = {
+      code: 'home_on_network',
+      message: matching(configSays.onNetwork('/home/user/.svc', 'NFS'), /.*/, configSays.networkCure)
+    }
+    await t.rejects(refuseNetworkHome(home, {}, nfs), refused)
+    await t.rejects(refuseNetworkHome(home, { SVC_NETWORK_HOME: '0' }, nfs), refused)
+    await refuseNetworkHome(home, { SVC_NETWORK_HOME: '1' }, nfs)
+    await refuseNetworkHome({ directory: t.testdir({}) }, {})
+    await refuseNetworkHome(home, {}, () => Promise.reject(new Error('no statfs')))
+  }
+)

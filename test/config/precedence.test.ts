@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import type { ClientConfig } from '../../lib/config/client-config.js'
-import { locateHome, type GlobalConfig } from '../../lib/config/home.js'
+import { type GlobalConfig, locateHome } from '../../lib/config/home.js'
 import {
   configRows,
   effectiveConfig,

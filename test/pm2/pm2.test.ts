@@ -1,10 +1,18 @@
-import { once } from 'node:events'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { appsOf, bindingOf, createPm2 } from '../../lib/pm2/pm2.js'
-import type { Pm2Process } from '../../lib/pm2/pm2-list.js'
+import { once } from 'node:events'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import {
+  appsOf,
+  bindingOf,
+  commonPlaces,
+  createPm2,
+  findPm2,
+  parseJlist,
+  pm2Environment,
+  type Pm2Process
+} from '../../lib/pm2/pm2.js'
 import { setClock } from '../support/clock.js'
 import { listenAsDaemon } from '../support/pm2.js'
 
@@ -125,4 +133,105 @@ t.test('reports a missing pm2 and a project without an application', async t => 
   t.match(await pm2.binding('shop'), { bound: false, message: /npm install -g pm2/ })
   t.match(await pm2.binding(null), { bound: false, message: /not linked/ })
   t.equal((await pm2.list()).outcome, 'missing')
+})
+
+const shop = {
+  name: 'shop',
+  pm_id: 3,
+  pid: 1234,
+  monit: { memory: 1000, cpu: 1.5 },
+  pm2_env: {
+    status: 'online',
+    pm_uptime: 5000,
+    restart_time: 2,
+    unstable_restarts: 1,
+    exec_mode: 'fork_mode',
+    created_at: 4000,
+    pm_err_log_path: '/e',
+    pm_out_log_path: '/o',
+    SECRET: 'never "]" told',
+    args: ['[', '{']
+  }
+}
+const read = {
+  name: 'shop',
+  pmId: 3,
+  pid: 1234,
+  status: 'online',
+  startedAtMs: 5000,
+  restarts: 2,
+  unstableRestarts: 1,
+  cpuPercent: 1.5,
+  memoryBytes: 1000,
+  execMode: 'fork_mode',
+  errorLogPath: '/e',
+  outLogPath: '/o',
+  createdAt: 4000
+}
+const json = JSON.stringify([shop])
+
+t.test('finds the list in the output of pm2', async t => {
+  const cases: Array<[what: string, text: string, expected: unknown]> = [
+    ['nothing else', json, [read]],
+    ['nothing runs', '[]', []],
+    [
+      'the daemon was started',
+      `[PM2] Spawning PM2 daemon with pm2_home=/x\n[PM2] PM2 Successfully daemonized\n${json}`,
+      [read]
+    ],
+    ['the daemon is out of date', `>>>> In-memory PM2 is out-of-date, do:\n>>>> $ pm2 update\n${json}`, [read]],
+    ['noise without a line end', `[PM2][WARN] x${json}`, [read]],
+    ['noise after it', `${json}\n[PM2] done []\n[]`, [read]],
+    ['other arrays before it', `[1] [{"a":1}] [] ${json}`, [read]],
+    ['several lines', JSON.stringify([shop], null, 2), [read]],
+    ['cut off', json.slice(0, -5), null],
+    ['no list', 'command not found', null],
+    ['nothing', '', null]
+  ]
+  for (const [what, text, expected] of cases) t.same(parseJlist(text), expected, what)
+})
+
+t.test('reads an entry with missing fields', async t => {
+  t.match(parseJlist('[{"name":"x","pm_id":0}]'), [
+    { name: 'x', pmId: 0, pid: null, status: 'unknown', memoryBytes: 0 }
+  ])
+  t.match(parseJlist('[{"name":"x","pm_id":0,"pid":0,"pm2_env":{"status":"stopped","pm_uptime":9}}]'), [
+    { pid: null, startedAtMs: null }
+  ])
+})
+
+t.test('gives up on many unclosed brackets instead of reading the text for each of them', async t => {
+  t.equal(parseJlist('[{'.repeat(200_000)), null)
+})
+
+t.test('searches pm2 on PATH, then in common directories', async t => {
+  const root = t.testdir({ path: { pm2: '' }, place: { pm2: '' }, folder: { pm2: {} }, plain: { pm2: '' } })
+  for (const name of ['path', 'place']) chmodSync(join(root, name, 'pm2'), 0o755)
+  chmodSync(join(root, 'plain/pm2'), 0o644)
+  const find = (path: string[], places: string[]) =>
+    findPm2(
+      { PATH: path.map(name => join(root, name)).join(delimiter) },
+      places.map(name => join(root, name))
+    )
+  t.equal(await find(['path'], ['place']), join(root, 'path/pm2'))
+  t.equal(await find(['nowhere'], ['place']), join(root, 'place/pm2'))
+  t.equal(
+    await find(['folder', 'plain'], ['place']),
+    join(root, 'place/pm2'),
+    'neither a directory nor a file that cannot be run'
+  )
+  t.equal(await find([], []), null)
+})
+
+t.test('the common directories are those of npm, pnpm and others', async t => {
+  const places = commonPlaces({ HOME: '/home/x', NPM_CONFIG_PREFIX: '/opt/npm', NVM_BIN: '/nvm/bin' })
+  for (const place of ['/usr/local/bin', '/opt/homebrew/bin', '/home/x/.npm-global/bin', '/opt/npm/bin', '/nvm/bin']) {
+    t.ok(places.includes(place), place)
+  }
+})
+
+t.test('pm2 gets no secret of the server, and a PATH with Node', async t => {
+  const environment = pm2Environment({ PATH: '/bin', ADMIN_TOKEN: 'x', SVC_TOKEN: 'y', PM2_HOME: '/pm2' })
+  t.match(environment, { PM2_HOME: '/pm2', PATH: /^\/bin.+/ })
+  t.notOk('ADMIN_TOKEN' in environment || 'SVC_TOKEN' in environment)
 })

@@ -38,7 +38,7 @@ const sites: Record<string, string> = {
   'proc/run.ts': 'spawn: what the others ask for',
   'proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'proc/pty.ts': 'node-pty: what terminal/sessions.ts asks for',
-  'machine/memory.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
+  'machine/resources.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
   'pm2/pm2.ts': 'runProcess: pm2 jlist, tried below',
   'terminal/sessions.ts': 'node-pty: the shell, tried below'
 }
@@ -60,7 +60,7 @@ t.test('every place that starts a program is listed', async t => {
   t.match(readFileSync(join(top, 'install/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
   t.match(readFileSync(join(top, 'proc/output-pipe.ts'), 'utf8'), /'mkfifo', .*\{ env: \{ PATH: systemPath \} \}/)
   t.match(readFileSync(join(top, 'proc/helper.ts'), 'utf8'), /^ +env: \{\},$/m)
-  t.match(readFileSync(join(top, 'machine/memory.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
+  t.match(readFileSync(join(top, 'machine/resources.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })
 
 const secrets: Record<string, string> = {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Caller } from '../../lib/auth/bearer.js'
-import { locateHome, ensureHome } from '../../lib/config/home.js'
+import { ensureHome, locateHome } from '../../lib/config/home.js'
 import { openAdminToken } from '../../lib/auth/admin-token.js'
 import { createFront } from '../../lib/server/front.js'
 import { createServices } from '../../lib/server/services.js'

@@ -1,7 +1,8 @@
 import t from 'tap'
-import { createCollector } from '../../lib/telemetry/collector.js'
+import { createCollector, createRateLimit } from '../../lib/telemetry/collector.js'
 import { telemetryEvents, type TelemetryReport } from '../../lib/model/telemetry.js'
 import { openStage } from '../support/store.js'
+import { setClock } from '../support/clock.js'
 
 const [startup, push] = telemetryEvents
 const dayMs = 24 * 60 * 60_000
@@ -71,4 +72,17 @@ t.test('limits the stored reports', async t => {
   clock.advance(366 * dayMs)
   await createCollector({ store, clock }).add(report('d'))
   t.same(rows(), [{ instanceId: 'd' }], 'reports older than a year are removed')
+})
+
+t.test('limits requests per minute, by key and in total', async t => {
+  const clock = setClock()
+  const limit = createRateLimit({ clock, perKey: 2, ofAll: 5 })
+  clock.advance(20_000)
+  for (const key of ['a', 'b', 'a', 'b']) limit.take(key)
+  t.throws(() => limit.take('a'), { kind: 'too_many', code: 'rate_limited', retryAfterSeconds: 40 })
+  limit.take('c')
+  t.throws(() => limit.take('d'), { code: 'rate_limited' }, 'the total limit')
+  clock.advance(40_000)
+  limit.take('a')
+  limit.take('d')
 })

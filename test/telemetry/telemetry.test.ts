@@ -1,6 +1,6 @@
 import t from 'tap'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { locateHome, ensureHome, type Environment } from '../../lib/config/home.js'
+import { ensureHome, type Environment, locateHome } from '../../lib/config/home.js'
 import { sendReport, telemetryState } from '../../lib/telemetry/telemetry.js'
 import { setClock } from '../support/clock.js'
 import { startReceiver } from '../support/receiver.js'

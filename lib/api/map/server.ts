@@ -2,7 +2,7 @@ import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof, Rot
 import type { ChangeVersions } from '../../model/changes.js'
 import type { Cleaned, StorageUsage } from '../../model/storage.js'
 import type { ClusterStatus } from '../../model/cluster.js'
-import type { Durations } from '../../machine/stats.js'
+import type { Durations } from '../../machine/history.js'
 import type { HealthDetail, HealthReport, ServerStatus } from '../../model/health.js'
 import type { Heatmap, SuccessRates } from '../../model/stats.js'
 import type { IfUpdated } from './common.js'

@@ -1,4 +1,4 @@
-import { locateHome, readConfig, type GlobalConfig } from '../../config/home.js'
+import { type GlobalConfig, locateHome, readConfig } from '../../config/home.js'
 import { maskToken } from '../../config/precedence.js'
 import { defineCommand, exitCodes } from '../command.js'
 

@@ -8,7 +8,7 @@ import {
   type ClientConfig
 } from '../../config/client-config.js'
 import { readDotenv } from '../../config/dotenv.js'
-import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
+import { type GlobalConfig, locateHome, writeConfig } from '../../config/home.js'
 import { maskToken } from '../../config/precedence.js'
 import { adminTokenOrigin, projectTokenOrigin, storeAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import { usage } from '../args.js'

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { countOf, oneLine } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
 import { formatBytes } from '../../shared/size.js'
-import { locateHome, writeConfig, type Home } from '../../config/home.js'
+import { type Home, locateHome, writeConfig } from '../../config/home.js'
 import { defaultServerUrl, storeProjectTokens } from '../../config/token-origin.js'
 import type { Project } from '../../model/project.js'
 import {

@@ -1,6 +1,6 @@
 import { oneLine, tokenOf } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
-import { locateHome, writeConfig, type GlobalConfig } from '../../config/home.js'
+import { type GlobalConfig, locateHome, writeConfig } from '../../config/home.js'
 import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import { createApi } from '../client/api.js'

@@ -1,6 +1,6 @@
 import { type HubWords, hubOptions } from '../service/hub-options.js'
 import { Refusal } from '../../base/errors.js'
-import { locateHome, type Home } from '../../config/home.js'
+import { type Home, locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { usage, wordsOf } from '../args.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'

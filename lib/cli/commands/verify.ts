@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { countOf } from '../../base/text.js'
-import { locateHome, readConfig, type Home } from '../../config/home.js'
+import { type Home, locateHome, readConfig } from '../../config/home.js'
 import { openStore } from '../../store/durable-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import type { Finding, Level } from '../../model/transfer.js'

@@ -3,7 +3,7 @@
  * placed in the target, so an answer proves a rule only if it differs from the answer for another missing name.
  */
 import { randomBytes } from 'node:crypto'
-import { probeHttp, type HttpAnswer } from '../../probe/http.js'
+import { type HttpAnswer, probeHttp } from '../../probe/probe.js'
 import type { Finding } from './finding.js'
 
 /** Where doctor may connect to. */

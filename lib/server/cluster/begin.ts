@@ -22,15 +22,15 @@ import { instantOf, type Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { linkOrCopy, syncPath, syncTree } from '../../base/files.js'
 import {
+  type ClusterFile,
   clusterKeyName,
+  type ClusterKeys,
   newClusterKey,
   readClusterKeys,
   writeClusterFile,
-  writeClusterKeys,
-  type ClusterKeys,
-  type ClusterFile
+  writeClusterKeys
 } from '../../config/cluster-file.js'
-import { isHub, locateHome, readConfig, type Home, nodeName } from '../../config/home.js'
+import { type Home, isHub, locateHome, nodeName, readConfig } from '../../config/home.js'
 import { openAgentKey, writeIdentity } from '../../fleet/agent/identity.js'
 import { createServerKey } from '../../audit/server-key.js'
 import { openStore } from '../../store/durable-store.js'

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.js'
-import { writeClusterKeys } from '../../config/cluster-file.js'
-import { openHubKey } from '../../config/hub-key.js'
+import { openHubKey, writeClusterKeys } from '../../config/cluster-file.js'
 import { forwardKeyOf, type HubSigner } from '../../http/outgoing/forwarded.js'
 import type { OwnHub } from '../../store/log/hub-list.js'
 import type { ReplicatedStoreOptions } from '../../store/log/replicated-store.js'

@@ -3,8 +3,13 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { refuseContents } from '../../backup/restore.js'
 import { finishRestore } from '../../backup/place.js'
-import { hubKeyName } from '../../config/hub-key.js'
-import { clusterKeyName, writeClusterFile, writeClusterKeys, type ClusterFile } from '../../config/cluster-file.js'
+import {
+  type ClusterFile,
+  clusterKeyName,
+  hubKeyName,
+  writeClusterFile,
+  writeClusterKeys
+} from '../../config/cluster-file.js'
 import { clusterFileName, ensureHome, type Home } from '../../config/home.js'
 import { systemClock } from '../../base/clock.js'
 import { createHubClient } from '../../http/outgoing/hub-request.js'

@@ -18,9 +18,14 @@ import {
 import { instantOf, type Clock } from '../../base/clock.js'
 import { linkOrCopy, syncTree } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
-import { clusterKeyName, readClusterFile, writeClusterFile, type ClusterFile } from '../../config/cluster-file.js'
-import { nodeName, clusterFileName, locateHome, writeConfig, type Home } from '../../config/home.js'
-import { hubKeyName } from '../../config/hub-key.js'
+import {
+  type ClusterFile,
+  clusterKeyName,
+  hubKeyName,
+  readClusterFile,
+  writeClusterFile
+} from '../../config/cluster-file.js'
+import { clusterFileName, type Home, locateHome, nodeName, writeConfig } from '../../config/home.js'
 import type { Reader } from '../../store/database.js'
 import { openStore } from '../../store/durable-store.js'
 import type { HubRole, ReplicatedStore } from '../../store/log/replicated-store.js'

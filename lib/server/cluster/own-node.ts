@@ -7,7 +7,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
-import { nodeName, type Environment } from '../../config/home.js'
+import { type Environment, nodeName } from '../../config/home.js'
 import { keepProgram, type KeptProgram } from '../../proc/kept-program.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 

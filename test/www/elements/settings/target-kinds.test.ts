@@ -1,7 +1,7 @@
 import t from 'tap'
 import { kindDomains, notificationKinds, eventKeys } from '../../../../lib/model/notification-target.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from '../../../../www/elements/settings/target-kinds.js'
-import { takesSecret } from '../../../../lib/notify/signature.js'
+import { takesSecret } from '../../../../lib/notify/payloads.js'
 
 t.test('has a label for every kind and event of the server, and knows which kinds have a secret', async t => {
   t.same(
