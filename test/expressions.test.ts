@@ -28,7 +28,7 @@ const places: Readonly<Record<string, string>> = {
   "lib/cli/log/log-past.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[${directions}]`)': read,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[\\\\x00-\\\\x08\\\\x0b-\\\\x1f\\\\x7f-\\\\x9f${directions}]': read,
-  "lib/cli/terminal/width.ts: new RegExp( [ '[\\\\u1100-\\\\u115f\\\\u2329\\\\u232a\\\\u2e80-\\\\u303e": fixed,
+  "lib/cli/terminal/columns.ts: new RegExp( [ '[\\\\u1100-\\\\u115f\\\\u2329\\\\u232a\\\\u2e80-\\\\u303e": fixed,
   "lib/config/dotenv.ts: new RegExp(`${name.source}(?:${value.source})[^\\\\r\\\\n]*$`, '": read,
   'lib/config/dotenv.ts: text.matchAll(assignment)': read,
   'lib/config/dotenv.ts: withoutMark(text).matchAll(assignment)': read,

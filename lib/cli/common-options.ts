@@ -1,7 +1,7 @@
 import { unprintableIn } from '../base/text.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { usage } from './args.js'
-import { durationOf } from './terminal/units.js'
+import { usage } from './command.js'
+import { durationOf } from './terminal/words.js'
 
 /** Options that several commands share. */
 export const sharedOptions = {

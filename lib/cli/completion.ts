@@ -1,5 +1,4 @@
-import { shownFlag, type CompletedValues, type OperandRow, type OptionRow } from './option-table.js'
-import type { Command } from './command.js'
+import { type Command, type CompletedValues, type OperandRow, type OptionRow, shownFlag } from './command.js'
 
 /** The kinds of values that a completion script asks svc for. */
 export const completedValues = [

@@ -67,7 +67,7 @@ function find(words: readonly string[]): (CommandRow & { words: number }) | unde
 async function run(row: CommandRow, words: readonly string[], host: Host): Promise<number> {
   const [{ exitCodes }, { parseArgs }, { createOutput }, loaded] = await Promise.all([
     import('./command.js'),
-    import('./args.js'),
+    import('./command.js'),
     import('./terminal/output.js'),
     row.load().catch(missing)
   ])

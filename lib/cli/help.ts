@@ -1,6 +1,5 @@
-import type { Command } from './command.js'
-import { shownFlag, type OptionRow } from './option-table.js'
-import { wrap } from './terminal/wrap.js'
+import { type Command, type OptionRow, shownFlag } from './command.js'
+import { wrap } from './terminal/columns.js'
 
 /** Name and summary of a command. */
 export interface HelpRow {

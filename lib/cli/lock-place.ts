@@ -1,8 +1,7 @@
 import type { EffectiveConfig } from '../config/precedence.js'
-import { usage } from './args.js'
+import { type Context, usage } from './command.js'
 import type { Api } from './client/api.js'
 import { loadConfiguration, openAdminApi, openProjectApi, projectIdOf } from './client/session.js'
-import type { Context } from './command.js'
 import { sharedOptions } from './common-options.js'
 import { findProject } from './project-options.js'
 

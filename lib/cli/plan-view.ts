@@ -4,10 +4,9 @@ import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/pla
 import { isRefused } from '../shared/refused-plan.js'
 import { formatBytes } from '../shared/size.js'
 import { exitCodes } from './command.js'
-import type { Paint } from './terminal/colors.js'
-import { relativeTime } from './terminal/units.js'
-import { cutToWidth } from './terminal/width.js'
-import { wrap } from './terminal/wrap.js'
+import type { Paint } from './terminal/output.js'
+import { relativeTime } from './terminal/words.js'
+import { cutToWidth, wrap } from './terminal/columns.js'
 
 /** How to print a plan. */
 export interface PlanViewOptions {

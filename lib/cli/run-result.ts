@@ -1,8 +1,13 @@
-import { Refusal } from '../base/errors.js'
+import { appendFile } from 'node:fs/promises'
+import { reasonOf, Refusal } from '../base/errors.js'
+import { oneLine } from '../base/text.js'
 import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
 import type { ListedRollout } from '../model/rollout.js'
+import { formatBytes } from '../shared/size.js'
 import type { Api } from './client/api.js'
+import type { Context } from './command.js'
+import { originWords } from './terminal/deployments.js'
 
 /** The result of a deployment, for `--json` and for a CI summary. After a failure it contains all that is known. */
 export interface RunResult {
@@ -38,7 +43,7 @@ export function failedResult(error: unknown, known: Known): RunResult {
 }
 
 /** The records of a deployment that cannot be read. */
-export const nothingRead = { deployment: null, rollout: null } as const
+const nothingRead = { deployment: null, rollout: null } as const
 
 function codeOf(error: unknown): string {
   if (error instanceof Refusal) return error.code
@@ -50,4 +55,68 @@ function codeOf(error: unknown): string {
 export function pageOf(api: Pick<Api, 'address'>, deployId: string | null, page: string | null): string | null {
   if (page !== null || deployId === null) return page
   return `${api.address}/deployments/${encodeURIComponent(deployId)}`
+}
+
+/**
+ * Appends the result to the summary of the CI job, a Markdown file that GitHub, Gitea and Forgejo name in
+ * GITHUB_STEP_SUMMARY. Does nothing elsewhere. Warns if the file cannot be written.
+ */
+export async function appendSummary(
+  result: RunResult,
+  { env, output }: Pick<Context, 'env' | 'output'>
+): Promise<void> {
+  const path = env['GITHUB_STEP_SUMMARY'] ?? ''
+  if (path === '') return
+  try {
+    await appendFile(path, summaryOf(result))
+  } catch (error) {
+    output.warn(`cannot write the summary to GITHUB_STEP_SUMMARY: ${reasonOf(error)}`)
+  }
+}
+
+/** Renders the result as Markdown. */
+export function summaryOf({
+  deployId,
+  status,
+  duration,
+  url,
+  error,
+  deployment,
+  projectId,
+  message,
+  provenance
+}: RunResult): string {
+  const project = deployment?.projectName ?? projectId ?? 'a project'
+  const title =
+    status === 'success' ? `✔ Deployed to ${plain(project)}` : `✘ Deployment to ${plain(project)}: ${plain(status)}`
+  const rows: Array<[string, string | null]> = [
+    ['Deployment', deployId === null ? null : linked(deployId, url)],
+    ['Environment', plainOrNull(deployment?.env)],
+    ['Message', plainOrNull(deployment?.message ?? message)],
+    ['Commit', plainOrNull(originWords(deployment?.provenance ?? provenance))],
+    ['Files', deployment?.fileCount == null ? null : String(deployment.fileCount)],
+    ['Archive', deployment?.archiveBytes == null ? null : plain(formatBytes(deployment.archiveBytes))],
+    ['Duration', plainOrNull(duration)],
+    ['Error', plainOrNull(error?.message)]
+  ]
+  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`| ${name} | ${value} |`]))
+  return `### ${title}\n\n| | |\n|---|---|\n${lines.join('\n')}\n\n`
+}
+
+function linked(words: string, url: string | null): string {
+  // The address comes from the server or the configuration. Characters that could end it in Markdown are escaped.
+  const address = url?.replace(
+    /[\s<>()[\]|\\"`]/g,
+    character => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  )
+  return address === undefined || !/^https?:\/\//.test(address) ? plain(words) : `[${plain(words)}](${address})`
+}
+
+function plainOrNull(text: string | null | undefined): string | null {
+  return text === null || text === undefined || text === '' ? null : plain(text)
+}
+
+/** Escapes text so that Markdown and HTML show it literally: it cannot be a link or a tag, or end a cell. */
+function plain(text: string): string {
+  return oneLine(text).replace(/[^\p{L}\p{N} .,;/+=%'-]/gu, character => `&#${character.codePointAt(0)};`)
 }

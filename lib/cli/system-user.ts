@@ -8,7 +8,7 @@ import { oneLine } from '../base/text.js'
 import { isLoopback } from '../http/core/headers.js'
 import { inheritedEnvironment } from '../proc/environment.js'
 import { findIdentity, maySwitchUser } from '../proc/identity.js'
-import { usage } from './args.js'
+import { usage } from './command.js'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

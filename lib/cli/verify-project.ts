@@ -5,9 +5,9 @@ import type { FindingState, VerifyEvent } from '../model/verify.js'
 import type { Api } from './client/api.js'
 import { streamBroken } from './client/streams.js'
 import { exitCodes, type Context } from './command.js'
-import { withInterrupts } from './interrupts.js'
+import { withInterrupts } from './terminal/prompt.js'
 import { sumLine } from './sum-line.js'
-import { humanDuration } from './terminal/units.js'
+import { humanDuration } from './terminal/words.js'
 
 /** What to print. */
 export interface VerifyView {

@@ -1,7 +1,6 @@
 import t from 'tap'
-import { defineCommand } from '../../lib/cli/command.js'
+import { defineCommand, shownFlag } from '../../lib/cli/command.js'
 import { renderCommand, renderOverview } from '../../lib/cli/help.js'
-import { shownFlag } from '../../lib/cli/option-table.js'
 
 const command = defineCommand({
   operands: { deployId: { required: true, help: 'the deployment' }, other: { help: 'another one' } },

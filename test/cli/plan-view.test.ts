@@ -1,7 +1,7 @@
 import t from 'tap'
 import { exitCodeOf, planExitCodes, planLines } from '../../lib/cli/plan-view.js'
-import { createPaint } from '../../lib/cli/terminal/colors.js'
-import { widthOf } from '../../lib/cli/terminal/width.js'
+import { createPaint } from '../../lib/cli/terminal/output.js'
+import { widthOf } from '../../lib/cli/terminal/columns.js'
 import { aPlan } from '../support/a-plan.js'
 
 const nowMs = Date.UTC(2026, 0, 2, 5, 0, 0)

@@ -1,7 +1,13 @@
 import t from 'tap'
-import type { ShownProject } from '../../lib/model/project.js'
 import type { Api } from '../../lib/cli/client/api.js'
-import { findProject, projectFields, projectOptions, withMaskedToken } from '../../lib/cli/project-options.js'
+import {
+  findProject,
+  policyField,
+  projectFields,
+  projectOptions,
+  withMaskedToken
+} from '../../lib/cli/project-options.js'
+import type { ShownProject } from '../../lib/model/project.js'
 
 const project = (id: string, name: string) => ({ id, name })
 const api = {
@@ -38,4 +44,16 @@ t.test('a token that the caller may see is masked; a hidden one stays null', asy
   const shown = project('proj_a', 'one') as unknown as ShownProject
   t.equal(withMaskedToken({ ...shown, token: 'the-token-of-a-project' }).token, '****ject')
   t.equal(withMaskedToken({ ...shown, token: null }).token, null)
+})
+
+t.test('words set keys of a policy: texts, JSON, and an empty text for the default', async t => {
+  t.same(policyField([]), {})
+  t.same(policyField(['drift=refuse', 'confirm={"seconds":90}', 'gate=', 'onPostFailure=null']), {
+    policy: { drift: 'refuse', confirm: { seconds: 90 }, gate: null, onPostFailure: null }
+  })
+  t.same(policyField(['{"gate":{"after":[]},"drift":"off"}', 'drift=warn']), {
+    policy: { gate: { after: [] }, drift: 'warn' }
+  })
+  for (const word of ['drift', '=refuse', '["drift"]', ''])
+    t.throws(() => policyField([word]), { code: 'usage', message: /--policy/ }, word)
 })

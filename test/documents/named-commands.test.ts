@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { parseArgs } from '../../lib/cli/args.js'
+import { parseArgs } from '../../lib/cli/command.js'
 import { commands } from '../../lib/cli/command-table.js'
 import { top } from './document.js'
 

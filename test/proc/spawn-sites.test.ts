@@ -20,10 +20,9 @@ const sites: Record<string, string> = {
   'cli/browser.ts':
     'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/open.test.ts',
   'cli/pack/git.ts': 'execFile: git, tried below',
-  'cli/service/readiness.ts': 'runProcess: systemd-notify, tried below',
-  'cli/service/runtime.ts':
-    'spawn: svc itself by another runtime; it is configured by its environment. Its words are tried below',
-  'cli/service/supervision.ts': 'runProcess: pm2, which starts svc, tried below',
+  'cli/service/running.ts': 'runProcess: systemd-notify, tried below',
+  'cli/service/supervision.ts':
+    'spawn: svc itself by another runtime; it is configured by its environment. runProcess: pm2, which starts svc. Both tried below',
   'cli/system-user.ts': 'execFile: useradd, without a variable of svc; tried in test/cli/system-user.test.ts',
   'deploy/checks.ts':
     'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/checks.test.ts',

@@ -1,5 +1,4 @@
-import type { Command, CommandRow } from '../../lib/cli/command.js'
-import { type OptionRow, shownFlag } from '../../lib/cli/option-table.js'
+import { type Command, type CommandRow, type OptionRow, shownFlag } from '../../lib/cli/command.js'
 import { commandGroups, commands } from '../../lib/cli/command-table.js'
 
 /*

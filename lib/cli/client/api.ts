@@ -1,6 +1,6 @@
-import { Refusal } from '../../base/errors.js'
 import type { Given } from '../../api/map/call.js'
-import { maxBulk, type BulkAction, type BulkOutcome } from '../../model/bulk.js'
+import { Refusal } from '../../base/errors.js'
+import { type BulkAction, type BulkOutcome, maxBulk } from '../../model/bulk.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { Project, ShownProject } from '../../model/project.js'
@@ -8,16 +8,15 @@ import type { RollbackPlan } from '../../model/rollback-plan.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
-import type { VerifyEvent } from '../../model/verify.js'
 import type { GivenVariable } from '../../model/variable.js'
+import type { VerifyEvent } from '../../model/verify.js'
 import { isUnknownRoute } from './answer.js'
 import { createCall, requestOf } from './call.js'
 import type { Client } from './client.js'
 import { createFleetApi } from './fleet-api.js'
-import { completeDeployment } from './records.js'
-import { followRun, runOf, type Run } from './runs.js'
-import { isBroken, readNdjson, type FollowOptions } from './streams.js'
-import { formBody } from './upload.js'
+import { followRun, type Run, runOf } from './runs.js'
+import { type FollowOptions, isBroken, readNdjson } from './streams.js'
+import { formBody } from './files.js'
 
 /** Maximum number of deployments that the server lists at once. */
 const listLimit = 500
@@ -30,7 +29,7 @@ const answerLimitMs = 5 * 60_000
 const repairLimitMs = 60 * 60_000
 
 /** The archive and the fields of a new deployment. */
-export interface UploadRequest {
+interface UploadRequest {
   projectId: string
   archive: { path: string; bytes: number }
   /** Form fields in addition to `file` and `projectId` (§4.6). Undefined fields are not sent. */
@@ -40,7 +39,7 @@ export interface UploadRequest {
 }
 
 /** A change of the script variables of a project. */
-export interface VariablesChange {
+interface VariablesChange {
   variables?: GivenVariable[]
   unset?: string[]
   dotenv?: string
@@ -49,16 +48,16 @@ export interface VariablesChange {
 }
 
 /** Fields of a project to set. In `policy`, null restores the default of a key. */
-export type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
+type ProjectChange = Partial<Omit<Project, 'policy'>> & { policy?: Record<string, unknown> }
 /** A change of the maintenance of a project. */
-export type MaintenanceChange = NonNullable<Given<'PUT /api/projects/:id/maintenance'>['body']>
+type MaintenanceChange = NonNullable<Given<'PUT /api/projects/:id/maintenance'>['body']>
 /** A named token to create. */
-export type TokenGiven = NonNullable<Given<'POST /api/tokens'>['body']>
+type TokenGiven = NonNullable<Given<'POST /api/tokens'>['body']>
 /** A lock to place. */
-export type LockFields = NonNullable<Given<'PUT /api/lock'>['body']>
+type LockFields = NonNullable<Given<'PUT /api/lock'>['body']>
 
 /** What to repair. */
-export interface RepairWish {
+interface RepairWish {
   paths: readonly string[]
   runScripts: boolean
   message: string | undefined
@@ -66,7 +65,7 @@ export interface RepairWish {
 }
 
 /** The filter for a list of deployments. */
-export interface DeploymentQuery {
+interface DeploymentQuery {
   projectId?: string | undefined
   status?: Deployment['status']
   output?: 'none'
@@ -83,14 +82,14 @@ export interface DeploymentQuery {
 export type Api = ReturnType<typeof createApi>
 
 /** How to undo. */
-export interface UndoOptions {
+interface UndoOptions {
   /** Whether files that were edited since are taken back, too. */
   force?: boolean | undefined
   signal?: AbortSignal | undefined
 }
 
 /** How to roll back. */
-export interface RollbackOptions extends UndoOptions {
+interface RollbackOptions extends UndoOptions {
   /** Undefined: as the policy of the project says. */
   mode?: RollbackPlan['mode'] | undefined
 }
@@ -318,4 +317,19 @@ async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T)
 export function mayHaveArrived(error: unknown): boolean {
   if (!(error instanceof Refusal) || error.code !== 'unreachable') return isBroken(error)
   return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(String((error.cause as NodeJS.ErrnoException | undefined)?.code))
+}
+
+/** Fields that other servers of the same interface have instead of some of svc's. */
+interface OtherFields {
+  artifactPath?: string | null
+}
+
+/**
+ * Returns a record with the fields that servers may lack which are older or not svc: without an origin, a message and an
+ * environment. If nothing says whether the archive is kept, it is assumed, so that the server decides.
+ */
+export function completeDeployment<T extends ListedDeployment>(given: T): T {
+  const { artifactPath = '' } = given as OtherFields
+  const missing = { rollbackOf: null, message: null, provenance: null, env: '', hasArtifact: artifactPath !== null }
+  return { ...missing, ...given }
 }

@@ -1,6 +1,6 @@
 import { countOf, oneLine } from '../../base/text.js'
 import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../../model/access-report.js'
-import { endOf, remarksOf, useOf } from '../access/token-view.js'
+import { endOf, remarksOf, useOf } from '../named-tokens.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'

@@ -1,4 +1,4 @@
-import { findNamedToken } from '../access/token-place.js'
+import { findNamedToken } from '../named-tokens.js'
 import { createApi } from '../client/api.js'
 import { withLocalApi } from '../client/local.js'
 import { defineCommand, exitCodes } from '../command.js'

@@ -4,8 +4,7 @@ import { reasonOf, Refusal } from '../../base/errors.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
 import { parseLabel } from '../../model/node-labels.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
@@ -105,7 +104,7 @@ export const command = defineCommand({
       cwd,
       expiry,
       report,
-      showsToken: await whereTokenShows(isJson, host)
+      showsToken: whereTokenShows(isJson, host)
     })
     // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).
     process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))

@@ -6,10 +6,10 @@ import { formatBytes } from '../../shared/size.js'
 import { auditSentence, missingSentences } from '../audit-sentence.js'
 import type { Client } from '../client/client.js'
 import { openAdmin } from '../client/session.js'
-import { explain } from '../client/zip-download.js'
+import { explain } from '../client/files.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 
 /** Time limit for the beginning of the answer: the server may have to sign a checkpoint first. */
 const answerLimitMs = 5 * 60_000

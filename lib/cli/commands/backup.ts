@@ -7,14 +7,13 @@ import { formatBytes } from '../../shared/size.js'
 import { openBackup, type Backup } from '../../backup/read-backup.js'
 import { sealFile, sealStream } from '../../backup/seal.js'
 import { type Home, locateHome } from '../../config/home.js'
-import { usage } from '../args.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import type { Client } from '../client/client.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'
 import { sharedOptions } from '../common-options.js'
-import { humanDuration } from '../terminal/units.js'
-import { downloadZip, explain, openZip } from '../client/zip-download.js'
+import { humanDuration } from '../terminal/words.js'
+import { downloadZip, explain, openZip } from '../client/files.js'
 
 /** The command `svc backup`. */
 export const command = defineCommand({

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { defineCommand, exitCodes } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
-import { splitList } from '../terminal/lists.js'
-import { listIgnored, packProject } from '../pack/packing.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { splitList } from '../terminal/words.js'
+import { listIgnored, packProject } from '../pack/pack.js'
 import { loadConfiguration } from '../client/session.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 

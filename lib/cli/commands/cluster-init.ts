@@ -7,7 +7,7 @@ import { ensureHome, locateHome } from '../../config/home.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
-import { hubOptions } from '../service/hub-options.js'
+import { hubOptions } from '../service/listening.js'
 
 /** The command `svc cluster init`. */
 export const command = defineCommand({

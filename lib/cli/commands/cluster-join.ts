@@ -1,11 +1,10 @@
 import { resolve } from 'node:path'
 import { readClusterKeys } from '../../config/cluster-file.js'
 import { locateHome } from '../../config/home.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
-import { hubOptions } from '../service/hub-options.js'
+import { hubOptions } from '../service/listening.js'
 
 /** The command `svc cluster join`. */
 export const command = defineCommand({

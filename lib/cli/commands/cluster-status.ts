@@ -3,7 +3,7 @@ import type { ClusterStatus } from '../../model/cluster.js'
 import { clusterOf, runningHub } from '../client/local.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { renderTable, type Column } from '../terminal/table.js'
+import { type Column, renderTable } from '../terminal/columns.js'
 
 /** The command `svc cluster status`. */
 export const command = defineCommand({

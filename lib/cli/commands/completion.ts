@@ -1,5 +1,4 @@
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { renderCompletion, shells } from '../completion.js'
 
 /** The command `svc completion`. */

@@ -1,9 +1,8 @@
 import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
 import { configRows, type ConfigRow } from '../../config/precedence.js'
-import { usage } from '../args.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { loadConfiguration } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 const keys = [

@@ -11,10 +11,9 @@ import { readDotenv } from '../../config/dotenv.js'
 import { type GlobalConfig, locateHome, writeConfig } from '../../config/home.js'
 import { maskToken } from '../../config/precedence.js'
 import { adminTokenOrigin, projectTokenOrigin, storeAdminToken, storeProjectTokens } from '../../config/token-origin.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { splitList } from '../terminal/lists.js'
+import { splitList } from '../terminal/words.js'
 import { readSecret } from '../terminal/prompt.js'
 
 type Reader = (key: string, text: string) => unknown

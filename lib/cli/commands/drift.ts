@@ -6,7 +6,7 @@ import type { Api } from '../client/api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
 import { fetchFiles } from '../fetch-files.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { driftLines, planExitCodes } from '../plan-view.js'
 
 /** The command `svc drift`. */

@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
 import { countOf, readText } from '../../base/text.js'
 import { parseDotenv } from '../../config/dotenv.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
 import { readSecret } from '../terminal/prompt.js'
 

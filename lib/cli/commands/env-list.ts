@@ -2,7 +2,7 @@ import { oneLine } from '../../base/text.js'
 import type { Variable } from '../../model/variable.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
-import { relativeTime } from '../terminal/units.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** The command `svc env list`. */
 export const command = defineCommand({

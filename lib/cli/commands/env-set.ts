@@ -1,6 +1,5 @@
 import { variableNameFault, variableValueFault } from '../../model/variable.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
 

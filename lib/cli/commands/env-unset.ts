@@ -1,7 +1,6 @@
 import { variableNameFault } from '../../model/variable.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
-import { splitList } from '../terminal/lists.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
+import { splitList } from '../terminal/words.js'
 import { openVariables, variableDetails, variableOptions } from '../project-variables.js'
 
 /** The command `svc env unset`. */

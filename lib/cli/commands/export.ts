@@ -7,12 +7,11 @@ import type { Manifest } from '../../transfer/package.js'
 import { openPackage } from '../../transfer/read-package.js'
 import type { Client } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'
 import { packOptions, sharedOptions } from '../common-options.js'
-import { humanDuration } from '../terminal/units.js'
-import { splitList } from '../terminal/lists.js'
-import { downloadZip } from '../client/zip-download.js'
+import { humanDuration, splitList } from '../terminal/words.js'
+import { downloadZip } from '../client/files.js'
 
 /** The command `svc export`. */
 export const command = defineCommand({

@@ -1,8 +1,7 @@
-import { handOver, outOption } from '../access/token-place.js'
-import { usage } from '../args.js'
+import { handOver, outOption } from '../named-tokens.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { createFleetApi } from '../client/fleet-api.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, durationOption } from '../common-options.js'
 import { labelOption, readLabels } from '../fleet/fleet-place.js'
 

@@ -1,13 +1,12 @@
 import { countOf } from '../../base/text.js'
-import { usage } from '../args.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { createFleetApi } from '../client/fleet-api.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { labelOption, parsedLabel, placedLine } from '../fleet/fleet-place.js'
 import { placementColumns } from '../fleet/node-view.js'
 import { findProject } from '../project-options.js'
-import { splitList } from '../terminal/lists.js'
+import { splitList } from '../terminal/words.js'
 
 /** The command `svc fleet place`. */
 export const command = defineCommand({

@@ -1,7 +1,6 @@
-import { usage } from '../args.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { createFleetApi } from '../client/fleet-api.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { labelOption, nodeOperand, readLabels } from '../fleet/fleet-place.js'
 import { labelWords } from '../fleet/node-view.js'

@@ -13,13 +13,12 @@ import {
   type PartResult,
   type Strategy
 } from '../../model/transfer.js'
-import { usage } from '../args.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import type { Client } from '../client/client.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { withLocalApi } from '../client/local.js'
 import { sharedOptions } from '../common-options.js'
-import { formBody } from '../client/upload.js'
+import { formBody } from '../client/files.js'
 
 /** Time limit for the import, which includes extracting every artifact. */
 const importLimitMs = 24 * 60 * 60_000

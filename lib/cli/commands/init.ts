@@ -14,15 +14,13 @@ import { locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { defaultOutputDir } from '../../config/precedence.js'
 import { createApi } from '../client/api.js'
-import { usage } from '../args.js'
-import { askServer } from '../client/ask-server.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
+import { askServer, loadConfiguration } from '../client/session.js'
 import { createClient } from '../client/client.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
 import { isIgnoredByGit } from '../pack/git.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
 import { sharedOptions } from '../common-options.js'
 import { suggestOutputDirectory } from '../pack/output-directory.js'
-import { loadConfiguration } from '../client/session.js'
 
 /** The options of the command. */
 interface Given {

@@ -1,11 +1,10 @@
 import { withMaskedToken } from '../project-options.js'
 import { defineCommand, exitCodes } from '../command.js'
 import type { ListedDeployment } from '../../model/deployment.js'
-import { paintStatus, shownMessage } from '../terminal/deployment-table.js'
-import { originWords } from '../terminal/origin-words.js'
+import { originWords, paintStatus, shownMessage } from '../terminal/deployments.js'
 import { openAdmin } from '../client/session.js'
 import { adminDetails, adminOptions } from '../common-options.js'
-import { relativeTime } from '../terminal/units.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** The command `svc list`. */
 export const command = defineCommand({

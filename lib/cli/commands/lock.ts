@@ -1,8 +1,7 @@
 import { lockSentence } from '../../model/lock.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { durationOption, projectDetails } from '../common-options.js'
 import { lockOperands, lockOptions, openLockPlace } from '../lock-place.js'
-import { usage } from '../args.js'
 
 /** The command `svc lock`. */
 export const command = defineCommand({

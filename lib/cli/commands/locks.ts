@@ -1,7 +1,7 @@
 import { loadConfiguration, openProjectApi } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
-import { relativeTime } from '../terminal/units.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** The command `svc locks`. */
 export const command = defineCommand({

@@ -4,12 +4,11 @@ import { type GlobalConfig, locateHome, writeConfig } from '../../config/home.js
 import { addAdminToken, storeProjectTokens } from '../../config/token-origin.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import { createApi } from '../client/api.js'
-import { askServer } from '../client/ask-server.js'
+import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
 import { createClient } from '../client/client.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
-import { loadConfiguration, serverUrlOf } from '../client/session.js'
 
 /** The command `svc login`. */
 export const command = defineCommand({

@@ -1,7 +1,7 @@
 import type { Api } from '../client/api.js'
 import { defineCommand, exitCodes, type Context } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
-import { headline } from '../terminal/origin-words.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { headline } from '../terminal/deployments.js'
 import { loadConfiguration, openProjectApi } from '../client/session.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
 

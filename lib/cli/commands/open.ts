@@ -1,6 +1,5 @@
 import { openBrowser } from '../browser.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { loadConfiguration, serverUrlOf } from '../client/session.js'
 

@@ -2,13 +2,11 @@ import { resolve } from 'node:path'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
 import { defineCommand } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
-import { withInterrupts } from '../interrupts.js'
-import { listIgnored } from '../pack/packing.js'
-import { planProject } from '../pack/planning.js'
-import { wishesOf, wishOptions } from '../pack/push-plan.js'
-import { savePlan } from '../plan-file.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { listIgnored } from '../pack/pack.js'
+import { planProject, savePlan, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
-import { splitList } from '../terminal/lists.js'
+import { splitList } from '../terminal/words.js'
 
 /** The command `svc plan`. */
 export const command = defineCommand({

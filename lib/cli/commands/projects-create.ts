@@ -1,8 +1,13 @@
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { adminDetails, adminOptions, projectJson } from '../common-options.js'
-import { describeProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
-import { policyField, policyOption } from '../policy-option.js'
+import {
+  describeProject,
+  policyField,
+  policyOption,
+  projectFields,
+  projectOptions,
+  withMaskedToken
+} from '../project-options.js'
 import { checkUserName, ensureUser } from '../system-user.js'
 import { openAdmin } from '../client/session.js'
 

@@ -1,8 +1,14 @@
-import { usage } from '../args.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { adminDetails, adminOptions, projectJson, sharedOptions } from '../common-options.js'
-import { describeProject, findProject, projectFields, projectOptions, withMaskedToken } from '../project-options.js'
-import { policyField, policyOption } from '../policy-option.js'
+import {
+  describeProject,
+  findProject,
+  policyField,
+  policyOption,
+  projectFields,
+  projectOptions,
+  withMaskedToken
+} from '../project-options.js'
 import { countOf } from '../../base/text.js'
 import { confirm, mustAsk } from '../terminal/prompt.js'
 import { openAdmin } from '../client/session.js'

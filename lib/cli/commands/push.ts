@@ -6,31 +6,32 @@ import { readVersion } from '../../config/version.js'
 import { sendReport } from '../../telemetry/telemetry.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
-import { usage } from '../args.js'
-import { defineCommand, type Context } from '../command.js'
+import { type Context, defineCommand, usage } from '../command.js'
 import { createCiLog } from '../terminal/ci-log.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
-import { splitList } from '../terminal/lists.js'
-import { listIgnored, packProject } from '../pack/packing.js'
-import type { Wishes } from '../pack/planning.js'
-import { checkPlan, dryRun, planForWishes, wishesOf, wishOptions } from '../pack/push-plan.js'
-import { loadPlan } from '../plan-file.js'
+import { splitList } from '../terminal/words.js'
+import { listIgnored, packProject } from '../pack/pack.js'
+import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import type { GivenOptions } from '../hints.js'
-import { checkBeforePacking } from '../pack/preflight.js'
-import { waitUntilFree } from '../pack/waiting.js'
-import { askAgain, uploadArchive } from '../pack/upload-archive.js'
-import { tokenEndLine } from '../pack/token-end.js'
+import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import { collectProvenance } from '../pack/provenance.js'
-import { failedResult, nothingKnown, pageOf, type Known } from '../run-result.js'
+import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
-import { appendSummary } from '../terminal/step-summary.js'
-import { checkFromHere, type Waiting } from '../check-from-here.js'
-import { confirmOptions, readConfirmOptions, requireConfirmFeature, type ConfirmRequest } from '../confirm-options.js'
+import {
+  checkFromHere,
+  confirmOptions,
+  type ConfirmRequest,
+  readConfirmOptions,
+  readRolloutOptions,
+  requireConfirmFeature,
+  requirePlacement,
+  rolloutOptions,
+  type Waiting
+} from '../push-options.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
-import { readRolloutOptions, requirePlacement, rolloutOptions } from '../rollout-options.js'
 import { reportRun, watchRun } from '../watch.js'
 import { withWitness, witnessOption } from '../witness.js'
 

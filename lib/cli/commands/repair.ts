@@ -5,9 +5,8 @@ import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.
 import { defineCommand, exitCodes, type Context } from '../command.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
 import { followLine, type GivenOptions } from '../hints.js'
-import { withInterrupts } from '../interrupts.js'
+import { confirm, Interrupted, mustAsk, withInterrupts } from '../terminal/prompt.js'
 import { nothingKnown } from '../run-result.js'
-import { confirm, Interrupted, mustAsk } from '../terminal/prompt.js'
 import { reportRun, watchRun } from '../watch.js'
 
 /** The command `svc repair`. */

@@ -2,14 +2,13 @@ import { oneLine } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { exactOptions, runRollback, showRollback } from '../exact-run.js'
 import { confirm, mustAsk } from '../terminal/prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
-import { messageWords, originWords } from '../terminal/origin-words.js'
-import { relativeTime } from '../terminal/units.js'
+import { messageWords, originWords } from '../terminal/deployments.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** Number of deployments to search for one to roll back to: the most that the server lists at once. */
 const searchedDeployments = 500

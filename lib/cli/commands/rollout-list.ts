@@ -5,7 +5,7 @@ import { defineCommand, exitCodes } from '../command.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 import { findProject } from '../project-options.js'
-import { relativeTime } from '../terminal/units.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** The command `svc rollout list`. */
 export const command = defineCommand({

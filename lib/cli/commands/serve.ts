@@ -1,9 +1,7 @@
-import { type HubWords, hubOptions } from '../service/hub-options.js'
+import { hubOptions, type HubWords, listeningOf, listeningOptions } from '../service/listening.js'
 import { Refusal } from '../../base/errors.js'
 import { type Home, locateHome } from '../../config/home.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
-import { usage, wordsOf } from '../args.js'
-import { listeningOf, listeningOptions } from '../service/listening.js'
+import { type Context, defineCommand, exitCodes, usage, wordsOf } from '../command.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 
 /** The command `svc serve`. */
@@ -73,7 +71,7 @@ export const command = defineCommand({
       return action === 'stop' ? stopSupervised(context) : startSupervised(asWords({ ...options, pm2: false }), context)
     }
     if (options.runtime === 'bun' || options.runtime === 'node') {
-      const { currentRuntime, runWith } = await import('../service/runtime.js')
+      const { currentRuntime, runWith } = await import('../service/supervision.js')
       const words = ['serve', ...asWords({ ...options, runtime: 'auto' })]
       if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
     }
@@ -100,7 +98,7 @@ export const command = defineCommand({
       cwd,
       report: { info: output.print, warn: output.warn },
       requests: options['log-requests'],
-      showsToken: await whereTokenShows(isJson, host)
+      showsToken: whereTokenShows(isJson, host)
     })
     await untilStopped(starting, readiness, { host, note: output.note, waiting })
     // The channel of pm2 would keep the process alive until pm2 kills it.

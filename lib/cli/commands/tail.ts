@@ -1,21 +1,20 @@
 import { Refusal } from '../../base/errors.js'
 import { logLevels } from '../../shared/log-level.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { adminDetails, sharedOptions } from '../common-options.js'
-import { withInterrupts } from '../interrupts.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { createLogApi, type LogApi } from '../log/log-api.js'
-import { followLog } from '../log/log-follow.js'
+import { createPast, followLog, type PastOf } from '../log/log-past.js'
 import {
   createLinePrinter,
   createLineReader,
   jsonLine,
-  mergeLines,
   type LineFilter,
+  mergeLines,
+  type NamedSource,
+  namedSources,
   type TailLine
 } from '../log/log-lines.js'
-import { namedSources, type NamedSource } from '../log/log-names.js'
-import { createPast, type PastOf } from '../log/log-past.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { instantOf } from '../log/since.js'
 

@@ -1,6 +1,5 @@
 import { parseHttpUrl } from '../../http/outgoing/post.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { changeTelemetry } from '../telemetry.js'
 

@@ -1,9 +1,7 @@
 import { accessRoles, type AccessRole } from '../../model/access.js'
-import { handOver, outOption, projectIdsOf } from '../access/token-place.js'
-import { endOf, scopeOf } from '../access/token-view.js'
-import { usage } from '../args.js'
+import { endOf, handOver, outOption, projectIdsOf, scopeOf } from '../named-tokens.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 
 const dayMs = 24 * 60 * 60_000

@@ -1,5 +1,5 @@
 import type { ListedToken } from '../../model/access.js'
-import { endOf, remarksOf, scopeOf, useOf } from '../access/token-view.js'
+import { endOf, remarksOf, scopeOf, useOf } from '../named-tokens.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'

@@ -1,4 +1,4 @@
-import { openToken, tokenOperand } from '../access/token-place.js'
+import { openToken, tokenOperand } from '../named-tokens.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { confirm, mustAsk } from '../terminal/prompt.js'

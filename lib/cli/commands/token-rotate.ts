@@ -1,8 +1,6 @@
 import { tokenLimits } from '../../model/access.js'
-import { handOver, openToken, outOption, tokenOperand } from '../access/token-place.js'
-import { endOf } from '../access/token-view.js'
-import { usage } from '../args.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { endOf, handOver, openToken, outOption, tokenOperand } from '../named-tokens.js'
+import { defineCommand, exitCodes, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption } from '../common-options.js'
 
 const dayMs = 24 * 60 * 60_000

@@ -2,10 +2,8 @@ import { Refusal } from '../../base/errors.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes } from '../command.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
-import { exactOptions, runRollback, showRollback } from '../exact-run.js'
-import { rollbackLines } from '../rollback-view.js'
-import { withInterrupts } from '../interrupts.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { exactOptions, rollbackLines, runRollback, showRollback } from '../exact-run.js'
+import { confirm, mustAsk, withInterrupts } from '../terminal/prompt.js'
 
 /** The command `svc undo`. */
 export const command = defineCommand({

@@ -13,11 +13,10 @@ import {
   type Found
 } from '../../transfer/verify.js'
 import { createClient } from '../client/client.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Context, defineCommand, exitCodes, usage } from '../command.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
 import { projectDetails, sharedOptions } from '../common-options.js'
-import { usage } from '../args.js'
 import { verifyProject, type VerifyView } from '../verify-project.js'
 
 /** The command `svc verify`. */

@@ -12,10 +12,7 @@ import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../machine/disk.js'
 import type { Client } from '../client/client.js'
 import { createFleetApi } from '../client/fleet-api.js'
-import type { Finding } from './finding.js'
-import { fleetFindings } from './fleet.js'
-import { tokenFindings } from './tokens.js'
-import { userFindings } from './users.js'
+import { type Finding, fleetFindings, tokenFindings, userFindings } from './findings.js'
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10

@@ -2,9 +2,9 @@
 import { oneLine } from '../../base/text.js'
 import type { ListedNode, ListedPlacement } from '../../model/node.js'
 import { formatBytes } from '../../shared/size.js'
-import type { Paint } from '../terminal/colors.js'
-import type { Column } from '../terminal/table.js'
-import { relativeTime } from '../terminal/units.js'
+import type { Paint } from '../terminal/output.js'
+import type { Column } from '../terminal/columns.js'
+import { relativeTime } from '../terminal/words.js'
 
 /** Returns whether a node is connected, and whether it is drained. */
 export function nodeState(node: ListedNode, nowMs: number): string {

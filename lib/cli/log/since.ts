@@ -1,5 +1,5 @@
-import { usage } from '../args.js'
-import { durationOf } from '../terminal/units.js'
+import { usage } from '../command.js'
+import { durationOf } from '../terminal/words.js'
 
 /**
  * Parses `--since` to milliseconds since the epoch. Accepts a duration before now (`90s`, `10m`, `2h`, `1d`, `1w`), a

@@ -6,12 +6,17 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
-import { formatBytes } from '../../shared/size.js'
-import { withWriteStream } from '../../base/files.js'
 import type { ZipSource } from '../../archive/source.js'
-import { findRoot, select, type Selection } from './select.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../archive/write.js'
+import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
+import { withWriteStream } from '../../base/files.js'
+import { countOf, oneLine } from '../../base/text.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import { formatBytes } from '../../shared/size.js'
+import type { Context } from '../command.js'
+import { Interrupted } from '../terminal/prompt.js'
+import { humanDuration } from '../terminal/words.js'
+import { findRoot, select, type Selection } from './select.js'
 
 /** Options of `pack`. */
 export interface PackOptions extends Selection {
@@ -25,7 +30,7 @@ export interface PackOptions extends Selection {
 }
 
 /** The limits of the server, in bytes. */
-export interface PackLimits {
+interface PackLimits {
   /** Maximum size of the archive. */
   maxUploadBytes: number
   /** Maximum uncompressed size. */
@@ -33,7 +38,7 @@ export interface PackLimits {
 }
 
 /** The progress of packing. */
-export interface PackProgress extends ZipProgress {
+interface PackProgress extends ZipProgress {
   totalEntries: number
   totalBytes: number
 }
@@ -190,4 +195,69 @@ function hashing(file: WriteStream, update: (bytes: Uint8Array) => void): Writab
   // The next write gets the error.
   out.on('error', () => {})
   return out
+}
+
+/** Options of `packProject`. */
+interface PackingOptions {
+  /** Absolute path of the archive. Default: a temporary file. */
+  path?: string
+  /** Limits of the server; absent if unknown. */
+  limits?: PackLimits | undefined
+  signal: AbortSignal
+}
+
+/** Returns the files that the configuration names. */
+export function selectionOf(cwd: string, config: EffectiveConfig): Selection {
+  return {
+    cwd,
+    outputDir: config.outputDir.value,
+    files: config.files.value,
+    ignore: { builtin: !config.ignoreBuiltin.value, project: config.projectIgnore.value, cli: config.cliIgnore.value }
+  }
+}
+
+/** Packs the files of the configuration and shows the progress. The caller must discard a temporary archive. */
+export async function packProject(
+  { cwd, output }: Context,
+  config: EffectiveConfig,
+  { path, limits, signal }: PackingOptions
+): Promise<PackedArchive> {
+  const startedAtMs = Date.now()
+  const bar = output.progress(`Packing ${config.outputDir.value}`)
+  try {
+    const archive = await pack({
+      ...selectionOf(cwd, config),
+      ...(path !== undefined && { archivePath: path }),
+      ...(limits !== undefined && { limits }),
+      onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),
+      signal
+    })
+    const took = humanDuration(Date.now() - startedAtMs)
+    bar.end(
+      `Packed ${countOf(archive.files, 'file')}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}`
+    )
+    for (const warning of archive.warnings) output.warn(warning)
+    return archive
+  } catch (error) {
+    bar.clear()
+    if (error instanceof Interrupted) output.note('Interrupted: nothing was packed')
+    throw error
+  }
+}
+
+/** Prints what the ignore rules leave out, a line each, if the option asks for it. */
+export async function listIgnored(
+  { cwd, output }: Context,
+  config: EffectiveConfig,
+  { 'list-ignored': isWanted }: { 'list-ignored'?: boolean | undefined }
+): Promise<void> {
+  if (!isWanted) return
+  const paths: string[] = []
+  const selection = { ...selectionOf(cwd, config), leftOut: (path: string) => void paths.push(path) }
+  try {
+    await select(await findRoot(selection), selection, { except: [], warn: () => {} })
+    if (paths.length === 0) output.note('The ignore rules leave out nothing')
+  } finally {
+    for (const path of paths) output.note(`Left out: ${oneLine(path)}`)
+  }
 }

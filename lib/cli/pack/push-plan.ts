@@ -1,12 +1,26 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
-import { Refusal } from '../../base/errors.js'
-import { pruneWishes } from '../../model/plan.js'
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { treeMediaType, writeTree } from '../../archive/tree-wire.js'
+import { type SourceTree, treeOf } from '../../archive/tree.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import { countOf, readText } from '../../base/text.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import { type PlanAnswer, planKinds, type PlanPaths, type PruneMode, pruneWishes } from '../../model/plan.js'
 import { isRefused } from '../../shared/refused-plan.js'
-import type { SavedPlan } from '../plan-file.js'
+import { formatBytes } from '../../shared/size.js'
+import { isUnknownRoute } from '../client/answer.js'
+import type { Api } from '../client/api.js'
+import type { Call, Client } from '../client/client.js'
+import { readNdjson, streamBroken } from '../client/streams.js'
+import { type Context, usage } from '../command.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
-import type { Context } from '../command.js'
-import { withInterrupts } from '../interrupts.js'
-import { planProject, readTreeOfProject, type Planning, type Wishes } from './planning.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { humanDuration } from '../terminal/words.js'
+import { selectionOf } from './pack.js'
+import { findRoot, select } from './select.js'
 
 /** What `--prune` and `--force` are without options. */
 const noWishes: Wishes = { prune: undefined, force: false }
@@ -72,4 +86,173 @@ export async function planForWishes(planning: Omit<Planning, 'all'>, context: Co
   if (plan.planId !== null && !isRefused(plan)) return plan.planId
   for (const line of problemLines(plan, context.output.paint)) context.output.note(line)
   throw new Refusal('conflict', 'plan_refused', 'Nothing was deployed: the plan says that the push would fail')
+}
+
+/** A plan that a later push is held to. */
+interface SavedPlan {
+  planId: string
+  projectId: string
+  treeSha256: string
+}
+
+/** Writes a plan for `svc push --plan`. Refuses (`conflict`) a plan that is incomplete: plan_incomplete. */
+export async function savePlan(path: string, answer: PlanAnswer): Promise<void> {
+  const { planId, expiresAt, project, treeSha256, counts, paths } = answer
+  if (planId === null) {
+    const sentence = 'The plan was not saved: the server could not compare the whole target. See the checks of the plan'
+    throw new Refusal('conflict', 'plan_incomplete', sentence)
+  }
+  const saved = { planId, expiresAt, projectId: project.id, treeSha256, counts, paths }
+  try {
+    await writeFile(path, `${JSON.stringify(saved, null, 2)}\n`)
+  } catch (error) {
+    throw usage('--save', `Cannot write "${path}": ${reasonOf(error)}`)
+  }
+}
+
+/** Reads a plan that `svc plan --save` wrote. Refuses any other file (`usage`). */
+export async function loadPlan(path: string): Promise<SavedPlan> {
+  const text = await readText(path).catch((error: unknown) => {
+    if (error instanceof Refusal) throw error
+    throw usage('--plan', `Cannot read "${path}": ${reasonOf(error)}`)
+  })
+  const { planId, projectId, treeSha256 } = parse(text)
+  if (typeof planId === 'string' && typeof projectId === 'string' && typeof treeSha256 === 'string') {
+    return { planId, projectId, treeSha256 }
+  }
+  throw usage('--plan', `"${path}" is not a plan. "svc plan --save ${path}" writes one`)
+}
+
+function parse(text: string): Partial<Record<keyof SavedPlan, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Reads the files of the configuration, shows the progress, and returns their tree. Writes no archive. */
+export async function readTreeOfProject(
+  { cwd, output }: Context,
+  config: EffectiveConfig,
+  signal: AbortSignal
+): Promise<SourceTree> {
+  const startedAtMs = Date.now()
+  const bar = output.progress(`Reading ${config.outputDir.value}`)
+  try {
+    const selection = { ...selectionOf(cwd, config), signal }
+    const warnings: string[] = []
+    const warn = (sentence: string): void => void warnings.push(sentence)
+    const sources = await select(await findRoot(selection), selection, { except: [], warn })
+    const totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0)
+    const tree = await treeOf(sources, { onProgress: bytes => bar.update(bytes, totalBytes), signal })
+    const took = humanDuration(Date.now() - startedAtMs)
+    bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
+    for (const warning of warnings) output.warn(warning)
+    return tree
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
+}
+
+/** What a deployment asks for instead of the policy of the project. */
+export interface Wishes {
+  prune: Exclude<PruneMode, 'off'> | undefined
+  force: boolean
+}
+
+/** What to plan. */
+interface Planning {
+  api: Api
+  projectId: string
+  config: EffectiveConfig
+  wishes: Wishes
+  /** Whether all paths are wanted. */
+  all: boolean
+  signal: AbortSignal
+}
+
+/** Reads the files, and asks the server what their deployment would do. Refuses what `requestPlan` refuses. */
+export async function planProject(planning: Planning, context: Context): Promise<PlanAnswer> {
+  const { api, projectId, config, wishes, all, signal } = planning
+  const tree = await readTreeOfProject(context, config, signal)
+  const scripts = { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value }
+  return requestPlan(api.client, { projectId, tree, wishes, all, scripts, signal })
+}
+
+/** What to ask a plan for. */
+interface PlanQuery {
+  projectId: string
+  tree: SourceTree
+  /** What the deployment asks for instead of the policy of the project. */
+  wishes: { prune: Exclude<PruneMode, 'off'> | undefined; force: boolean }
+  /** Whether all paths are wanted, not only the first of each kind. */
+  all: boolean
+  /** The scripts of the upload. Only their digests are sent. */
+  scripts: { preDeploy?: string | undefined; postDeploy?: string | undefined }
+  signal: AbortSignal
+}
+
+/** A comparison takes up to a minute on the server, after it has received the tree. */
+const answerLimitMs = 5 * 60_000
+const compress = promisify(gzip)
+
+/** Asks the server what a deployment would do. Refuses (`unsupported`) server_too_old. */
+export async function requestPlan(client: Client, query: PlanQuery): Promise<PlanAnswer> {
+  const call = await callOf(query)
+  try {
+    if (!query.all) return await client.json<PlanAnswer>(call)
+    return await readStream(await client.open({ ...call, accept: 'application/x-ndjson' }))
+  } catch (error) {
+    if (!isUnknownRoute(error)) throw error
+    const sentence = 'This server is too old for plans and --dry-run. Nothing was uploaded. Update the server'
+    throw new Refusal('unsupported', 'server_too_old', sentence, { cause: error })
+  }
+}
+
+async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): Promise<Call> {
+  const bytes = await compress([...writeTree(tree.entries, tree.treeSha256)].join(''))
+  const digests = [digestOf('pre', scripts.preDeploy), digestOf('post', scripts.postDeploy)].filter(Boolean).join(',')
+  return {
+    method: 'POST',
+    path: '/api/deploy/plan',
+    query: {
+      projectId,
+      ...(wishes.prune !== undefined && { prune: wishes.prune === 'managed' ? '1' : wishes.prune }),
+      ...(wishes.force && { force: '1' })
+    },
+    headers: {
+      'content-encoding': 'gzip',
+      'x-svc-time': String(Date.now()),
+      ...(digests !== '' && { 'x-svc-scripts': digests })
+    },
+    body: {
+      contentType: treeMediaType,
+      bytes: bytes.length,
+      async *chunks() {
+        yield bytes
+      }
+    },
+    answerLimitMs,
+    signal
+  }
+}
+
+function digestOf(name: string, script: string | undefined): string {
+  const isGiven = script !== undefined && script.trim() !== ''
+  return isGiven ? `${name}=${createHash('sha256').update(script).digest('hex')}` : ''
+}
+
+async function readStream(body: AsyncIterable<Buffer>): Promise<PlanAnswer> {
+  const lists = Object.fromEntries(planKinds.map(kind => [kind, [] as unknown[]]))
+  let plan: Record<string, unknown> | null = null
+  for await (const { event, kind, ...entry } of readNdjson(body)) {
+    if (event === 'plan') plan = entry
+    else if (event === 'end' && plan !== null) {
+      return { ...plan, paths: { ...lists, truncated: false } as unknown as PlanPaths } as unknown as PlanAnswer
+    } else lists[String(kind)]?.push(Object.keys(entry).length === 1 ? entry['path'] : entry)
+  }
+  throw streamBroken()
 }

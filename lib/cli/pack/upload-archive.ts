@@ -2,8 +2,13 @@
  * Uploads the archive of a push. A connection that breaks, or a proxy that cannot reach svc, is tried again, but only
  * if the server has not accepted the upload: unsent bytes prove that, or the list of deployments.
  */
-import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/errors.js'
+import { pause } from '../../base/pause.js'
+import { countOf, oneLine } from '../../base/text.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import { aheadSentence } from '../../model/rollout.js'
+import { daysLeftOf, reminderDays } from '../../model/token-advice.js'
+import type { UploadPermit } from '../../model/upload-permit.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
@@ -11,7 +16,7 @@ import { isBroken, isElecting, isPassing } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import { Interrupted } from '../terminal/prompt.js'
-import { humanDuration } from '../terminal/units.js'
+import { humanDuration } from '../terminal/words.js'
 import type { PackedArchive } from './pack.js'
 
 /** The time before each repetition. A server or a proxy that restarts is back within seconds. */
@@ -59,7 +64,7 @@ function mayBeSentAgain(error: unknown): boolean {
 }
 
 /** An archive to upload. */
-export interface ArchiveUpload {
+interface ArchiveUpload {
   api: Api
   projectId: string
   archive: PackedArchive
@@ -150,4 +155,111 @@ function noteOf(
   return sentBytes === 0
     ? null
     : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent`
+}
+
+/** An upload to check in advance. */
+interface Preflight {
+  api: Api
+  projectId: string
+  config: EffectiveConfig
+  signal: AbortSignal
+}
+
+/**
+ * Asks the server whether it would accept this upload: token, project, client scripts, disk space. Returns its limits,
+ * or null if the server is too old to say. Throws the refusal of the upload, with advice added.
+ */
+export async function checkBeforePacking({ api, projectId, config, signal }: Preflight): Promise<UploadPermit | null> {
+  const { preDeploy, postDeploy } = config
+  const scripts = Object.entries({ preDeploy, postDeploy }).flatMap(([name, script]) =>
+    script?.value.trim() ? [name] : []
+  )
+  try {
+    return await api.checkUpload({ projectId, scripts, signal })
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const cure = await cureOf(error, { api, projectId, config, signal })
+    throw cure === null ? error : new Refusal(error.kind, error.code, cure, { cause: error })
+  }
+}
+
+/** Returns the sentence of a refusal with advice, or null if the server's own sentence is enough. */
+async function cureOf({ code, message }: Refusal, { api, projectId, config }: Preflight): Promise<string | null> {
+  const from = config.deployToken?.from ?? 'the command line'
+  const advice = `An administrator can print the deploy token with "svc projects token ${projectId}" or find it in the panel`
+  if (code === 'deploy_token_needed') {
+    return `The token from ${from} is the admin token, but a push needs the deploy token of the project. ${advice}`
+  }
+  if (code === 'locked') {
+    return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs a token that is no deploy token`
+  }
+  if (code === 'unauthorized') return `${message}. It is wrong, or was replaced on the server. ${advice}`
+  if (code !== 'other_project') return null
+  const holder = await api.whoami().catch(() => null)
+  const owner = holder?.project ? `project ${holder.project.name} (${holder.project.id})` : 'another project'
+  const where = config.projectId === null ? '' : ` (from ${config.projectId.from})`
+  return `The deploy token from ${from} belongs to ${owner}, not to ${projectId}${where}. Correct the project id, or use the token of ${projectId}`
+}
+
+const pollMs = 5000
+/** Clients that began to wait together spread their requests by this time in both directions. */
+const spreadMs = 1000
+
+/** Dependencies of `waitUntilFree`. Tests replace the time. */
+interface Waiting {
+  /** Asks the server whether it would accept the upload, as `checkBeforePacking` does. */
+  check(): Promise<UploadPermit | null>
+  limitMs: number
+  signal: AbortSignal
+  /** Prints a change of what the push waits for. */
+  note(line: string): void
+  sleep?(ms: number, signal: AbortSignal): Promise<unknown>
+  now?(): number
+}
+
+/**
+ * Waits until the project is not locked and no other deployment is queued or running. Returns the answer of `check`.
+ * Throws the refusal of the lock, or `still_busy`, after the time limit, any other refusal at once, and the reason of
+ * the signal.
+ */
+export async function waitUntilFree({ check, limitMs, signal, note, sleep = pause, now = Date.now }: Waiting) {
+  const startedMs = now()
+  for (let last = ''; ; ) {
+    const answer = await check().catch((error: unknown) => {
+      if (error instanceof Refusal && error.code === 'locked') return error
+      throw error
+    })
+    if (!(answer instanceof Refusal) && !answer?.deploymentsAhead) return answer
+    const leftMs = limitMs - (now() - startedMs)
+    if (leftMs <= 0) throw answer instanceof Refusal ? answer : stillBusy(answer?.deploymentsAhead ?? 0, limitMs)
+    const reason = answer instanceof Refusal ? answer.message : reasonOf(answer)
+    if (reason !== last) note(`Waiting: ${reason}`)
+    last = reason
+    await sleep(Math.min(leftMs, pollMs + (2 * Math.random() - 1) * spreadMs), signal)
+  }
+}
+
+function reasonOf(answer: UploadPermit | null): string {
+  const ahead = answer?.rolloutAhead
+  return sentenceOf(answer?.deploymentsAhead ?? 0) + (ahead === undefined ? '' : `: ${aheadSentence(ahead)}`)
+}
+
+function sentenceOf(ahead: number): string {
+  return `${countOf(ahead, 'deployment')} of this project ahead`
+}
+
+function stillBusy(ahead: number, limitMs: number): Refusal {
+  const sentence = `Nothing was sent: after ${humanDuration(limitMs)} there is still ${sentenceOf(ahead)}. Push again later`
+  return new Refusal('timed_out', 'still_busy', sentence)
+}
+
+/** Returns a line about a token that expires within 14 days; null if it does not, or has no end. */
+export function tokenEndLine(permit: UploadPermit | null, nowMs: number): string | null {
+  const { token } = permit ?? {}
+  if (token === undefined) return null
+  const days = daysLeftOf(token, nowMs)
+  if (days > reminderDays[0]) return null
+  const name = oneLine(token.name)
+  const day = token.expiresAt.slice(0, 10)
+  return `The token "${name}" expires in ${countOf(days, 'day')}, on ${day}. An administrator can replace its secret: svc token rotate "${name}"`
 }

@@ -8,8 +8,8 @@ import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } f
 import type { Environment, Home } from '../../config/home.js'
 import type { ClusterOptions } from '../../server/cluster/options.js'
 import type { ClusterSecrets } from '../../server/cluster/renewing.js'
-import { usage } from '../args.js'
-import type { HubWords } from './hub-options.js'
+import { usage } from '../command.js'
+import type { HubWords } from './listening.js'
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/
 

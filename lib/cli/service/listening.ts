@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
-import { usage } from '../args.js'
-import type { Options, OptionTable } from '../option-table.js'
+import { type Options, type OptionTable, usage } from '../command.js'
 
 /** The options of `serve` for listening. None has a default here, so that only given options can conflict. */
 export const listeningOptions = {
@@ -27,7 +26,7 @@ export const listeningOptions = {
 export type ListeningWords = Options<typeof listeningOptions>
 
 /** Where the server listens, and how. */
-export interface Listening {
+interface Listening {
   host?: string
   port?: number
   socket?: { path: string; mode: number }
@@ -73,3 +72,35 @@ function modeOf(text: string): number {
   if (/^0?[0-7]{3}$/.test(text)) return Number.parseInt(text, 8)
   throw usage('--socket-mode', `--socket-mode cannot be "${text}": it must be three or four octal digits, like 0660`)
 }
+
+/** The options of `serve` for a hub. */
+export const hubOptions = {
+  store: {
+    type: 'text',
+    value: 'etcd:url,…',
+    help: 'be a hub of a cluster: addresses of the three members of etcd, or of its only one (docs/fleet.md)'
+  },
+  'hub-name': { type: 'text', value: 'name', help: 'name of this hub; default: as in cluster.json' },
+  'hub-url': { type: 'text', value: 'url', help: 'address at which the other hubs reach this one' },
+  'hub-ca': {
+    type: 'text',
+    value: 'file',
+    help: 'certificates to trust for other hubs, in PEM, instead of the usual ones'
+  },
+  'allow-http': {
+    type: 'switch',
+    help: 'let hubs of other machines be reached at http: addresses, on a private network; https is safer'
+  },
+  'etcd-ca': { type: 'text', value: 'file', help: 'certificate of the authority of etcd, in PEM' },
+  'etcd-cert': { type: 'text', value: 'file', help: 'certificate of this hub for etcd, if etcd requires one' },
+  'etcd-key': { type: 'text', value: 'file', help: 'private key of that certificate' },
+  'etcd-user': { type: 'text', value: 'name', help: 'user of etcd; also SVC_ETCD_USER' },
+  'etcd-password-file': {
+    type: 'text',
+    value: 'file',
+    help: 'file with the password of that user; also SVC_ETCD_PASSWORD'
+  }
+} as const satisfies OptionTable
+
+/** The values of `hubOptions`. */
+export type HubWords = Options<typeof hubOptions>

@@ -1,27 +1,25 @@
 /* What the commands that run a server have in common: readiness, signals, and whether the admin token is printed. */
-import { resolve } from 'node:path'
+import { constants, fstatSync } from 'node:fs'
+import { access, rm } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import { replaceFile } from '../../base/files.js'
 import type { RunningServer, ShowsToken } from '../../server/serve.js'
 import type { Context } from '../command.js'
 import type { Host } from '../host.js'
-import type { Readiness } from './readiness.js'
 
 /**
  * Decides when to print the admin token. Anyone may read a file or pipe later, so there only a new token is printed.
  */
-export async function whereTokenShows(isJson: boolean, { env, stdout }: Host): Promise<ShowsToken> {
+export function whereTokenShows(isJson: boolean, { env, stdout }: Host): ShowsToken {
   // `svc serve --pm2` has already printed the token.
-  if (isJson || env['SVC_SUPERVISED'] || (await printsToJournal(env))) return 'never'
+  if (isJson || env['SVC_SUPERVISED'] || printsToJournal(env)) return 'never'
   return stdout.isTTY ? 'always' : 'new'
 }
 
-async function printsToJournal(env: Host['env']): Promise<boolean> {
-  return Boolean(env['JOURNAL_STREAM']) && (await import('./journal.js')).printsToJournal(env)
-}
-
-/** Returns the readiness notifier. Loads it only if there is a ready file or systemd to notify. */
+/** Returns the readiness notifier, if there is a ready file or systemd to notify. */
 export async function openReadiness(readyFile: string | undefined, context: Context): Promise<Readiness | undefined> {
   if (readyFile === undefined && !context.env['NOTIFY_SOCKET']) return undefined
-  const { createReadiness } = await import('./readiness.js')
   return createReadiness(readyFile === undefined ? undefined : resolve(context.cwd, readyFile), context)
 }
 
@@ -63,4 +61,93 @@ export async function untilStopped(
     // Without a listener SIGHUP ends the server, even under `nohup`, because Node resets the disposition.
     host.on('SIGHUP', () => void starting.then(reload).catch(() => {}))
   })
+}
+
+/** Returns whether output goes to the systemd journal: JOURNAL_STREAM then names the same file. See systemd.exec(5). */
+export function printsToJournal(env: Host['env'], descriptor: number = 1): boolean {
+  const journal = env['JOURNAL_STREAM']
+  if (!journal) return false
+  const { dev, ino } = fstatSync(descriptor)
+  return journal === `${dev}:${ino}`
+}
+
+/*
+ * Notifies systemd, and programs that wait for a file, that the server is ready.
+ *
+ * The protocol of systemd (sd_notify(3)) is a datagram to the Unix socket in NOTIFY_SOCKET. Node does not support Unix
+ * datagram sockets, so the program systemd-notify sends it, which is installed with systemd. systemd-notify is a
+ * process of its own, so systemd ignores its messages unless the unit has NotifyAccess=all.
+ */
+
+const notifyLimitMs = 10_000
+const readyFileMode = 0o644
+
+/** Announces the state of the server. */
+interface Readiness {
+  /** The server answers every request at this address. */
+  ready(url: string): Promise<void>
+  /** The server is reloading its settings; `ready` follows. */
+  reloading(): Promise<void>
+  stopping(isIdle: boolean): Promise<void>
+}
+
+/**
+ * Creates the notifier. `readyFile` contains the address while the server is ready; a file of an earlier server is
+ * removed. Refuses (`invalid`) invalid_path if the file cannot be written. Warns if systemd cannot be notified, because
+ * systemd would then wait and kill the server.
+ */
+async function createReadiness(readyFile: string | undefined, { env, cwd, output }: Context): Promise<Readiness> {
+  if (readyFile !== undefined) await prepare(readyFile)
+
+  async function notify(...words: string[]): Promise<void> {
+    const { NOTIFY_SOCKET } = env
+    if (!NOTIFY_SOCKET) return
+    const [{ runProcess }, { inheritedEnvironment }] = await Promise.all([
+      import('../../proc/run.js'),
+      import('../../proc/environment.js')
+    ])
+    const lines: string[] = []
+    const command = ['systemd-notify', ...words]
+    const ended = await runProcess({
+      command,
+      cwd,
+      env: { ...inheritedEnvironment(env), NOTIFY_SOCKET },
+      timeoutMs: notifyLimitMs,
+      onLine: line => void lines.push(line)
+    })
+    if (ended.exitCode === 0) return
+    const why = ended.error ?? (lines.join(' ') || `it exited with ${ended.signal ?? ended.exitCode}`)
+    output.warn(
+      `cannot notify systemd of "${words[0]}": systemd-notify failed: ${why}. Use Type=exec in the unit, or --ready-file`
+    )
+  }
+
+  return {
+    async ready(url) {
+      if (readyFile !== undefined) {
+        await replaceFile(readyFile, `${url}/\n`, readyFileMode).catch((error: unknown) =>
+          output.warn(`cannot write the ready file "${readyFile}": ${reasonOf(error)}`)
+        )
+      }
+      await notify('READY=1', `STATUS=Listening on ${url}/`)
+    },
+    // Type=notify-reload requires the time; `hrtime` uses the same clock.
+    reloading: () => notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
+    async stopping(isIdle) {
+      if (readyFile !== undefined) await rm(readyFile, { force: true }).catch(() => {})
+      await notify('STOPPING=1', `STATUS=${isIdle ? 'Stopping' : 'Waiting for running deployments'}`)
+    }
+  }
+}
+
+async function prepare(readyFile: string): Promise<void> {
+  try {
+    await rm(readyFile, { force: true })
+    await access(dirname(readyFile), constants.W_OK)
+  } catch (cause) {
+    throw new Refusal('invalid', 'invalid_path', `Cannot write --ready-file "${readyFile}": ${reasonOf(cause)}`, {
+      field: '--ready-file',
+      cause
+    })
+  }
 }

@@ -1,19 +1,22 @@
+import { spawn } from 'node:child_process'
 import { mkdir, open, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
 import { openAdminToken } from '../../auth/admin-token.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
-import { readDotenv } from '../../config/dotenv.js'
-import { tokenOf } from '../../base/text.js'
-import { ensureHome, type Home, locateHome, writeConfig } from '../../config/home.js'
 import { replaceFile } from '../../base/files.js'
-import { serverEnvironment } from '../../proc/environment.js'
-import { runProcess, type Ended } from '../../proc/run.js'
+import { pause } from '../../base/pause.js'
+import { bunVersion } from '../../base/runtime.js'
+import { tokenOf } from '../../base/text.js'
+import { readDotenv } from '../../config/dotenv.js'
+import { ensureHome, type Home, locateHome, writeConfig } from '../../config/home.js'
 import { createPm2, findPm2, pm2Command, pm2Environment, type Pm2Process } from '../../pm2/pm2.js'
-import { exitCodes, type Context } from '../command.js'
+import { serverEnvironment } from '../../proc/environment.js'
+import { type Ended, runProcess } from '../../proc/run.js'
+import { type Context, exitCodes } from '../command.js'
+import type { Host } from '../host.js'
 
 const processName = 'svc-server' // §4.13
 const maxRestarts = 5 // §8
@@ -188,5 +191,44 @@ async function readFrom(path: string, fromByte: number): Promise<string> {
     return bytes.toString('utf8', 0, bytesRead)
   } finally {
     await file.close()
+  }
+}
+
+/** A JavaScript runtime that can run svc. */
+export type Runtime = 'node' | 'bun'
+const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+const names: Record<Runtime, string> = { node: 'Node.js', bun: 'Bun' }
+const cures: Record<Runtime, string> = {
+  node: 'Install it from nodejs.org',
+  bun: 'Use "npm install -g bun" to install it'
+}
+
+/** The runtime of this process. */
+export const currentRuntime: Runtime = bunVersion === undefined ? 'node' : 'bun'
+
+/** Runs svc with another runtime on PATH, and returns its exit code. Forwards signals to it. */
+export async function runWith(runtime: Runtime, words: readonly string[], host: Host): Promise<number> {
+  const child = spawn(runtime, [program, ...words], { stdio: 'inherit', env: { ...host.env } })
+  const passOn = signals.map(signal => {
+    // A terminal sends Ctrl-C to the whole process group. A second SIGINT would stop running deployments.
+    const listener = () => void (signal === 'SIGINT' && host.stdin.isTTY ? undefined : child.kill(signal))
+    host.on(signal, listener)
+    return { signal, listener }
+  })
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('exit', code => resolve(code ?? 1))
+    })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause
+    throw new Refusal(
+      'unsupported',
+      `no_${runtime}`,
+      `Cannot start ${names[runtime]}: it is not on PATH. ${cures[runtime]}`,
+      { cause }
+    )
+  } finally {
+    for (const { signal, listener } of passOn) host.off(signal, listener)
   }
 }

@@ -1,9 +1,8 @@
-import { createPaint, type Paint } from './colors.js'
-import type { Host } from '../host.js'
-import { startProgress, type Progress } from './progress.js'
-import { isScreen } from './screen.js'
-import { renderTable, type Column } from './table.js'
-import { cleanText, createCleaner } from './terminal-text.js'
+import { formatBytes } from '../../shared/size.js'
+import { type Host, isScreen } from '../host.js'
+import { type Column, cutToWidth, renderTable, widthOf } from './columns.js'
+import { cleanText, createCleaner, plainText } from './terminal-text.js'
+import { humanDuration } from './words.js'
 
 /** An internal error of the server: `message` names the operation, and `error` is the thrown value. */
 export interface Fault {
@@ -99,4 +98,137 @@ function record({ level, text, fault, fields }: Saying): string {
   if (!(fault?.error instanceof Error)) return `${JSON.stringify({ ...head, message: text, ...fields })}\n`
   const { message, error } = fault
   return `${JSON.stringify({ ...head, message: `${message}: ${(error as Error).message}`, stack: (error as Error).stack })}\n`
+}
+
+/** Functions that colour text, or return it unchanged if colours are off. */
+export interface Paint {
+  bold(text: string): string
+  dim(text: string): string
+  red(text: string): string
+  green(text: string): string
+  yellow(text: string): string
+  blue(text: string): string
+}
+
+/** SGR parameters (ECMA-48 §8.3.117) that turn a style on and off. */
+const codes: Record<keyof Paint, [number, number]> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  blue: [34, 39]
+}
+
+/**
+ * Returns the colours for a stream. If `FORCE_COLOR` is set, it decides (`0` and `false` turn colours off). Otherwise
+ * any text in `NO_COLOR` turns them off. Otherwise they are on if the stream is a terminal that is not `dumb`.
+ */
+export function createPaint(stream: { isTTY?: boolean }, env: Host['env']): Paint {
+  const isOn = wantsColor(stream, env)
+  const paint = {} as Paint
+  for (const [name, [on, off]] of Object.entries(codes) as [keyof Paint, [number, number]][]) {
+    paint[name] = text => (isOn ? `\x1b[${on}m${text}\x1b[${off}m` : text)
+  }
+  return paint
+}
+
+function wantsColor(stream: { isTTY?: boolean }, env: Host['env']): boolean {
+  if (env['FORCE_COLOR'] !== undefined) return env['FORCE_COLOR'] !== '0' && env['FORCE_COLOR'] !== 'false'
+  if (env['NO_COLOR']) return false
+  return stream.isTTY === true && env['TERM'] !== 'dumb'
+}
+
+/** A progress bar. */
+export interface Progress {
+  /** Sets the amount done so far. Draws at most every 100 ms. */
+  update(done: number, total: number): void
+  /** Replaces the bar with a sentence. */
+  end(sentence: string): void
+  /** Removes the bar after a failure. */
+  clear(): void
+}
+
+const drawEveryMs = 100
+const defaultLineEveryMs = 15_000
+const barColumns = 24
+const leastTextColumns = 16
+const defaultColumns = 80
+
+/** How progress looks on a stream. */
+export interface Look {
+  paint: Paint
+  /** Whether a line can be drawn again (screen.ts). */
+  isDrawn: boolean
+  /** Time between two lines where it is not, in ms. */
+  lineEveryMs?: number
+}
+
+/** What a progress bar shows. */
+export interface Shown {
+  label: string
+  /** Returns an amount in words. Default: bytes. */
+  inWords?: ((amount: number) => string) | undefined
+}
+
+/**
+ * Starts a progress bar on a screen. Elsewhere it prints one line at the start, one at the end, and one each 15 s in
+ * between: a CI system ends a job that is silent.
+ */
+export function startProgress(stream: NodeJS.WriteStream, look: Look, shown: Shown): Progress {
+  return look.isDrawn ? startBar(stream, look.paint, shown) : startLines(stream, look, shown)
+}
+
+function startLines(
+  stream: NodeJS.WriteStream,
+  { lineEveryMs = defaultLineEveryMs }: Look,
+  { label, inWords = formatBytes }: Shown
+): Progress {
+  const line = plainText(label)
+  const startedAtMs = Date.now()
+  let now: [done: number, total: number] | null = null
+  stream.write(`${line}…\n`)
+  const timer = setInterval(() => {
+    const part = now === null ? '' : `, ${inWords(now[0])} of ${inWords(now[1])}`
+    stream.write(`${line}… ${humanDuration(Date.now() - startedAtMs)}${part}\n`)
+  }, lineEveryMs).unref()
+  return {
+    update: (done, total) => void (now = [done, total]),
+    end(sentence) {
+      clearInterval(timer)
+      stream.write(`${sentence}\n`)
+    },
+    clear: () => clearInterval(timer)
+  }
+}
+
+function startBar(stream: NodeJS.WriteStream, paint: Paint, { label, inWords = formatBytes }: Shown): Progress {
+  const startedAtMs = Date.now()
+  let drawnAtMs = 0
+
+  function draw(done: number, total: number): void {
+    const part = total > 0 ? Math.min(1, done / total) : 1
+    const full = Math.round(part * barColumns)
+    const bar = paint.green('█'.repeat(full)) + paint.dim('░'.repeat(barColumns - full))
+    const seconds = (Date.now() - startedAtMs) / 1000
+    const rate = seconds > 0.5 ? ` · ${inWords(Math.round(done / seconds))}/s` : ''
+    const left =
+      part > 0.02 && part < 1 && seconds > 2 ? ` · ${humanDuration((seconds / part - seconds) * 1000)} left` : ''
+    const text = `${Math.floor(part * 100)}% of ${inWords(total)}${rate}${left}`
+    // A line that wraps cannot be erased, so the text is shortened first, then the label.
+    const room = (stream.columns ?? defaultColumns) - barColumns - 3
+    const shown = cutToWidth(label, Math.max(1, room - leastTextColumns))
+    stream.write(`\r\x1b[K${shown} ${bar} ${cutToWidth(text, Math.max(1, room - widthOf(shown)))}`)
+  }
+
+  return {
+    update(done, total) {
+      const now = Date.now()
+      if (now - drawnAtMs < drawEveryMs) return
+      drawnAtMs = now
+      draw(done, total)
+    },
+    end: sentence => void stream.write(`\r\x1b[K${sentence}\n`),
+    clear: () => void stream.write('\r\x1b[K')
+  }
 }

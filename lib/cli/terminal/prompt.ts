@@ -1,8 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
-import type { Host } from '../host.js'
-import { isCi } from './screen.js'
+import { type Host, isCi } from '../host.js'
 import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024
@@ -129,4 +128,23 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
 /** Returns the token of an option (`readSecret`), without the white space around it. Refuses what `tokenOf` refuses. */
 export async function readTokenOption(host: Host, flag: string, value: string): Promise<string> {
   return tokenOf(await readSecret(host, flag, value), flag)
+}
+
+const always: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
+
+/**
+ * Runs `use` with a signal that Ctrl-C or a kill aborts; its reason is an Interrupted. The process does not die by the
+ * signal: it exits by itself after `use` has cleaned up.
+ */
+export async function withInterrupts<T>(host: Host, use: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController()
+  // Without a terminal the command may run under `nohup`, which wants hang-ups ignored.
+  const signals = host.stderr.isTTY ? [...always, 'SIGHUP' as const] : always
+  const abort = () => controller.abort(new Interrupted())
+  for (const signal of signals) host.on(signal, abort)
+  try {
+    return await use(controller.signal)
+  } finally {
+    for (const signal of signals) host.off(signal, abort)
+  }
 }

@@ -1,9 +1,11 @@
 import t, { type Test } from 'tap'
 import type * as http from 'node:http'
-import { createApi, type Api } from '../../../lib/cli/client/api.js'
+import { Refusal } from '../../../lib/base/errors.js'
+import { type Api, completeDeployment, createApi } from '../../../lib/cli/client/api.js'
 import type { RunEvent } from '../../../lib/cli/client/runs.js'
 import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
-import { Refusal } from '../../../lib/base/errors.js'
+import { headline, starterWords } from '../../../lib/cli/terminal/deployments.js'
+import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { clientOf } from '../../support/client-of.js'
 
 async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {
@@ -84,4 +86,21 @@ t.test('mayRepeat allows a read while a cluster has no leader', async t => {
     t.ok(mayRepeat(new Refusal('unavailable', code, '', { retryAfterSeconds: 1 })), code)
   t.notOk(mayRepeat(new Refusal('unavailable', 'no_leader', '')), 'a problem that lasts names no time to wait')
   t.notOk(mayRepeat(new Refusal('unauthorized', 'unauthorized', '')))
+})
+
+const other = { id: 'dep_1', projectId: 'p', projectName: 'Shop', status: 'success', triggerSource: 'cli' }
+
+t.test('completes the record of another server of the interface', async t => {
+  const row = completeDeployment(other as unknown as ListedDeployment)
+  t.match(row, { ...other, rollbackOf: null, message: null, provenance: null, env: '', hasArtifact: true })
+  t.equal(headline(row), 'Shop: cli')
+  t.equal(starterWords(row), 'cli')
+  const has = (artifactPath: string | null): boolean =>
+    completeDeployment({ ...other, artifactPath } as unknown as ListedDeployment).hasArtifact
+  t.strictSame([has(null), has('deployments/dep_1.zip')], [false, true])
+})
+
+t.test('changes nothing that svc sends', async t => {
+  const own = { ...other, rollbackOf: 'dep_0', message: 'm', provenance: null, env: 'staging', hasArtifact: false }
+  t.strictSame(completeDeployment(own as unknown as ListedDeployment), own as unknown as ListedDeployment)
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../../../lib/cli/fleet/node-view.js'
-import { createPaint } from '../../../lib/cli/terminal/colors.js'
-import { renderTable } from '../../../lib/cli/terminal/table.js'
+import { createPaint } from '../../../lib/cli/terminal/output.js'
+import { renderTable } from '../../../lib/cli/terminal/columns.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
 
 const nowMs = Date.parse('2030-01-01T00:05:00Z')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { waitOption } from '../../../lib/cli/fleet/rollout-report.js'
-import { shownFlag } from '../../../lib/cli/option-table.js'
+import { shownFlag } from '../../../lib/cli/command.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { failsToSwap } from '../../support/obedient-agent.js'

@@ -1,6 +1,13 @@
 import t from 'tap'
-import { countWords, errorLine, rolloutLines, stateWords, wavesOf } from '../../../lib/cli/fleet/wave-view.js'
-import { createPaint } from '../../../lib/cli/terminal/colors.js'
+import {
+  countWords,
+  errorLine,
+  nameRanges,
+  rolloutLines,
+  stateWords,
+  wavesOf
+} from '../../../lib/cli/fleet/wave-view.js'
+import { createPaint } from '../../../lib/cli/terminal/output.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 
@@ -68,4 +75,24 @@ t.test('waves are sorted by number, and phases by importance', async t => {
   t.equal(countWords({ good: 3, stuck: 1, prepared: 2 }), '1 stuck, 3 good, 2 prepared')
   t.equal(countWords({}), 'no nodes')
   t.equal(errorLine(rolloutNode('a', { phase: 'stuck' }), paint), '! a: no reason was given')
+})
+
+t.test('names that count up are joined, and a long list is cut', async t => {
+  const many = Array.from({ length: 20 }, (_, at) => `web-${at + 1}`)
+  const cases: Array<[string[], string]> = [
+    [[], ''],
+    [['a1'], 'a1'],
+    [['plant-a3', 'plant-a2', 'plant-a4'], 'plant-a2…4'],
+    [['web-1', 'web-2'], 'web-1, web-2'],
+    [many, 'web-1…20'],
+    [['web-1', 'web-3'], 'web-1, web-3'],
+    [['web', 'db'], 'db, web'],
+    [['a01', 'a02', 'a03'], 'a01…03'],
+    [['a09', 'a10', 'a11'], 'a09…11'],
+    [['a9', 'a10', 'a11'], 'a9…11'],
+    [['x1.eu', 'x2.eu'], 'x1.eu, x2.eu'],
+    [['a', 'c', 'e', 'g', 'i', 'k', 'm', 'o'], 'a, c, e, g, i, k, 2 more'],
+    [['a1', 'b1', 'a2', 'b2', 'b3', 'a3'], 'a1…3, b1…3']
+  ]
+  for (const [names, expected] of cases) t.equal(nameRanges(names), expected, names.join())
 })

@@ -1,7 +1,20 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { readTree } from '../../../lib/archive/tree-wire.js'
+import { type SourceTree, treeOf } from '../../../lib/archive/tree.js'
+import type { Api } from '../../../lib/cli/client/api.js'
+import { type Call, createClient } from '../../../lib/cli/client/client.js'
+import type { Context } from '../../../lib/cli/command.js'
+import { loadPlan, planProject, readTreeOfProject, requestPlan, savePlan } from '../../../lib/cli/pack/push-plan.js'
+import type { EffectiveConfig } from '../../../lib/config/precedence.js'
 import type { Project } from '../../../lib/model/project.js'
+import { aPlan } from '../../support/a-plan.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
@@ -83,4 +96,159 @@ t.test('refuses before anything is uploaded', async t => {
   for (const wish of ['--prune', '--force']) {
     t.match(await strict.run('push', wish), { code: 1, stderr: /The deploy token of the project may not / })
   }
+})
+
+t.test('writes a plan and reads it again', async t => {
+  const path = join(t.testdir(), 'plan.json')
+  const plan = aPlan()
+  await savePlan(path, plan)
+  t.strictSame(await loadPlan(path), { planId: plan.planId, projectId: plan.project.id, treeSha256: plan.treeSha256 })
+})
+
+t.test('refuses what is no plan', async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'plan.json')
+  await t.rejects(savePlan(path, aPlan({ planId: null })), { code: 'plan_incomplete' })
+  await t.rejects(savePlan(directory, aPlan()), { message: 'Cannot write' })
+  await t.rejects(loadPlan(path), { message: 'Cannot read' })
+  for (const text of ['', '[]', 'null', '{"planId":1}', '{"planId":"plan_1"}']) {
+    writeFileSync(path, text)
+    await t.rejects(loadPlan(path), { message: 'is not a plan' }, text)
+  }
+})
+
+function stagePlanning(t: Test, preDeploy: { value: string } | null = null) {
+  const cwd = t.testdir({ dist: { 'index.html': 'page', 'notes.md': 'notes', '.env': 'secret' } })
+  const said: string[] = []
+  const bar = {
+    update: () => {},
+    end: (line: string) => void said.push(`end: ${line}`),
+    clear: () => void said.push('clear')
+  }
+  const output = {
+    progress: (what: string) => (said.push(what), bar),
+    warn: (line: string) => void said.push(`warn: ${line}`)
+  }
+  const of = <T>(value: T) => ({ value })
+  const config = {
+    outputDir: of('dist'),
+    files: of([]),
+    ignoreBuiltin: of(false),
+    projectIgnore: of([]),
+    cliIgnore: of(['*.md']),
+    preDeploy,
+    postDeploy: null
+  } as unknown as EffectiveConfig
+  return { context: { cwd, output } as unknown as Context, config, cwd, said }
+}
+
+const { signal } = new AbortController()
+const pathsOf = ({ entries }: SourceTree): string[] => entries.map(({ path }) => path)
+
+t.test('reads the files that a push would pack', async t => {
+  const { context, config, said } = stagePlanning(t)
+  const tree = await readTreeOfProject(context, config, signal)
+  t.strictSame(pathsOf(tree), ['index.html'])
+  t.match(said, ['Reading dist', /^end: Read 1 file, 4 B, in /])
+})
+
+t.test('clears the progress if it fails', async t => {
+  const { context, config, cwd, said } = stagePlanning(t)
+  writeFileSync(join(cwd, 'dist/a\\b'), 'x')
+  await t.rejects(readTreeOfProject(context, config, signal), { code: 'backslash_in_name' })
+  t.equal(said.at(-1), 'clear')
+})
+
+t.test('asks the server with the scripts of the configuration', async t => {
+  const { context, config } = stagePlanning(t, { value: 'echo hi' })
+  const calls: Call[] = []
+  const client = {
+    json: async (call: Call) => {
+      calls.push(call)
+      return aPlan()
+    }
+  }
+  const api = { client } as unknown as Api
+  t.match(
+    await planProject(
+      { api, projectId: 'proj_1', config, wishes: { prune: undefined, force: false }, all: false, signal },
+      context
+    ),
+    { planId: 'plan_1' }
+  )
+  t.match(calls, [{ query: { projectId: 'proj_1' }, headers: { 'x-svc-scripts': /^pre=[0-9a-f]{64}$/ } }])
+})
+
+interface Asked {
+  request: IncomingMessage
+  body: Buffer
+}
+
+const noWishes = { prune: undefined, force: false }
+const memory = (path: string, text: string) =>
+  ({ path, kind: 'file', source: Buffer.from(text), bytes: text.length, mode: 0o644, mtimeMs: 1000 }) as const
+
+t.test('sends the tree compressed, with the digests of the scripts, and reads the answer', async t => {
+  const asked: Asked[] = []
+  let answer: { status: number; type: string; text: string }
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    asked.push({ request, body: Buffer.concat(chunks) })
+    response.writeHead(answer.status, { 'content-type': answer.type }).end(answer.text)
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const client = createClient({ serverUrl, token: null, env: {} })
+  const tree = await treeOf([memory('b', 'x'), memory('a', 'y')])
+  const scripts = { preDeploy: 'echo secret', postDeploy: ' ' }
+  const query = {
+    projectId: 'proj_1',
+    tree,
+    wishes: noWishes,
+    all: false,
+    scripts,
+    signal: new AbortController().signal
+  }
+
+  const plan = aPlan()
+  answer = { status: 200, type: 'application/json', text: JSON.stringify(plan) }
+  t.strictSame(await requestPlan(client, query), plan)
+  const [{ request, body }] = asked as [Asked]
+  t.equal(request.url, '/api/deploy/plan?projectId=proj_1')
+  t.match(request.headers, { 'content-type': 'text/vnd.svc-tree', 'content-encoding': 'gzip', 'x-svc-time': /^\d+$/ })
+  t.equal(request.headers['x-svc-scripts'], `pre=${createHash('sha256').update('echo secret').digest('hex')}`)
+  t.notOk(JSON.stringify(request.headers).includes('secret'))
+  const { digits, treeSha256, entries } = readTree(gunzipSync(body))
+  t.strictSame({ digits, treeSha256 }, { digits: 16, treeSha256: tree.treeSha256 })
+  t.strictSame(
+    [...entries()],
+    tree.entries.map(each => ({ ...each, sha256: each.sha256.slice(0, 16) }))
+  )
+
+  await requestPlan(client, { ...query, wishes: { prune: 'force', force: true } })
+  t.equal(asked.at(-1)?.request.url, '/api/deploy/plan?projectId=proj_1&prune=force&force=1')
+
+  const { paths: _, ...head } = plan
+  const conflict = { path: 'c', code: 'file_in_the_way', message: 'in the way' }
+  const lines = [
+    { event: 'plan', ...head },
+    { kind: 'added', path: 'a' },
+    { kind: 'conflicts', ...conflict }
+  ]
+  const text = [...lines, { event: 'end' }].map(line => `${JSON.stringify(line)}\n`)
+  answer = { status: 200, type: 'application/x-ndjson', text: text.join('') }
+  const all = await requestPlan(client, { ...query, all: true })
+  t.match(all, { planId: 'plan_1', paths: { added: ['a'], conflicts: [conflict], changed: [], truncated: false } })
+  answer = { ...answer, text: text.slice(0, -1).join('') }
+  await t.rejects(requestPlan(client, { ...query, all: true }), { code: 'stream_broken' })
+
+  const refused = (code: string): void => {
+    answer = { status: 404, type: 'application/json', text: JSON.stringify({ error: 'Not found', code }) }
+  }
+  refused('not_found')
+  await t.rejects(requestPlan(client, query), { code: 'server_too_old' })
+  refused('no_such_project')
+  await t.rejects(requestPlan(client, query), { code: 'no_such_project' })
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseArgs } from '../../../lib/cli/args.js'
+import { parseArgs } from '../../../lib/cli/command.js'
 import { listeningOf, listeningOptions, type ListeningWords } from '../../../lib/cli/service/listening.js'
 
 const words = (line: string) =>

@@ -1,9 +1,11 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { EventEmitter, once } from 'node:events'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
 import { systemClock } from '../../../lib/base/clock.js'
+import type { Host } from '../../../lib/cli/host.js'
+import { runWith } from '../../../lib/cli/service/supervision.js'
 import { createPm2, findPm2 } from '../../../lib/pm2/pm2.js'
 import { listenAsDaemon, realPm2 } from '../../support/pm2.js'
 import { standIn } from '../../support/stand-in.js'
@@ -214,4 +216,44 @@ t.test('serve --pm2 with a real PM2', { skip: pm2 === null && 'npm could not ins
     t.equal(code, 1)
     t.match(stderr, /did not start under pm2: .*svc\.db/s)
   })
+})
+
+/** A `bun` that is this shell script, and the host that finds it. */
+function hostWith(directory: string, script: string | null): Host & EventEmitter {
+  const path = join(directory, 'bun')
+  if (script !== null) {
+    writeFileSync(path, `#!/bin/sh\n${script}\n`)
+    chmodSync(path, 0o755)
+  }
+  const env = { PATH: `${directory}:/usr/bin:/bin`, HERE: directory }
+  return Object.assign(new EventEmitter(), { env, stdin: { isTTY: false } }) as unknown as Host & EventEmitter
+}
+
+t.test('svc runs with the named runtime and returns its exit code', async t => {
+  const directory = t.testdir({})
+  const host = hostWith(directory, 'echo "$@" >"$HERE/words"; exit 7')
+  t.equal(await runWith('bun', ['serve', '--port', '0'], host), 7)
+  t.match(readFileSync(join(directory, 'words'), 'utf8'), /bin\/svc\.js serve --port 0\n$/)
+  t.same(host.eventNames(), [], 'nobody listens for signals any more')
+})
+
+t.test('forwards signals', async t => {
+  const directory = t.testdir({})
+  const host = hostWith(directory, 'trap "exit 9" TERM; : >"$HERE/ready"; while :; do sleep 0.05; done')
+  const code = runWith('bun', [], host)
+  await until(() => {
+    try {
+      return readFileSync(join(directory, 'ready')) !== null
+    } catch {
+      return false
+    }
+  })
+  host.emit('SIGTERM')
+  t.equal(await code, 9)
+})
+
+t.test('refuses a missing runtime', async t => {
+  const host = hostWith(t.testdir({}), null)
+  host.env = { PATH: t.testdirName }
+  await t.rejects(runWith('bun', [], host), { code: 'no_bun' })
 })

@@ -1,7 +1,18 @@
-import { PassThrough } from 'node:stream'
 import t from 'tap'
+import { EventEmitter } from 'node:events'
+import { PassThrough } from 'node:stream'
 import type { Host } from '../../../lib/cli/host.js'
-import { ask, askSecret, canAsk, choose, confirm, mustAsk, readSecret } from '../../../lib/cli/terminal/prompt.js'
+import {
+  ask,
+  askSecret,
+  canAsk,
+  choose,
+  confirm,
+  Interrupted,
+  mustAsk,
+  readSecret,
+  withInterrupts
+} from '../../../lib/cli/terminal/prompt.js'
 
 /** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
 function hostOf(typed: string | Buffer, { stdin = true, stderr = true, env = {} } = {}) {
@@ -112,4 +123,25 @@ t.test('the value "-" reads standard input', async t => {
   const { host, said } = hostOf('asked\n')
   t.equal(await readSecret(host, '--token', '-'), 'asked')
   t.match(said(), /^token: /)
+})
+
+const hostWith = (isTTY: boolean): Host & EventEmitter =>
+  Object.assign(new EventEmitter(), { stderr: { isTTY } }) as unknown as Host & EventEmitter
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  t.test(`${signal} on a terminal aborts the work, and the listeners are removed`, async t => {
+    const host = hostWith(true)
+    const work = withInterrupts(host, async aborted => {
+      host.emit(signal)
+      aborted.throwIfAborted()
+    })
+    await t.rejects(work, Interrupted)
+    t.same(host.eventNames(), [])
+  })
+}
+
+t.test('without a terminal, SIGHUP is not handled, so that nohup works', async t => {
+  const host = hostWith(false)
+  await withInterrupts(host, async () => t.same(host.eventNames(), ['SIGINT', 'SIGTERM']))
+  t.same(host.eventNames(), [])
 })

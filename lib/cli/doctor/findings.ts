@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto'
+import { countOf, oneLine } from '../../base/text.js'
+import type { AccessReport, ReportedToken } from '../../model/access-report.js'
+import type { TokenAdvice } from '../../model/access.js'
+import type { ListedNode } from '../../model/node.js'
+import { namesOf, withoutUser } from '../../model/project-users.js'
+import { unusedDays } from '../../model/token-advice.js'
+import { type HttpAnswer, probeHttp } from '../../probe/probe.js'
+
+/** The result of one check. */
+export interface Finding {
+  check: string
+  result: 'pass' | 'warning' | 'failure'
+  /** What was found. */
+  detail: string
+  /** What to do; null if nothing has to be done. */
+  advice: string | null
+}
+
+const userCheck = 'Users of projects'
+
+/**
+ * Returns the finding about projects that have no user of their own: a push of a script to one runs with the rights of svc. Pure.
+ */
+export function userFindings({ projects }: Pick<AccessReport, 'projects'>): Finding[] {
+  if (projects.length === 0) return []
+  const without = withoutUser(projects)
+  const open = without.filter(({ clientScripts }) => clientScripts)
+  if (without.length === 0) {
+    return [
+      {
+        check: userCheck,
+        result: 'pass',
+        detail: `${countOf(projects.length, 'project')} with a user of its own`,
+        advice: null
+      }
+    ]
+  }
+  const detail = `without runAs: ${namesOf(without)}`
+  if (open.length === 0)
+    return [{ check: userCheck, result: 'pass', detail: `${detail}; no push may contain scripts`, advice: null }]
+  const advice =
+    'A deploy token runs commands as the user of svc there. Run svc as root ("svc systemd --multi-user") and set a user ' +
+    'with "svc projects set <project> --run-as <user>", or reject scripts with --client-scripts false'
+  return [{ check: userCheck, result: 'warning', detail, advice }]
+}
+
+const tokenCheck = 'Named tokens'
+const maxNamesShown = 10
+
+/** Returns the findings about named tokens: those that expire soon, are unused, or have an old secret. Pure. */
+export function tokenFindings({ tokens, rotateDays }: Pick<AccessReport, 'tokens' | 'rotateDays'>): Finding[] {
+  const advised = (wanted: TokenAdvice) => tokens.filter(({ advice }) => advice.includes(wanted))
+  const rotate = 'Replace the secret with "svc token rotate <name>", which can keep the old one valid for a day'
+  const findings = [
+    tokenFinding(advised('expires_soon'), ({ daysLeft }) => `expires in ${countOf(daysLeft, 'day')}`, rotate),
+    tokenFinding(
+      advised('unused'),
+      () => `was not used for ${unusedDays} days`,
+      'Revoke it with "svc token revoke <name>" if nobody needs it'
+    ),
+    tokenFinding(
+      advised('rotate'),
+      ({ secretDays }) => `has a secret of ${countOf(secretDays, 'day')} (token_rotate_days is ${rotateDays})`,
+      rotate
+    )
+  ].filter(each => each !== null)
+  if (findings.length > 0 || tokens.length === 0) return findings
+  return [{ check: tokenCheck, result: 'pass', detail: `${tokens.length} valid`, advice: null }]
+}
+
+function tokenFinding(
+  tokens: readonly ReportedToken[],
+  fact: (token: ReportedToken) => string,
+  advice: string
+): Finding | null {
+  if (tokens.length === 0) return null
+  const said = tokens.slice(0, maxNamesShown).map(token => `"${oneLine(token.name)}" ${fact(token)}`)
+  const more = tokens.length - said.length
+  const detail = said.join(', ') + (more > 0 ? `, and ${more} more` : '')
+  return { check: tokenCheck, result: 'warning', detail, advice }
+}
+
+const fleetCheck = 'Fleet'
+
+/** Returns the findings about nodes: those that are not connected, and those whose files are not as rolled out. Pure. */
+export function fleetFindings(nodes: readonly ListedNode[]): Finding[] {
+  if (nodes.length === 0) return []
+  const lost = nodes.filter(({ isConnected, isDrained }) => !isConnected && !isDrained)
+  const drifted = nodes.filter(({ placements }) => placements.some(({ isDrifted }) => isDrifted))
+  const outdated = nodes.filter(({ isOutdated }) => isOutdated)
+  const shared = nodes.filter(({ sharedSince }) => sharedSince)
+  const findings = [
+    nodeFinding(
+      shared,
+      'two machines use the identity of one node, which gets no orders',
+      'Stop one of them. To make it a node of its own, see "Two machines with one identity" in docs/fleet.md'
+    ),
+    nodeFinding(
+      outdated,
+      'older agents, which do not notice recorded orders',
+      'Upgrade svc there, and restart the agent'
+    ),
+    nodeFinding(
+      lost,
+      'not connected',
+      'Start the agent there ("svc agent"), or drain or forget the node with "svc fleet"'
+    ),
+    nodeFinding(
+      drifted,
+      'not as rolled out',
+      'Look at it with "svc fleet node <name>"; the next push replaces the files'
+    )
+  ].filter(each => each !== null)
+  const connected = nodes.filter(({ isConnected }) => isConnected).length
+  if (findings.length > 0) return findings
+  return [
+    {
+      check: fleetCheck,
+      result: 'pass',
+      detail: `${connected} of ${countOf(nodes.length, 'node')} connected`,
+      advice: null
+    }
+  ]
+}
+
+function nodeFinding(nodes: readonly ListedNode[], what: string, advice: string): Finding | null {
+  if (nodes.length === 0) return null
+  const names = nodes.slice(0, maxNamesShown).map(({ name }) => oneLine(name))
+  const more = nodes.length - names.length
+  const shown = names.join(', ') + (more > 0 ? `, and ${more} more` : '')
+  return { check: fleetCheck, result: 'warning', detail: `${what}: ${shown}`, advice }
+}
+
+/*
+ * Asks a site for names that begin with `.svc-`, which the web server must refuse (docs/maintenance.md). Nothing is
+ * placed in the target, so an answer proves a rule only if it differs from the answer for another missing name.
+ */
+
+/** Where doctor may connect to. */
+interface ExposureOptions {
+  /** The setting `gate_hosts`. */
+  hosts: readonly string[]
+  signal: AbortSignal
+}
+
+/** The beginnings of the names of svc's directories in targets. */
+const ownPrefixes = ['.svc-staging-', '.svc-displaced-']
+const timeoutMs = 10_000
+/** Statuses that refuse a path. */
+const refusing = new Set([403, 404, 410])
+
+/** Asks the site at an address, and returns the finding. */
+export async function askForOwnNames(site: string, options: ExposureOptions): Promise<Finding> {
+  const random = randomBytes(8).toString('hex')
+  const base = site.replace(/[?#][^]*$/, '').replace(/(?<!\/)\/*$/, '/')
+  const ask = (name: string) => probeHttp({ ...options, url: `${base}${name}`, readsBody: false, timeoutMs })
+  const other = await ask(`svc-none-${random}/a`)
+  const own: HttpAnswer[] = []
+  for (const prefix of 'error' in other ? [] : ownPrefixes) own.push(await ask(`${prefix}${random}/a`))
+  return exposureFinding(site, own, other)
+}
+
+/** Returns the finding about the answers for own names, and for another name that does not exist. Pure. */
+export function exposureFinding(site: string, own: readonly HttpAnswer[], other: HttpAnswer): Finding {
+  const check = 'Names of svc'
+  const failed = [other, ...own].find(answer => 'error' in answer)
+  if (failed !== undefined && 'error' in failed) {
+    const advice = 'Give an address of this machine, or add the host to the setting gate_hosts'
+    return { check, result: 'warning', detail: `${site} not checked: ${failed.error}`, advice }
+  }
+  const otherStatus = statusOf(other)
+  const statuses = own.map(statusOf)
+  const advice = 'Add the rule of docs/maintenance.md to the web server: it answers 403'
+  if (statuses.every(status => refusing.has(status) && status !== otherStatus)) {
+    return { check, result: 'pass', detail: `${site} refuses names that begin with .svc-`, advice: null }
+  }
+  const answers = [...new Set(statuses)].join(' and ')
+  const same = `${site} answers ${answers} for names that begin with .svc-, and ${otherStatus} for another missing name`
+  return { check, result: 'warning', detail: `cannot tell whether they are refused: ${same}`, advice }
+}
+
+function statusOf(answer: HttpAnswer): number {
+  return 'status' in answer ? answer.status : 0
+}

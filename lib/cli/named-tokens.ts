@@ -1,0 +1,103 @@
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Refusal } from '../base/errors.js'
+import { oneLine } from '../base/text.js'
+import type { AccessToken, ListedToken, TokenAdvice } from '../model/access.js'
+import { unusedDays } from '../model/token-advice.js'
+import type { Api } from './client/api.js'
+import { type AdminOptions, openAdmin } from './client/session.js'
+import type { Context } from './command.js'
+import { findProject } from './project-options.js'
+import { relativeTime } from './terminal/words.js'
+
+/** The operand of the commands for one token. */
+export const tokenOperand = { required: true, help: 'name or id of the token' } as const
+
+/** The option that keeps a secret out of the terminal. */
+export const outOption = {
+  type: 'text',
+  value: 'file',
+  help: 'write the secret to a new file that only you can read, instead of the terminal'
+} as const
+
+/** Opens the API and finds a token by its name or id. Refuses: `no_such_token`. */
+export async function openToken(
+  context: Context,
+  options: AdminOptions,
+  word: string
+): Promise<{ api: Api; token: AccessToken }> {
+  const { api } = await openAdmin(context, options)
+  return { api, token: await findNamedToken(api, word) }
+}
+
+/** Returns the token with a name or an id. Refuses: `no_such_token`. */
+export async function findNamedToken(api: Pick<Api, 'tokens'>, word: string): Promise<AccessToken> {
+  const { items } = await api.tokens()
+  const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
+  if (token !== undefined) return token
+  throw new Refusal('not_found', 'no_such_token', `Token not found: "${word}". "svc token list" shows the names`)
+}
+
+/** Returns the ids of projects that a command line names; null if it names none. */
+export async function projectIdsOf(api: Api, words: readonly string[]): Promise<string[] | null> {
+  if (words.length === 0) return null
+  const ids: string[] = []
+  for (const word of words) ids.push((await findProject(api, word)).id)
+  return ids
+}
+
+/** Prints a secret on standard output, or writes it to a new file. */
+export async function handOver(secret: string, file: string | undefined, { output, cwd }: Context): Promise<void> {
+  if (file === undefined) {
+    output.note('The server does not store the secret. It is shown only now:')
+    output.print(secret)
+    return
+  }
+  try {
+    await writeFile(resolve(cwd, file), `${secret}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    // The token exists, and nobody would know its secret.
+    output.warn(`The secret could not be written to ${file}: ${(error as Error).message}. It is shown instead:`)
+    output.print(secret)
+    return
+  }
+  output.note(`The secret is in ${file}`)
+}
+
+const dayMs = 24 * 60 * 60_000
+
+/** Returns the end of a token, seen from now: `expires in 88 days`, `revoked`. */
+export function endOf({ expiresAt, revokedAt }: Pick<AccessToken, 'expiresAt' | 'revokedAt'>, nowMs: number): string {
+  if (revokedAt !== null) return `revoked ${relativeTime(revokedAt, nowMs)}`
+  const leftMs = Date.parse(expiresAt) - nowMs
+  if (leftMs <= 0) return `expired ${relativeTime(expiresAt, nowMs)}`
+  if (leftMs < dayMs) return `expires at ${expiresAt.slice(11, 16)} UTC`
+  const days = Math.floor(leftMs / dayMs)
+  return days === 1 ? 'expires in 1 day' : `expires in ${days} days`
+}
+
+/** Returns the last use of a token: `4m ago from 10.0.0.7`. */
+export function useOf(
+  { lastUsedAt, lastUsedIp }: Pick<AccessToken, 'lastUsedAt' | 'lastUsedIp'>,
+  nowMs: number
+): string {
+  if (lastUsedAt === null) return 'never'
+  return lastUsedIp === null ? relativeTime(lastUsedAt, nowMs) : `${relativeTime(lastUsedAt, nowMs)} from ${lastUsedIp}`
+}
+
+const adviceWords: Readonly<Record<TokenAdvice, string>> = {
+  expires_soon: 'expires soon',
+  unused: `unused for ${unusedDays} days`,
+  rotate: 'old secret'
+}
+
+/** Returns what is remarkable about a token: a second factor, a near end, no use, an old secret. */
+export function remarksOf({ advice, secondFactor }: Pick<ListedToken, 'advice' | 'secondFactor'>): string {
+  return [...(secondFactor ? ['second factor'] : []), ...advice.map(each => adviceWords[each])].join(', ')
+}
+
+/** Returns the projects of a token. `names` maps ids to names; a removed project is shown by its id. */
+export function scopeOf({ projectIds }: Pick<AccessToken, 'projectIds'>, names: ReadonlyMap<string, string>): string {
+  if (projectIds === null) return 'all projects'
+  return oneLine(projectIds.map(id => names.get(id) ?? id).join(', '))
+}

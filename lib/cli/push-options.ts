@@ -1,0 +1,181 @@
+import { messageOf, Refusal } from '../base/errors.js'
+import { pause } from '../base/pause.js'
+import { confirmLimits } from '../model/gate.js'
+import { givenRolloutPolicy } from '../model/rollout-policy.js'
+import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
+import type { UploadPermit } from '../model/upload-permit.js'
+import { probeHttp } from '../probe/probe.js'
+import type { Api } from './client/api.js'
+import { type Options, type OptionTable, usage } from './command.js'
+import { durationOption } from './common-options.js'
+
+/** Options of a push that set keys of the policy of rollouts, for this push only. */
+export const rolloutOptions = {
+  canary: { type: 'count', value: 'n', minimum: 1, help: 'number of nodes of the first wave' },
+  then: { type: 'text', value: 'n|n%', help: 'size of each further wave: a number, or a percentage of all nodes' },
+  pause: {
+    type: 'text',
+    value: 'time|approve',
+    help: 'time between two waves, like 60s, or "approve": wait for an approval'
+  },
+  'max-failures': { type: 'count', value: 'n', help: 'number of nodes that may fail; one more halts the rollout' },
+  'max-unreachable': { type: 'text', value: 'n|n%', help: 'number or percentage of nodes that may be unreachable' },
+  'on-failure': {
+    type: 'text',
+    value: 'mode',
+    choices: rolloutFailureModes,
+    help: 'when too many nodes fail: halt, or put back the wave or all nodes'
+  },
+  order: { type: 'text', value: 'label', help: 'label by which nodes are sorted into waves; default: their names' }
+} as const satisfies OptionTable
+
+/** The values of these options. */
+type RolloutOptions = Options<typeof rolloutOptions>
+
+/** Returns the flag of a key of the policy. */
+function flagOf(key: string): string {
+  return `--${key.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
+}
+
+/** Returns the keys that the options set; undefined: none is given. Throws a usage error. */
+export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPolicy> | undefined {
+  const given = {
+    canary: options.canary,
+    then: options.then,
+    pause: options.pause === undefined ? undefined : secondsOf(options.pause),
+    maxFailures: options['max-failures'],
+    maxUnreachable: options['max-unreachable'],
+    onFailure: options['on-failure'],
+    order: options.order
+  }
+  const keys = Object.entries(given).filter(([, value]) => value !== undefined)
+  if (keys.length === 0) return undefined
+  try {
+    return givenRolloutPolicy(Object.fromEntries(keys), 'rollout')
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const [key = ''] = /(?<![A-Za-z])[A-Za-z]+$/.exec(error.field ?? '') ?? []
+    const flag = flagOf(key)
+    const fault = error.message.replace(/^.*?(?: is not valid: | is )/, '')
+    throw usage(flag, `${flag} is not valid: ${fault}`)
+  }
+}
+
+function secondsOf(text: string): number | 'approve' {
+  return text === 'approve' ? text : Math.round(durationOption('--pause', text) / 1000)
+}
+
+/** Refuses options about waves for a project without nodes: the server would ignore them. */
+export function requirePlacement(given: Partial<RolloutPolicy> | undefined, permit: UploadPermit | null): void {
+  if (given === undefined || permit?.rollout) return
+  const names = Object.keys(given).map(flagOf)
+  const sentence = `${names.join(', ')}: the project is not placed on nodes, so there is no rollout. Nothing was deployed`
+  throw new Refusal('invalid', 'project_not_placed', sentence)
+}
+
+/** Options of a push that must be confirmed. */
+export const confirmOptions = {
+  confirm: {
+    type: 'text',
+    value: 'time',
+    help: 'put the earlier files back unless the deployment is confirmed within this time, like 90s or 10m'
+  },
+  'check-from-here': {
+    type: 'text',
+    value: 'url',
+    help: 'confirm by itself as soon as this URL answers with a 2xx status; needs --confirm'
+  }
+} as const
+
+/** How a push is confirmed; both are null without --confirm. */
+export interface ConfirmRequest {
+  seconds: number | null
+  /** The URL to check from here; null: somebody else confirms. */
+  checkUrl: URL | null
+}
+
+const unitSeconds: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600 }
+
+/** Reads the options. Throws a usage error. */
+export function readConfirmOptions(confirm: string | undefined, checkFromHere: string | undefined): ConfirmRequest {
+  if (confirm === undefined) {
+    if (checkFromHere !== undefined) throw usage('--check-from-here', '--check-from-here needs --confirm')
+    return { seconds: null, checkUrl: null }
+  }
+  const [, amount = '', unit = ''] = /^(\d{1,6})([smh]?)$/.exec(confirm) ?? []
+  const seconds = Number(amount) * (unitSeconds[unit] as number)
+  const { min, max } = confirmLimits
+  if (amount === '' || seconds < min || seconds > max)
+    throw usage('--confirm', `--confirm cannot be "${confirm}": it must be a time from ${min}s to ${max / 3600}h`)
+  return { seconds, checkUrl: checkFromHere === undefined ? null : readUrl(checkFromHere) }
+}
+
+function readUrl(text: string): URL {
+  try {
+    const url = new URL(text)
+    if (url.protocol === 'http:' || url.protocol === 'https:') return url
+  } catch {
+    // Reported below.
+  }
+  throw usage('--check-from-here', `--check-from-here cannot be "${text}": it must be an http or https URL`)
+}
+
+/**
+ * Refuses --confirm if the server is too old for it: an older server ignores the field, and would deploy without
+ * waiting for a confirmation.
+ */
+export function requireConfirmFeature({ seconds }: ConfirmRequest, permit: UploadPermit | null): void {
+  if (seconds === null || permit?.features?.includes('confirm') === true) return
+  throw new Refusal(
+    'invalid',
+    'server_too_old',
+    'The server is too old for --confirm. Update it, or push without --confirm'
+  )
+}
+
+/** A deployment that waits to be confirmed. */
+export interface Waiting {
+  deployId: string
+  /** When the earlier files are put back. */
+  until: string
+}
+
+/** How a deployment is checked and confirmed. */
+interface CheckOptions {
+  api: Pick<Api, 'confirm'>
+  url: URL
+  note(line: string): void
+  signal: AbortSignal
+}
+
+const intervalMs = 1_000
+const attemptMs = 5_000
+
+/**
+ * Confirms a deployment as soon as `url` answers with a 2xx status from here. Does nothing more when the window has
+ * ended: the server then puts the earlier files back. Never rejects.
+ */
+export async function checkFromHere(
+  { deployId, until }: Waiting,
+  { api, url, note, signal }: CheckOptions
+): Promise<void> {
+  const endMs = performance.now() + Date.parse(until) - Date.now()
+  let last = ''
+  try {
+    while (performance.now() < endMs) {
+      const probe = { url: url.href, hosts: [url.hostname], readsBody: false, timeoutMs: attemptMs, signal }
+      const answer = await probeHttp(probe)
+      const isGood = 'status' in answer && answer.status >= 200 && answer.status <= 299
+      const message = 'status' in answer ? String(answer.status) : answer.error
+      if (message !== last) note(`${url.href}: ${message}`)
+      last = message
+      if (isGood) {
+        await api.confirm(deployId)
+        return
+      }
+      await pause(intervalMs, signal)
+    }
+  } catch (error) {
+    if (!signal.aborted) note(`Cannot confirm the deployment: ${messageOf(error)}`)
+  }
+}

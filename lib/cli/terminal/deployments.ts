@@ -1,0 +1,82 @@
+import { oneLine } from '../../base/text.js'
+import type { DeploymentStatus, ListedDeployment } from '../../model/deployment.js'
+import type { ProjectStatus } from '../../model/project.js'
+import { type Provenance, shortCommit } from '../../model/provenance.js'
+import { type Column, cutToWidth } from './columns.js'
+import type { Paint } from './output.js'
+import { plainText } from './terminal-text.js'
+import { relativeTime } from './words.js'
+
+/** Maximum width of a message in columns. The record contains the whole message. */
+const messageWidth = 60
+
+/** Returns a status in its colour. */
+export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStatus, text: string = status): string {
+  if (status === 'success') return paint.green(text)
+  if (status === 'failed') return paint.red(text)
+  return status === 'idle' ? paint.dim(text) : paint.yellow(text)
+}
+
+/** Returns the status of a deployment, and whether its background script failed afterwards. */
+export function statusWords(row: ListedDeployment): string {
+  return row.backgroundFailed ? `${row.status}, failed in the background` : row.status
+}
+
+/** Returns the message of a deployment, shortened for a table. */
+export function shownMessage(row: ListedDeployment): string {
+  return cutToWidth(plainText(messageWords(row)), messageWidth)
+}
+
+/** Returns the columns of a list of deployments. */
+export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDeployment>[] {
+  return [
+    { header: 'DEPLOYMENT', cell: row => row.id },
+    {
+      header: 'STATUS',
+      cell: statusWords,
+      paint: (text, row) => paintStatus(paint, row.backgroundFailed ? 'failed' : row.status, text)
+    },
+    { header: 'MESSAGE', cell: shownMessage, shrinkTo: 8 },
+    { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },
+    { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
+    { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
+    { header: 'BY', cell: starterWords, shrinkTo: 8 }
+  ]
+}
+
+/*
+ * Describes the provenance of a deployment in words. Servers older than this client send no provenance at all.
+ */
+
+/** Returns commit and branch, as `1a2b3c4* main`; the star marks uncommitted changes. Empty if both are unknown. */
+export function originWords(provenance: Provenance | null | undefined): string {
+  if (provenance === null || provenance === undefined) return ''
+  const { commit, branch, tag, dirty } = provenance
+  const digits = commit === null ? null : `${shortCommit(commit)}${dirty === true ? '*' : ''}`
+  return [digits, tag ?? branch].filter(word => word !== null).join(' ')
+}
+
+/** Returns what started a deployment and, if the client sent it, who. */
+export function starterWords({ rollbackOf, undoOf, triggerSource, provenance }: ListedDeployment): string {
+  if (undoOf) return `undo of ${undoOf}`
+  if (rollbackOf !== null) return `rollback of ${rollbackOf}`
+  // Undefined for older servers, which do not send it.
+  if (!provenance) return triggerSource
+  const { source, ci, by, author } = provenance
+  if (source === 'panel') return by === null ? 'panel' : `panel (${by})`
+  if (ci === null) return author === null ? triggerSource : `${triggerSource} (${author})`
+  return [ci.system, ci.run, ci.actor === null ? null : `(${ci.actor})`].filter(word => word !== null).join(' ')
+}
+
+/** Returns the message of a deployment, else the subject of its commit. */
+export function messageWords({ message, provenance }: Pick<ListedDeployment, 'message' | 'provenance'>): string {
+  return message || provenance?.subject || ''
+}
+
+/** Describes a deployment on one line: `storefront (production): Lower the prices (1a2b3c4 main), Drone 42 (ada)`. */
+export function headline(row: ListedDeployment): string {
+  const [words, origin] = [messageWords(row), originWords(row.provenance)]
+  const what = [words, origin === '' ? '' : `(${origin})`].filter(word => word !== '').join(' ')
+  const project = row.env ? `${row.projectName} (${row.env})` : row.projectName
+  return oneLine(`${project}: ${what === '' ? '' : `${what}, `}${starterWords(row)}`)
+}

@@ -1,0 +1,130 @@
+import t from 'tap'
+import {
+  checkFromHere,
+  readConfirmOptions,
+  readRolloutOptions,
+  requireConfirmFeature,
+  requirePlacement
+} from '../../lib/cli/push-options.js'
+import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
+import type { UploadPermit } from '../../lib/model/upload-permit.js'
+import { statusServer } from '../support/held.js'
+
+const none = {
+  canary: undefined,
+  then: undefined,
+  pause: undefined,
+  'max-failures': undefined,
+  'max-unreachable': undefined,
+  'on-failure': undefined,
+  order: undefined
+}
+
+t.test('options become keys of the policy, and times become seconds', async t => {
+  t.equal(readRolloutOptions(none), undefined)
+  t.same(readRolloutOptions({ ...none, canary: 2, then: '25%', pause: '2m', 'max-failures': 0 }), {
+    canary: 2,
+    then: '25%',
+    pause: 120,
+    maxFailures: 0
+  })
+  t.same(readRolloutOptions({ ...none, pause: 'approve', 'on-failure': 'revert_all', 'max-unreachable': '10%' }), {
+    pause: 'approve',
+    onFailure: 'revert_all',
+    maxUnreachable: '10%'
+  })
+})
+
+t.test('a wrong value is refused by its flag', async t => {
+  const wrong = { then: '0', pause: '1 minute', 'max-unreachable': 'half', order: 'no spaces' }
+  for (const [flag, value] of Object.entries(wrong))
+    t.throws(() => readRolloutOptions({ ...none, [flag]: value }), { code: 'usage', field: `--${flag}` }, flag)
+})
+
+t.test('a project without nodes refuses options about waves', async t => {
+  const permit = { rollout: null } as UploadPermit
+  t.throws(() => requirePlacement({ maxFailures: 1 }, permit), {
+    code: 'project_not_placed',
+    message: /--max-failures/
+  })
+  t.throws(() => requirePlacement({ canary: 1 }, null), { code: 'project_not_placed' }, 'an older server')
+  t.doesNotThrow(() => requirePlacement(undefined, permit))
+  const rollout = { nodes: 1, waves: 1, policy: defaultRolloutPolicy }
+  t.doesNotThrow(() => requirePlacement({ canary: 1 }, { ...permit, rollout }))
+})
+
+t.test('reads times', async t => {
+  t.strictSame(readConfirmOptions(undefined, undefined), { seconds: null, checkUrl: null })
+  for (const [text, seconds] of Object.entries({ '90': 90, '90s': 90, '10m': 600, '24h': 86_400 })) {
+    t.equal(readConfirmOptions(text, undefined).seconds, seconds, text)
+  }
+  for (const text of ['', '9s', '25h', '1.5m', '-90', '90 s', '1d']) {
+    t.throws(() => readConfirmOptions(text, undefined), { message: /--confirm cannot be/ }, text)
+  }
+})
+
+t.test('reads the URL to check', async t => {
+  t.equal(readConfirmOptions('90s', 'https://shop.example.org/up').checkUrl?.href, 'https://shop.example.org/up')
+  t.throws(() => readConfirmOptions(undefined, 'https://a'), { message: /needs --confirm/ })
+  for (const url of ['shop', 'ftp://a', '']) {
+    t.throws(() => readConfirmOptions('90s', url), { message: /--check-from-here cannot be/ }, url)
+  }
+})
+
+t.test('refuses a server that would ignore the field', async t => {
+  const permit = { features: ['confirm'] } as Partial<UploadPermit> as UploadPermit
+  const asked = readConfirmOptions('90s', undefined)
+  requireConfirmFeature(asked, permit)
+  requireConfirmFeature(readConfirmOptions(undefined, undefined), null)
+  t.throws(() => requireConfirmFeature(asked, null), { code: 'server_too_old' })
+  t.throws(() => requireConfirmFeature(asked, {} as UploadPermit), { code: 'server_too_old' })
+})
+
+function stage(url: string, confirm = async () => {}) {
+  const confirmed: string[] = []
+  const notes: string[] = []
+  const stop = new AbortController()
+  const check = (ms: number): Promise<void> =>
+    checkFromHere(
+      { deployId: 'dep_a', until: new Date(Date.now() + ms).toISOString() },
+      {
+        api: { confirm: async id => (await confirm(), void confirmed.push(id)) },
+        url: new URL(url),
+        note: line => notes.push(line),
+        signal: stop.signal
+      }
+    )
+  return { check, confirmed, notes, stop }
+}
+
+t.test('confirms as soon as the URL answers', async t => {
+  const server = await statusServer(t)
+  server.status = 502
+  const { check, confirmed, notes } = stage(server.url)
+  setTimeout(() => (server.status = 204), 300)
+  await check(60_000)
+  t.strictSame(confirmed, ['dep_a'])
+  t.strictSame(notes, [`${server.url}: 502`, `${server.url}: 204`])
+})
+
+t.test('confirms nothing if the URL does not answer in time', async t => {
+  const server = await statusServer(t)
+  server.status = 302
+  const { check, confirmed } = stage(server.url)
+  await check(300)
+  t.strictSame(confirmed, [])
+})
+
+t.test('says why it cannot confirm, and stops when the user does', async t => {
+  const server = await statusServer(t)
+  const failing = stage(server.url, async () => {
+    throw new Error('too late')
+  })
+  await failing.check(60_000)
+  t.match(failing.notes.at(-1), /Cannot confirm the deployment: too late/)
+  server.status = 500
+  const { check, stop, notes } = stage(server.url)
+  setTimeout(() => stop.abort(), 100)
+  await check(60_000)
+  t.strictSame(notes, [`${server.url}: 500`])
+})

@@ -1,0 +1,82 @@
+import t from 'tap'
+import { type Column, cutToWidth, renderTable, widthOf, wrap } from '../../../lib/cli/terminal/columns.js'
+
+interface Row {
+  name: string
+  size: string
+  path: string
+}
+const columns: Column<Row>[] = [
+  { header: 'NAME', cell: row => row.name, shrinkTo: 4 },
+  { header: 'SIZE', cell: row => row.size, align: 'right' },
+  { header: 'PATH', cell: row => row.path, shrinkTo: 6, paint: text => `\x1b[2m${text}\x1b[22m` }
+]
+const rows: Row[] = [
+  { name: '漢字', size: '5', path: '/srv/www/one' },
+  { name: 'two', size: '1024', path: '/srv/www/a-longer-one' }
+]
+
+t.test('renderTable aligns columns by their width on the terminal', async t => {
+  t.strictSame(renderTable(rows, columns, undefined), [
+    'NAME  SIZE  PATH',
+    '漢字     5  \x1b[2m/srv/www/one\x1b[22m',
+    'two   1024  \x1b[2m/srv/www/a-longer-one\x1b[22m'
+  ])
+})
+
+t.test('renderTable cuts the widest column that may be cut', async t => {
+  t.strictSame(renderTable(rows, columns, 24), [
+    'NAME  SIZE  PATH',
+    '漢字     5  \x1b[2m/srv/www/one\x1b[22m',
+    'two   1024  \x1b[2m/srv/www/a-…\x1b[22m'
+  ])
+})
+
+t.test('renderTable is as narrow as possible if the terminal is too narrow', async t => {
+  t.strictSame(
+    renderTable(rows, columns, 5).map(line => line.length),
+    [16, 29, 28].map((_, at) => renderTable(rows, columns, 1)[at]?.length)
+  )
+  t.match(renderTable(rows, columns, 5)[2], /\/srv\/…/)
+})
+
+t.test('renderTable lets no cell move the cursor', async t => {
+  const [, line] = renderTable([{ name: 'a\x1b[2J\nb', size: '', path: '' }], columns, undefined)
+  t.equal(line, 'a b         \x1b[2m\x1b[22m')
+})
+
+const widths: Array<[text: string, columns: number]> = [
+  ['', 0],
+  ['plain', 5],
+  ['\x1b[31mred\x1b[39m', 3],
+  ['é', 1],
+  ['e\u0301', 1],
+  ['漢字', 4],
+  ['ﾊﾝｶｸ', 4],
+  ['한국', 4],
+  ['🙂', 2],
+  ['👨‍👩‍👧‍👦', 2],
+  ['🇩🇪', 2],
+  ['a\u200bb', 2],
+  ['…', 1]
+]
+for (const [text, columns] of widths)
+  t.test(`widthOf: ${JSON.stringify(text)} takes ${columns}`, async t => t.equal(widthOf(text), columns))
+
+const cuts: Array<[text: string, columns: number, expected: string]> = [
+  ['short', 5, 'short'],
+  ['longer', 5, 'long…'],
+  ['漢字漢字', 5, '漢字…'],
+  ['漢字漢字', 4, '漢…'],
+  ['👨‍👩‍👧‍👦👨‍👩‍👧‍👦', 3, '👨‍👩‍👧‍👦…'],
+  ['abc', 1, '…']
+]
+for (const [text, columns, expected] of cuts) {
+  t.test(`cutToWidth: ${text} to ${columns} is ${expected}`, async t => t.equal(cutToWidth(text, columns), expected))
+}
+
+t.test('breaks between words', async t => {
+  t.strictSame(wrap('one two three', 7), ['one two', 'three'])
+  t.strictSame(wrap('one', 2), ['one'], 'a longer word has its own line')
+  t.strictSame(wrap('', 10), [''])
+})
