@@ -12,9 +12,9 @@ const places: Record<string, string> = {
     '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
   'archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
   'backup/snapshot.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
-  'cli/commands/audit-export.ts': '<file>.part, where the user said: the next export under that name',
+  'cli/commands/audit.ts': '<file>.part, where the user said: the next export under that name',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
-  'cli/commands/export.ts': '* <file>.part, where the user said: the next export under that name',
+  'cli/commands/transfer.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack/pack.ts':
     '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
   'base/files.ts':

@@ -40,12 +40,17 @@ export interface CommandRow {
   group: CommandGroup
   /** Imperative sentence of at most 56 characters, so that its line of the help fits on a terminal. */
   summary: string
-  load(): Promise<{ command: Command }>
+  /** The module below commands/ that has it; null for the help itself. */
+  family: string | null
+  load(): Promise<Command>
   /** Whether the command keeps running after the reader of its output has closed the pipe. Others exit then. */
   outlivesReader?: boolean
   /** Whether the command is for completion scripts only, so that no list of commands shows it. */
   hidden?: boolean
 }
+
+/** The commands of one module, by the words that a user types. */
+export type Family = Readonly<Record<string, Command>>
 
 /** Declares a command. Derives the types of the values that `run` receives from the tables of options and operands. */
 export function defineCommand<const O extends OptionTable, const P extends OperandTable>(

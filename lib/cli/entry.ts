@@ -65,18 +65,16 @@ function find(words: readonly string[]): (CommandRow & { words: number }) | unde
 }
 
 async function run(row: CommandRow, words: readonly string[], host: Host): Promise<number> {
-  const [{ exitCodes }, { parseArgs }, { createOutput }, loaded] = await Promise.all([
-    import('./command.js'),
+  const [{ exitCodes, parseArgs }, { createOutput }, command] = await Promise.all([
     import('./command.js'),
     import('./terminal/output.js'),
     row.load().catch(missing)
   ])
   const output = createOutput(host)
-  if (loaded === null) {
+  if (command === null) {
     output.error(`"svc ${row.name}" is not part of the client package. Install the full svc package`)
     return exitCodes.failed
   }
-  const { command } = loaded
   try {
     const { options, operands, wantsHelp } = parseArgs(words, command.options, command.operands)
     if (wantsHelp) {
@@ -116,8 +114,7 @@ function missing(error: unknown): null {
  * Returns the exit code and sentence for a refusal or an error of the operating system. Throws anything else: a bug.
  */
 async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
-  const { Refusal } = await import('../base/errors.js')
-  const { messageOf } = await import('../base/errors.js')
+  const { messageOf, Refusal } = await import('../base/errors.js')
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: error.message }
   if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: messageOf(error) }
   throw error
@@ -127,8 +124,7 @@ async function overview(rows: readonly CommandRow[], host: Host): Promise<number
   const [{ renderOverview }, { readdirSync }] = await Promise.all([import('./help.js'), import('node:fs')])
   // The client package contains neither the server nor the commands that need it.
   const modules = readdirSync(new URL('./commands/', import.meta.url))
-  const isHere = ({ name }: CommandRow): boolean =>
-    name === 'help' || modules.includes(`${name.replace(/[ :]/g, '-')}.js`)
+  const isHere = ({ family }: CommandRow): boolean => family === null || modules.includes(`${family}.js`)
   host.stdout.write(
     renderOverview(
       rows.filter(row => row.hidden !== true && isHere(row)),

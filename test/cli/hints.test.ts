@@ -45,7 +45,7 @@ t.test('no error suggests an option that the command does not have', async t => 
     const cwd = t.testdir(files as never)
     await Promise.all(
       lines.map(async words => {
-        const { command } = await commands.find(({ name }) => name === words[0])!.load()
+        const command = await commands.find(({ name }) => name === words[0])!.load()
         const { stdout, stderr } = await svc(words, { cwd })
         // What it says of other commands is theirs.
         const own = (stdout + stderr).replace(/"svc [^"]*"/g, '')

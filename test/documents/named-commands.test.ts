@@ -64,7 +64,7 @@ async function faultOf(words: readonly string[]): Promise<string | null> {
   if (row === undefined)
     return words[0] === 'x' || (words.length === 1 && firstWords.has(words[0] as string)) ? null : 'no such command'
   if (row.name === 'help') return null
-  const { command } = await row.load()
+  const command = await row.load()
   const used = [row.name, ...(row.aliases ?? [])].find(each => words.join(' ').startsWith(each)) as string
   try {
     parseArgs(words.slice(used.split(' ').length), command.options, command.operands)

@@ -17,7 +17,7 @@ t.test('the table of what is read again has every option that names a file', asy
   )
   const files = new Set<string>()
   for (const row of commands.filter(({ name }) => name === 'serve' || name === 'agent')) {
-    const { command } = await row.load()
+    const command = await row.load()
     for (const [name, option] of Object.entries(command.options))
       if ('value' in option && option.value === 'file' && !written.has(name)) files.add(name)
   }

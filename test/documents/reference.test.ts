@@ -25,7 +25,7 @@ function table(head: string[], rows: string[][]): string {
 
 /** Returns the output of `svc <name> --help`. */
 async function help(row: CommandRow): Promise<string> {
-  const { command } = await row.load()
+  const command = await row.load()
   return renderCommand(row, command).trim()
 }
 

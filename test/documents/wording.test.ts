@@ -80,7 +80,7 @@ t.test('no text contains a phrase of the old wording', async t => {
 const adminTokenOnly: Readonly<Record<string, number>> = {
   'lib/auth/bearer.ts': 1,
   'lib/backup/format.ts': 1,
-  'lib/cli/commands/login.ts': 1,
+  'lib/cli/commands/session.ts': 1,
   'lib/store/schema.ts': 1
 }
 

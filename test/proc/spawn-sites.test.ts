@@ -17,8 +17,8 @@ import { until } from '../support/until.js'
  * list shows to everybody), nor systemd's variables for svc. A new place must be listed here and tested.
  */
 const sites: Record<string, string> = {
-  'cli/browser.ts':
-    'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/open.test.ts',
+  'cli/commands/deployments.ts':
+    'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/deployments.test.ts',
   'cli/pack/git.ts': 'execFile: git, tried below',
   'cli/service/running.ts': 'runProcess: systemd-notify, tried below',
   'cli/service/supervision.ts':

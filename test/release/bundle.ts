@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundledCommands, clientModules } from './client-modules.js'
+import { bundledFamilies, clientModules } from './client-modules.js'
 import { auditedPackages, top } from './dependencies.js'
 import { manualPages, type ManualPage } from './manual.js'
 import { sbom } from './sbom.js'
@@ -187,10 +187,10 @@ export async function makeBundles(directory: string): Promise<Array<{ path: stri
   }
   const client: Bundle = {
     name: 'svc-client',
-    modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledCommands).map(path => `dist/lib/${path}`)],
+    modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledFamilies).map(path => `dist/lib/${path}`)],
     documents: ['LICENSE'],
     packages: ['yazl', 'buffer-crc32'],
-    manual: await manualPages(edition, module => bundledCommands.includes(module))
+    manual: await manualPages(edition, family => bundledFamilies.includes(family))
   }
   mkdirSync(directory, { recursive: true })
   const made = [whole, client].map(bundle => ({

@@ -1,37 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** The commands of a client: those that talk to a server, and those that configure it. */
-export const bundledCommands = [
+/** The families of commands of a client: those that talk to a server, and those that configure it. */
+export const bundledFamilies = [
   'init',
   'build',
   'push',
-  'list',
-  'status',
-  'logs',
+  'projects',
+  'deployments',
   'rollback',
-  'cancel',
-  'open',
-  'login',
-  'logout',
-  'whoami',
-  'projects-create',
-  'projects-show',
-  'projects-set',
-  'projects-token',
-  'projects-delete',
+  'session',
   'version',
-  'values',
-  'config',
-  'config-set',
-  'config-list',
-  'home',
-  'doctor',
   'completion',
-  'telemetry-status',
-  'telemetry-on',
-  'telemetry-off',
-  'telemetry-endpoint'
+  'config',
+  'doctor',
+  'telemetry'
 ]
 
 const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+\.js)['"]/gm
@@ -39,14 +22,14 @@ const lateImport = /\bimport\('(\.[^']+\.js)'\)/g
 const workerFile = /new URL\('(\.[^']+\.js)', import\.meta\.url\)/g
 
 /**
- * The compiled modules that the given commands may load, by their paths below `directory`: everything that is imported,
- * at once or late, but for the commands that are left out and what only a server runs.
+ * The compiled modules that the given families of commands may load, by their paths below `directory`: everything that is imported,
+ * at once or late, but for the families that are left out and what only a server runs.
  */
-export function clientModules(directory: string, commands: readonly string[]): string[] {
+export function clientModules(directory: string, families: readonly string[]): string[] {
   const found = new Set<string>()
   const visit = (path: string): void => {
-    const [, command] = /^cli\/commands\/(.*)\.js$/.exec(path) ?? []
-    if (found.has(path) || (command !== undefined && !commands.includes(command)) || path.startsWith('server/')) return
+    const [, family] = /^cli\/commands\/(.*)\.js$/.exec(path) ?? []
+    if (found.has(path) || (family !== undefined && !families.includes(family)) || path.startsWith('server/')) return
     found.add(path)
     const text = readFileSync(join(directory, path), 'utf8')
     for (const pattern of [staticImport, lateImport, workerFile]) {

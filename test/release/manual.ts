@@ -42,25 +42,21 @@ const statuses: ReadonlyArray<readonly [code: string, what: string]> = [
   ['130', 'Interrupted by Ctrl-C.']
 ]
 
-/** Returns every page, for the commands whose module `has` contains: `projects-create`. */
+/** Returns every page, for the commands whose family `has` contains. */
 export async function manualPages(
   edition: Edition,
-  has: (module: string) => boolean = () => true
+  has: (family: string) => boolean = () => true
 ): Promise<ManualPage[]> {
-  const rows = commands.filter(({ name, hidden }) => hidden !== true && name !== 'help' && has(moduleOf(name)))
-  const loaded = await Promise.all(rows.map(async row => ({ row, command: (await row.load()).command })))
+  const rows = commands.filter(({ family, hidden }) => hidden !== true && family !== null && has(family))
+  const loaded = await Promise.all(rows.map(async row => ({ row, command: await row.load() })))
   return [
     { name: 'svc.1', text: overviewPage(rows, edition) },
     ...loaded.map(({ row, command }) => ({ name: `${pageOf(row.name)}.1`, text: commandPage(row, command, edition) }))
   ]
 }
 
-function moduleOf(name: string): string {
-  return name.replace(/[ :]/g, '-')
-}
-
 function pageOf(name: string): string {
-  return `svc-${moduleOf(name)}`
+  return `svc-${name.replace(/[ :]/g, '-')}`
 }
 
 function overviewPage(rows: readonly CommandRow[], edition: Edition): string {

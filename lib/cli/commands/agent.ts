@@ -1,118 +1,120 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
+import { readText } from '../../base/text.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
 import { parseLabel } from '../../model/node-labels.js'
-import { type Context, defineCommand, exitCodes, usage } from '../command.js'
+import { rereadCa } from '../../server/ca-file.js'
+import { createExpiryWarnings } from '../../server/expiry.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
-import { readText } from '../../base/text.js'
-import { rereadCa } from '../../server/ca-file.js'
-import { createExpiryWarnings } from '../../server/expiry.js'
 
-/** The command `svc agent`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    hub: {
-      type: 'text',
-      value: 'url',
-      repeatable: true,
-      help: 'address of the hub; repeat it for the hubs of a cluster. It is stored, so it is needed once'
+/** The command that runs a node. */
+export const commands = {
+  agent: defineCommand({
+    operands: {},
+    options: {
+      hub: {
+        type: 'text',
+        value: 'url',
+        repeatable: true,
+        help: 'address of the hub; repeat it for the hubs of a cluster. It is stored, so it is needed once'
+      },
+      enroll: {
+        type: 'text',
+        value: 'token',
+        help: 'one-time token of "svc fleet enroll", for the first start; - reads it from standard input'
+      },
+      name: { type: 'text', value: 'name', help: 'name of the node, if the token names none (default: the host name)' },
+      label: { type: 'text', value: 'key=value', repeatable: true, help: 'label of the node, for the first start' },
+      ca: { type: 'text', value: 'file', help: 'certificates to trust for the hub, in PEM, instead of the usual ones' },
+      'allow-http': {
+        type: 'switch',
+        help: 'allow http addresses of hubs that are not on this machine: releases and variables can be read on the way. It is stored'
+      },
+      relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
+      terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
+      'allow-system-paths': {
+        type: 'switch',
+        help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
+      },
+      ...listeningOptions,
+      port: { ...listeningOptions.port, help: 'port to listen on (default: a free one)' },
+      'log-format': {
+        type: 'text',
+        choices: ['text', 'json'],
+        default: 'text',
+        help: 'json: print each line as an object with time, level and message, and never print the admin token'
+      },
+      'ready-file': {
+        type: 'text',
+        value: 'file',
+        help: 'file to write the address to when the agent is ready; removed when it stops'
+      }
     },
-    enroll: {
-      type: 'text',
-      value: 'token',
-      help: 'one-time token of "svc fleet enroll", for the first start; - reads it from standard input'
-    },
-    name: { type: 'text', value: 'name', help: 'name of the node, if the token names none (default: the host name)' },
-    label: { type: 'text', value: 'key=value', repeatable: true, help: 'label of the node, for the first start' },
-    ca: { type: 'text', value: 'file', help: 'certificates to trust for the hub, in PEM, instead of the usual ones' },
-    'allow-http': {
-      type: 'switch',
-      help: 'allow http addresses of hubs that are not on this machine: releases and variables can be read on the way. It is stored'
-    },
-    relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
-    terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
-    'allow-system-paths': {
-      type: 'switch',
-      help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
-    },
-    ...listeningOptions,
-    port: { ...listeningOptions.port, help: 'port to listen on (default: a free one)' },
-    'log-format': {
-      type: 'text',
-      choices: ['text', 'json'],
-      default: 'text',
-      help: 'json: print each line as an object with time, level and message, and never print the admin token'
-    },
-    'ready-file': {
-      type: 'text',
-      value: 'file',
-      help: 'file to write the address to when the agent is ready; removed when it stops'
+    details:
+      'Makes this machine a node of a fleet: it takes the releases that its hub rolls out. The agent opens all connections\n' +
+      'itself, through HTTPS_PROXY if that is set, so the machine needs no open port.\n\n' +
+      'The agent is a whole server without the panel, with its own data directory (SVC_HOME), deployments and undo. It\n' +
+      'listens on this machine only, for local pushes when the hub cannot be reached.\n\n' +
+      'SVC_ENROLL_TOKEN is used if --enroll is not given. After the first start, "svc agent" alone is enough.',
+    examples: [
+      ['agent --hub https://deploy.example.com --enroll -', 'make this machine a node; the token is read from stdin'],
+      ['agent', 'start the agent again'],
+      ['agent --hub https://hub.internal/base --ca hub-ca.pem', 'use another address, with a private authority']
+    ],
+    async run({ options }, context) {
+      const { host, env, cwd, output } = context
+      const listening = listeningOf(options, cwd)
+      const hubs = options.hub.map(hubAddress)
+      const labels = labelsOf(options.label)
+      const report = { info: output.print, warn: output.warn }
+      const expiry = createExpiryWarnings(report.warn, systemClock)
+      const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
+      const given = options.enroll ?? (env['SVC_ENROLL_TOKEN'] || undefined)
+      const enroll = given === undefined ? undefined : await readTokenOption(host, '--enroll', given)
+      const isJson = options['log-format'] === 'json'
+      if (isJson) output.logAsJson()
+      const readiness = await openReadiness(options['ready-file'], context)
+      const { startAgent } = await import('../../server/agent.js')
+      const starting = startAgent({
+        ...listening,
+        home: locateHome(env, cwd),
+        hubs,
+        enroll,
+        name: options.name,
+        labels,
+        ...(ca !== undefined && {
+          ca: rereadCa({
+            first: ca,
+            read: () => readCa(options.ca as string, context),
+            report,
+            expiry,
+            clock: systemClock
+          })
+        }),
+        allowHttp: options['allow-http'],
+        relay: options.relay,
+        terminal: options.terminal,
+        allowSystemPaths: options['allow-system-paths'],
+        // Scripts must not inherit it.
+        environment: { ...env, SVC_ENROLL_TOKEN: undefined },
+        cwd,
+        expiry,
+        report,
+        showsToken: whereTokenShows(isJson, host)
+      })
+      // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).
+      process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+      process.channel?.unref()
+      await untilStopped(starting, readiness, { host, note: output.note })
+      return exitCodes.success
     }
-  },
-  details:
-    'Makes this machine a node of a fleet: it takes the releases that its hub rolls out. The agent opens all connections\n' +
-    'itself, through HTTPS_PROXY if that is set, so the machine needs no open port.\n\n' +
-    'The agent is a whole server without the panel, with its own data directory (SVC_HOME), deployments and undo. It\n' +
-    'listens on this machine only, for local pushes when the hub cannot be reached.\n\n' +
-    'SVC_ENROLL_TOKEN is used if --enroll is not given. After the first start, "svc agent" alone is enough.',
-  examples: [
-    ['agent --hub https://deploy.example.com --enroll -', 'make this machine a node; the token is read from stdin'],
-    ['agent', 'start the agent again'],
-    ['agent --hub https://hub.internal/base --ca hub-ca.pem', 'use another address, with a private authority']
-  ],
-  async run({ options }, context) {
-    const { host, env, cwd, output } = context
-    const listening = listeningOf(options, cwd)
-    const hubs = options.hub.map(hubAddress)
-    const labels = labelsOf(options.label)
-    const report = { info: output.print, warn: output.warn }
-    const expiry = createExpiryWarnings(report.warn, systemClock)
-    const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
-    const given = options.enroll ?? (env['SVC_ENROLL_TOKEN'] || undefined)
-    const enroll = given === undefined ? undefined : await readTokenOption(host, '--enroll', given)
-    const isJson = options['log-format'] === 'json'
-    if (isJson) output.logAsJson()
-    const readiness = await openReadiness(options['ready-file'], context)
-    const { startAgent } = await import('../../server/agent.js')
-    const starting = startAgent({
-      ...listening,
-      home: locateHome(env, cwd),
-      hubs,
-      enroll,
-      name: options.name,
-      labels,
-      ...(ca !== undefined && {
-        ca: rereadCa({
-          first: ca,
-          read: () => readCa(options.ca as string, context),
-          report,
-          expiry,
-          clock: systemClock
-        })
-      }),
-      allowHttp: options['allow-http'],
-      relay: options.relay,
-      terminal: options.terminal,
-      allowSystemPaths: options['allow-system-paths'],
-      // Scripts must not inherit it.
-      environment: { ...env, SVC_ENROLL_TOKEN: undefined },
-      cwd,
-      expiry,
-      report,
-      showsToken: whereTokenShows(isJson, host)
-    })
-    // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).
-    process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-    process.channel?.unref()
-    await untilStopped(starting, readiness, { host, note: output.note })
-    return exitCodes.success
-  }
-})
+  })
+} satisfies Family
 
 function hubAddress(text: string): string {
   const address = parseServerUrl(text)

@@ -1,43 +1,45 @@
 import { resolve } from 'node:path'
-import { defineCommand, exitCodes } from '../command.js'
+import { loadConfiguration } from '../client/session.js'
+import { defineCommand, exitCodes, type Family } from '../command.js'
+import { packOptions, sharedOptions } from '../common-options.js'
+import { listIgnored, packProject } from '../pack/pack.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { splitList } from '../terminal/words.js'
-import { listIgnored, packProject } from '../pack/pack.js'
-import { loadConfiguration } from '../client/session.js'
-import { packOptions, sharedOptions } from '../common-options.js'
 
-/** The command `svc build`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    env: sharedOptions.env,
-    ...packOptions,
-    file: { type: 'text', value: 'path', default: '.deploy-archive.zip', help: 'path of the archive to write' },
-    json: { type: 'switch', help: 'print {path, bytes, files, sha256} as JSON' }
-  },
-  details: 'Writes the archive that "svc push" would upload. The built-in ignore rules include its default name.',
-  examples: [
-    ['build', 'pack the files that svc.config.json names into .deploy-archive.zip'],
-    ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
-  ],
-  async run({ options }, context) {
-    const { output } = context
-    const { config } = await loadConfiguration(context, {
-      flags: {
-        out: options.out,
-        ignore: options.ignore.flatMap(splitList),
-        noIgnoreBuiltin: !options['ignore-builtin']
-      },
-      env: options.env,
-      project: 'needed'
-    })
-    await listIgnored(context, config, options)
-    const path = resolve(context.cwd, options.file)
-    const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>
-      packProject(context, config, { path, signal })
-    )
-    if (options.json) output.json({ path, bytes, files, sha256 })
-    else output.print(path)
-    return exitCodes.success
-  }
-})
+/** The command that packs a build. */
+export const commands = {
+  build: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      ...packOptions,
+      file: { type: 'text', value: 'path', default: '.deploy-archive.zip', help: 'path of the archive to write' },
+      json: { type: 'switch', help: 'print {path, bytes, files, sha256} as JSON' }
+    },
+    details: 'Writes the archive that "svc push" would upload. The built-in ignore rules include its default name.',
+    examples: [
+      ['build', 'pack the files that svc.config.json names into .deploy-archive.zip'],
+      ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const { config } = await loadConfiguration(context, {
+        flags: {
+          out: options.out,
+          ignore: options.ignore.flatMap(splitList),
+          noIgnoreBuiltin: !options['ignore-builtin']
+        },
+        env: options.env,
+        project: 'needed'
+      })
+      await listIgnored(context, config, options)
+      const path = resolve(context.cwd, options.file)
+      const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>
+        packProject(context, config, { path, signal })
+      )
+      if (options.json) output.json({ path, bytes, files, sha256 })
+      else output.print(path)
+      return exitCodes.success
+    }
+  })
+} satisfies Family

@@ -1,8 +1,8 @@
 import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
-import { configRows, type ConfigRow } from '../../config/precedence.js'
-import { defineCommand, exitCodes, usage } from '../command.js'
+import { type ConfigRow, configRows } from '../../config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
+import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 const keys = [
@@ -19,33 +19,35 @@ const keys = [
   'postDeployAsync'
 ]
 
-/** The command `svc config:get`. */
-export const command = defineCommand({
-  operands: { key: { required: true, help: `one of ${keys.join(', ')}, or env.<name>` } },
-  options: {
-    env: sharedOptions.env,
-    json: { type: 'switch', help: 'print the value as JSON, with its source' }
-  },
-  details:
-    'Prints the value that "svc push" would use here; "svc config" shows all of them. "token" is the deploy token, if\n' +
-    'there is one, else the admin token. Only the last four characters of a token are printed. The exit code is 1 if the\n' +
-    'key has no value.',
-  examples: [
-    ['config:get serverUrl', 'print the server of the project in this directory'],
-    ['config:get projectId --env staging', 'print the project of an environment']
-  ],
-  async run({ options, operands: { key } }, context) {
-    const wanted = key === 'token' ? ['deployToken', 'adminToken'] : [key]
-    if (key !== 'token' && !keys.includes(key) && !key.startsWith('env.')) throw unknownKey(key)
-    const { config } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
-    const rows = configRows(config)
-    const found = wanted.map(name => rows.filter(row => row.key === name)).find(({ length }) => length > 0)
-    if (found === undefined) throw new Refusal('not_found', 'no_value', `"${key}" has no value here`)
-    if (options.json) context.output.json(found.length === 1 ? found[0] : found)
-    else context.output.print(textOf(found))
-    return exitCodes.success
-  }
-})
+/** The command that prints one value. */
+export const commands = {
+  'config:get': defineCommand({
+    operands: { key: { required: true, help: `one of ${keys.join(', ')}, or env.<name>` } },
+    options: {
+      env: sharedOptions.env,
+      json: { type: 'switch', help: 'print the value as JSON, with its source' }
+    },
+    details:
+      'Prints the value that "svc push" would use here; "svc config" shows all of them. "token" is the deploy token, if\n' +
+      'there is one, else the admin token. Only the last four characters of a token are printed. The exit code is 1 if the\n' +
+      'key has no value.',
+    examples: [
+      ['config:get serverUrl', 'print the server of the project in this directory'],
+      ['config:get projectId --env staging', 'print the project of an environment']
+    ],
+    async run({ options, operands: { key } }, context) {
+      const wanted = key === 'token' ? ['deployToken', 'adminToken'] : [key]
+      if (key !== 'token' && !keys.includes(key) && !key.startsWith('env.')) throw unknownKey(key)
+      const { config } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
+      const rows = configRows(config)
+      const found = wanted.map(name => rows.filter(row => row.key === name)).find(({ length }) => length > 0)
+      if (found === undefined) throw new Refusal('not_found', 'no_value', `"${key}" has no value here`)
+      if (options.json) context.output.json(found.length === 1 ? found[0] : found)
+      else context.output.print(textOf(found))
+      return exitCodes.success
+    }
+  })
+} satisfies Family
 
 /** Returns the value. The ignore patterns have several sources. */
 function textOf(rows: readonly ConfigRow[]): string {

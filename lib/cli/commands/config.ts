@@ -1,49 +1,300 @@
-import { configRows } from '../../config/precedence.js'
-import { maySend } from '../../config/token-origin.js'
-import { defineCommand, exitCodes } from '../command.js'
+import { Refusal } from '../../base/errors.js'
+import { closest, tokenOf } from '../../base/text.js'
+import {
+  type ClientConfig,
+  parseServerUrl,
+  readClientConfig,
+  selectEnvironment,
+  writeClientConfig
+} from '../../config/client-config.js'
+import { readDotenv } from '../../config/dotenv.js'
+import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
+import { configRows, maskToken } from '../../config/precedence.js'
+import {
+  adminTokenOrigin,
+  maySend,
+  projectTokenOrigin,
+  storeAdminToken,
+  storeProjectTokens
+} from '../../config/token-origin.js'
 import { loadConfiguration } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
+import { readSecret } from '../terminal/prompt.js'
+import { splitList } from '../terminal/words.js'
 
-/** The command `svc config`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    env: sharedOptions.env,
-    json: { type: 'switch', help: 'print the rows as JSON' }
-  },
-  details:
-    'Options override the environment and .env.local, which override svc.config.json, which overrides the global\n' +
-    'file. For each token the last four characters are shown, and the only server that svc sends it to. Scripts\n' +
-    'configured on the server override those shown here.',
-  examples: [
-    ['config', 'show the values that "svc push" would use here, and their sources'],
-    ['config --env staging', 'show the values for svc.config.staging.json']
-  ],
-  async run({ options }, context) {
-    const { output } = context
-    const { config, layers } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
-    const rows = configRows(config)
-    if (options.json) {
-      output.json(rows)
+type Reader = (key: string, text: string) => unknown
+
+const asText: Reader = (_, text) => text
+const asList: Reader = (_, text) => splitList(text)
+const asSwitch: Reader = (key, text) => {
+  if (/^(true|1)$/.test(text)) return true
+  if (/^(false|0)$/.test(text)) return false
+  throw usage(key, `${key} cannot be "${text}": it must be true or false`)
+}
+const asUrl: Reader = (key, text) => {
+  const url = parseServerUrl(text)
+  if (url === null)
+    throw usage(key, `${key} cannot be "${text}": it must be an address like "https://deploy.example.com"`)
+  return url
+}
+
+/** The keys that can be set, how to parse their values, and the files that can contain them (§2.13). */
+const keys: Record<string, { read: Reader; project: boolean; global: boolean }> = {
+  serverUrl: { read: asUrl, project: true, global: true },
+  token: { read: asText, project: false, global: true },
+  telemetryEndpoint: { read: asUrl, project: false, global: true },
+  projectId: { read: asText, project: true, global: false },
+  outputDir: { read: asText, project: true, global: false },
+  files: { read: asList, project: true, global: false },
+  ignore: { read: asList, project: true, global: false },
+  ignoreBuiltin: { read: asSwitch, project: true, global: false },
+  preDeploy: { read: asText, project: true, global: false },
+  postDeploy: { read: asText, project: true, global: false },
+  postDeployAsync: { read: asSwitch, project: true, global: false }
+}
+
+/** The project file to change, with its environment (null: svc.config.json). Null if there is no such file. */
+type Place = { env: string | null; config: ClientConfig } | null
+
+const secretKeys = ['adminToken', 'supervisedToken', 'token']
+const secretMaps = ['projectToken', 'adminTokens'] as const
+const mapKeys: readonly string[] = [...secretMaps, 'projectTokenOrigin']
+
+/** The commands for the configuration. */
+export const commands = {
+  config: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      json: { type: 'switch', help: 'print the rows as JSON' }
+    },
+    details:
+      'Options override the environment and .env.local, which override svc.config.json, which overrides the global\n' +
+      'file. For each token the last four characters are shown, and the only server that svc sends it to. Scripts\n' +
+      'configured on the server override those shown here.',
+    examples: [
+      ['config', 'show the values that "svc push" would use here, and their sources'],
+      ['config --env staging', 'show the values for svc.config.staging.json']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const { config, layers } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
+      const rows = configRows(config)
+      if (options.json) {
+        output.json(rows)
+        return exitCodes.success
+      }
+      if (layers.project === null)
+        output.note('No svc.config.json was found here: showing values from other sources only.')
+      output.table(rows, [
+        { header: 'KEY', cell: row => row.key },
+        { header: 'VALUE', cell: row => row.value, shrinkTo: 12 },
+        { header: 'SOURCE', cell: row => row.source },
+        {
+          header: 'FROM',
+          cell: row => (row.from === row.source ? '' : row.from),
+          shrinkTo: 12,
+          paint: output.paint.dim
+        },
+        {
+          header: 'SENT TO',
+          cell: ({ origin }) => (origin === undefined ? '' : (origin ?? 'any server')),
+          shrinkTo: 12
+        }
+      ])
+      const { serverUrl, adminToken, deployToken } = config
+      for (const [what, token] of [
+        ['admin token', adminToken],
+        ['deploy token', deployToken]
+      ] as const) {
+        if (token === null || serverUrl === null || maySend(token, serverUrl.value)) continue
+        output.warn(`the ${what} is not sent to ${serverUrl.value}: it belongs to ${token.origin}`)
+      }
       return exitCodes.success
     }
-    if (layers.project === null)
-      output.note('No svc.config.json was found here: showing values from other sources only.')
-    output.table(rows, [
-      { header: 'KEY', cell: row => row.key },
-      { header: 'VALUE', cell: row => row.value, shrinkTo: 12 },
-      { header: 'SOURCE', cell: row => row.source },
-      { header: 'FROM', cell: row => (row.from === row.source ? '' : row.from), shrinkTo: 12, paint: output.paint.dim },
-      { header: 'SENT TO', cell: ({ origin }) => (origin === undefined ? '' : (origin ?? 'any server')), shrinkTo: 12 }
-    ])
-    const { serverUrl, adminToken, deployToken } = config
-    for (const [what, token] of [
-      ['admin token', adminToken],
-      ['deploy token', deployToken]
-    ] as const) {
-      if (token === null || serverUrl === null || maySend(token, serverUrl.value)) continue
-      output.warn(`the ${what} is not sent to ${serverUrl.value}: it belongs to ${token.origin}`)
+  }),
+
+  'config:set': defineCommand({
+    operands: {
+      key: { required: true, help: `one of ${Object.keys(keys).join(', ')}` },
+      value: { required: true, help: 'value; "-" reads it from standard input; separate list items with commas' }
+    },
+    options: {
+      global: { type: 'switch', alias: 'g', help: 'change the global file even if there is a svc.config.json' },
+      env: {
+        type: 'text',
+        alias: 'e',
+        value: 'name',
+        help: 'environment: change svc.config.<name>.json, or store a token for it'
+      },
+      server: { ...sharedOptions.server, help: 'server that a token is for' }
+    },
+    details:
+      'Stores a value in svc.config.json if there is one here, else in the global file. Tokens are always stored in\n' +
+      'the global file: as the deploy token of the project here, or with --global as the admin token of "svc list",\n' +
+      '"status", "logs" and "rollback".\n\n' +
+      'svc sends a token only to the server that it is stored for. That is --server, else SVC_SERVER_URL, else for\n' +
+      'a deploy token the server in svc.config.json or .env.local, else the server in the global configuration.\n' +
+      'Servers are told apart by host and port, not by path.',
+    examples: [
+      ['config:set serverUrl https://deploy.example.com --global', 'set the default server of all projects'],
+      ['config:set token - < token.txt', 'store the deploy token of the project in this directory'],
+      ['config:set token - --env staging', 'store the deploy token of its environment "staging"'],
+      ['config:set token - --global --server https://deploy.example.com', 'store the admin token of a server']
+    ],
+    async run({ options, operands }, context) {
+      const { key } = operands
+      const row = Object.hasOwn(keys, key) ? keys[key] : undefined
+      if (row === undefined) throw unknownKey(key)
+      const given = await readSecret(context.host, key, operands.value)
+      const text = key === 'token' ? tokenOf(given, key) : given.trim()
+      if (text === '') throw usage(key, `${key} cannot be empty`)
+      const value = row.read(key, text)
+      if (options.server !== undefined && key !== 'token')
+        throw usage('--server', '--server can only be used with the key "token"')
+      const server = options.server === undefined ? undefined : (asUrl('--server', options.server) as string)
+      const place = options.global ? null : await findPlace(context.cwd, options.env)
+      if (key === 'token') return setToken(text, { server, env: options.env, place }, context)
+      if (row.project && place !== null) return setInProject({ key, value }, place, context)
+      if (row.global && (options.global || options.env === undefined)) {
+        const config = await setGlobal(config => void (config[key] = value), context)
+        return say(`${key} = ${config[key]}`, context)
+      }
+      throw new Refusal(
+        'not_found',
+        'no_client_config',
+        `Cannot store ${key}: there is no svc.config.json here. Run "svc init" to create one`
+      )
     }
-    return exitCodes.success
+  }),
+
+  'config:list': defineCommand({
+    operands: {},
+    options: {
+      json: { type: 'switch', help: 'print the configuration as JSON, with tokens masked' }
+    },
+    examples: [['config:list', 'show the global configuration, with only the last four characters of tokens']],
+    async run({ options }, { env, cwd, output }) {
+      const home = locateHome(env, cwd)
+      const config = masked(await readConfig(home))
+      if (options.json) {
+        output.json(config)
+        return exitCodes.success
+      }
+      output.note(home.configFile)
+      const rows = Object.entries(config).flatMap(([key, value]) =>
+        mapKeys.includes(key)
+          ? Object.entries(value as Record<string, string>).map(([project, text]) => [`${key} ${project}`, text])
+          : [[key, typeof value === 'string' ? value : JSON.stringify(value)]]
+      )
+      if (rows.length === 0) output.note('Nothing is configured yet.')
+      else {
+        output.table(rows, [
+          { header: 'KEY', cell: row => row[0] ?? '' },
+          { header: 'VALUE', cell: row => row[1] ?? '', shrinkTo: 12 }
+        ])
+      }
+      return exitCodes.success
+    }
+  }),
+
+  home: defineCommand({
+    operands: {},
+    options: {
+      json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
+    },
+    details: 'The default is ~/.svc. SVC_HOME sets another directory.',
+    examples: [['home', 'print the directory of the configuration, database and archives']],
+    async run({ options }, { env, cwd, output }) {
+      const home = locateHome(env, cwd)
+      if (options.json) output.json(home)
+      else output.print(home.directory)
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+function unknownKey(key: string): Refusal {
+  if (key === 'adminToken')
+    return usage(
+      key,
+      '"adminToken" cannot be set here. Use "svc admin reset-password" to change the admin token of the server'
+    )
+  const names = Object.keys(keys)
+  const meant = closest(key, names)
+  return usage(
+    key,
+    `Unknown key "${key}": ${meant === undefined ? `choose one of ${names.join(', ')}` : `did you mean "${meant}"?`}`
+  )
+}
+
+async function findPlace(directory: string, wanted: string | undefined): Promise<Place> {
+  const selection = await selectEnvironment(directory, wanted ?? null)
+  if (selection.outcome === 'none') return null
+  if (selection.outcome === 'ambiguous' && !selection.hasDefault) {
+    throw usage(
+      '--env',
+      `There are several environments here: choose one with --env (${selection.environments.join(', ')}), or use --global`
+    )
   }
-})
+  const env = selection.outcome === 'ambiguous' ? null : selection.env
+  return { env, config: (await readClientConfig(directory, env)).config }
+}
+
+interface TokenPlace {
+  place: Place
+  env: string | undefined
+  /** `--server`. */
+  server: string | undefined
+}
+
+async function setToken(token: string, { place, env, server }: TokenPlace, context: Context): Promise<number> {
+  if (place === null && env !== undefined) {
+    throw usage('--env', '--env cannot be used with --global: an environment belongs to a project')
+  }
+  const named = server ?? (context.env['SVC_SERVER_URL'] || undefined)
+  if (place === null) {
+    // The files of a checkout must not decide which server gets the admin token.
+    const config = await setGlobal(config => storeAdminToken(config, token, named ?? config.serverUrl), context)
+    return say(`token = ${maskToken(token)} for ${adminTokenOrigin(config)}`, context)
+  }
+  const { projectId, serverUrl } = place.config
+  const name = place.env === null ? projectId : `${projectId}:${place.env}`
+  const own = named ?? (await readDotenv(context.cwd, 'client')).values.SVC_SERVER_URL ?? serverUrl
+  const config = await setGlobal(
+    config => storeProjectTokens(config, { [name]: token }, own ?? config.serverUrl),
+    context
+  )
+  return say(`projectToken ${name} = ${maskToken(token)} for ${projectTokenOrigin(config, name)}`, context)
+}
+
+async function setInProject(
+  { key, value }: { key: string; value: unknown },
+  { env, config }: NonNullable<Place>,
+  { cwd, output }: Context
+): Promise<number> {
+  const path = await writeClientConfig(cwd, env, { ...config, [key]: value })
+  output.print(`${key} = ${Array.isArray(value) ? value.join(', ') : value} (${path})`)
+  return exitCodes.success
+}
+
+async function setGlobal(change: (config: GlobalConfig) => void, { env, cwd }: Context): Promise<GlobalConfig> {
+  return writeConfig(locateHome(env, cwd), change)
+}
+
+function say(what: string, { env, cwd, output }: Context): number {
+  output.print(`${what} (${locateHome(env, cwd).configFile})`)
+  return exitCodes.success
+}
+
+function masked(config: GlobalConfig): GlobalConfig {
+  const shown = { ...config }
+  for (const key of secretKeys) if (typeof shown[key] === 'string') shown[key] = maskToken(shown[key])
+  for (const key of secretMaps) {
+    const tokens = shown[key]
+    if (tokens !== undefined)
+      shown[key] = Object.fromEntries(Object.entries(tokens).map(([name, token]) => [name, maskToken(token)]))
+  }
+  return shown
+}

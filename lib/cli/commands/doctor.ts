@@ -1,41 +1,43 @@
-import { countOf, parseUrl } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
-import { maySend } from '../../config/token-origin.js'
+import { countOf, parseUrl } from '../../base/text.js'
 import { locateHome } from '../../config/home.js'
+import { maySend } from '../../config/token-origin.js'
 import { createClient } from '../client/client.js'
-import { type Context, defineCommand, exitCodes, usage } from '../command.js'
+import { loadConfiguration, openAdminApi } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { adminDetails, adminOptions } from '../common-options.js'
 import { diagnoseLocally, diagnoseServer } from '../doctor/diagnosis.js'
 import { askForOwnNames, type Finding } from '../doctor/findings.js'
-import { loadConfiguration, openAdminApi } from '../client/session.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { adminDetails, adminOptions } from '../common-options.js'
 
-/** The command `svc doctor`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    ...adminOptions,
-    site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },
-    json: { type: 'switch', help: 'print {ok, findings} as JSON' }
-  },
-  details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
-  examples: [
-    ['doctor', 'check this machine and the configured server'],
-    ['doctor --server https://deploy.example.com --json', 'check this machine and another server, for a script']
-  ],
-  async run({ options }, context) {
-    const { env, cwd, output } = context
-    const findings = [
-      ...(await diagnoseLocally(locateHome(env, cwd))),
-      ...(await diagnoseRemotely(options, context)),
-      ...(options.site === undefined ? [] : [await diagnoseSite(siteOf(options.site), options, context)])
-    ]
-    const failures = findings.filter(({ result }) => result === 'failure').length
-    if (options.json) output.json({ ok: failures === 0, findings })
-    else print(findings, context)
-    return failures === 0 ? exitCodes.success : exitCodes.failed
-  }
-})
+/** The command that diagnoses problems. */
+export const commands = {
+  doctor: defineCommand({
+    operands: {},
+    options: {
+      ...adminOptions,
+      site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },
+      json: { type: 'switch', help: 'print {ok, findings} as JSON' }
+    },
+    details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
+    examples: [
+      ['doctor', 'check this machine and the configured server'],
+      ['doctor --server https://deploy.example.com --json', 'check this machine and another server, for a script']
+    ],
+    async run({ options }, context) {
+      const { env, cwd, output } = context
+      const findings = [
+        ...(await diagnoseLocally(locateHome(env, cwd))),
+        ...(await diagnoseRemotely(options, context)),
+        ...(options.site === undefined ? [] : [await diagnoseSite(siteOf(options.site), options, context)])
+      ]
+      const failures = findings.filter(({ result }) => result === 'failure').length
+      if (options.json) output.json({ ok: failures === 0, findings })
+      else print(findings, context)
+      return failures === 0 ? exitCodes.success : exitCodes.failed
+    }
+  })
+} satisfies Family
 
 interface RemoteOptions {
   env: string | undefined

@@ -1,10 +1,10 @@
-import { pause } from '../../base/pause.js'
 import { Refusal } from '../../base/errors.js'
+import { pause } from '../../base/pause.js'
 import { locateHome } from '../../config/home.js'
 import type { HealthReport } from '../../model/health.js'
-import { createClient, type Client } from '../client/client.js'
-import { defineCommand, exitCodes, type Context } from '../command.js'
+import { type Client, createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 
 /** An unhealthy server answers in the same shape (§4.8). */
 const unhealthy = 503
@@ -12,51 +12,53 @@ const unhealthy = 503
 const answerLimitMs = 5_000
 const pollMs = 200
 
-/** The command `svc health`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    url: {
-      type: 'text',
-      value: 'address',
-      help: 'check the server at this address, instead of the one of this data directory'
+/** The command that checks the health of the server. */
+export const commands = {
+  health: defineCommand({
+    operands: {},
+    options: {
+      url: {
+        type: 'text',
+        value: 'address',
+        help: 'check the server at this address, instead of the one of this data directory'
+      },
+      wait: {
+        type: 'count',
+        value: 'seconds',
+        default: 0,
+        maximum: 3600,
+        help: 'wait up to this long until the server is healthy'
+      },
+      json: { type: 'switch', help: 'print {status, uptime, version, cluster?} as JSON' }
     },
-    wait: {
-      type: 'count',
-      value: 'seconds',
-      default: 0,
-      maximum: 3600,
-      help: 'wait up to this long until the server is healthy'
-    },
-    json: { type: 'switch', help: 'print {status, uptime, version, cluster?} as JSON' }
-  },
-  details:
-    'The exit code is 0 if the server is healthy, else 1. It is 0 for a hub that is cut off from its cluster, too: it answers\n' +
-    'reads, and a restart would not help ("svc cluster status" ends with 1 then). Without --url, svc asks the server of this data\n' +
-    'directory (SVC_HOME) through its local socket. This needs no port, prefix or token, but only works for the\n' +
-    'user of the server.',
-  examples: [
-    ['health', 'check the server on this machine or in this container'],
-    ['health --wait 30', 'wait up to 30 seconds for a server that starts'],
-    ['health --url https://deploy.example.com/tools', 'check a server on another machine']
-  ],
-  async run({ options: { url, wait, json } }, context) {
-    const { output } = context
-    const untilMs = performance.now() + wait * 1000
-    for (;;) {
-      const found = await ask(url, context).catch(asRefusal)
-      const isLast = performance.now() + pollMs > untilMs
-      if (!(found instanceof Refusal) && (isAlive(found) || isLast)) {
-        if (json) output.json(found)
-        else output.print(lineOf(found))
-        return isAlive(found) ? exitCodes.success : exitCodes.failed
+    details:
+      'The exit code is 0 if the server is healthy, else 1. It is 0 for a hub that is cut off from its cluster, too: it answers\n' +
+      'reads, and a restart would not help ("svc cluster status" ends with 1 then). Without --url, svc asks the server of this data\n' +
+      'directory (SVC_HOME) through its local socket. This needs no port, prefix or token, but only works for the\n' +
+      'user of the server.',
+    examples: [
+      ['health', 'check the server on this machine or in this container'],
+      ['health --wait 30', 'wait up to 30 seconds for a server that starts'],
+      ['health --url https://deploy.example.com/tools', 'check a server on another machine']
+    ],
+    async run({ options: { url, wait, json } }, context) {
+      const { output } = context
+      const untilMs = performance.now() + wait * 1000
+      for (;;) {
+        const found = await ask(url, context).catch(asRefusal)
+        const isLast = performance.now() + pollMs > untilMs
+        if (!(found instanceof Refusal) && (isAlive(found) || isLast)) {
+          if (json) output.json(found)
+          else output.print(lineOf(found))
+          return isAlive(found) ? exitCodes.success : exitCodes.failed
+        }
+        // Waiting does not cure a wrong address.
+        if (found instanceof Refusal && (isLast || found.kind === 'usage')) throw found
+        await pause(pollMs)
       }
-      // Waiting does not cure a wrong address.
-      if (found instanceof Refusal && (isLast || found.kind === 'usage')) throw found
-      await pause(pollMs)
     }
-  }
-})
+  })
+} satisfies Family
 
 function isAlive({ status }: HealthReport): boolean {
   return status === 'ok' || status === 'cut_off'

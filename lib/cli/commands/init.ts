@@ -1,26 +1,25 @@
-import { access, readFile } from 'node:fs/promises'
+import { access, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { oneLine, tokenOf } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
+import { oneLine, tokenOf } from '../../base/text.js'
 import {
+  type ClientConfig,
   clientConfigPath,
   parseServerUrl,
   plainEnvironment,
-  writeClientConfig,
-  type ClientConfig
+  writeClientConfig
 } from '../../config/client-config.js'
 import { readDotenv, writeDotenv } from '../../config/dotenv.js'
 import { locateHome, readConfig, writeConfig } from '../../config/home.js'
-import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { defaultOutputDir } from '../../config/precedence.js'
+import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { createApi } from '../client/api.js'
-import { type Context, defineCommand, exitCodes, usage } from '../command.js'
-import { askServer, loadConfiguration } from '../client/session.js'
 import { createClient } from '../client/client.js'
+import { askServer, loadConfiguration } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { sharedOptions } from '../common-options.js'
 import { isIgnoredByGit } from '../pack/git.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
-import { sharedOptions } from '../common-options.js'
-import { suggestOutputDirectory } from '../pack/output-directory.js'
 
 /** The options of the command. */
 interface Given {
@@ -38,50 +37,52 @@ interface Answers {
   server: string | undefined
 }
 
-/** The command `svc init`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    project: { type: 'text', value: 'id', complete: 'projects', help: 'id of the project' },
-    out: { type: 'text', value: 'dir', help: 'directory to pack' },
-    server: sharedOptions.server,
-    env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
-    token: { type: 'text', value: 'token', help: 'deploy token of the project; "-" reads it from standard input' },
-    'token-store': {
-      type: 'text',
-      choices: ['global', 'local'],
-      default: 'global',
-      help: 'where to store the token: the global configuration, or .env.local'
+/** The command that writes svc.config.json. */
+export const commands = {
+  init: defineCommand({
+    operands: {},
+    options: {
+      project: { type: 'text', value: 'id', complete: 'projects', help: 'id of the project' },
+      out: { type: 'text', value: 'dir', help: 'directory to pack' },
+      server: sharedOptions.server,
+      env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
+      token: { type: 'text', value: 'token', help: 'deploy token of the project; "-" reads it from standard input' },
+      'token-store': {
+        type: 'text',
+        choices: ['global', 'local'],
+        default: 'global',
+        help: 'where to store the token: the global configuration, or .env.local'
+      },
+      force: { type: 'switch', help: 'replace an existing file' }
     },
-    force: { type: 'switch', help: 'replace an existing file' }
-  },
-  details:
-    'Run this in the root of your repository, not in the build directory. On a terminal, svc asks for missing\n' +
-    'values and lists the projects that the token can access. The file never contains a token, so you can commit\n' +
-    'it. You do not have to store a token if SVC_DEPLOY_TOKEN is set.',
-  examples: [
-    ['init', 'ask for all values'],
-    [
-      'init --project proj_abcdefghijklmnop --server https://deploy.example.com --out dist',
-      'ask nothing, for a script'
+    details:
+      'Run this in the root of your repository, not in the build directory. On a terminal, svc asks for missing\n' +
+      'values and lists the projects that the token can access. The file never contains a token, so you can commit\n' +
+      'it. You do not have to store a token if SVC_DEPLOY_TOKEN is set.',
+    examples: [
+      ['init', 'ask for all values'],
+      [
+        'init --project proj_abcdefghijklmnop --server https://deploy.example.com --out dist',
+        'ask nothing, for a script'
+      ],
+      ['init --env staging --project proj_ponmlkjihgfedcba', 'add a second environment']
     ],
-    ['init --env staging --project proj_ponmlkjihgfedcba', 'add a second environment']
-  ],
-  async run({ options }, context) {
-    const { cwd, output } = context
-    const env = options.env === undefined || options.env === plainEnvironment ? null : options.env
-    const path = clientConfigPath(cwd, env)
-    if (!options.force && (await exists(path))) {
-      throw new Refusal('conflict', 'exists', `${path} already exists. Use --force to replace it`)
+    async run({ options }, context) {
+      const { cwd, output } = context
+      const env = options.env === undefined || options.env === plainEnvironment ? null : options.env
+      const path = clientConfigPath(cwd, env)
+      if (!options.force && (await exists(path))) {
+        throw new Refusal('conflict', 'exists', `${path} already exists. Use --force to replace it`)
+      }
+      const { config, token, server } = await gather(options, context)
+      await writeClientConfig(cwd, env, config)
+      output.print(`Wrote ${path}`)
+      if (token !== undefined) await storeToken(token, { config, server, env, store: options['token-store'] }, context)
+      output.note(`Next: svc push${env === null ? '' : ` --env ${env}`}`)
+      return exitCodes.success
     }
-    const { config, token, server } = await gather(options, context)
-    await writeClientConfig(cwd, env, config)
-    output.print(`Wrote ${path}`)
-    if (token !== undefined) await storeToken(token, { config, server, env, store: options['token-store'] }, context)
-    output.note(`Next: svc push${env === null ? '' : ` --env ${env}`}`)
-    return exitCodes.success
-  }
-})
+  })
+} satisfies Family
 
 async function gather(given: Given, context: Context): Promise<Answers> {
   const { host, env, cwd } = context
@@ -255,4 +256,16 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false
   )
+}
+
+/** Directories that common build tools write to, the most likely first. */
+const candidates = ['dist', 'build', 'out', 'public', '_site']
+
+/** Suggests the directory to pack: the first common build directory that is not empty, else the whole directory. */
+export async function suggestOutputDirectory(directory: string): Promise<string> {
+  for (const name of candidates) {
+    const entries = await readdir(`${directory}/${name}`).catch(() => [])
+    if (entries.length > 0) return name
+  }
+  return defaultOutputDir
 }

@@ -1,38 +1,236 @@
-import { loadConfiguration, openProjectApi } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
-import { projectDetails, sharedOptions } from '../common-options.js'
+import { oneLine } from '../../base/text.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import { lockSentence } from '../../model/lock.js'
+import type { Maintenance } from '../../model/maintenance.js'
+import type { Api } from '../client/api.js'
+import { loadConfiguration, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { durationOption, projectDetails, sharedOptions } from '../common-options.js'
+import { findProject } from '../project-options.js'
 import { relativeTime } from '../terminal/words.js'
 
-/** The command `svc locks`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.token,
-    json: { type: 'switch', help: 'print the list as JSON' }
-  },
-  details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails}`,
-  examples: [['locks', 'list the locks of the configured server']],
-  async run({ options }, context) {
-    const { output } = context
-    const { env, server, token, json } = options
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const locks = await (await openProjectApi(context, config)).locksAndMaintenance()
-    if (json) output.json(locks)
-    else if (locks.length === 0) output.note('Nothing is locked, and no project is in maintenance.')
-    else
-      output.table(locks, [
-        { header: 'KIND', cell: ({ kind }) => kind },
-        { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 10 },
-        { header: 'BY', cell: ({ owner }) => owner },
-        { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) },
-        { header: 'UNTIL', cell: ({ expiresAt }) => (expiresAt === null ? '-' : minuteOf(expiresAt)) },
-        { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 10 }
-      ])
-    return exitCodes.success
-  }
-})
+/** Options of the commands that place and remove locks. */
+const lockOptions = {
+  all: { type: 'switch', help: 'the lock of the whole server instead of one project' },
+  env: sharedOptions.env,
+  server: sharedOptions.server,
+  token: sharedOptions.token,
+  json: { type: 'switch', help: 'print the lock as JSON' }
+} as const
+
+/** The operand of these commands. */
+const lockOperands = {
+  project: { complete: 'projects', help: 'id or name of the project; default: the one in svc.config.json' }
+} as const
+
+/** The part of a command line that names what is locked. */
+interface Given {
+  operands: { project: string | undefined }
+  options: { all: boolean; env: string | undefined; server: string | undefined; token: string | undefined }
+}
+
+/** Opens the API, and returns the id of the project that the command line names, or null for the whole server. */
+async function openLockPlace(
+  context: Context,
+  { operands: { project }, options: { all, env, server, token } }: Given
+): Promise<{ api: Api; projectId: string | null }> {
+  if (all && project !== undefined) throw usage('--all', 'Give a project or --all, not both')
+  const { config } = await loadConfiguration(context, {
+    flags: { server, token, project },
+    env,
+    project: all || project !== undefined ? 'optional' : 'needed'
+  })
+  if (all) return { api: await openAdminApi(context, config), projectId: null }
+  const api = await openProjectApi(context, config)
+  return { api, projectId: await idOf(context, config, api) }
+}
+
+/** Returns the id of the configured project. A deploy token cannot look up names. */
+async function idOf(context: Context, config: EffectiveConfig, api: Api): Promise<string> {
+  const word = projectIdOf(context, config)
+  return /^proj_\w+$/.test(word) ? word : (await findProject(api, word)).id
+}
+
+/** The operand of the commands for maintenance. */
+const maintenanceOperands = lockOperands
+
+/** Options of all these commands. */
+const maintenanceOptions = {
+  env: lockOptions.env,
+  server: lockOptions.server,
+  token: lockOptions.token,
+  json: { type: 'switch', help: 'print {maintenance} as JSON' }
+} as const
+
+interface GivenProject {
+  operands: { project: string | undefined }
+  options: { env: string | undefined; server: string | undefined; token: string | undefined }
+}
+
+/** Opens the API, and returns the id of the project that the command line names. */
+async function openMaintenance(
+  context: Context,
+  { operands, options: { env, server, token } }: GivenProject
+): Promise<{ api: Api; projectId: string }> {
+  const place = await openLockPlace(context, { operands, options: { all: false, env, server, token } })
+  return place as { api: Api; projectId: string }
+}
+
+/** Returns the sentence that says whether a project is in maintenance. */
+export function maintenanceSentence(maintenance: Maintenance | null): string {
+  if (maintenance === null) return 'Maintenance is off'
+  const { since, by, reason } = maintenance
+  const when = `${since.slice(0, 16).replace('T', ' ')} UTC`
+  return `Maintenance is on since ${when}, by ${by}${reason === null ? '' : `: "${reason}"`}`
+}
+
+/** The commands for locks and maintenance. */
+export const commands = {
+  lock: defineCommand({
+    operands: lockOperands,
+    options: {
+      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; everyone whose deployment is refused reads it' },
+      for: { type: 'text', value: 'time', help: 'when the lock expires, from 1m to 30d; default: 1d' },
+      renew: { type: 'switch', help: 'replace the reason and the end of your own lock' },
+      ...lockOptions
+    },
+    details:
+      'A locked project refuses pushes and rollbacks. A queued deployment fails when its turn comes; a running one\n' +
+      'continues. A lock always expires. "svc push --wait" waits for its end.\n\n' +
+      `${projectDetails} --all needs the admin token or that of an operator.`,
+    examples: [
+      ['lock shop --reason "audit until Friday" --for 2d', 'refuse deployments of a project for two days'],
+      ['lock --all --reason "moving to a new disk" --for 30m', 'refuse deployments of every project']
+    ],
+    async run({ options, operands }, context) {
+      const { reason, renew, json } = options
+      if (reason === undefined) throw usage('--reason', 'The reason is missing: say why with --reason')
+      const seconds =
+        options.for === undefined ? {} : { seconds: Math.round(durationOption('--for', options.for) / 1000) }
+      const { api, projectId } = await openLockPlace(context, { options, operands })
+      const lock = await api.lock(projectId, { reason, ...seconds, ...(renew && { renew }) })
+      if (json) context.output.json(lock)
+      else context.output.print(lockSentence(lock, lock.projectName))
+      return exitCodes.success
+    }
+  }),
+
+  unlock: defineCommand({
+    operands: lockOperands,
+    options: {
+      'take-over': {
+        type: 'text',
+        value: 'reason',
+        help: 'remove the lock of another owner, and say why; not with a deploy token'
+      },
+      ...lockOptions
+    },
+    details: projectDetails,
+    examples: [
+      ['unlock shop', 'remove your lock of a project'],
+      ['unlock shop --take-over "urgent fix"', 'remove the lock of somebody else; the audit log keeps the reason']
+    ],
+    async run({ options, operands }, context) {
+      const { api, projectId } = await openLockPlace(context, { options, operands })
+      const lock = await api.unlock(projectId, options['take-over'])
+      const { projectName, owner, reason } = lock
+      const what = projectName === null ? 'the server' : `project ${projectName}`
+      if (options.json) context.output.json(lock)
+      else context.output.print(oneLine(`Unlocked ${what}: the lock was of ${owner} ("${reason}")`))
+      return exitCodes.success
+    }
+  }),
+
+  locks: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.token,
+      json: { type: 'switch', help: 'print the list as JSON' }
+    },
+    details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails}`,
+    examples: [['locks', 'list the locks of the configured server']],
+    async run({ options }, context) {
+      const { output } = context
+      const { env, server, token, json } = options
+      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+      const locks = await (await openProjectApi(context, config)).locksAndMaintenance()
+      if (json) output.json(locks)
+      else if (locks.length === 0) output.note('Nothing is locked, and no project is in maintenance.')
+      else
+        output.table(locks, [
+          { header: 'KIND', cell: ({ kind }) => kind },
+          { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 10 },
+          { header: 'BY', cell: ({ owner }) => owner },
+          { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) },
+          { header: 'UNTIL', cell: ({ expiresAt }) => (expiresAt === null ? '-' : minuteOf(expiresAt)) },
+          { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 10 }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'maintenance on': defineCommand({
+    operands: maintenanceOperands,
+    options: {
+      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; the page that visitors see shows it' },
+      force: { type: 'switch', help: 'replace a file of that name that svc did not place' },
+      ...maintenanceOptions
+    },
+    details:
+      'Places a file (the policy maintenanceFile, default .maintenance) in the target. A web server that is configured\n' +
+      'to look for it shows it to visitors with status 503; docs/maintenance.md has the configuration for nginx and\n' +
+      'Caddy. Deployments are not refused; "svc lock" does that. A running deployment is waited for.\n' +
+      `The policy maintenancePage names a page of the site to show instead.\n\n${projectDetails}`,
+    examples: [
+      ['maintenance on shop --reason "Back at 18:00"', 'show visitors a page with this sentence'],
+      ['maintenance on shop --force', 'also replace a file that svc did not place']
+    ],
+    async run({ options, operands }, context) {
+      const { reason, force, json } = options
+      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const maintenance = await api.setMaintenance(projectId, { on: true, reason, force })
+      if (json) context.output.json({ maintenance })
+      else context.output.print(oneLine(maintenanceSentence(maintenance)))
+      return exitCodes.success
+    }
+  }),
+
+  'maintenance off': defineCommand({
+    operands: maintenanceOperands,
+    options: {
+      force: { type: 'switch', help: 'remove the file although somebody changed it' },
+      ...maintenanceOptions
+    },
+    details:
+      'Removes the file of "svc maintenance on" from the target. With a deploy token, only a maintenance that was begun\n' +
+      `with it can be ended.\n\n${projectDetails}`,
+    examples: [['maintenance off shop', 'let visitors in again']],
+    async run({ options, operands }, context) {
+      const { force, json } = options
+      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const maintenance = await api.setMaintenance(projectId, { on: false, force })
+      if (json) context.output.json({ maintenance })
+      else context.output.print(maintenanceSentence(maintenance))
+      return exitCodes.success
+    }
+  }),
+
+  'maintenance status': defineCommand({
+    operands: maintenanceOperands,
+    options: maintenanceOptions,
+    details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails}`,
+    examples: [['maintenance status shop', 'find out since when, by whom and why']],
+    async run({ options, operands }, context) {
+      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const maintenance = await api.maintenance(projectId)
+      if (options.json) context.output.json({ maintenance })
+      else context.output.print(oneLine(maintenanceSentence(maintenance)))
+      return exitCodes.success
+    }
+  })
+} satisfies Family
 
 function minuteOf(instant: string): string {
   return `${instant.slice(0, 16).replace('T', ' ')} UTC`

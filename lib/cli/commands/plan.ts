@@ -1,83 +1,85 @@
 import { resolve } from 'node:path'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
-import { defineCommand } from '../command.js'
+import { defineCommand, type Family } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
-import { withInterrupts } from '../terminal/prompt.js'
 import { listIgnored } from '../pack/pack.js'
 import { planProject, savePlan, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
+import { withInterrupts } from '../terminal/prompt.js'
 import { splitList } from '../terminal/words.js'
 
-/** The command `svc plan`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    env: sharedOptions.env,
-    ...packOptions,
-    server: sharedOptions.server,
-    project: { type: 'text', value: 'id', complete: 'projects', help: 'project to plan for' },
-    token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
-    ...scriptOptions,
-    ...wishOptions,
-    foreign: {
-      type: 'switch',
-      help: 'show what "svc push --prune=foreign" would remove, and what the policy protects'
-    },
-    all: { type: 'switch', help: 'list every path' },
-    json: { type: 'switch', help: 'print the plan as JSON' },
-    save: { type: 'text', value: 'file', help: 'write the plan to a file, for "svc push --plan"' },
-    'exit-code': { type: 'switch', help: 'exit with 3 if something would change, with 4 if files were edited' }
-  },
-  details:
-    'Shows what "svc push" with the same options would do. The files are read and their digests are sent; nothing\n' +
-    'is uploaded or changed. The server compares them with the files that are in the target now.\n\n' +
-    'The exit code is 1 if the push would be refused, otherwise 0. With --exit-code it is 4 if files were edited\n' +
-    'on the server since svc put them there, 3 if something would change, and 0 if nothing would change.\n\n' +
-    'A push with the saved plan fails, and changes nothing, if the local files or the target differ from the plan.\n' +
-    'The server keeps a plan for 15 minutes, and forgets it when it restarts.',
-  examples: [
-    ['plan', 'show what a push would do'],
-    ['plan --save plan.json && svc push --plan plan.json', 'push exactly what the plan shows'],
-    ['plan --foreign', 'list the files of the target that svc did not put there'],
-    ['plan --exit-code --json', 'find out in a script whether a push would change anything']
-  ],
-  async run({ options }, context) {
-    const { output } = context
-    const { config } = await loadConfiguration(context, {
-      flags: {
-        token: options.token,
-        server: options.server,
-        project: options.project,
-        out: options.out,
-        ignore: options.ignore.flatMap(splitList),
-        noIgnoreBuiltin: !options['ignore-builtin'],
-        pre: options.pre,
-        post: options.post,
-        command: options.command
+/** The command that shows what a push would do. */
+export const commands = {
+  plan: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      ...packOptions,
+      server: sharedOptions.server,
+      project: { type: 'text', value: 'id', complete: 'projects', help: 'project to plan for' },
+      token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
+      ...scriptOptions,
+      ...wishOptions,
+      foreign: {
+        type: 'switch',
+        help: 'show what "svc push --prune=foreign" would remove, and what the policy protects'
       },
-      env: options.env,
-      project: 'needed'
-    })
-    const projectId = projectIdOf(context, config)
-    await listIgnored(context, config, options)
-    const api = await openDeployApi(context, config)
-    const { all, save } = options
-    const plan = await withInterrupts(context.host, signal =>
-      planProject(
-        {
-          api,
-          projectId,
-          config,
-          wishes: wishesOf(options.foreign ? { ...options, prune: 'foreign' } : options),
-          all,
-          signal
+      all: { type: 'switch', help: 'list every path' },
+      json: { type: 'switch', help: 'print the plan as JSON' },
+      save: { type: 'text', value: 'file', help: 'write the plan to a file, for "svc push --plan"' },
+      'exit-code': { type: 'switch', help: 'exit with 3 if something would change, with 4 if files were edited' }
+    },
+    details:
+      'Shows what "svc push" with the same options would do. The files are read and their digests are sent; nothing\n' +
+      'is uploaded or changed. The server compares them with the files that are in the target now.\n\n' +
+      'The exit code is 1 if the push would be refused, otherwise 0. With --exit-code it is 4 if files were edited\n' +
+      'on the server since svc put them there, 3 if something would change, and 0 if nothing would change.\n\n' +
+      'A push with the saved plan fails, and changes nothing, if the local files or the target differ from the plan.\n' +
+      'The server keeps a plan for 15 minutes, and forgets it when it restarts.',
+    examples: [
+      ['plan', 'show what a push would do'],
+      ['plan --save plan.json && svc push --plan plan.json', 'push exactly what the plan shows'],
+      ['plan --foreign', 'list the files of the target that svc did not put there'],
+      ['plan --exit-code --json', 'find out in a script whether a push would change anything']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const { config } = await loadConfiguration(context, {
+        flags: {
+          token: options.token,
+          server: options.server,
+          project: options.project,
+          out: options.out,
+          ignore: options.ignore.flatMap(splitList),
+          noIgnoreBuiltin: !options['ignore-builtin'],
+          pre: options.pre,
+          post: options.post,
+          command: options.command
         },
-        context
+        env: options.env,
+        project: 'needed'
+      })
+      const projectId = projectIdOf(context, config)
+      await listIgnored(context, config, options)
+      const api = await openDeployApi(context, config)
+      const { all, save } = options
+      const plan = await withInterrupts(context.host, signal =>
+        planProject(
+          {
+            api,
+            projectId,
+            config,
+            wishes: wishesOf(options.foreign ? { ...options, prune: 'foreign' } : options),
+            all,
+            signal
+          },
+          context
+        )
       )
-    )
-    if (options.json) output.json(plan)
-    else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all })) output.print(line)
-    if (save !== undefined) await savePlan(resolve(context.cwd, save), plan)
-    return exitCodeOf(plan, options['exit-code'])
-  }
-})
+      if (options.json) output.json(plan)
+      else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all })) output.print(line)
+      if (save !== undefined) await savePlan(resolve(context.cwd, save), plan)
+      return exitCodeOf(plan, options['exit-code'])
+    }
+  })
+} satisfies Family

@@ -3,23 +3,20 @@ import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../config/home.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { readVersion } from '../../config/version.js'
-import { sendReport } from '../../telemetry/telemetry.js'
-import type { Api } from '../client/api.js'
-import type { Run } from '../client/runs.js'
-import { type Context, defineCommand, usage } from '../command.js'
-import { createCiLog } from '../terminal/ci-log.js'
-import { withInterrupts } from '../terminal/prompt.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/upload-permit.js'
-import { splitList } from '../terminal/words.js'
-import { listIgnored, packProject } from '../pack/pack.js'
-import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
-import type { GivenOptions } from '../hints.js'
-import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
-import { collectProvenance } from '../pack/provenance.js'
-import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
+import { sendReport } from '../../telemetry/telemetry.js'
+import type { Api } from '../client/api.js'
+import type { Run } from '../client/runs.js'
 import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
+import type { GivenOptions } from '../hints.js'
+import { listIgnored, packProject } from '../pack/pack.js'
+import { collectProvenance } from '../pack/provenance.js'
+import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
+import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
   checkFromHere,
   confirmOptions,
@@ -31,139 +28,148 @@ import {
   rolloutOptions,
   type Waiting
 } from '../push-options.js'
-import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
+import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
+import { createCiLog } from '../terminal/ci-log.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { splitList } from '../terminal/words.js'
 import { reportRun, watchRun } from '../watch.js'
 import { withWitness, witnessOption } from '../witness.js'
 
-/** The command `svc push`. */
-export const command = defineCommand({
-  operands: {},
-  options: {
-    env: sharedOptions.env,
-    ...packOptions,
-    server: sharedOptions.server,
-    project: { type: 'text', value: 'id', complete: 'projects', help: 'project to deploy to' },
-    token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
-    message: {
-      ...sharedOptions.message,
-      help: 'message for this deployment; default: the subject of the current git commit'
+/** The command that packs, uploads and deploys a build. */
+export const commands = {
+  push: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      ...packOptions,
+      server: sharedOptions.server,
+      project: { type: 'text', value: 'id', complete: 'projects', help: 'project to deploy to' },
+      token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
+      message: {
+        ...sharedOptions.message,
+        help: 'message for this deployment; default: the subject of the current git commit'
+      },
+      ...scriptOptions,
+      'post-deploy-async': {
+        type: 'text',
+        choices: ['true', 'false', '1', '0'],
+        bare: 'true',
+        value: 'true|false',
+        help: 'whether to run the --post script in the background; without a value: true'
+      },
+      'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
+      ...confirmOptions,
+      ...rolloutOptions,
+      provenance: {
+        type: 'switch',
+        default: true,
+        help: 'do not send git commit, branch and CI run'
+      },
+      wait: {
+        type: 'text',
+        bare: '10m',
+        value: 'time',
+        help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
+      },
+      ...wishOptions,
+      'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
+      plan: {
+        type: 'text',
+        value: 'file',
+        help: 'fail unless the push does what this plan of "svc plan --save" shows'
+      },
+      ...witnessOption,
+      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
-    ...scriptOptions,
-    'post-deploy-async': {
-      type: 'text',
-      choices: ['true', 'false', '1', '0'],
-      bare: 'true',
-      value: 'true|false',
-      help: 'whether to run the --post script in the background; without a value: true'
-    },
-    'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
-    ...confirmOptions,
-    ...rolloutOptions,
-    provenance: {
-      type: 'switch',
-      default: true,
-      help: 'do not send git commit, branch and CI run'
-    },
-    wait: {
-      type: 'text',
-      bare: '10m',
-      value: 'time',
-      help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
-    },
-    ...wishOptions,
-    'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
-    plan: { type: 'text', value: 'file', help: 'fail unless the push does what this plan of "svc plan --save" shows' },
-    ...witnessOption,
-    json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
-  },
-  details:
-    'The deploy token comes from --token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
-    'Scripts that are configured on the server override the ones given here.\n\n' +
-    'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
-    'stops watching: the deployment continues.\n\n' +
-    'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
-    'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
-    'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
-    '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
-    'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
-    '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token makes the\n' +
-    'policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
-    'stops watching; "svc rollout halt" stops the rollout.',
-  examples: [
-    ['push', 'deploy the build that svc.config.json describes'],
-    ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
-    [
-      'push --out dist --post "systemctl --user restart shop" --set-env NODE_ENV=production',
-      'deploy another directory, and run a script with a variable'
+    details:
+      'The deploy token comes from --token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
+      'Scripts that are configured on the server override the ones given here.\n\n' +
+      'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
+      'stops watching: the deployment continues.\n\n' +
+      'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
+      'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
+      'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
+      '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
+      'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
+      '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token makes the\n' +
+      'policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
+      'stops watching; "svc rollout halt" stops the rollout.',
+    examples: [
+      ['push', 'deploy the build that svc.config.json describes'],
+      ['push --env production -m "New prices"', 'deploy one of several environments, with a message'],
+      [
+        'push --out dist --post "systemctl --user restart shop" --set-env NODE_ENV=production',
+        'deploy another directory, and run a script with a variable'
+      ],
+      [
+        'push --confirm 90s --check-from-here https://shop.example.org/',
+        'go back unless the site answers this machine within 90 seconds'
+      ],
+      ['push --canary 2 --then 25% --pause 60s', 'deploy to two nodes first, then to a quarter of all each minute']
     ],
-    [
-      'push --confirm 90s --check-from-here https://shop.example.org/',
-      'go back unless the site answers this machine within 90 seconds'
-    ],
-    ['push --canary 2 --then 25% --pause 60s', 'deploy to two nodes first, then to a quarter of all each minute']
-  ],
-  async run({ options }, context) {
-    const { json, message } = options
-    const known = { ...nothingKnown(), message: message ?? null }
-    return await reportingFailure(context, { known, json }, async () => {
-      const postDeployAsync = options['post-deploy-async']
-      checkMessage(message)
-      const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
-      const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
-      const rollout = readRolloutOptions(options)
-      const { config } = await loadConfiguration(context, {
-        flags: {
-          token: options.token,
-          server: options.server,
-          project: options.project,
-          out: options.out,
-          ignore: options.ignore.flatMap(splitList),
-          noIgnoreBuiltin: !options['ignore-builtin'],
-          pre: options.pre,
-          post: options.post,
-          command: options.command,
-          ...(postDeployAsync !== undefined && {
-            postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
-          }),
-          setEnv: variables(options['set-env'])
-        },
-        env: options.env,
-        project: 'needed'
-      })
-      const projectId = (known.projectId = projectIdOf(context, config))
-      await listIgnored(context, config, options)
-      const api = await openDeployApi(context, config)
-      const wishes = wishesOf(options)
-      if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
-      if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
-        throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
-      }
-      const plan = options.plan === undefined ? null : await loadPlan(resolve(context.cwd, options.plan))
-      const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
-      const print = json ? context.output.note : context.output.print
-      const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
-      const given = { env: options.env, server: options.server, project: options.project, token: options.token }
-      const report = reportPush(context)
-      const watched = await withInterrupts(context.host, async signal => {
-        if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
-        const asked = { wishes, planId: plan?.planId }
-        const upload = { api, projectId, config, confirm, rollout, given, origin, known, waitMs, ...asked, signal }
-        const { run, permit } = await packAndUpload(upload, context)
-        log.open('Deployment output')
-        const { note } = context.output
-        const onConfirm = (waiting: Waiting): void => {
-          if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
+    async run({ options }, context) {
+      const { json, message } = options
+      const known = { ...nothingKnown(), message: message ?? null }
+      return await reportingFailure(context, { known, json }, async () => {
+        const postDeployAsync = options['post-deploy-async']
+        checkMessage(message)
+        const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
+        const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
+        const rollout = readRolloutOptions(options)
+        const { config } = await loadConfiguration(context, {
+          flags: {
+            token: options.token,
+            server: options.server,
+            project: options.project,
+            out: options.out,
+            ignore: options.ignore.flatMap(splitList),
+            noIgnoreBuiltin: !options['ignore-builtin'],
+            pre: options.pre,
+            post: options.post,
+            command: options.command,
+            ...(postDeployAsync !== undefined && {
+              postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
+            }),
+            setEnv: variables(options['set-env'])
+          },
+          env: options.env,
+          project: 'needed'
+        })
+        const projectId = (known.projectId = projectIdOf(context, config))
+        await listIgnored(context, config, options)
+        const api = await openDeployApi(context, config)
+        const wishes = wishesOf(options)
+        if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
+        if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
+          throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
         }
-        const watching = { api, projectId, given, permit, print: log.line, onConfirm, signal }
-        return await watchRun(run, context, watching).finally(log.close)
-      }).finally(() => report.abort())
-      const { harmless } = log
-      const finish = () =>
-        reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
-      return () => withWitness({ client: api.client, mode: options.witness }, context, finish)
-    })
-  }
-})
+        const plan = options.plan === undefined ? null : await loadPlan(resolve(context.cwd, options.plan))
+        const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
+        const print = json ? context.output.note : context.output.print
+        const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
+        const given = { env: options.env, server: options.server, project: options.project, token: options.token }
+        const report = reportPush(context)
+        const watched = await withInterrupts(context.host, async signal => {
+          if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
+          const asked = { wishes, planId: plan?.planId }
+          const upload = { api, projectId, config, confirm, rollout, given, origin, known, waitMs, ...asked, signal }
+          const { run, permit } = await packAndUpload(upload, context)
+          log.open('Deployment output')
+          const { note } = context.output
+          const onConfirm = (waiting: Waiting): void => {
+            if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
+          }
+          const watching = { api, projectId, given, permit, print: log.line, onConfirm, signal }
+          return await watchRun(run, context, watching).finally(log.close)
+        }).finally(() => report.abort())
+        const { harmless } = log
+        const finish = () =>
+          reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
+        return () => withWitness({ client: api.client, mode: options.witness }, context, finish)
+      })
+    }
+  })
+} satisfies Family
 
 /**
  * Runs `push` and then the function that it returns. If `push` fails, it reports the failure as JSON and in the summary

@@ -1,102 +1,104 @@
-import { oneLine } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
-import { defineCommand, exitCodes, usage } from '../command.js'
-import { exactOptions, runRollback, showRollback } from '../exact-run.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
+import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
+import { exactOptions, runRollback, showRollback } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** Number of deployments to search for one to roll back to: the most that the server lists at once. */
 const searchedDeployments = 500
 
-/** The command `svc rollback`. */
-export const command = defineCommand({
-  operands: {
-    projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-  },
-  options: {
-    to: {
-      type: 'text',
-      value: 'deployId',
-      complete: 'deployments',
-      help: 'deployment whose archive is deployed again'
+/** The command that deploys an earlier archive again. */
+export const commands = {
+  rollback: defineCommand({
+    operands: {
+      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
     },
-    exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
-    overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
-    ...exactOptions,
-    message: sharedOptions.message,
-    yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken,
-    json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
-  },
-  details:
-    'Without --to, svc chooses among the successful deployments whose archive is kept. If the latest deployment\n' +
-    'succeeded, it takes the one before it, else the newest. After a rollback it takes the one before the\n' +
-    'deployment that was rolled back to, so each rollback steps back further. It prints the choice and the reason,\n' +
-    'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
-    'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
-    'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
-    `either option, the policy "rollback" of the project decides.\n\n${adminDetails}`,
-  examples: [
-    ['rollback', 'undo the latest deployment'],
-    ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script'],
-    ['rollback --to dep_abcdefghijklmnop --exact --dry-run', 'show what an exact rollback would do']
-  ],
-  async run({ options, operands }, context) {
-    const { env, server, token, to, message, json, force, exact } = options
-    const isDry = options['dry-run']
-    checkMessage(message)
-    if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
-    if (force && options.overlay)
-      throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
-    const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
-    const { config } = await loadConfiguration(context, {
-      flags: { server, token, project: operands.projectId },
-      env,
-      project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
-    })
-    if (!options.yes && !isDry) mustAsk(context.host, 'A rollback needs a confirmation', 'use --yes')
-    const api = await openAdminApi(context, config)
-    const { source, why } =
-      to === undefined
-        ? await choose(api, projectIdOf(context, config), exact)
-        : await named(api, to, config.projectId?.value)
-    if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
-    if (isDry || exact || force) refuseOlderServer(source)
-    if (isDry) {
-      return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
-    }
-    if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
-      context.output.note('Nothing was rolled back.')
-      return exitCodes.failed
-    }
-    const given = { env, server, project: operands.projectId, token }
-    context.output.note(`Rolling back ${describe(source)}`)
-    const { projectId, provenance = null } = source
-    const asked = { message, ...(mode !== undefined && { mode }), ...(force && { force }) }
-    return runRollback(
-      api,
-      {
-        start: signal => api.rollback(source.id, { ...asked, signal }),
-        noun: 'rollback',
-        done: `rolled back to ${source.id}`,
-        projectId,
-        provenance,
-        message,
-        json,
-        given,
-        witness: options.witness
+    options: {
+      to: {
+        type: 'text',
+        value: 'deployId',
+        complete: 'deployments',
+        help: 'deployment whose archive is deployed again'
       },
-      context
-    )
-  }
-})
+      exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
+      overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
+      ...exactOptions,
+      message: sharedOptions.message,
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.adminToken,
+      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+    },
+    details:
+      'Without --to, svc chooses among the successful deployments whose archive is kept. If the latest deployment\n' +
+      'succeeded, it takes the one before it, else the newest. After a rollback it takes the one before the\n' +
+      'deployment that was rolled back to, so each rollback steps back further. It prints the choice and the reason,\n' +
+      'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
+      'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
+      'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
+      `either option, the policy "rollback" of the project decides.\n\n${adminDetails}`,
+    examples: [
+      ['rollback', 'undo the latest deployment'],
+      ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script'],
+      ['rollback --to dep_abcdefghijklmnop --exact --dry-run', 'show what an exact rollback would do']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, to, message, json, force, exact } = options
+      const isDry = options['dry-run']
+      checkMessage(message)
+      if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
+      if (force && options.overlay)
+        throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
+      const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
+      const { config } = await loadConfiguration(context, {
+        flags: { server, token, project: operands.projectId },
+        env,
+        project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
+      })
+      if (!options.yes && !isDry) mustAsk(context.host, 'A rollback needs a confirmation', 'use --yes')
+      const api = await openAdminApi(context, config)
+      const { source, why } =
+        to === undefined
+          ? await choose(api, projectIdOf(context, config), exact)
+          : await named(api, to, config.projectId?.value)
+      if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
+      if (isDry || exact || force) refuseOlderServer(source)
+      if (isDry) {
+        return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
+      }
+      if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
+        context.output.note('Nothing was rolled back.')
+        return exitCodes.failed
+      }
+      const given = { env, server, project: operands.projectId, token }
+      context.output.note(`Rolling back ${describe(source)}`)
+      const { projectId, provenance = null } = source
+      const asked = { message, ...(mode !== undefined && { mode }), ...(force && { force }) }
+      return runRollback(
+        api,
+        {
+          start: signal => api.rollback(source.id, { ...asked, signal }),
+          noun: 'rollback',
+          done: `rolled back to ${source.id}`,
+          projectId,
+          provenance,
+          message,
+          json,
+          given,
+          witness: options.witness
+        },
+        context
+      )
+    }
+  })
+} satisfies Family
 
 /** Refuses (`unsupported`, server_too_old) a server that would ignore what is asked and overlay the archive at once. */
 function refuseOlderServer(source: Partial<Deployment>): void {

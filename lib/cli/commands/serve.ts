@@ -1,111 +1,115 @@
-import { hubOptions, type HubWords, listeningOf, listeningOptions } from '../service/listening.js'
 import { Refusal } from '../../base/errors.js'
 import { type Home, locateHome } from '../../config/home.js'
-import { type Context, defineCommand, exitCodes, usage, wordsOf } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, usage, wordsOf } from '../command.js'
+import { hubOptions, type HubWords, listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 
-/** The command `svc serve`. */
-export const command = defineCommand({
-  operands: {
-    action: { help: '"stop" (only with --pm2): stop the server that runs under pm2' }
-  },
-  options: {
-    ...listeningOptions,
-    base: {
-      type: 'text',
-      value: 'prefix',
-      default: '',
-      help: 'path prefix of all addresses; a, /a and /a/ are the same'
+/** The command that runs the server. */
+export const commands = {
+  serve: defineCommand({
+    operands: {
+      action: { help: '"stop" (only with --pm2): stop the server that runs under pm2' }
     },
-    runtime: {
-      type: 'text',
-      choices: ['auto', 'node', 'bun'],
-      default: 'auto',
-      help: 'runtime of the server; auto: the runtime of this command'
+    options: {
+      ...listeningOptions,
+      base: {
+        type: 'text',
+        value: 'prefix',
+        default: '',
+        help: 'path prefix of all addresses; a, /a and /a/ are the same'
+      },
+      runtime: {
+        type: 'text',
+        choices: ['auto', 'node', 'bun'],
+        default: 'auto',
+        help: 'runtime of the server; auto: the runtime of this command'
+      },
+      'log-format': {
+        type: 'text',
+        choices: ['text', 'json'],
+        default: 'text',
+        help: 'json: print each line as an object with time, level and message, and never print the admin token'
+      },
+      'log-requests': { type: 'switch', help: 'print a line for each request: client, request, status, milliseconds' },
+      'ready-file': {
+        type: 'text',
+        value: 'file',
+        help: 'file to write the address to when the server is ready; removed when the server stops'
+      },
+      terminal: { type: 'switch', default: true, help: 'turn the terminal off, whatever the settings say' },
+      'allow-system-paths': {
+        type: 'switch',
+        help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
+      },
+      ...hubOptions,
+      pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
     },
-    'log-format': {
-      type: 'text',
-      choices: ['text', 'json'],
-      default: 'text',
-      help: 'json: print each line as an object with time, level and message, and never print the admin token'
-    },
-    'log-requests': { type: 'switch', help: 'print a line for each request: client, request, status, milliseconds' },
-    'ready-file': {
-      type: 'text',
-      value: 'file',
-      help: 'file to write the address to when the server is ready; removed when the server stops'
-    },
-    terminal: { type: 'switch', default: true, help: 'turn the terminal off, whatever the settings say' },
-    'allow-system-paths': {
-      type: 'switch',
-      help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
-    },
-    ...hubOptions,
-    pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
-  },
-  details:
-    'Ctrl-C or SIGTERM stops the server after running deployments have finished; a second one stops them, too.\n' +
-    'SIGHUP reloads ADMIN_TOKEN and the certificate. It never stops the server, so you can close its terminal.\n\n' +
-    'SVC_HOME sets the data directory. ADMIN_TOKEN (also in .env.local) overrides the stored admin token.\n' +
-    'SVC_PUBLIC_URL sets the public address of the server, for links in notifications and for commands to copy.\n\n' +
-    'The server notifies systemd when it is ready, reloads and stops; "svc systemd" prints a unit.',
-  examples: [
-    ['serve', 'listen on 127.0.0.1:5431'],
-    ['serve --host 0.0.0.0 --port 8080 --base /deploy', 'serve other machines, below /deploy'],
-    ['serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key privkey.pem', 'serve HTTPS without a proxy'],
-    ['serve --socket /run/svc/svc.sock', 'listen on a Unix socket for a proxy on this machine'],
-    [
-      'serve --pm2',
-      'run under pm2, which restarts the server after a failure; its files are in pm2/ of the data directory'
+    details:
+      'Ctrl-C or SIGTERM stops the server after running deployments have finished; a second one stops them, too.\n' +
+      'SIGHUP reloads ADMIN_TOKEN and the certificate. It never stops the server, so you can close its terminal.\n\n' +
+      'SVC_HOME sets the data directory. ADMIN_TOKEN (also in .env.local) overrides the stored admin token.\n' +
+      'SVC_PUBLIC_URL sets the public address of the server, for links in notifications and for commands to copy.\n\n' +
+      'The server notifies systemd when it is ready, reloads and stops; "svc systemd" prints a unit.',
+    examples: [
+      ['serve', 'listen on 127.0.0.1:5431'],
+      ['serve --host 0.0.0.0 --port 8080 --base /deploy', 'serve other machines, below /deploy'],
+      ['serve --host 0.0.0.0 --tls-cert fullchain.pem --tls-key privkey.pem', 'serve HTTPS without a proxy'],
+      ['serve --socket /run/svc/svc.sock', 'listen on a Unix socket for a proxy on this machine'],
+      [
+        'serve --pm2',
+        'run under pm2, which restarts the server after a failure; its files are in pm2/ of the data directory'
+      ],
+      ['serve --pm2 stop', 'stop the server that runs under pm2']
     ],
-    ['serve --pm2 stop', 'stop the server that runs under pm2']
-  ],
-  async run({ options, operands: { action } }, context) {
-    const { host, env, cwd, output } = context
-    if (action !== undefined && !(options.pm2 && action === 'stop')) {
-      throw usage(action, `Unexpected argument "${action}": only "stop" is accepted, with --pm2`)
+    async run({ options, operands: { action } }, context) {
+      const { host, env, cwd, output } = context
+      if (action !== undefined && !(options.pm2 && action === 'stop')) {
+        throw usage(action, `Unexpected argument "${action}": only "stop" is accepted, with --pm2`)
+      }
+      const listening = listeningOf(options, cwd)
+      if (options.pm2) {
+        const { startSupervised, stopSupervised } = await import('../service/supervision.js')
+        return action === 'stop'
+          ? stopSupervised(context)
+          : startSupervised(asWords({ ...options, pm2: false }), context)
+      }
+      if (options.runtime === 'bun' || options.runtime === 'node') {
+        const { currentRuntime, runWith } = await import('../service/supervision.js')
+        const words = ['serve', ...asWords({ ...options, runtime: 'auto' })]
+        if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
+      }
+      // Starts early: SQLite compiles while all the other modules are read (test/bench/start).
+      const sqlite = import('../../store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
+      sqlite.catch(() => {}) // the caller that awaits it reports the error
+      const isJson = options['log-format'] === 'json'
+      if (isJson) output.logAsJson()
+      const readiness = await openReadiness(options['ready-file'], context)
+      const home = locateHome(env, cwd)
+      const cluster = options.store === undefined ? undefined : await hubOf(options, { home, env, cwd })
+      const { serve } = await import('../../server/serve.js')
+      const waiting = new AbortController()
+      const starting = serve({
+        sqlite,
+        signal: waiting.signal,
+        home,
+        cluster,
+        ...listening,
+        base: options.base,
+        terminal: options.terminal,
+        allowSystemPaths: options['allow-system-paths'],
+        environment: env,
+        cwd,
+        report: { info: output.print, warn: output.warn },
+        requests: options['log-requests'],
+        showsToken: whereTokenShows(isJson, host)
+      })
+      await untilStopped(starting, readiness, { host, note: output.note, waiting })
+      // The channel of pm2 would keep the process alive until pm2 kills it.
+      if (env['SVC_SUPERVISED']) host.exit(exitCodes.success)
+      return exitCodes.success
     }
-    const listening = listeningOf(options, cwd)
-    if (options.pm2) {
-      const { startSupervised, stopSupervised } = await import('../service/supervision.js')
-      return action === 'stop' ? stopSupervised(context) : startSupervised(asWords({ ...options, pm2: false }), context)
-    }
-    if (options.runtime === 'bun' || options.runtime === 'node') {
-      const { currentRuntime, runWith } = await import('../service/supervision.js')
-      const words = ['serve', ...asWords({ ...options, runtime: 'auto' })]
-      if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
-    }
-    // Starts early: SQLite compiles while all the other modules are read (test/bench/start).
-    const sqlite = import('../../store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
-    sqlite.catch(() => {}) // the caller that awaits it reports the error
-    const isJson = options['log-format'] === 'json'
-    if (isJson) output.logAsJson()
-    const readiness = await openReadiness(options['ready-file'], context)
-    const home = locateHome(env, cwd)
-    const cluster = options.store === undefined ? undefined : await hubOf(options, { home, env, cwd })
-    const { serve } = await import('../../server/serve.js')
-    const waiting = new AbortController()
-    const starting = serve({
-      sqlite,
-      signal: waiting.signal,
-      home,
-      cluster,
-      ...listening,
-      base: options.base,
-      terminal: options.terminal,
-      allowSystemPaths: options['allow-system-paths'],
-      environment: env,
-      cwd,
-      report: { info: output.print, warn: output.warn },
-      requests: options['log-requests'],
-      showsToken: whereTokenShows(isJson, host)
-    })
-    await untilStopped(starting, readiness, { host, note: output.note, waiting })
-    // The channel of pm2 would keep the process alive until pm2 kills it.
-    if (env['SVC_SUPERVISED']) host.exit(exitCodes.success)
-    return exitCodes.success
-  }
-})
+  })
+} satisfies Family
 
 /** Returns the cluster that this server is a hub of. Refuses `no_cluster` if the data directory is not that of a hub. */
 async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<Context, 'env' | 'cwd'>) {
@@ -123,5 +127,5 @@ async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<
 
 /** Returns the same options as words, for another process. */
 function asWords(options: Record<string, unknown>): string[] {
-  return wordsOf(command.options, options)
+  return wordsOf(commands.serve.options, options)
 }

@@ -1,10 +1,10 @@
 import { Refusal } from '../../base/errors.js'
+import { countOf, oneLine } from '../../base/text.js'
 import { logLevels } from '../../shared/log-level.js'
-import { type Context, defineCommand, exitCodes, usage } from '../command.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
-import { withInterrupts } from '../terminal/prompt.js'
+import { loadConfiguration, openAdmin, openAdminApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { createLogApi, type LogApi } from '../log/log-api.js'
-import { createPast, followLog, type PastOf } from '../log/log-past.js'
 import {
   createLinePrinter,
   createLineReader,
@@ -15,81 +15,106 @@ import {
   namedSources,
   type TailLine
 } from '../log/log-lines.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
-import { instantOf } from '../log/since.js'
+import { createPast, followLog, type PastOf } from '../log/log-past.js'
+import { describeProject, findProject } from '../project-options.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { durationOf } from '../terminal/words.js'
 
 const defaultLines = 10
 /** Maximum number of lines of one source; a search returns no more. */
 const maxLines = 5000
 
-/** The command `svc tail`. */
-export const command = defineCommand({
-  operands: {
-    source: { help: 'log source (id, label, project/label), project, or a list' }
-  },
-  options: {
-    follow: { type: 'switch', alias: 'f', help: 'print new lines until Ctrl-C' },
-    lines: {
-      type: 'count',
-      alias: 'n',
-      value: 'count',
-      minimum: 0,
-      maximum: maxLines,
-      help: 'last lines to print (10; with --since 5000)'
+/** The commands for log files on the server. */
+export const commands = {
+  tail: defineCommand({
+    operands: {
+      source: { help: 'log source (id, label, project/label), project, or a list' }
     },
-    since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
-    grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
-    'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
-    raw: { type: 'switch', help: 'let --grep see colours and other control sequences' },
-    level: {
-      type: 'text',
-      value: 'level',
-      choices: logLevels,
-      help: 'only this level or worse: error, warn, info, debug'
+    options: {
+      follow: { type: 'switch', alias: 'f', help: 'print new lines until Ctrl-C' },
+      lines: {
+        type: 'count',
+        alias: 'n',
+        value: 'count',
+        minimum: 0,
+        maximum: maxLines,
+        help: 'last lines to print (10; with --since 5000)'
+      },
+      since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
+      grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
+      'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
+      raw: { type: 'switch', help: 'let --grep see colours and other control sequences' },
+      level: {
+        type: 'text',
+        value: 'level',
+        choices: logLevels,
+        help: 'only this level or worse: error, warn, info, debug'
+      },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.adminToken,
+      json: { type: 'switch', help: 'print one JSON object per line: source, time, level, text' }
     },
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken,
-    json: { type: 'switch', help: 'print one JSON object per line: source, time, level, text' }
-  },
-  details:
-    'A project means all its log sources. Separate several sources with commas. The default is the project in\n' +
-    'svc.config.json.\n\n' +
-    'Existing lines of several sources are merged by time; new lines are printed as they arrive. A line without a\n' +
-    'level, such as a line of a stack trace, has the level of the line before it. Times without a zone are in the\n' +
-    'time zone of the server for --since, and of this machine (TZ) for merging and --json.\n\n' +
-    'Log sources can be any files on the server, so a deploy token cannot read them.\n\n' +
-    adminDetails,
-  examples: [
-    ['tail access.log', 'print the last 10 lines of a log source'],
-    ['tail -f shop', 'follow all log sources of a project'],
-    ['tail shop --since 1h --level error --json', 'print the errors of the last hour as JSON']
-  ],
-  async run({ options, operands }, context) {
-    const { env, server, token, since, lines } = options
-    const filter = filterOf(options)
-    const sinceMs = since === undefined ? undefined : instantOf(since, Date.now())
-    const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-    const api = await openAdminApi(context, config)
-    const logs = createLogApi(api.client)
-    const word = operands.source ?? projectIdOf(context, config)
-    const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
-    const count = lines ?? (sinceMs === undefined ? defaultLines : maxLines)
-    return withInterrupts(context.host, signal =>
-      tail({
-        api: logs,
-        sources,
-        filter,
-        sinceMs,
-        count,
-        signal,
-        follows: options.follow,
-        isJson: options.json,
-        context
-      })
-    )
-  }
-})
+    details:
+      'A project means all its log sources. Separate several sources with commas. The default is the project in\n' +
+      'svc.config.json.\n\n' +
+      'Existing lines of several sources are merged by time; new lines are printed as they arrive. A line without a\n' +
+      'level, such as a line of a stack trace, has the level of the line before it. Times without a zone are in the\n' +
+      'time zone of the server for --since, and of this machine (TZ) for merging and --json.\n\n' +
+      'Log sources can be any files on the server, so a deploy token cannot read them.\n\n' +
+      adminDetails,
+    examples: [
+      ['tail access.log', 'print the last 10 lines of a log source'],
+      ['tail -f shop', 'follow all log sources of a project'],
+      ['tail shop --since 1h --level error --json', 'print the errors of the last hour as JSON']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, since, lines } = options
+      const filter = filterOf(options)
+      const sinceMs = since === undefined ? undefined : instantOf(since, Date.now())
+      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+      const api = await openAdminApi(context, config)
+      const logs = createLogApi(api.client)
+      const word = operands.source ?? projectIdOf(context, config)
+      const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
+      const count = lines ?? (sinceMs === undefined ? defaultLines : maxLines)
+      return withInterrupts(context.host, signal =>
+        tail({
+          api: logs,
+          sources,
+          filter,
+          sinceMs,
+          count,
+          signal,
+          follows: options.follow,
+          isJson: options.json,
+          context
+        })
+      )
+    }
+  }),
+
+  'projects pm2-logs': defineCommand({
+    operands: {
+      project: { required: true, help: 'id or name of the project', complete: 'projects' }
+    },
+    options: { ...adminOptions, json: sharedOptions.json },
+    details: `Adds the files for standard output and standard error of each instance. Files that are log sources of the
+project already are left as they are. "svc tail" prints them.\n\n${adminDetails}`,
+    examples: [['projects pm2-logs shop', 'add the log files of the PM2 application of a project']],
+    async run({ options, operands }, { output, ...context }) {
+      const { api } = await openAdmin({ output, ...context }, options)
+      const project = await findProject(api, operands.project)
+      const answer = await api.addPm2Logs(project.id)
+      if (options.json) output.json(answer)
+      else {
+        for (const { label, filePath } of answer.items) output.print(`${oneLine(label)}  ${oneLine(filePath)}`)
+        output.note(`Added ${countOf(answer.items.length, 'log source')} to ${describeProject(project)}`)
+      }
+      return exitCodes.success
+    }
+  })
+} satisfies Family
 
 function filterOf({
   grep,
@@ -218,3 +243,28 @@ function createMeeting(
 }
 
 const sentence = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
+
+/**
+ * Parses `--since` to milliseconds since the epoch. Accepts a duration before now (`90s`, `10m`, `2h`, `1d`, `1w`), a
+ * time of today (`12:04`), and a date with or without time and zone. The default zone is that of this machine. Refuses
+ * anything else with the kind `usage`.
+ */
+export function instantOf(text: string, nowMs: number): number {
+  const ago = durationOf(text)
+  if (ago !== null) return nowMs - ago
+  const ms = parse(text, nowMs)
+  if (!Number.isNaN(ms)) return ms
+  throw usage(
+    '--since',
+    `--since cannot be "${text}": use a duration like 10m or 2h, or a time like 12:04 or 2026-11-21T12:04`
+  )
+}
+
+function parse(text: string, nowMs: number): number {
+  const now = new Date(nowMs)
+  const today = `${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, '0')}-${String(now.getDate()).padStart(2, '0')}`
+  if (/^\d\d:\d\d(:\d\d)?$/.test(text)) return Date.parse(`${today}T${text}`)
+  // A date alone means local midnight, like a time without a zone; Date.parse would take it as UTC.
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return Date.parse(`${text}T00:00`)
+  return /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN
+}

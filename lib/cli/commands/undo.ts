@@ -1,65 +1,144 @@
 import { Refusal } from '../../base/errors.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
-import { defineCommand, exitCodes } from '../command.js'
-import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
+import type { EffectiveConfig } from '../../config/precedence.js'
+import type { Api } from '../client/api.js'
+import { loadConfiguration, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, checkMessage, projectDetails, sharedOptions } from '../common-options.js'
 import { exactOptions, rollbackLines, runRollback, showRollback } from '../exact-run.js'
 import { confirm, mustAsk, withInterrupts } from '../terminal/prompt.js'
 
-/** The command `svc undo`. */
-export const command = defineCommand({
-  operands: {
-    projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-  },
-  options: {
-    ...exactOptions,
-    message: sharedOptions.message,
-    yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-    env: sharedOptions.env,
-    server: sharedOptions.server,
-    token: sharedOptions.adminToken,
-    json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
-  },
-  details:
-    'Restores the files of the target as they were before the last deployment: what it added is removed, what it\n' +
-    'replaced or removed comes back, with contents, permissions and times. Files that were edited since stay, unless\n' +
-    `--force is given. An undo is a deployment, so it can be undone, too.\n\n${adminDetails}`,
-  examples: [
-    ['undo --dry-run', 'show what an undo would do'],
-    ['undo', 'undo the last deployment'],
-    ['undo proj_abcdefghijklmnop --yes', 'undo from a script']
-  ],
-  async run({ options, operands }, context) {
-    const { env, server, token, message, json, force } = options
-    checkMessage(message)
-    const project = operands.projectId
-    const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'needed' })
-    if (!options.yes && !options['dry-run']) mustAsk(context.host, 'An undo needs a confirmation', 'use --yes')
-    const api = await openAdminApi(context, config)
-    const projectId = projectIdOf(context, config)
-    const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
-    if (options['dry-run']) return showRollback(ask, { json, force }, context)
-    const plan = await withInterrupts(context.host, ask)
-    if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
-    const lines = rollbackLines(plan, { paint: context.output.paint, force })
-    for (const line of lines.slice(0, -1)) context.output.note(line)
-    if (!options.yes && !(await confirm(context.host, 'Undo the last deployment'))) {
-      context.output.note('Nothing was undone.')
-      return exitCodes.failed
+/** The commands that settle a deployment, or restore the files before it. */
+export const commands = {
+  undo: defineCommand({
+    operands: {
+      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
+    },
+    options: {
+      ...exactOptions,
+      message: sharedOptions.message,
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.adminToken,
+      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+    },
+    details:
+      'Restores the files of the target as they were before the last deployment: what it added is removed, what it\n' +
+      'replaced or removed comes back, with contents, permissions and times. Files that were edited since stay, unless\n' +
+      `--force is given. An undo is a deployment, so it can be undone, too.\n\n${adminDetails}`,
+    examples: [
+      ['undo --dry-run', 'show what an undo would do'],
+      ['undo', 'undo the last deployment'],
+      ['undo proj_abcdefghijklmnop --yes', 'undo from a script']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, message, json, force } = options
+      checkMessage(message)
+      const project = operands.projectId
+      const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'needed' })
+      if (!options.yes && !options['dry-run']) mustAsk(context.host, 'An undo needs a confirmation', 'use --yes')
+      const api = await openAdminApi(context, config)
+      const projectId = projectIdOf(context, config)
+      const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
+      if (options['dry-run']) return showRollback(ask, { json, force }, context)
+      const plan = await withInterrupts(context.host, ask)
+      if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
+      const lines = rollbackLines(plan, { paint: context.output.paint, force })
+      for (const line of lines.slice(0, -1)) context.output.note(line)
+      if (!options.yes && !(await confirm(context.host, 'Undo the last deployment'))) {
+        context.output.note('Nothing was undone.')
+        return exitCodes.failed
+      }
+      return runRollback(
+        api,
+        {
+          start: signal => api.undo(projectId, { message, force, signal }),
+          noun: 'undo',
+          done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
+          projectId,
+          provenance: null,
+          message,
+          json,
+          given: { env, server, project, token },
+          witness: options.witness
+        },
+        context
+      )
     }
-    return runRollback(
-      api,
-      {
-        start: signal => api.undo(projectId, { message, force, signal }),
-        noun: 'undo',
-        done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
-        projectId,
-        provenance: null,
-        message,
-        json,
-        given: { env, server, project, token },
-        witness: options.witness
-      },
-      context
-    )
-  }
-})
+  }),
+
+  confirm: defineCommand({
+    operands: {
+      deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
+    },
+    options: {
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      project: sharedOptions.project,
+      token: sharedOptions.token,
+      json: sharedOptions.json
+    },
+    details: `Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n${projectDetails}`,
+    examples: [
+      ['confirm', 'confirm the deployment of the configured project'],
+      ['confirm dep_abcdefghijklmnop', 'confirm one deployment']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, project, token } = options
+      const needed = operands.deployId === undefined ? 'needed' : 'optional'
+      const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: needed })
+      const api = await openProjectApi(context, config)
+      const deployId = operands.deployId ?? (await heldDeploymentId(api, { context, config }))
+      const answer = await api.confirm(deployId)
+      if (options.json) context.output.json(answer)
+      else context.output.print(`Confirmed ${deployId}`)
+      return exitCodes.success
+    }
+  }),
+
+  revert: defineCommand({
+    operands: {
+      deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
+    },
+    options: {
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      project: sharedOptions.project,
+      token: sharedOptions.token,
+      json: sharedOptions.json
+    },
+    details:
+      'Puts the earlier files back, while the checks of the deployment run or while it waits to be confirmed. For a\n' +
+      `deployment that is settled, use "svc rollback".\n\n${projectDetails}`,
+    examples: [
+      ['revert', 'put back the files before the deployment of the configured project'],
+      ['revert dep_abcdefghijklmnop', 'put back the files before one deployment']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, project, token } = options
+      const needed = operands.deployId === undefined ? 'needed' : 'optional'
+      const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: needed })
+      const api = await openProjectApi(context, config)
+      const deployId = operands.deployId ?? (await heldDeploymentId(api, { context, config }))
+      const answer = await api.revert(deployId)
+      if (options.json) context.output.json(answer)
+      else
+        context.output.print(
+          `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
+        )
+      return answer.success ? exitCodes.success : exitCodes.failed
+    }
+  })
+} satisfies Family
+
+/** Returns the id of the project's deployment whose earlier files can still be put back. Refuses if there is none. */
+export async function heldDeploymentId(
+  api: Pick<Api, 'deployments'>,
+  { context, config }: { context: Context; config: EffectiveConfig }
+): Promise<string> {
+  const projectId = projectIdOf(context, config)
+  const running = await api.deployments({ projectId, status: 'running', output: 'none', limit: 1 })
+  const held = running.find(({ heldFor }) => heldFor !== null && heldFor !== undefined)
+  if (held !== undefined) return held.id
+  throw new Refusal('conflict', 'not_waiting', `No deployment of ${projectId} waits for its checks or a confirmation`)
+}

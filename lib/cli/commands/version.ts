@@ -1,16 +1,18 @@
 import { readFile } from 'node:fs/promises'
-import { defineCommand, exitCodes } from '../command.js'
+import { defineCommand, exitCodes, type Family } from '../command.js'
 
-/** The command `svc version`. */
-export const command = defineCommand({
-  operands: {},
-  options: {},
-  examples: [['version', 'print the version, like "svc --version"']],
-  async run(_, { output }) {
-    output.print(await packageVersion())
-    return exitCodes.success
-  }
-})
+/** The command that prints the version. */
+export const commands = {
+  version: defineCommand({
+    operands: {},
+    options: {},
+    examples: [['version', 'print the version, like "svc --version"']],
+    async run(_, { output }) {
+      output.print(await packageVersion())
+      return exitCodes.success
+    }
+  })
+} satisfies Family
 
 /** Returns the version from package.json. */
 export async function packageVersion(): Promise<string> {

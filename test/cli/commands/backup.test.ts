@@ -1,28 +1,40 @@
-import { execFile } from 'node:child_process'
+import t from 'tap'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import {
   appendFileSync,
+  chmodSync,
   existsSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import t from 'tap'
-import { openBackup, type Backup } from '../../../lib/backup/read-backup.js'
+import { type Backup, openBackup } from '../../../lib/backup/read-backup.js'
+import { locateHome } from '../../../lib/config/home.js'
+import type { Project } from '../../../lib/model/project.js'
+import { serve } from '../../../lib/server/serve.js'
 import { openStore } from '../../../lib/store/durable-store.js'
 import { deploymentStates } from '../../../lib/store/tables/deployments.js'
 import { listProjects } from '../../../lib/store/tables/projects.js'
-import type { Project } from '../../../lib/model/project.js'
+import { apiPages } from '../../support/api-pages.js'
+import { forgeBackup, smallHome } from '../../support/backup.js'
+import { createClient } from '../../support/client.js'
 import { startServeProcess } from '../../support/serve-process.js'
+import { adminToken, startServer } from '../../support/server.js'
 import { smallDisk } from '../../support/small-disk.js'
-import { svc } from '../../support/svc.js'
+import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
+import { repetitions } from '../../support/thorough.js'
+import { snapshot } from '../../support/tree.js'
 import { until } from '../../support/until.js'
+import { zipOf } from '../../support/zip.js'
 
 /** All of a backup, checked, and closed again. */
 async function look<T>(path: string, use: (backup: Backup) => T | Promise<T>): Promise<T> {
@@ -273,4 +285,292 @@ t.test('a disk that fills up leaves nothing behind, and says so', async t => {
   t.strictSame(readdirSync(join(server.home, 'tmp')), [])
   t.match(await server.api<Project[]>('GET', '/api/projects'), [{ id: project.id }], 'the server goes on')
   appendFileSync(join(disk, 'ballast'), Buffer.alloc(1024))
+})
+
+/** Goes on like any other, but no midnight comes between two looks at the figures of a day. */
+const clock = (() => {
+  const noonMs = new Date().setUTCHours(12, 0, 0, 0)
+  return { now: () => noonMs + performance.now() }
+})()
+
+t.test('a restored server is the same on every page of the API', async t => {
+  const stage = await startServer(t, { clock })
+  const { client, home } = stage
+  const { tag } = (await client.post('/api/tags', { name: 'live' })).body
+  const shop = await stage.createProject('shop', { tagIds: [tag.id], postDeployScript: 'echo done; echo späth' })
+  const blog = await stage.createProject('blog')
+  await client.put('/api/settings', { keep_archives: '5', webhook_secret: 'hush-hush' })
+  const log = join(stage.sites, '../app.log')
+  writeFileSync(log, 'first line\nsecond line\n')
+  await client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath: log, label: 'Access' }] })
+  const push = async (
+    project: { id: string; token: string },
+    text: string,
+    fields: Array<[string, string]> = []
+  ): Promise<void> => {
+    const file = { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }
+    await stage.as(project.token).upload([['projectId', project.id], ...fields, ['file', file]])
+  }
+  await push(shop, 'one')
+  await push(shop, 'two')
+  await push(blog, 'x', [['preDeploy', 'exit 3']])
+  const cwd = join(stage.sites, '../elsewhere')
+  mkdirSync(cwd)
+  const { code, stderr } = await svc(['backup', 'all.zip'], { cwd, env: { SVC_HOME: home.directory } })
+  t.equal(code, 0, stderr)
+  const before = await apiPages(stage)
+  t.ok(Object.keys(before).length > 40)
+
+  const directory = join(cwd, 'below/home')
+  const restored = await svc(['restore', 'all.zip', '--json'], { cwd, env: { SVC_HOME: directory } })
+  t.equal(restored.code, 0, restored.stderr)
+  t.match(JSON.parse(restored.stdout), {
+    directory,
+    aside: null,
+    projects: 2,
+    deployments: 3,
+    missingArchives: [],
+    missingTargets: [],
+    backup: { directory: home.directory }
+  })
+  const server = await serve({
+    home: locateHome({ SVC_HOME: directory }),
+    port: 0,
+    cwd,
+    clock,
+    environment: { ...stage.environment },
+    report: { info: () => {}, warn: () => {} }
+  })
+  t.teardown(() => server.stop({ wait: false }))
+  const other = createClient(() => server.url, adminToken)
+  t.strictSame(await apiPages({ server, client: other }), before)
+
+  await t.test('after a restore, every archive can be deployed again', async t => {
+    for (const { id, hasArtifact } of (await other.get(`/api/logs?projectId=${shop.id}`)).body) {
+      t.equal(hasArtifact, true)
+      t.equal((await other.post(`/api/deployments/${id}/rollback`)).body.status, 'success')
+    }
+  })
+
+  await t.test('only the owner can read the restored files', async t => {
+    const modes = snapshot(directory)
+      .filter(line => !/^svc\.sock/.test(line))
+      .map(line => / (\d+)/.exec(line)?.[1])
+    t.strictSame([...new Set(modes)].sort(), ['600', '700'])
+  })
+})
+
+t.test('keeps the existing files', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const env = { SVC_HOME: server.home }
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
+  await server.createProject({ name: 'later', deployPath: join(cwd, 'later') })
+
+  await t.test('refuses to restore while a server runs', async t => {
+    for (const words of [
+      ['restore', 'a.zip'],
+      ['restore', '--force', 'a.zip']
+    ]) {
+      const { code, stderr } = await svc(words, { cwd, env })
+      t.equal(code, 1)
+      t.match(stderr, /^error: Nothing was restored: an svc process is using ".*server-home"\. Stop it first\n$/)
+    }
+    t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 2)
+    await server.stop()
+  })
+
+  await t.test('refuses a directory that is not empty and leaves it unchanged', async t => {
+    const before = snapshot(server.home)
+    const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env })
+    t.equal(code, 1)
+    t.match(
+      stderr,
+      /^error: Cannot restore into ".*": the data directory is not empty, it contains "config\.json" and \d more\. Choose another with SVC_HOME, or use --force to move the existing files aside\n$/
+    )
+    t.strictSame(snapshot(server.home), before)
+  })
+
+  await t.test('with --force, the old directory is moved aside, and its new path is printed', async t => {
+    const before = snapshot(server.home)
+    const { code, stdout, stderr } = await svc(['restore', 'a.zip', '--force'], { cwd, env })
+    t.equal(code, 0, stderr)
+    const aside = /The previous data directory was moved to (\S+)\n/.exec(stdout)?.[1] as string
+    t.match(aside, /server-home\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
+    t.strictSame(snapshot(aside), before)
+    t.match(stderr, /warning: the target directory of "shop", .*www, does not exist\. Deploy again/)
+    const again = await startServeProcess(t, cwd)
+    t.match(await again.api<unknown[]>('GET', '/api/projects'), [{ id: project.id }])
+    await again.stop()
+    const old = await startServeProcess(t, cwd, [], { SVC_HOME: aside })
+    t.equal((await old.api<unknown[]>('GET', '/api/projects')).length, 2, 'a server can be started there')
+    await old.stop()
+  })
+
+  await t.test('a damaged backup changes nothing', async t => {
+    const bytes = readFileSync(join(cwd, 'a.zip'))
+    bytes[2000] = (bytes[2000] as number) ^ 1
+    writeFileSync(join(cwd, 'bad.zip'), bytes)
+    const before = snapshot(server.home)
+    const forced = await svc(['restore', 'bad.zip', '--force'], { cwd, env })
+    t.equal(forced.code, 1)
+    t.match(forced.stderr, /error: Cannot restore ".*bad\.zip": the backup is damaged: .*\. Use another backup\n$/)
+    t.strictSame(snapshot(server.home), before)
+    const other = await svc(['restore', 'bad.zip'], { cwd, env: { SVC_HOME: join(cwd, 'none/none') } })
+    t.equal(other.code, 1)
+    t.notOk(existsSync(join(cwd, 'none')))
+    const checked = await svc(['restore', '--check', 'bad.zip'], { cwd })
+    t.equal(checked.code, 1)
+    t.equal((await svc(['restore', 'missing.zip'], { cwd })).code, 2)
+  })
+})
+
+t.test('a wrong file list found at the end leaves no partial restore', async t => {
+  const cwd = t.testdir({})
+  const files = await smallHome(join(cwd, 'made'))
+  await forgeBackup(join(cwd, 'a.zip'), files)
+  const list = Object.keys(files).map(path => ({
+    path,
+    bytes: files[path]?.length,
+    sha256: '0'.repeat(64),
+    mtimeMs: 1
+  }))
+  await forgeBackup(join(cwd, 'b.zip'), files, { lies: { files: list } })
+  const env = { SVC_HOME: join(cwd, 'home/below') }
+  const { code, stderr } = await svc(['restore', 'b.zip'], { cwd, env })
+  t.equal(code, 1)
+  t.match(stderr, /the SHA-256 of svc\.db is wrong/)
+  t.notOk(existsSync(join(cwd, 'home')))
+  t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
+})
+
+t.test('a restore that is killed at any moment is complete or absent', async t => {
+  const cwd = t.testdir({})
+  const server = await startServeProcess(t, cwd)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  for (let n = 0; n < 12; n++) await (await server.upload(project, { 'index.html': String(n) })).finished
+  const made = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
+  t.equal(made.code, 0, made.stderr)
+  const names = readdirSync(join(server.home, 'deployments')).length
+  await server.stop()
+  const home = join(cwd, 'home')
+  const rounds = repetitions(3, 9)
+  const outcomes = { old: 0, new: 0 }
+  // How long it is at work, measured by the first round, which nobody kills: the others are spread over that.
+  let wholeMs = Infinity
+  for (let round = 0; round < rounds; round++) {
+    rmSync(home, { recursive: true, force: true })
+    mkdirSync(join(home, 'deployments'), { recursive: true })
+    writeFileSync(join(home, 'config.json'), '{"adminToken": "the-old-one-0123456789012"}')
+    writeFileSync(join(home, 'deployments/old.log'), 'old')
+    const child = spawn(process.execPath, [svcPath, 'restore', '--force', 'a.zip'], {
+      cwd,
+      env: bareEnvironment(cwd, { SVC_HOME: home }),
+      stdio: 'ignore'
+    })
+    const ended = once(child, 'close')
+    // The moments of interest are those in which the directory changes.
+    const isBegun = (): boolean => readdirSync(home).some(name => name.startsWith('.restore'))
+    await until(() => isBegun() || child.exitCode !== null)
+    const begunMs = performance.now()
+    if (round > 0) await sleep((wholeMs * round) / (rounds - 1))
+    if (round > 0) child.kill('SIGKILL')
+    await ended
+    if (round === 0) wholeMs = performance.now() - begunMs
+    const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+    const projects = await again.api<unknown[]>('GET', '/api/projects')
+    await again.stop()
+    const isNew = projects.length === 1
+    outcomes[isNew ? 'new' : 'old']++
+    t.equal(existsSync(join(home, 'deployments/old.log')), !isNew, `round ${round}: all of one`)
+    if (isNew) t.equal(readdirSync(join(home, 'deployments')).length, names)
+    t.notOk(
+      readdirSync(home).some(name => name.startsWith('.restore')),
+      'nothing is left of the other'
+    )
+  }
+  t.comment(`${outcomes.old} stayed as they were, ${outcomes.new} were restored`)
+})
+
+t.test('refuses a disk that is too small before writing', async t => {
+  const disk = smallDisk(t, 1024 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir({})
+  const files = {
+    ...(await smallHome(join(cwd, 'made'))),
+    'deployments/dep_bbbbbbbbbbbbbbbb.zip': Buffer.alloc(2 * 1024 * 1024)
+  }
+  await forgeBackup(join(cwd, 'a.zip'), files)
+  const { code, stderr } = await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: join(disk, 'home') } })
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /error: Cannot restore into ".*home": no space left on device: 2\.\d MB required, [\d.]+ [KM]B free\. Free some space, or choose another directory with SVC_HOME\n$/
+  )
+  t.strictSame(readdirSync(disk), [])
+})
+
+t.test('restores within a data directory that is a mount point, and keeps the existing files in it', async t => {
+  const disk = smallDisk(t, 16 * 1024 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir({})
+  await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
+  const env = { SVC_HOME: disk }
+  t.equal((await svc(['restore', 'a.zip'], { cwd, env })).code, 0)
+  writeFileSync(join(disk, 'mark'), 'x')
+  const { code, stdout, stderr } = await svc(['restore', '--force', 'a.zip'], { cwd, env })
+  t.equal(code, 0, stderr)
+  const aside = /The previous data directory was moved to (\S+)\n/.exec(stdout)?.[1] as string
+  t.match(aside, join(disk, 'before-restore-'))
+  t.ok(existsSync(join(aside, 'mark')))
+  t.strictSame(
+    readdirSync(disk).filter(name => !name.startsWith('before')),
+    ['config.json', 'deployments', 'svc.db', 'svc.restored']
+  )
+})
+
+t.test(
+  'root restores for the user whose directory it is',
+  { skip: process.getuid?.() !== 0 && 'only root can' },
+  async t => {
+    const cwd = t.testdir({})
+    await forgeBackup(join(cwd, 'a.zip'), await smallHome(join(cwd, 'made')))
+    const home = join(cwd, 'home')
+    mkdirSync(home, { mode: 0o700 })
+    execFileSync('chown', ['1234:1235', home])
+    chmodSync(home, 0o700)
+    t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
+    for (const name of ['', 'svc.db', 'config.json', 'deployments', 'deployments/dep_aaaaaaaaaaaaaaaa.log']) {
+      t.match(statSync(join(home, name)), { uid: 1234, gid: 1235 }, name)
+    }
+  }
+)
+
+t.test('the next start puts back what a deployment that the backup does not know has replaced', async t => {
+  const cwd = t.testdir({ site: {} })
+  const target = join(cwd, 'site')
+  const env = { SVC_HOME: join(cwd, 'server-home') }
+  const first = await startServeProcess(t, cwd)
+  const project = await first.createProject({ name: 'site', deployPath: target })
+  await first.changeProject(project.id, { policy: { confirm: { seconds: 3600 } } })
+  const push = async (text: string): Promise<string> => {
+    const { deployId, finished } = await first.upload(project, { a: text, [text]: '' })
+    finished.catch(() => 'the server was killed')
+    return deployId
+  }
+  const deployment = await push('one')
+  await until(async () => (await first.deployments(project.id))[0]?.steps.some(({ name }) => name === 'confirm'))
+  await first.api('POST', `/api/deployments/${deployment}/confirm`)
+  t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
+  await push('two')
+  await until(async () => (await first.deployments(project.id))[0]?.steps.some(({ name }) => name === 'confirm'))
+  t.equal(readFileSync(join(target, 'a'), 'utf8'), 'two')
+  await first.stop('SIGKILL')
+  t.equal((await svc(['restore', '--force', 'a.zip'], { cwd, env })).code, 0)
+  const second = await startServeProcess(t, cwd)
+  await until(() => !readdirSync(join(env.SVC_HOME, 'deployments')).some(name => /undo|helper/.test(name)))
+  t.strictSame(readdirSync(target).sort(), ['a', 'one'], 'all of it is gone, and its staging directory, too')
+  t.equal(readFileSync(join(target, 'a'), 'utf8'), 'one')
+  t.equal((await second.deployments(project.id)).length, 1)
 })

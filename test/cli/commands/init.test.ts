@@ -2,8 +2,9 @@ import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { startServeProcess } from '../../support/serve-process.js'
+import { suggestOutputDirectory } from '../../../lib/cli/commands/init.js'
 import { findProgram } from '../../support/programs.js'
+import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
@@ -167,4 +168,17 @@ t.test('init writes nothing when a question is answered with Ctrl-C', { skip: no
   const { code } = await svcOnTerminal(['init'], [{ see: 'Server address', type: '\x03' }], { cwd })
   t.equal(code, 130)
   t.notOk(existsSync(join(cwd, 'svc.config.json')))
+})
+
+t.test('suggestOutputDirectory returns the first usual directory that contains files', async t => {
+  const cases: Array<[files: object, expected: string]> = [
+    [{}, './'],
+    [{ src: { a: '' } }, './'],
+    [{ dist: {}, public: { a: '' } }, 'public'],
+    [{ dist: { a: '' }, public: { a: '' } }, 'dist'],
+    [{ build: 'a file', _site: { a: '' } }, '_site'],
+    [{ out: { a: '' } }, 'out']
+  ]
+  for (const [files, expected] of cases)
+    t.equal(await suggestOutputDirectory(t.testdir(files as never)), expected, JSON.stringify(files))
 })

@@ -1,7 +1,9 @@
+import t from 'tap'
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import { instantOf } from '../../../lib/cli/commands/tail.js'
 import { startCutProxy } from '../../support/cut-proxy.js'
+import { standInPm2 } from '../../support/pm2.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
@@ -209,4 +211,58 @@ t.test('tail', async t => {
       ['ERROR begin', 'ERROR wanted', '  at wanted', 'ERROR last wanted']
     )
   })
+})
+
+t.test('projects pm2-logs adds the log files of the PM2 application', async t => {
+  const cwd = t.testdir({ 'shop.log': '' })
+  const pm2 = standInPm2(t)
+  pm2.install([{ name: 'shop', pm_id: 0, pm2_env: { pm_out_log_path: join(cwd, 'shop.log') } }])
+  const server = await startServeProcess(t, cwd, [], pm2.env)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
+  const run = (...words: string[]) => svc(['projects', 'pm2-logs', 'shop', ...words], { cwd, env })
+  t.match(await run(), { code: 1, stdout: '', stderr: /not linked to a PM2 application/ })
+  await server.changeProject(project.id, { pm2AppName: 'shop' })
+  t.match(await run(), { code: 0, stdout: `shop.log  ${join(cwd, 'shop.log')}\n`, stderr: /Added 1 log source to/ })
+  t.match(await run('--json'), { code: 0, stdout: /"items": \[\]/ })
+})
+
+const now = new Date(2026, 10, 21, 12, 0, 0).getTime()
+
+t.test('understands durations and times', async t => {
+  for (const [text, expected] of [
+    ['90s', now - 90_000],
+    ['10m', now - 600_000],
+    ['2h', now - 7_200_000],
+    ['1.5h', now - 5_400_000],
+    ['1d', now - 86_400_000],
+    ['1w', now - 604_800_000],
+    ['08:30', new Date(2026, 10, 21, 8, 30).getTime()],
+    ['08:30:15', new Date(2026, 10, 21, 8, 30, 15).getTime()],
+    ['2026-11-20', new Date(2026, 10, 20).getTime()],
+    ['2026-11-20T10:00', new Date(2026, 10, 20, 10).getTime()],
+    ['2026-11-20 10:00', new Date(2026, 10, 20, 10).getTime()],
+    ['2026-11-20T10:00:00Z', Date.UTC(2026, 10, 20, 10)],
+    ['2026-11-20T10:00:00+02:00', Date.UTC(2026, 10, 20, 8)]
+  ] as const) {
+    t.equal(instantOf(text, now), expected, text)
+  }
+})
+
+t.test('refuses any other text', async t => {
+  for (const text of [
+    '',
+    '10',
+    'm',
+    '-5m',
+    '10 m',
+    '1y',
+    'yesterday',
+    '25:00',
+    '2026-13-01',
+    '2026-11-21T99:00',
+    '12'
+  ]) {
+    t.throws(() => instantOf(text, now), { code: 'usage', message: /--since cannot be/ }, text)
+  }
 })

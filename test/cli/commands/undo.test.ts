@@ -1,9 +1,15 @@
 import t from 'tap'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Api } from '../../../lib/cli/client/api.js'
+import type { Context } from '../../../lib/cli/command.js'
+import { heldDeploymentId } from '../../../lib/cli/commands/undo.js'
+import type { EffectiveConfig } from '../../../lib/config/precedence.js'
+import type { Deployment } from '../../../lib/model/deployment.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { until } from '../../support/until.js'
 
 t.test('undo', async t => {
   const cwd = t.testdir({})
@@ -88,4 +94,76 @@ t.test('undo', async t => {
       t.match(await svc(['rollback', '--to', ids[0], ...wrong], options), { code: 2 })
     }
   })
+})
+
+t.test('confirm settles a deployment, and push reports what became of it', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'one' } })
+  const server = await startServeProcess(t, cwd)
+  const target = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath: target })
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const given = ['--project', project.id]
+  const pushing = svc(['push', '--out', 'out', ...given, '--confirm', '60s'], { cwd, env })
+  const confirmed = await until(async () => {
+    const result = await svc(['confirm', ...given, '--json'], { cwd, env })
+    return result.code === 0 && result
+  })
+  t.match(JSON.parse(confirmed.stdout), { success: true, deployment: { status: 'success' } })
+  const pushed = await pushing
+  t.equal(pushed.code, 0, pushed.stderr)
+  t.match(pushed.stdout, /waiting for "svc confirm" until/)
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  t.match(await svc(['confirm', ...given], { cwd, env }), { code: 1, stdout: '', stderr: /No deployment of .* waits/ })
+  t.match(await svc(['confirm', 'dep_unknown'], { cwd, env }), { code: 1, stdout: '' })
+  t.match(await svc(['push', '--confirm', '5s', ...given], { cwd, env }), { code: 2, stderr: /--confirm cannot be/ })
+})
+
+t.test('push confirms by itself if the URL answers', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'one' } })
+  const server = await startServeProcess(t, cwd)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const checked = ['--confirm', '60s', '--check-from-here', `${server.url}/api/health`]
+  const pushed = await svc(['push', '--out', 'out', '--project', project.id, ...checked], { cwd, env })
+  t.equal(pushed.code, 0, pushed.stderr)
+  t.match(pushed.stderr, '/api/health: 200')
+  t.match(pushed.stdout, '→ confirmed')
+})
+
+t.test('revert puts the earlier files back, and push fails', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'two' } })
+  const server = await startServeProcess(t, cwd)
+  const target = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath: target })
+  await (await server.upload(project, { 'index.html': 'one' })).finished
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const given = ['--project', project.id]
+  const pushing = svc(['push', '--out', 'out', ...given, '--confirm', '60s'], { cwd, env })
+  const reverted = await until(async () => {
+    const result = await svc(['revert', ...given], { cwd, env })
+    return result.code === 0 && result
+  })
+  t.match(reverted.stdout, /^Reverted dep_\w+: Reverted by .*; the earlier files are back, dep_\w+ is live/)
+  const pushed = await pushing
+  t.equal(pushed.code, 1)
+  t.match(pushed.stdout, /failed .*the earlier files are back, dep_\w+ is live/)
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  t.match(await svc(['revert', ...given], { cwd, env }), { code: 1, stdout: '' })
+})
+
+t.test('finds the deployment of the project that is held', async t => {
+  let rows: Array<Partial<Deployment>> = [{ id: 'dep_a', heldFor: 'confirm' }]
+  const api: Pick<Api, 'deployments'> = {
+    async deployments(query) {
+      t.match(query, { projectId: 'proj_a', status: 'running' })
+      return rows as Deployment[]
+    }
+  }
+  const config = { projectId: { value: 'proj_a' } } as EffectiveConfig
+  const find = () => heldDeploymentId(api, { context: {} as Context, config })
+  t.equal(await find(), 'dep_a')
+  rows = [{ id: 'dep_a', heldFor: null }]
+  await t.rejects(find(), { code: 'not_waiting', message: /No deployment of proj_a waits/ })
+  rows = [{ id: 'dep_a' }]
+  await t.rejects(find(), { code: 'not_waiting' }, 'an older server')
 })

@@ -1,0 +1,39 @@
+import { openAdmin } from '../client/session.js'
+import { defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
+
+/** The command that deletes one archive. */
+export const commands = {
+  'archive delete': defineCommand({
+    operands: {
+      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
+    },
+    options: {
+      force: { type: 'switch', help: 'also delete an archive that an exact undo needs' },
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      json: sharedOptions.json,
+      ...adminOptions
+    },
+    details: `Nobody can roll back to the deployment afterwards. Its record, output and list of files stay. Refused while the
+archive is needed: the deployment is in progress, its files are in the target, or nodes
+get it.\n\n${adminDetails}`,
+    examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
+    async run({ options, operands: { deployId } }, context) {
+      const { host, output } = context
+      if (!options.yes) mustAsk(host, 'Deleting an archive needs a confirmation', 'use --yes')
+      const { api } = await openAdmin(context, options)
+      if (
+        !options.yes &&
+        !(await confirm(host, `Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`))
+      ) {
+        output.note('Nothing was deleted.')
+        return exitCodes.failed
+      }
+      const answer = await api.deleteArchive(deployId, options.force ?? false)
+      if (options.json) output.json(answer)
+      else output.print(`Deleted the archive of ${deployId}`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family

@@ -1,0 +1,350 @@
+import { open, readFile, rename, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { unsignedVersion } from '../../audit/entry-text.js'
+import type { RemovedRange } from '../../audit/removals.js'
+import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../../audit/signed-note.js'
+import { keptFailures } from '../../audit/tree.js'
+import { createExportVerifier, type Verdict, type VerifierOptions } from '../../audit/verifier.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import { countOf } from '../../base/text.js'
+import { locateHome } from '../../config/home.js'
+import type { AuditEntry, RotatedKey } from '../../model/audit.js'
+import { formatBytes } from '../../shared/size.js'
+import type { Client } from '../client/client.js'
+import { explain } from '../client/files.js'
+import { requireDatabase, withLocalApi } from '../client/local.js'
+import { openAdmin } from '../client/session.js'
+import { defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { withInterrupts } from '../terminal/prompt.js'
+
+const defaultLimit = 50
+const maxLimit = 500
+
+/** Time limit for the beginning of the answer: the server may have to sign a checkpoint first. */
+const answerLimitMs = 5 * 60_000
+const fileMode = 0o600
+
+const readBytes = 1024 * 1024
+
+/** The commands for the audit log and its key. */
+export const commands = {
+  'audit list': defineCommand({
+    operands: {},
+    options: {
+      action: { type: 'text', value: 'noun.verb', help: 'only entries with this action, for example project.update' },
+      project: { type: 'text', value: 'id', complete: 'projects', help: 'only entries of this project' },
+      by: { type: 'text', value: 'name', help: 'only entries of the named token with this name' },
+      before: { type: 'text', value: 'id', help: 'only entries older than this one' },
+      limit: {
+        type: 'count',
+        value: 'number',
+        default: defaultLimit,
+        minimum: 1,
+        maximum: maxLimit,
+        help: 'maximum number of entries'
+      },
+      ...adminOptions,
+      json: { type: 'switch', help: 'print the entries as JSON' }
+    },
+    details: `The newest entry comes first. A named token lists its own entries; an operator also those of its projects.\n\n${adminDetails}`,
+    examples: [
+      ['audit list', 'list the newest entries'],
+      ['audit list --by ci-shop --json', 'list what a named token did, for a script']
+    ],
+    async run({ options }, context) {
+      const { action, project: projectId, by: tokenName, before, limit, json } = options
+      const { api } = await openAdmin(context, options)
+      const query = { action, projectId, tokenName, before, limit: String(limit) }
+      const { items } = await api.client.json<{ items: AuditEntry[] }>({ path: '/api/audit', query })
+      const { output } = context
+      if (json) output.json(items)
+      else if (items.length === 0) output.note('No entries.')
+      else
+        output.table(items, [
+          { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)) },
+          { header: 'TIME', cell: ({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z` },
+          { header: 'ACTOR', cell: ({ actor }) => actor, shrinkTo: 10 },
+          { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-' },
+          { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`) },
+          { header: 'TARGET', cell: ({ target, projectId }) => target ?? projectId ?? '-', shrinkTo: 10 },
+          { header: 'DETAIL', cell: ({ detail }) => detail ?? '', shrinkTo: 10 }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'audit export': defineCommand({
+    operands: {},
+    options: {
+      out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-<timestamp>.jsonl)' },
+      from: { type: 'count', value: 'number', minimum: 1, help: 'number of the first entry; default: 1' },
+      to: { type: 'count', value: 'number', minimum: 1, help: 'number of the last entry; default: the newest' },
+      ...adminOptions,
+      json: sharedOptions.json
+    },
+    details:
+      'The file has a JSON line for each entry, and what proves that the entries are those of the log: the hashes of\n' +
+      'removed and omitted entries, and a checkpoint that the server signed. It is verified at once; "svc audit verify"\n' +
+      `verifies it again anywhere, without a server. Only you can read the file.\n\n${adminDetails}`,
+    examples: [
+      ['audit export', 'export the whole log to a file in the current directory'],
+      ['audit export --from 4000 --out last.jsonl', 'export the entries from number 4000 on']
+    ],
+    async run({ options }, context) {
+      const { from, to, json } = options
+      const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
+      const path = resolve(context.cwd, options.out ?? `svc-audit-${at}.jsonl`)
+      const { api } = await openAdmin(context, options)
+      const query = { from: from?.toString(), to: to?.toString() }
+      const { output } = context
+      const bar = output.progress('Exporting')
+      try {
+        const { bytes, verdict } = await withInterrupts(context.host, signal =>
+          download(api.client, { query, path, signal, onBytes: count => bar.update(count, count) })
+        )
+        const isGood = verdict.faults.length === 0
+        bar.end(`Exported ${auditSentence(verdict)} (${formatBytes(bytes)})`)
+        for (const line of missingSentences(verdict).removed) output.note(line)
+        for (const fault of verdict.faults) output.error(fault)
+        if (json) output.json({ path, ok: isGood, ...verdict })
+        else output.print(path)
+        return isGood ? exitCodes.success : exitCodes.failed
+      } catch (error) {
+        bar.clear()
+        throw error
+      }
+    }
+  }),
+
+  'audit verify': defineCommand({
+    operands: { file: { required: true, help: 'the export to verify' } },
+    options: {
+      anchor: {
+        type: 'text',
+        value: 'note',
+        repeatable: true,
+        help: 'file with checkpoints from elsewhere; the export must begin with their entries'
+      },
+      key: { type: 'text', value: 'file', help: 'file with the key of the server: a copy of keys/server.pub' },
+      'allow-trimmed': {
+        type: 'switch',
+        help: 'accept that old entries were removed, as the log says; their age cannot be verified'
+      },
+      'allow-unsigned': {
+        type: 'switch',
+        help: 'accept that an export of an older svc lacks entries; nothing signs which the server left out'
+      },
+      json: sharedOptions.json
+    },
+    details:
+      'Without a server: the entries must give their hashes, the hashes the root of the checkpoint at the end, and the\n' +
+      'key of the server must have signed it. An anchor is a checkpoint that was kept elsewhere: by a command in\n' +
+      '~/.svc/witness, in a notification, or in the file of the setting checkpoint_file. Without --key and --anchor, the\n' +
+      'export is only compared with itself, and the owner of the server can sign a new one.\n\n' +
+      'Removed entries are printed. Nothing proves how old they were: who has the key of the server could have removed\n' +
+      'them. Therefore the exit code is 1 without --allow-trimmed. It is 1, too, if anything is wrong.',
+    examples: [
+      ['audit verify audit.jsonl --key server.pub', 'verify an export and who signed it'],
+      ['audit verify audit.jsonl --anchor ~/.svc/witness/1c2d3e4f.note', 'also verify that the past was not rewritten']
+    ],
+    async run({ options, operands }, { cwd, output }) {
+      const key = options.key === undefined ? null : await readKey(resolve(cwd, options.key))
+      const found = await Promise.all(options.anchor.map(path => readAnchors(resolve(cwd, path), key)))
+      const anchors = found.flat()
+      const allowsUnsigned = options['allow-unsigned']
+      const given = { key, anchors, keepsFailures: keptFailures, allowsUnsigned }
+      const verdict = await verify(resolve(cwd, operands.file), given)
+      const faults = [...verdict.faults, ...faultsOfTrims(verdict, options['allow-trimmed'])]
+      const isGood = faults.length === 0
+      const missing = missingSentences(verdict)
+      if (options.json) output.json({ ok: isGood, ...verdict, faults })
+      else {
+        if (isGood) output.print(goodSentence(verdict))
+        for (const line of [...missing.removed, ...missing.omitted]) output.print(line)
+        for (const fault of faults) output.error(fault)
+      }
+      if (verdict.version === unsignedVersion)
+        output.note('An older svc wrote this export: its signature does not cover which entries were left out.')
+      if (isGood && key === null)
+        output.note(
+          'The key was not compared: give --key with a copy of keys/server.pub that did not come with the export.'
+        )
+      return isGood ? exitCodes.success : exitCodes.failed
+    }
+  }),
+
+  'keys rotate': defineCommand({
+    operands: {},
+    options: { json: sharedOptions.json },
+    details:
+      'Works on the data directory of this machine (SVC_HOME), whether the server is running or not. An entry of the\n' +
+      'audit log contains the new key, signed by both. The old key signs further checkpoints, too, so that everybody who\n' +
+      'knows it learns the new one. It is removed with the next rotation.',
+    examples: [['keys rotate', 'replace the key, for example after a backup was lost']],
+    async run({ options }, context) {
+      const { env, cwd, output } = context
+      const home = locateHome(env, cwd)
+      await requireDatabase(home, 'rotate')
+      const { before, after } = await withLocalApi(context, home, ({ client }) =>
+        client.json<RotatedKey>({ method: 'POST', path: '/api/audit/key' })
+      )
+      if (options.json) output.json({ before, after })
+      else output.print(after)
+      output.note(
+        `The new key is in ${join(home.keys, 'server.ed25519')}. Copy ${join(home.keys, 'server.pub')} again.`
+      )
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+interface Download {
+  query: Record<string, string | undefined>
+  path: string
+  signal: AbortSignal
+  onBytes(count: number): void
+}
+
+/** Writes the export to a temporary file beside `path`, verifies it meanwhile, and renames it once it is complete. */
+async function download(
+  client: Client,
+  { query, path, signal, onBytes }: Download
+): Promise<{ bytes: number; verdict: Verdict }> {
+  const waiting = `${path}.part`
+  const verifier = createExportVerifier({ keepsFailures: keptFailures })
+  let bytes = 0
+  const call = { path: '/api/audit/export', query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
+  const answer = await client.open(call)
+  try {
+    // Writing to an existing file would keep its mode, which may let other users read it.
+    await rm(waiting, { force: true })
+    const file = await open(waiting, 'wx', fileMode)
+    try {
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        await file.writeFile(chunk)
+        verifier.push(chunk)
+        onBytes((bytes += chunk.length))
+      }
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(waiting, path)
+    return { bytes, verdict: verifier.end() }
+  } catch (error) {
+    answer.destroy()
+    await rm(waiting, { force: true })
+    signal.throwIfAborted()
+    throw explain(error, { what: 'export', nothing: 'Nothing was exported' })
+  }
+}
+
+/** Returns that everything is right, with the anchors that prove it. */
+function goodSentence(verdict: Verdict): string {
+  const prefixes = verdict.anchors.map(size => `; the anchor of ${size} entries is a prefix`).join('')
+  const keyId = readVerifierKey(verdict.key ?? '')?.keyId ?? ''
+  return `${auditSentence(verdict)}: the root matches the checkpoint of ${verdict.size} entries, signed with the key ${keyId}${prefixes}`
+}
+
+/** Returns why removed entries are not accepted. */
+function faultsOfTrims({ removed, removedRanges }: Verdict, isAllowed: boolean): string[] {
+  if (removed === 0) return []
+  if (!isAllowed)
+    return [
+      `${countOf(removed, 'entry was', 'entries were')} removed before, and nothing proves how old they were: give --allow-trimmed if you expect that, or compare with an earlier export`
+    ]
+  const unnamed = removedRanges.find(({ by }) => by === null)
+  if (unnamed === undefined) return []
+  return [`Entry ${unnamed.from} was removed, and no exported entry says so: verify an export up to the newest entry`]
+}
+
+async function verify(path: string, options: VerifierOptions): Promise<Verdict> {
+  const verifier = createExportVerifier(options)
+  const file = await open(path).catch((error: unknown) => {
+    throw unreadable(path, error)
+  })
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(readBytes) })
+      if (bytesRead === 0) return verifier.end()
+      verifier.push(buffer.subarray(0, bytesRead))
+    }
+  } catch (error) {
+    throw unreadable(path, error)
+  } finally {
+    await file.close()
+  }
+}
+
+async function readKey(path: string): Promise<Verifier> {
+  const key = readVerifierKey(await readText(path))
+  if (key !== null) return key
+  throw new Refusal('invalid', 'not_a_key', `Cannot use "${path}": it is not a key like keys/server.pub`)
+}
+
+/** Reads the notes of a file, which may contain several, and verifies their signatures if there is a key. */
+async function readAnchors(path: string, key: Verifier | null): Promise<Checkpoint[]> {
+  const text = await readText(path)
+  // After a signature line, a line that is not one begins the next note.
+  const notes = text.split(/(?<=^— .*\n)\n*(?!—)/mu).filter(part => part.trim() !== '')
+  return notes.map(part => {
+    const note = readNote(part)
+    const checkpoint = note === null ? null : readCheckpoint(note.text)
+    if (note === null || checkpoint === null) throw notAnAnchor(path, 'it is not a signed checkpoint')
+    if (key !== null && !key.verifies(note)) throw notAnAnchor(path, 'the given key did not sign it')
+    return checkpoint
+  })
+}
+
+function notAnAnchor(path: string, why: string): Refusal {
+  return new Refusal('invalid', 'not_an_anchor', `Cannot use the anchor "${path}": ${why}`)
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw unreadable(path, error)
+  }
+}
+
+function unreadable(path: string, error: unknown): unknown {
+  if (error instanceof Refusal) return error
+  return new Refusal('invalid', 'not_readable', `Cannot read "${path}": ${reasonOf(error)}`, { cause: error })
+}
+
+/** Returns how many entries an export contains, and how many of them only as hashes: "12 entries, 3 removed before". */
+export function auditSentence({ entries, removed, omitted }: Pick<Verdict, 'entries' | 'removed' | 'omitted'>): string {
+  const parts = [
+    countOf(entries, 'entry', 'entries'),
+    removed === 0 ? '' : `${removed} removed before`,
+    omitted === 0 ? '' : `${omitted} not exported`
+  ]
+  return parts.filter(Boolean).join(', ')
+}
+
+/** Returns which entries the export has only as hashes, a line for each entry of the log that says why. */
+function missingSentences({ removedRanges, omittedRanges }: Pick<Verdict, 'removedRanges' | 'omittedRanges'>): {
+  removed: string[]
+  omitted: string[]
+} {
+  const byEntry = new Map<number | null, RemovedRange[]>()
+  for (const range of removedRanges) byEntry.set(range.by, [...(byEntry.get(range.by) ?? []), range])
+  return {
+    removed: [...byEntry.values()].map(ranges => {
+      const { by, at, says } = ranges[0] as RemovedRange
+      const why = by === null ? 'no exported entry says so' : `entry ${by} of ${at} says "${says}"`
+      return `Removed: ${placeOf(ranges.map(({ from, to }) => [from, to]))} (${why})`
+    }),
+    omitted: omittedRanges.length === 0 ? [] : [`Not exported: ${placeOf(omittedRanges)}`]
+  }
+}
+
+function placeOf(ranges: ReadonlyArray<[from: number, to: number]>): string {
+  const [from, to] = [ranges[0]?.[0] ?? 0, ranges.at(-1)?.[1] ?? 0]
+  if (from === to) return `entry ${from}`
+  if (ranges.length === 1) return `entries ${from} to ${to}`
+  const count = ranges.reduce((sum, [a, b]) => sum + b - a + 1, 0)
+  return `${count} of the entries ${from} to ${to}`
+}

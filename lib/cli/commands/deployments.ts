@@ -1,0 +1,290 @@
+import { spawn } from 'node:child_process'
+import { oneLine } from '../../base/text.js'
+import type { Deployment } from '../../model/deployment.js'
+import type { ShownProject } from '../../model/project.js'
+import type { ListedRollout } from '../../model/rollout.js'
+import type { TokenHolder } from '../../model/token-holder.js'
+import { inheritedEnvironment } from '../../proc/environment.js'
+import type { Api } from '../client/api.js'
+import { loadConfiguration, openProjectApi, projectIdOf, serverUrlOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { projectDetails, sharedOptions } from '../common-options.js'
+import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
+import type { Host } from '../host.js'
+import { withMaskedToken } from '../project-options.js'
+import { deploymentColumns, headline, paintStatus } from '../terminal/deployments.js'
+import { withInterrupts } from '../terminal/prompt.js'
+
+interface LogsOptions {
+  deployId: string
+  timestamps: boolean
+  json: boolean
+}
+
+/** The commands for deployments: those of a project, the output of one, its page, and its end. */
+export const commands = {
+  status: defineCommand({
+    operands: {
+      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
+    },
+    options: {
+      limit: {
+        type: 'count',
+        alias: 'n',
+        value: 'number',
+        default: 5,
+        minimum: 1,
+        maximum: 50,
+        help: 'number of deployments to show'
+      },
+      branch: { type: 'text', value: 'name', help: 'show only deployments of this git branch' },
+      commit: { type: 'text', value: 'id', help: 'show only deployments of this git commit; at least 4 digits' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.token,
+      json: { type: 'switch', help: 'print {project, deployments, rollout} as JSON, with the deploy token masked' }
+    },
+    details: projectDetails,
+    examples: [
+      ['status', 'show the project in this directory and its five latest deployments'],
+      ['status proj_abcdefghijklmnop --limit 20', 'show more deployments of another project'],
+      ['status --branch main', 'show the deployments of a branch']
+    ],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { env, server, token, limit, branch, commit } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, token, project: operands.projectId },
+        env,
+        project: operands.projectId === undefined ? 'needed' : 'optional'
+      })
+      const projectId = projectIdOf(context, config)
+      const api = await openProjectApi(context, config)
+      const [project, deployments] = await Promise.all([
+        projectOf(api, projectId),
+        api.deployments({ projectId, limit, branch, commit })
+      ])
+      const rollout = await newestRollout(api, deployments)
+      if (options.json) {
+        output.json({
+          project: 'token' in project ? withMaskedToken(project) : project,
+          deployments,
+          ...(rollout !== null && { rollout })
+        })
+        return exitCodes.success
+      }
+      const { paint } = output
+      const [latest] = deployments
+      const isFiltered = branch !== undefined || commit !== undefined
+      const since =
+        !isFiltered && latest?.backgroundFailed
+          ? `, ${paint.red('the post-deploy script failed in the background')}`
+          : ''
+      output.print(
+        `${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`
+      )
+      output.print(oneLine('deployPath' in project ? `${project.env} → ${project.deployPath}` : project.env))
+      if (rollout !== null) {
+        const words = `${stateWords(rollout, Date.now())} (${countWords(rollout.counts)})`
+        output.print(`rollout ${rollout.id}: ${paintState(paint, rollout, words)}`)
+      }
+      output.print('')
+      if (deployments.length === 0)
+        output.print(isFiltered ? 'No deployment matches.' : 'Nothing has been deployed yet.')
+      else output.table(deployments, deploymentColumns(paint, Date.now()))
+      return exitCodes.success
+    }
+  }),
+
+  logs: defineCommand({
+    operands: {
+      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
+    },
+    options: {
+      follow: {
+        type: 'switch',
+        alias: 'f',
+        help: 'follow the output until the deployment finishes; exit code 1 if it fails'
+      },
+      timestamps: { type: 'switch', alias: 't', help: 'print the time of each line' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      project: sharedOptions.project,
+      token: sharedOptions.token,
+      json: { type: 'switch', help: 'print the record as JSON; with --follow, one event per line' }
+    },
+    details: projectDetails,
+    examples: [
+      ['logs dep_abcdefghijklmnop', 'print the whole output'],
+      ['logs -f dep_abcdefghijklmnop', 'follow a running deployment']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, project, token } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, project, token },
+        env,
+        project: 'optional'
+      })
+      const api = await openProjectApi(context, config)
+      const { deployId } = operands
+      if (!options.json) await noteHead(api, deployId, context.output)
+      const shown = { ...options, deployId }
+      return options.follow ? follow(api, shown, context) : print(api, shown, context)
+    }
+  }),
+
+  open: defineCommand({
+    operands: {
+      id: {
+        help: 'a deployment (dep_…) or project (proj_…); default: the project in svc.config.json',
+        complete: 'deployments'
+      }
+    },
+    options: {
+      browser: { type: 'switch', default: true, help: 'print the address without opening it' },
+      env: sharedOptions.env,
+      server: sharedOptions.server
+    },
+    details:
+      'Prints the address, and opens it in a browser if the output is a terminal and this machine has a display.\n' +
+      'The address contains no token: the panel asks for it.',
+    examples: [
+      ['open', 'open the page of the project'],
+      ['open dep_abcdefghijklmnop --no-browser', 'print the address of a deployment']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server } = options
+      const { config } = await loadConfiguration(context, { flags: { server }, env, project: 'optional' })
+      const id = operands.id ?? config.projectId?.value
+      const address = `${serverUrlOf(config, context.command).value}/${pageOf(id)}`
+      context.output.print(address)
+      if (!options.browser || context.host.stdout.isTTY !== true) return exitCodes.success
+      if (!(await openBrowser(address, context.env)))
+        context.output.note('No browser was found. Open the address yourself.')
+      return exitCodes.success
+    }
+  }),
+
+  cancel: defineCommand({
+    operands: {
+      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
+    },
+    options: {
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      project: sharedOptions.project,
+      token: sharedOptions.token,
+      json: sharedOptions.json
+    },
+    details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails}`,
+    examples: [['cancel dep_abcdefghijklmnop', 'cancel a deployment that hangs']],
+    async run({ options, operands }, context) {
+      const { env, server, project, token } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, project, token },
+        env,
+        project: 'optional'
+      })
+      const answer = await (await openProjectApi(context, config)).cancel(operands.deployId)
+      if (options.json) context.output.json(answer)
+      else context.output.print(`Cancelled ${operands.deployId}`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+/** Returns the rollout of the newest deployment; null: the server deployed it itself. */
+async function newestRollout(api: Api, [latest]: readonly Deployment[]): Promise<ListedRollout | null> {
+  if (latest?.steps?.some(({ name }) => (name as string) === 'rollout') !== true) return null
+  return api.rolloutOf(latest.id)
+}
+
+/** Returns the whole record for the admin token, or for a deploy token the facts that it may know of its project. */
+async function projectOf(api: Api, projectId: string): Promise<ShownProject | NonNullable<TokenHolder['project']>> {
+  const holder = await api.whoami()
+  return holder?.project?.id === projectId ? holder.project : api.project(projectId)
+}
+
+async function print(api: Api, { deployId, timestamps, json }: LogsOptions, { output }: Context): Promise<number> {
+  if (json) {
+    output.json(await api.deployment(deployId))
+    return exitCodes.success
+  }
+  let last: number | undefined
+  for await (const bytes of await api.output(deployId, { timestamps })) {
+    await output.write(bytes)
+    last = bytes.at(-1)
+  }
+  if (last !== undefined && last !== 10) await output.write('\n')
+  await noteBackground(api, deployId, output)
+  return exitCodes.success
+}
+
+/** Prints a headline about the deployment to standard error. Skips it if the record cannot be read. */
+async function noteHead(api: Api, deployId: string, output: Context['output']): Promise<void> {
+  const row = await api.deployment(deployId, { output: 'end' }).catch(() => null)
+  if (row !== null) output.note(`${row.id}: ${headline(row)}`)
+}
+
+/** Notes a failed background script, which the status of the deployment does not reflect. */
+async function noteBackground(api: Api, deployId: string, output: Context['output']): Promise<void> {
+  const { backgroundFailed } = await api.deployment(deployId, { output: 'end' })
+  if (backgroundFailed) output.note(`${deployId}: the post-deploy script failed in the background`)
+}
+
+async function follow(api: Api, options: LogsOptions, { host, output }: Context): Promise<number> {
+  const { deployId } = options
+  return withInterrupts(host, async signal => {
+    const onBroken = () => output.note('The connection was lost, reconnecting…')
+    for await (const event of api.follow(deployId, { onBroken, signal })) {
+      if (options.json) await output.write(`${JSON.stringify(event)}\n`)
+      else if (event.event === 'log') {
+        await output.write(options.timestamps && event.at !== null ? `${event.at} ${event.text}\n` : `${event.text}\n`)
+      }
+      if (event.event !== 'status') continue
+      if (!options.json) {
+        output.note(`${deployId}: ${event.status}${event.duration && ` in ${event.duration}`}`)
+        await noteBackground(api, deployId, output)
+      }
+      return event.status === 'success' ? exitCodes.success : exitCodes.failed
+    }
+    return exitCodes.failed
+  })
+}
+
+/** Returns the path of the page below the address of the server. Without an id, this is the overview. */
+function pageOf(id: string | undefined): string {
+  if (id === undefined) return ''
+  if (/^dep_\w+$/.test(id)) return `deployments/${id}`
+  if (/^proj_\w+$/.test(id)) return `projects/${id}`
+  throw usage(id, `"${id}" is not an id: ids begin with "dep_" or "proj_"`)
+}
+
+/** The command line of a program that opens an address. */
+interface Opener {
+  program: string
+  words: string[]
+}
+
+/** Returns the command that opens an address in the user's browser, or null if there is no browser or no display. */
+export function openerFor(address: string, platform: NodeJS.Platform, env: Host['env']): Opener | null {
+  if (platform === 'darwin') return { program: 'open', words: [address] }
+  if (platform === 'win32') return { program: 'rundll32', words: ['url.dll,FileProtocolHandler', address] }
+  const hasScreen = Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
+  return hasScreen ? { program: 'xdg-open', words: [address] } : null
+}
+
+/** Starts the user's browser without waiting for it. Returns whether a browser started. */
+export async function openBrowser(address: string, env: Host['env']): Promise<boolean> {
+  const opener = openerFor(address, process.platform, env)
+  if (opener === null) return false
+  const options = { env: inheritedEnvironment(env), stdio: 'ignore', detached: true } as const
+  const child = spawn(opener.program, opener.words, options)
+  return await new Promise(resolve => {
+    child.once('error', () => resolve(false))
+    child.once('spawn', () => {
+      child.unref()
+      resolve(true)
+    })
+  })
+}

@@ -1,0 +1,322 @@
+import { countOf } from '../../base/text.js'
+import { formatBytes } from '../../shared/size.js'
+import { createFleetApi } from '../client/fleet-api.js'
+import { openAdmin } from '../client/session.js'
+import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
+import { labelOption, nodeOperand, parsedLabel, placedLine, readLabels } from '../fleet/fleet-place.js'
+import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../fleet/node-view.js'
+import { handOver, outOption } from '../named-tokens.js'
+import { findProject } from '../project-options.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
+import { splitList } from '../terminal/words.js'
+
+/** The commands for nodes, and for the projects on them. */
+export const commands = {
+  'fleet nodes': defineCommand({
+    operands: {},
+    options: {
+      project: { type: 'text', value: 'id', complete: 'projects', help: 'list only the nodes of this project' },
+      label: { type: 'text', value: 'key=value', help: 'list only the nodes with this label' },
+      json: { type: 'switch', help: 'print the list as JSON' },
+      ...adminOptions
+    },
+    details: `A named token that is limited to projects lists their nodes.\n\n${adminDetails}`,
+    examples: [
+      ['fleet nodes', 'list all nodes with what they have'],
+      ['fleet nodes --label zone=eu', 'list the nodes of one zone']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const { api } = await openAdmin(context, options)
+      const projectId = options.project === undefined ? undefined : (await findProject(api, options.project)).id
+      const nodes = await createFleetApi(api.client).nodes({ projectId, label: options.label })
+      if (options.json) output.json(nodes)
+      else if (nodes.length > 0) output.table(nodes, nodeColumns(output.paint, Date.now()))
+      else if (projectId !== undefined || options.label !== undefined) output.note('No node matches.')
+      else output.note('There is no node. "svc fleet enroll" prints the command that makes a machine one.')
+      return exitCodes.success
+    }
+  }),
+
+  'fleet node': defineCommand({
+    operands: { node: nodeOperand },
+    options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
+    details: adminDetails,
+    examples: [['fleet node web-1', 'show a node and what it has of each project']],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { api } = await openAdmin(context, options)
+      const node = await createFleetApi(api.client).node(operands.node)
+      if (options.json) {
+        output.json(node)
+        return exitCodes.success
+      }
+      const { paint } = output
+      output.print(`${paint.bold(node.name)} (${node.id}): ${nodeState(node, Date.now())}`)
+      const facts = [
+        labelWords(node.labels),
+        node.version === null ? '' : `svc ${node.version}`,
+        node.freeBytes === null ? '' : `${formatBytes(node.freeBytes)} free`,
+        `enrolled ${node.enrolledAt.slice(0, 10)}`
+      ]
+      output.print(facts.filter(Boolean).join(', '))
+      output.print('')
+      if (node.placements.length === 0) output.print('No project is placed here. "svc fleet place" places one.')
+      else
+        output.table(node.placements, [
+          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 8 },
+          { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
+          { header: 'HAS', cell: liveWords }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'fleet enroll': defineCommand({
+    operands: {},
+    options: {
+      name: { type: 'text', value: 'name', help: 'name of the node; default: the host name of the machine' },
+      label: { ...labelOption, help: 'label of the node' },
+      for: { type: 'text', value: 'time', help: 'how long the token is valid, from 1m to 7d; default: 1h' },
+      out: { ...outOption, help: 'write the token to a new file that only you can read, instead of the terminal' },
+      json: { type: 'switch', help: 'print {enrollment, token, command} as JSON, with the token' },
+      ...adminOptions
+    },
+    details:
+      'Prints a token with which one machine becomes a node. Run "svc agent" with it on that machine. The token can be\n' +
+      `used once. It contains the key of this server, so the machine takes orders from this server only.\n\n${adminDetails}`,
+    examples: [
+      ['fleet enroll --name web-1 --label zone=eu', 'print the command that makes a machine the node web-1'],
+      ['fleet enroll --for 10m --out node.token', 'write a token to a file, for "svc agent --enroll -"']
+    ],
+    async run({ options }, context) {
+      const { name, label, out, json } = options
+      const { output } = context
+      if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
+      const labels = readLabels(label)
+      const seconds = options.for === undefined ? undefined : Math.round(durationOption('--for', options.for) / 1000)
+      const { api } = await openAdmin(context, options)
+      const { enrollment, token } = await createFleetApi(api.client).enroll({ name, labels, seconds })
+      // An argument would be in the list of processes.
+      const agent = `svc agent --hub ${api.address}`
+      const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
+      if (json) {
+        output.json({ enrollment, token, command })
+        return exitCodes.success
+      }
+      output.note(
+        `One machine may become a node until ${enrollment.expiresAt.slice(0, 16).replace('T', ' ')} UTC. On it, run:`
+      )
+      if (out === undefined) {
+        output.print(command)
+        return exitCodes.success
+      }
+      output.note(`${agent} --enroll - < ${out}`)
+      await handOver(token, out, context)
+      return exitCodes.success
+    }
+  }),
+
+  'fleet enrollments': defineCommand({
+    operands: {},
+    options: {
+      revoke: { type: 'text', value: 'id', help: 'revoke this token instead of listing all' },
+      json: { type: 'switch', help: 'print the list as JSON' },
+      ...adminOptions
+    },
+    details: `A token leaves the list when a machine has used it, or when it expires.\n\n${adminDetails}`,
+    examples: [
+      ['fleet enrollments', 'list the tokens with which machines may become nodes'],
+      ['fleet enrollments --revoke enr_abcdefghijklmnop', 'revoke a token']
+    ],
+    async run({ options: { revoke, json, ...options } }, context) {
+      const { output } = context
+      const { api } = await openAdmin(context, options)
+      const fleet = createFleetApi(api.client)
+      if (revoke !== undefined) {
+        await fleet.revokeEnrollment(revoke)
+        output.print(`The enrollment token ${revoke} was revoked`)
+        return exitCodes.success
+      }
+      const enrollments = await fleet.enrollments()
+      if (json) output.json(enrollments)
+      else if (enrollments.length === 0)
+        output.note('There is no valid enrollment token. "svc fleet enroll" creates one.')
+      else
+        output.table(enrollments, [
+          { header: 'ID', cell: ({ id }) => id },
+          { header: 'NODE', cell: ({ name }) => name ?? 'its host name' },
+          { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
+          { header: 'BY', cell: ({ createdBy }) => createdBy, shrinkTo: 8 },
+          { header: 'UNTIL', cell: ({ expiresAt }) => `${expiresAt.slice(0, 16).replace('T', ' ')} UTC` }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'fleet set': defineCommand({
+    operands: { node: nodeOperand },
+    options: {
+      name: { type: 'text', value: 'name', help: 'new name, one word' },
+      label: { ...labelOption, help: 'set a label; without a value (zone=) remove it' },
+      json: { ...sharedOptions.json, help: 'print the node as JSON' },
+      ...adminOptions
+    },
+    details: `Other labels stay. A rollout that has begun keeps its waves.\n\n${adminDetails}`,
+    examples: [['fleet set web-1 --label zone=eu --label beta=', 'set one label, and remove another']],
+    async run({ options, operands }, context) {
+      const { name, label, json } = options
+      const given = readLabels(label)
+      if (name === undefined && label.length === 0) throw usage('--name', 'Nothing to change: give --name or --label')
+      const { api } = await openAdmin(context, options)
+      const fleet = createFleetApi(api.client)
+      const before = label.length === 0 ? {} : (await fleet.node(operands.node)).labels
+      const labels = Object.fromEntries(Object.entries({ ...before, ...given }).filter(([, value]) => value !== ''))
+      const change = { ...(name !== undefined && { name }), ...(label.length > 0 && { labels }) }
+      const node = await fleet.updateNode(operands.node, change)
+      if (json) context.output.json(node)
+      else context.output.print(`Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
+      return exitCodes.success
+    }
+  }),
+
+  'fleet place': defineCommand({
+    operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
+    options: {
+      on: {
+        type: 'text',
+        value: 'node',
+        repeatable: true,
+        complete: 'nodes',
+        help: 'node to add; separate several with commas'
+      },
+      label: { ...labelOption, help: 'add every node with this label' },
+      path: { type: 'text', value: 'dir', help: 'directory on these nodes; default: that of the project' },
+      json: { ...sharedOptions.json, help: 'print the placements as JSON' },
+      ...adminOptions
+    },
+    details:
+      'A placed project is not deployed on the server itself: a push goes to its nodes, in waves. A node that is added\n' +
+      `gets the release that is desired now, which is printed. Without --on and --label, the nodes of the project are listed.\n\n${adminDetails}`,
+    examples: [
+      ['fleet place shop --on web-1,web-2', 'place a project on two nodes'],
+      ['fleet place shop --label zone=eu --path /srv/shop', 'place it on all nodes of a zone'],
+      ['fleet place shop', 'list the nodes of a project with what they have']
+    ],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { label, path, json } = options
+      const names = options.on.flatMap(splitList)
+      const labels = label.map(parsedLabel)
+      if (path !== undefined && names.length + labels.length === 0)
+        throw usage('--path', '--path needs --on or --label')
+      const { api } = await openAdmin(context, options)
+      const fleet = createFleetApi(api.client)
+      const { id, name } = await findProject(api, operands.project)
+      for (const word of labels) {
+        const found = await fleet.nodes({ label: word })
+        if (found.length === 0) throw usage('--label', `No node has the label ${word}`)
+        names.push(...found.map(({ name }) => name))
+      }
+      const add = [...new Set(names)].map(node => ({ node, ...(path !== undefined && { deployPath: path }) }))
+      const placements = await (add.length === 0 ? fleet.placements(id) : fleet.place(id, { add }))
+      if (json) output.json(placements)
+      else if (placements.length === 0) output.note(`"${name}" is not placed on nodes: this server deploys it itself.`)
+      else {
+        if (add.length > 0) {
+          output.note(`"${name}" is placed on ${countOf(placements.length, 'node')}.`)
+          output.note(placedLine((await fleet.rollouts({ projectId: id, limit: 1 }))[0]))
+        }
+        output.table(placements, placementColumns(output.paint, Date.now()))
+      }
+      return exitCodes.success
+    }
+  }),
+
+  'fleet unplace': defineCommand({
+    operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
+    options: {
+      from: {
+        type: 'text',
+        value: 'node',
+        repeatable: true,
+        complete: 'nodes',
+        help: 'node to remove; separate several with commas'
+      },
+      all: { type: 'switch', help: 'remove the project from every node' },
+      json: { ...sharedOptions.json, help: 'print the placements that are left as JSON' },
+      ...adminOptions
+    },
+    details: `The files on the nodes stay. A project without nodes is deployed by the server itself again.\n\n${adminDetails}`,
+    examples: [['fleet unplace shop --from web-2', 'take a project off a node']],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const names = options.from.flatMap(splitList)
+      if (names.length === 0 && !options.all) throw usage('--from', 'Name a node with --from, or use --all')
+      if (names.length > 0 && options.all) throw usage('--all', 'Use --from or --all, not both')
+      const { api } = await openAdmin(context, options)
+      const fleet = createFleetApi(api.client)
+      const { id, name } = await findProject(api, operands.project)
+      const remove = options.all ? (await fleet.placements(id)).map(({ nodeId }) => nodeId) : names
+      const placements = remove.length === 0 ? [] : await fleet.place(id, { remove })
+      if (options.json) output.json(placements)
+      else if (placements.length === 0) output.print(`"${name}" is not placed on nodes: this server deploys it itself`)
+      else output.table(placements, placementColumns(output.paint, Date.now()))
+      return exitCodes.success
+    }
+  }),
+
+  'fleet drain': defineCommand({
+    operands: { node: nodeOperand },
+    options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
+    details:
+      'A node that has begun to put files in place finishes that.\n\nNeeds the admin token, or a named token with the role operator.',
+    examples: [['fleet drain web-1', 'before its machine is taken down']],
+    async run({ options, operands }, context) {
+      const { api } = await openAdmin(context, options)
+      const node = await createFleetApi(api.client).drain(operands.node, true)
+      if (options.json) context.output.json(node)
+      else context.output.print(`Rollouts leave "${node.name}" out`)
+      return exitCodes.success
+    }
+  }),
+
+  'fleet undrain': defineCommand({
+    operands: { node: nodeOperand },
+    options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
+    details: 'The node gets what is desired now.\n\nNeeds the admin token, or a named token with the role operator.',
+    examples: [['fleet undrain web-1', 'let the node take part again']],
+    async run({ options, operands }, context) {
+      const { api } = await openAdmin(context, options)
+      const node = await createFleetApi(api.client).drain(operands.node, false)
+      if (options.json) context.output.json(node)
+      else context.output.print(`"${node.name}" takes part in rollouts again`)
+      return exitCodes.success
+    }
+  }),
+
+  'fleet forget': defineCommand({
+    operands: { node: nodeOperand },
+    options: {
+      yes: { ...sharedOptions.yes, help: 'do not ask before removing the node; required without a terminal' },
+      ...adminOptions
+    },
+    details: `Removes a node from the fleet: its key is no longer accepted. Its files stay, and keep serving.\n\n${adminDetails}`,
+    examples: [['fleet forget web-1 --yes', 'remove a node whose machine is gone']],
+    async run({ options, operands }, context) {
+      const { host, output } = context
+      if (!options.yes) mustAsk(host, 'Removing a node needs a confirmation', 'use --yes')
+      const { api } = await openAdmin(context, options)
+      const fleet = createFleetApi(api.client)
+      const node = await fleet.node(operands.node)
+      if (!options.yes && !(await confirm(host, `Remove the node "${node.name}"?`))) {
+        output.note('Nothing was changed.')
+        return exitCodes.failed
+      }
+      await fleet.forget(node.id)
+      output.print(`The node "${node.name}" was removed. Its files stay`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family

@@ -1,0 +1,292 @@
+import { Refusal } from '../../base/errors.js'
+import { countOf, oneLine } from '../../base/text.js'
+import type { ListedDeployment } from '../../model/deployment.js'
+import type { ShownProject } from '../../model/project.js'
+import { loadConfiguration, openAdmin, openAdminApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { adminDetails, adminOptions, projectJson, sharedOptions } from '../common-options.js'
+import {
+  describeProject,
+  findProject,
+  policyField,
+  policyOption,
+  projectFields,
+  projectOptions,
+  withMaskedToken
+} from '../project-options.js'
+import { checkUserName, ensureUser } from '../system-user.js'
+import { originWords, paintStatus, shownMessage } from '../terminal/deployments.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
+import { relativeTime } from '../terminal/words.js'
+
+/** The commands for projects and their settings. */
+export const commands = {
+  list: defineCommand({
+    operands: {},
+    options: {
+      ...adminOptions,
+      json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
+    },
+    details: adminDetails,
+    examples: [
+      ['list', 'list the projects of the configured server'],
+      ['list --json --server https://deploy.example.com', 'list the projects of another server, for a script']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const { api } = await openAdmin(context, options)
+      const projects = await api.projects()
+      const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
+      if (options.json) {
+        const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
+        output.json(projects.map(project => ({ ...withMaskedToken(project), lastDeployment: lastOf(project.id) })))
+        return exitCodes.success
+      }
+      if (projects.length === 0) {
+        output.note('There are no projects yet. Use "svc projects create <name> --path <dir>" to create one.')
+        return exitCodes.success
+      }
+      const nowMs = Date.now()
+      output.table(projects, [
+        { header: 'PROJECT', cell: project => project.id },
+        { header: 'NAME', cell: project => project.name, shrinkTo: 10 },
+        {
+          header: 'STATUS',
+          cell: ({ status }) => status,
+          paint: (text, { status }) => paintStatus(output.paint, status, text)
+        },
+        { header: 'ENV', cell: project => project.env, shrinkTo: 6 },
+        { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
+        { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
+        { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
+        { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
+      ])
+      return exitCodes.success
+    }
+  }),
+
+  'projects create': defineCommand({
+    operands: {
+      name: { required: true, help: 'name of the project' }
+    },
+    options: {
+      path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
+      user: {
+        type: 'text',
+        value: 'name',
+        help: 'system user of the project (--run-as); created if it is absent and this is root on the server'
+      },
+      ...projectOptions,
+      ...policyOption,
+      ...adminOptions,
+      json: projectJson
+    },
+    details: adminDetails,
+    examples: [
+      ['projects create shop --path /srv/www/shop', 'create a project'],
+      [
+        'projects create api --path /srv/api --post "systemctl restart api"',
+        'create a project with a script to run after each deployment'
+      ],
+      ['projects create shop --path /srv/www/shop --user shop', 'create it with a system user of its own, as root']
+    ],
+    async run({ options, operands }, context) {
+      if (options.path === undefined)
+        throw usage('--path', '--path is missing: give the target directory on the server')
+      const { user } = options
+      if (user !== undefined) {
+        checkUserName(user)
+        if (options['run-as'] !== undefined)
+          throw usage('--user', '--user and --run-as name the same user: give one of them')
+      }
+      const { api } = await openAdmin(context, options)
+      const said = user === undefined ? null : await ensureUser(user, { server: api.address, env: context.env })
+      if (said !== null) context.output.note(said)
+      const project = await api.createProject({
+        name: operands.name,
+        deployPath: options.path,
+        ...projectFields(options),
+        ...(user !== undefined && { runAs: user }),
+        ...policyField(options.policy)
+      })
+      if (options.json) context.output.json(withMaskedToken(project))
+      else context.output.print(`Created ${describeProject(project)}`)
+      context.output.note(`Next, in your repository: svc init --project ${project.id}`)
+      return exitCodes.success
+    }
+  }),
+
+  'projects show': defineCommand({
+    operands: {
+      project: { help: 'id or name of the project; default: the one in svc.config.json', complete: 'projects' }
+    },
+    options: {
+      ...adminOptions,
+      json: projectJson
+    },
+    details: adminDetails,
+    examples: [['projects show shop', 'show the settings of a project']],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { api, config } = await openAdmin(context, options, operands.project)
+      const project = await findProject(api, projectIdOf(context, config))
+      const shown = withMaskedToken(project)
+      if (options.json) output.json(shown)
+      else
+        output.table(Object.entries(shown), [
+          { header: 'FIELD', cell: ([field]) => field },
+          { header: 'VALUE', cell: ([, value]) => textOf(value) }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'projects set': defineCommand({
+    operands: {
+      project: { help: 'id or name of the project', complete: 'projects' }
+    },
+    options: {
+      name: { type: 'text', value: 'text', help: 'new name' },
+      path: { type: 'text', value: 'dir', help: 'new target directory on the server; existing files are not moved' },
+      ...projectOptions,
+      ...policyOption,
+      all: { type: 'switch', help: 'change all projects; only with --client-scripts' },
+      yes: { ...sharedOptions.yes, help: 'do not ask before changing all projects; required without a terminal' },
+      ...adminOptions,
+      json: projectJson
+    },
+    details: adminDetails,
+    examples: [
+      ['projects set shop --post "systemctl restart shop"', 'set the script to run after each deployment'],
+      ['projects set shop --post ""', 'remove the script'],
+      ['projects set --all --client-scripts false', 'run no scripts of clients in any project'],
+      ['projects set shop --policy drift=refuse --policy \'confirm={"seconds":90}\'', 'change two keys of the policy']
+    ],
+    async run({ options, operands }, context) {
+      const { name, path } = options
+      const fields = {
+        ...(name !== undefined && { name }),
+        ...(path !== undefined && { deployPath: path }),
+        ...projectFields(options),
+        ...policyField(options.policy)
+      }
+      if (Object.keys(fields).length === 0)
+        throw usage('--name', 'Nothing to change: give at least one setting, for example --name or --post')
+      if (options.all && operands.project !== undefined)
+        throw usage('--all', `--all changes all projects: leave out "${operands.project}"`)
+      if (options.all) return setAll(fields, options, context)
+      if (operands.project === undefined)
+        throw usage('project', 'The project is missing: give its id or name, or --all')
+      const { api } = await openAdmin(context, options)
+      const project = await api.updateProject((await findProject(api, operands.project)).id, fields)
+      if (options.json) context.output.json(withMaskedToken(project))
+      else context.output.print(`Changed ${Object.keys(fields).join(', ')} of ${describeProject(project)}`)
+      return exitCodes.success
+    }
+  }),
+
+  'projects token': defineCommand({
+    operands: {
+      project: { help: 'id or name of the project; default: the one in svc.config.json', complete: 'projects' }
+    },
+    options: {
+      new: { type: 'switch', help: 'replace the token; the old one becomes invalid' },
+      yes: { ...sharedOptions.yes, help: 'do not ask before replacing the token; required without a terminal' },
+      ...adminOptions
+    },
+    details: `Prints only the token, so that you can pipe it.\n\n${adminDetails}`,
+    examples: [
+      ['projects token shop | svc login --token -', 'store the token on this machine'],
+      ['projects token shop --new --yes', 'replace a token that leaked']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, token, project: operands.project },
+        env,
+        project: 'optional'
+      })
+      if (options.new && !options.yes) mustAsk(context.host, 'Replacing the token needs a confirmation', 'use --yes')
+      const api = await openAdminApi(context, config)
+      const project = await findProject(api, projectIdOf(context, config))
+      if (
+        options.new &&
+        !options.yes &&
+        !(await confirm(context.host, `Replace the deploy token of ${describeProject(project)}?`))
+      ) {
+        context.output.note('Nothing was changed.')
+        return exitCodes.failed
+      }
+      context.output.print(options.new ? await api.replaceToken(project.id) : visible(project))
+      return exitCodes.success
+    }
+  }),
+
+  'projects delete': defineCommand({
+    operands: {
+      project: { required: true, help: 'id or name of the project', complete: 'projects' }
+    },
+    options: {
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      ...adminOptions
+    },
+    details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails}`,
+    examples: [['projects delete shop', 'delete a project after confirmation']],
+    async run({ options, operands }, context) {
+      const { host, output } = context
+      if (!options.yes) mustAsk(host, 'Deleting a project needs a confirmation', 'use --yes')
+      const { api } = await openAdmin(context, options)
+      const project = await findProject(api, operands.project)
+      const question = `Delete ${describeProject(project)} with its deployments, archives and outputs?`
+      if (!options.yes && !(await confirm(host, question))) {
+        output.note('Nothing was deleted.')
+        return exitCodes.failed
+      }
+      await api.removeProject(project.id)
+      output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+function lastMessage(row: ListedDeployment | undefined): string {
+  return row === undefined ? '' : shownMessage(row)
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+type Options = Parameters<typeof openAdmin>[1] & { yes: boolean | undefined; json: boolean | undefined }
+
+/** Allows or refuses scripts of clients in all projects. Other settings differ from project to project. */
+async function setAll(fields: object, options: Options, context: Context): Promise<number> {
+  const { host, output } = context
+  const { allowClientScripts, ...others } = fields as { allowClientScripts?: boolean | null }
+  if (allowClientScripts === undefined || Object.keys(others).length > 0)
+    throw usage('--all', '--all is only possible with --client-scripts, and with no other setting')
+  if (!options.yes) mustAsk(host, 'Changing all projects needs a confirmation', 'use --yes')
+  const { api } = await openAdmin(context, options)
+  const projects = await api.projects()
+  const words = countOf(projects.length, 'project')
+  if (!options.yes && !(await confirm(host, `Change allowClientScripts of ${words}?`))) {
+    output.note('Nothing was changed.')
+    return exitCodes.failed
+  }
+  const action = { action: 'setClientScripts', categoryId: null, allowClientScripts } as const
+  const outcome = await api.changeProjects(
+    projects.map(({ id }) => id),
+    action
+  )
+  if (options.json) output.json(outcome)
+  else output.print(`Changed allowClientScripts of ${countOf(outcome.done, 'project')}`)
+  for (const { id, error } of outcome.failed) output.warn(`${id}: ${error}`)
+  return outcome.failed.length === 0 ? exitCodes.success : exitCodes.failed
+}
+
+/** Returns the token of a project. Refuses: `role_too_low` if the server hides it from the caller. */
+function visible({ token, name }: ShownProject): string {
+  if (token !== null) return token
+  const sentence = `Permission denied: the deploy token of ${oneLine(name)} is shown to the role "admin" only`
+  throw new Refusal('forbidden', 'role_too_low', sentence)
+}

@@ -1,0 +1,212 @@
+import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '../../model/rollout.js'
+import { createFleetApi } from '../client/fleet-api.js'
+import { loadConfiguration, openProjectApi } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, projectDetails, sharedOptions } from '../common-options.js'
+import { openRollout, rolloutOperand, type RolloutPlace, rolloutPlaceOptions } from '../fleet/fleet-place.js'
+import { nextLine, watchRollout } from '../fleet/rollout-watch.js'
+import { countWords, paintState, rolloutLines, stateWords } from '../fleet/wave-view.js'
+import type { GivenOptions } from '../hints.js'
+import { findProject } from '../project-options.js'
+import { relativeTime } from '../terminal/words.js'
+
+/** The option `--no-wait`. */
+export const waitOption = { type: 'switch', default: true, help: 'do not wait for the end of the rollout' } as const
+
+interface Reported {
+  /** The state that is a success. */
+  wanted: 'done' | 'reverted'
+  options: GivenOptions & { json: boolean }
+}
+
+/** Follows a rollout to its end, prints it, and returns the exit code: 0 if it reached the state that was wanted. */
+async function reportRollout(context: Context, place: RolloutPlace, { wanted, options }: Reported): Promise<number> {
+  const { output } = context
+  const rollout = await watchRollout(context, place, { given: options })
+  if (options.json) output.json(rollout)
+  else for (const line of rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() })) output.print(line)
+  const next = nextLine(rollout, options)
+  if (next !== null) output.note(next)
+  return isReached(rollout, wanted) ? exitCodes.success : exitCodes.failed
+}
+
+/** Whether a rollout ended as wanted. A revert is a success only if no node is left with the release. */
+function isReached({ state, counts }: RolloutDetail, wanted: Reported['wanted']): boolean {
+  return state === wanted && (counts.stuck ?? 0) === 0
+}
+
+/** The commands for rollouts. */
+export const commands = {
+  'rollout status': defineCommand({
+    operands: { rolloutId: rolloutOperand },
+    options: {
+      follow: { type: 'switch', alias: 'f', help: 'wait until the rollout is done, halted or reverted' },
+      ...rolloutPlaceOptions,
+      json: { type: 'switch', help: 'print the rollout with its nodes as JSON' }
+    },
+    details:
+      'Each wave is a line: its nodes, a sign for each node, and how many are in which phase.\n' +
+      'On a terminal, --follow draws the waves again when they change. Ctrl-C only stops watching.\n\n' +
+      'Exit code 0: the rollout is done, or in progress without --follow. 1: it is halted or reverted.\n\n' +
+      projectDetails,
+    examples: [
+      ['rollout status', 'show the newest rollout of the configured project'],
+      ['rollout status ro_abcdefghijklmnop --follow', 'watch one rollout until it ends']
+    ],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const place = await openRollout(context, { options, operands })
+      const rollout = options.follow ? await watchRollout(context, place) : await place.fleet.rollout(place.rolloutId)
+      if (options.json) output.json(rollout)
+      else for (const line of rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() })) output.print(line)
+      const next = nextLine(rollout, options)
+      if (next !== null) output.note(next)
+      return rollout.state === 'done' || isGoing(rollout.state) ? exitCodes.success : exitCodes.failed
+    }
+  }),
+
+  'rollout list': defineCommand({
+    operands: {
+      project: { complete: 'projects', help: 'id or name of the project; default: all that the token sees' }
+    },
+    options: {
+      state: { type: 'text', value: 'state', choices: rolloutStates, help: 'list only rollouts in this state' },
+      limit: {
+        type: 'count',
+        alias: 'n',
+        value: 'number',
+        default: 10,
+        minimum: 1,
+        maximum: 500,
+        help: 'number of rollouts'
+      },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.token,
+      json: { type: 'switch', help: 'print the list as JSON' }
+    },
+    details: projectDetails,
+    examples: [
+      ['rollout list', 'list the latest rollouts'],
+      ['rollout list shop --state halted', 'list the halted rollouts of a project']
+    ],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { env, server, token, limit, json } = options
+      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+      const api = await openProjectApi(context, config)
+      const word = operands.project
+      const projectId = word === undefined || /^proj_\w+$/.test(word) ? word : (await findProject(api, word)).id
+      const state = options.state as RolloutState | undefined
+      const rollouts = await createFleetApi(api.client).rollouts({ projectId, state, limit })
+      if (json) output.json(rollouts)
+      else if (rollouts.length === 0) output.note('There is no rollout.')
+      else
+        output.table(rollouts, [
+          { header: 'ROLLOUT', cell: ({ id }) => id },
+          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 8 },
+          {
+            header: 'STATE',
+            cell: rollout => stateWords(rollout, Date.now()),
+            paint: (text, rollout) => paintState(output.paint, rollout, text),
+            shrinkTo: 12
+          },
+          { header: 'NODES', cell: ({ counts }) => countWords(counts), shrinkTo: 12 },
+          { header: 'BEGUN', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) }
+        ])
+      return exitCodes.success
+    }
+  }),
+
+  'rollout halt': defineCommand({
+    operands: { rolloutId: rolloutOperand },
+    options: {
+      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; it is shown with the rollout' },
+      ...rolloutPlaceOptions,
+      json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
+    },
+    details:
+      'No other node begins. A node that has begun finishes. Prepared nodes keep the release for 24 hours, so "svc\n' +
+      `rollout resume" continues quickly.\n\n${projectDetails}`,
+    examples: [['rollout halt -m "errors in the log of web-1"', 'stop the rollout of the configured project']],
+    async run({ options, operands }, context) {
+      const { output } = context
+      const { fleet, rolloutId } = await openRollout(context, { options, operands })
+      const rollout = await fleet.halt(rolloutId, options.reason)
+      if (options.json) output.json(rollout)
+      else
+        output.print(`Halted ${rollout.id} in wave ${rollout.wave} of ${rollout.waves}: ${countWords(rollout.counts)}`)
+      const next = nextLine(rollout, options)
+      if (next !== null) output.note(next)
+      return exitCodes.success
+    }
+  }),
+
+  'rollout resume': defineCommand({
+    operands: { rolloutId: rolloutOperand },
+    options: {
+      wait: waitOption,
+      ...rolloutPlaceOptions,
+      json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
+    },
+    details:
+      'Continues a rollout that was halted or reverted. Nodes that failed try again; nodes that do not answer are\n' +
+      'skipped, and get the release when they come back. The command waits until the rollout is done (exit code 0) or\n' +
+      `halted again (1). Ctrl-C only stops watching.\n\n${projectDetails}`,
+    examples: [['rollout resume', 'continue the rollout of the configured project']],
+    async run({ options, operands }, context) {
+      const place = await openRollout(context, { options, operands })
+      await place.fleet.resume(place.rolloutId)
+      if (options.wait) return reportRollout(context, place, { wanted: 'done', options })
+      context.output.print(`Continued ${place.rolloutId}`)
+      return exitCodes.success
+    }
+  }),
+
+  'rollout revert': defineCommand({
+    operands: { rolloutId: rolloutOperand },
+    options: {
+      wave: {
+        type: 'count',
+        value: 'n',
+        minimum: 1,
+        help: 'first wave that goes back, with all after it; default: all'
+      },
+      wait: waitOption,
+      ...rolloutPlaceOptions,
+      json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
+    },
+    details:
+      'Each node that has the release undoes its deployment: its earlier files are restored exactly, from its own\n' +
+      'copies. A rollout that is in progress is halted first. The command waits until the nodes are back (exit code 0).\n' +
+      `1: at least one is not. Ctrl-C only stops watching.\n\n${projectDetails}`,
+    examples: [
+      ['rollout revert', 'put back what all nodes had before the rollout of the configured project'],
+      ['rollout revert ro_abcdefghijklmnop --wave 2', 'keep the release on the nodes of the first wave']
+    ],
+    async run({ options, operands }, context) {
+      const place = await openRollout(context, { options, operands })
+      await place.fleet.revert(place.rolloutId, options.wave)
+      if (options.wait) return reportRollout(context, place, { wanted: 'reverted', options })
+      context.output.print(`The nodes of ${place.rolloutId} go back`)
+      return exitCodes.success
+    }
+  }),
+
+  'rollout approve': defineCommand({
+    operands: { rolloutId: rolloutOperand },
+    options: { ...rolloutPlaceOptions, json: { ...sharedOptions.json, help: 'print the rollout as JSON' } },
+    details:
+      'Possible while the rollout waits for an approval (policy "pause": "approve"), or pauses between two waves. The\n' +
+      'deploy token of the project cannot approve: a pipeline that pushes does not decide about its own release. Use\n' +
+      `the admin token, or a named token with the role operator.\n\n${adminDetails}`,
+    examples: [['rollout approve', 'begin the next wave of the rollout of the configured project']],
+    async run({ options, operands }, context) {
+      const { fleet, rolloutId } = await openRollout(context, { options, operands })
+      const rollout = await fleet.approve(rolloutId)
+      if (options.json) context.output.json(rollout)
+      else context.output.print(`Began wave ${rollout.wave} of ${rollout.waves} of ${rollout.id}`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family

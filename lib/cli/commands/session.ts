@@ -1,0 +1,248 @@
+import { Refusal } from '../../base/errors.js'
+import { oneLine, tokenOf } from '../../base/text.js'
+import { type GlobalConfig, locateHome, writeConfig } from '../../config/home.js'
+import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'
+import { addAdminToken, maySend, originOf, removeTokens, storeProjectTokens } from '../../config/token-origin.js'
+import type { TokenHolder } from '../../model/token-holder.js'
+import { createApi } from '../client/api.js'
+import { createClient } from '../client/client.js'
+import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { sharedOptions } from '../common-options.js'
+import { endOf } from '../named-tokens.js'
+import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
+
+/** A token and the answer of the server about it. */
+interface Checked {
+  /** The kind of token that the configuration says it is. */
+  kind: 'admin' | 'deploy'
+  from: string
+  role: string | null
+  project: TokenHolder['project']
+  /** The named token; null: another kind. */
+  named: NonNullable<TokenHolder['token']> | null
+  /** The projects that it is limited to; null: none. */
+  projects: TokenHolder['projects']
+  /** Why the token cannot be used; null if it is valid. */
+  problem: string | null
+}
+
+/** The commands for the stored tokens. */
+export const commands = {
+  login: defineCommand({
+    operands: {},
+    options: {
+      server: sharedOptions.server,
+      token: { type: 'text', value: 'token', help: 'token to store; "-" reads it from standard input' },
+      project: {
+        type: 'text',
+        value: 'id',
+        help: 'project to store a global deploy token for',
+        complete: 'projects'
+      },
+      env: sharedOptions.env
+    },
+    details:
+      'Asks for the token without showing it, checks it with the server, and stores it in the global configuration\n' +
+      '(~/.svc/config.json, which only you can read). svc sends the token only to that server. You can log in to\n' +
+      'several servers. The admin token allows everything, a named token what its role and projects permit, and the\n' +
+      'deploy token of a project pushes to this project and access to its deployments.',
+    examples: [
+      ['login --server https://deploy.example.com', 'ask for the token of a server'],
+      ['login --token - < token.txt', 'read the token from a file']
+    ],
+    async run({ options }, context) {
+      const { env, server } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, project: options.project },
+        env,
+        project: 'optional'
+      })
+      const address =
+        server === undefined && canAsk(context.host)
+          ? await askServer(context, config.serverUrl?.value)
+          : serverUrlOf(config, context.command).value
+      const token = await readToken(options.token, address, context)
+      const holder = await checkToken(token, address, context)
+      const name = projectNameOf(holder, config.projectId?.value)
+      const home = locateHome(context.env, context.cwd)
+      await writeConfig(home, stored => {
+        if (isForServer(holder)) addAdminToken(stored, token, address)
+        else storeProjectTokens(stored, { [name as string]: token }, address)
+        if (!stored.serverUrl && !hasUnboundToken(stored)) stored.serverUrl = address
+      })
+      context.output.print(
+        `Logged in to ${address} ${describe(holder, name)}. The token is stored in ${home.configFile}`
+      )
+      warnOfVariables(holder, context)
+      return exitCodes.success
+    }
+  }),
+
+  logout: defineCommand({
+    operands: {},
+    options: {
+      server: sharedOptions.server,
+      env: sharedOptions.env
+    },
+    details:
+      'Removes the admin token and the deploy tokens of the server from the global configuration. The tokens stay\n' +
+      'valid on the server. Environment variables and .env.local do not change.',
+    examples: [['logout --server https://deploy.example.com', 'remove the stored tokens of a server']],
+    async run({ options }, context) {
+      const { env, server } = options
+      const { config } = await loadConfiguration(context, { flags: { server }, env, project: 'optional' })
+      const address = serverUrlOf(config, context.command).value
+      const home = locateHome(context.env, context.cwd)
+      let removed: string[] = []
+      await writeConfig(home, stored => void (removed = removeTokens(stored, address)))
+      const { output } = context
+      if (removed.length === 0) output.print(`No tokens are stored for ${originOf(address)}`)
+      else output.print(`Removed from ${home.configFile} for ${originOf(address)}: ${removed.join(', ')}`)
+      return exitCodes.success
+    }
+  }),
+
+  whoami: defineCommand({
+    operands: {},
+    options: {
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.token,
+      json: { type: 'switch', help: 'print {server, tokens} as JSON' }
+    },
+    details:
+      'Asks the server about each token that svc would use in this directory. The exit code is 1 if none is valid.',
+    examples: [['whoami', 'show the tokens that svc uses in this directory']],
+    async run({ options }, context) {
+      const { env, server, token } = options
+      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
+      const address = serverUrlOf(config, context.command).value
+      const tokens = await Promise.all(tokensOf(config).map(held => checkHeld(held, address, context)))
+      if (options.json) context.output.json({ server: address, tokens })
+      else print(address, tokens, context)
+      return tokens.some(({ problem }) => problem === null) ? exitCodes.success : exitCodes.failed
+    }
+  })
+} satisfies Family
+
+async function readToken(given: string | undefined, address: string, { host }: Context): Promise<string> {
+  if (given !== undefined) return readTokenOption(host, '--token', given)
+  mustAsk(host, 'The token is missing', 'use --token')
+  const token = tokenOf(await askSecret(host, `Token for ${address}`), 'the answer')
+  if (token !== '') return token
+  throw new Refusal('invalid', 'no_token', 'The token is empty: nothing was stored')
+}
+
+async function checkToken(value: string, serverUrl: string, { env }: Context): Promise<TokenHolder> {
+  const token = { value, from: 'this login', origin: null }
+  const { client, whoami } = createApi(createClient({ serverUrl, token, env }))
+  const holder = await whoami()
+  if (holder !== null) return holder
+  // Every server of the interface checks the admin token (§5.4).
+  const call = { method: 'POST', path: '/api/auth/login', json: { token: value } } as const
+  const answer = await client.json<{ success?: boolean }>(call).catch((error: unknown) => {
+    if (error instanceof Refusal && error.kind === 'unauthorized') return { success: false }
+    throw error
+  })
+  if (answer.success === true) return { role: 'admin', name: 'admin', project: null }
+  throw new Refusal(
+    'unsupported',
+    'server_too_old',
+    `${serverUrl} does not accept it as the admin token, and cannot check other tokens. To store a deploy token, use "svc config:set token -"`
+  )
+}
+
+/** Returns whether a token is stored for the whole server: the admin token, and every named one. */
+function isForServer({ role, token = null }: TokenHolder): boolean {
+  return role === 'admin' || token !== null
+}
+
+/** Returns the key of `projectToken` for this token, or null for one that is stored for the server. */
+function projectNameOf(holder: TokenHolder, here: string | undefined): string | null {
+  const { project } = holder
+  if (isForServer(holder)) return null
+  if (project !== null) return project.id
+  if (here !== undefined) return here
+  throw new Refusal(
+    'usage',
+    'project_needed',
+    'This is the global deploy token. Use --project to name the project to store it for'
+  )
+}
+
+function describe({ role, project, token = null }: TokenHolder, name: string | null): string {
+  if (token !== null) return oneLine(`with the token "${token.name}" (${role})`)
+  if (role === 'admin') return 'with the admin token'
+  return project === null
+    ? `with the global deploy token, for ${name}`
+    : `with the deploy token of ${project.name} (${project.id})`
+}
+
+/** Returns whether a token has no origin. Such a token follows `serverUrl`: a new one would receive the token. */
+function hasUnboundToken(config: GlobalConfig): boolean {
+  const origins = config.projectTokenOrigin ?? {}
+  const isUnbound = Boolean(config.token) && !config.tokenOrigin
+  return isUnbound || Object.keys(config.projectToken ?? {}).some(name => !Object.hasOwn(origins, name))
+}
+
+function warnOfVariables(holder: TokenHolder, { env, output }: Context): void {
+  const variable = isForServer(holder) ? 'SVC_TOKEN' : 'SVC_DEPLOY_TOKEN'
+  if (env[variable]) output.warn(`${variable} is set and overrides the stored token`)
+}
+
+type HeldToken = [kind: Checked['kind'], token: SourcedToken]
+
+/** Returns the tokens of the configuration. A token that is both kinds, such as one of --token, is listed once. */
+function tokensOf({ adminToken, deployToken }: EffectiveConfig): HeldToken[] {
+  const held: HeldToken[] = []
+  if (adminToken !== null) held.push(['admin', adminToken])
+  if (deployToken !== null && deployToken.value !== adminToken?.value) held.push(['deploy', deployToken])
+  return held
+}
+
+async function checkHeld([kind, token]: HeldToken, serverUrl: string, { env }: Context): Promise<Checked> {
+  const { from } = token
+  const failed = (problem: string): Checked => ({
+    kind,
+    from,
+    role: null,
+    project: null,
+    named: null,
+    projects: null,
+    problem
+  })
+  if (!maySend(token, serverUrl)) return failed(`not sent (it belongs to ${token.origin})`)
+  try {
+    const holder = await createApi(createClient({ serverUrl, token: { ...token, from }, env })).whoami()
+    if (holder === null) return failed('not checked (the server is too old to check tokens)')
+    const { role, project, token: named = null, projects = null } = holder
+    return { kind, from, role, project, named, projects, problem: null }
+  } catch (error) {
+    if (error instanceof Refusal) return failed(`not accepted (${error.message})`)
+    throw error
+  }
+}
+
+function print(address: string, tokens: readonly Checked[], { output }: Context): void {
+  if (tokens.length === 0) output.print(`${address}: no token. Use "svc login" to store one`)
+  for (const checked of tokens) {
+    const { kind, from, role, project, named, problem } = checked
+    const what =
+      problem !== null
+        ? `${kind} token ${problem}`
+        : named !== null
+          ? describeNamed(named, checked)
+          : role === 'admin'
+            ? 'admin token'
+            : project === null
+              ? 'global deploy token'
+              : `deploy token of ${project.name} (${project.id})`
+    output.print(`${address}: ${what}, from ${from}`)
+  }
+}
+
+function describeNamed(named: NonNullable<Checked['named']>, { role, projects }: Checked): string {
+  const scope = projects == null ? 'all projects' : projects.map(({ name }) => name).join(', ')
+  return oneLine(`token "${named.name}": ${role} of ${scope}, ${endOf({ ...named, revokedAt: null }, Date.now())}`)
+}

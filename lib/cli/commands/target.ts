@@ -1,0 +1,278 @@
+import { lstat, mkdir, open, rm } from 'node:fs/promises'
+import { isAbsolute, join, resolve, win32 } from 'node:path'
+import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
+import { countOf, oneLine } from '../../base/text.js'
+import type { DriftReport } from '../../model/plan.js'
+import { type Api, mayHaveArrived } from '../client/api.js'
+import { loadConfiguration, openAdmin, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, adminOptions, checkMessage, projectDetails, sharedOptions } from '../common-options.js'
+import { followLine, type GivenOptions } from '../hints.js'
+import { driftLines, planExitCodes } from '../plan-view.js'
+import { nothingKnown } from '../run-result.js'
+import { confirm, Interrupted, mustAsk, withInterrupts } from '../terminal/prompt.js'
+import { reportRun, watchRun } from '../watch.js'
+
+/** The commands for the files in targets. */
+export const commands = {
+  drift: defineCommand({
+    operands: {
+      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
+    },
+    options: {
+      full: { type: 'switch', help: 'read every file, even if its size and time are unchanged' },
+      fetch: { type: 'text', value: 'dir', help: 'download the edited files into this directory' },
+      json: sharedOptions.json,
+      'exit-code': { type: 'switch', help: 'exit with 4 if files were edited' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.token
+    },
+    details:
+      'Lists the files that svc put into the target and that somebody has edited or removed since. Files that svc did\n' +
+      'not put there are not listed. Nothing is changed on the server.\n\n' +
+      '--fetch keeps the paths of the files and replaces no existing file. Links, and files that may contain secrets,\n' +
+      `are not downloaded.\n\n${projectDetails}`,
+    examples: [
+      ['drift', 'list the files that were edited on the server'],
+      ['drift --fetch edited', 'download the edited files, to take them into the build'],
+      ['drift --exit-code', 'find out in a script whether there are any']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, full, json } = options
+      const { config } = await loadConfiguration(context, {
+        flags: { server, token, project: operands.projectId },
+        env,
+        project: operands.projectId === undefined ? 'needed' : 'optional'
+      })
+      const api = await openProjectApi(context, config)
+      const projectId = projectIdOf(context, config)
+      const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
+      if (json) context.output.json(report)
+      else for (const line of linesOf(report)) context.output.print(line)
+      if (report.problem !== null) return exitCodes.failed
+      if (options.fetch !== undefined && !(await fetchEdited(report, { api, projectId, to: options.fetch }, context)))
+        return exitCodes.failed
+      return options['exit-code'] && report.count > 0 ? planExitCodes.drift : exitCodes.success
+    }
+  }),
+
+  repair: defineCommand({
+    operands: {
+      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
+    },
+    options: {
+      path: {
+        type: 'text',
+        value: 'path',
+        repeatable: true,
+        help: 'put back only this file; may be given several times'
+      },
+      'run-scripts': { type: 'switch', help: 'also run the scripts of the last deployment' },
+      message: sharedOptions.message,
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      env: sharedOptions.env,
+      server: sharedOptions.server,
+      token: sharedOptions.adminToken,
+      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+    },
+    details:
+      'Puts back the files that "svc verify" lists: those that svc put into the target and that were edited, removed or\n' +
+      'given other permissions since. It is a deployment of these files from the archives on the server. Files that svc\n' +
+      'did not put there stay. Edited files that it replaces are kept, and "svc undo" brings them back.\n\n' +
+      adminDetails,
+    examples: [
+      ['repair', 'put back every file that is not as deployed'],
+      ['repair proj_abcdefghijklmnop --path index.html --yes', 'put back one file, from a script']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, message, json } = options
+      checkMessage(message)
+      const { config } = await loadConfiguration(context, {
+        flags: { server, token, project: operands.projectId },
+        env,
+        project: operands.projectId === undefined ? 'needed' : 'optional'
+      })
+      if (!options.yes) mustAsk(context.host, 'A repair needs a confirmation', 'use --yes')
+      const api = await openAdminApi(context, config)
+      const projectId = projectIdOf(context, config)
+      const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
+      if (!options.yes && !(await confirm(context.host, `Put back ${what} of ${projectId}`))) {
+        context.output.note('Nothing was repaired.')
+        return exitCodes.failed
+      }
+      const wish = { paths: options.path, runScripts: options['run-scripts'], message }
+      const given = { env, server, project: operands.projectId, token }
+      try {
+        return await repair(api, { projectId, wish, json, given }, context)
+      } catch (error) {
+        if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
+        if (json) context.output.json({ status: 'nothing_to_repair', projectId })
+        else context.output.print('Every file is as deployed.')
+        return exitCodes.success
+      }
+    }
+  }),
+
+  'target forget': defineCommand({
+    operands: {
+      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc doctor" shows it' }
+    },
+    options: {
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      json: sharedOptions.json,
+      ...adminOptions
+    },
+    details: `A deployment was interrupted, and its target is not there any more: its disk is missing, or it was moved. svc waits
+for it, and finishes or undoes the change when it is back. Use this command if it never comes back. Refused while the
+target is there.\n\n${adminDetails}`,
+    examples: [['target forget dep_abcdefghijklmnop', 'give the target up after confirmation']],
+    async run({ options, operands: { deployId } }, context) {
+      const { host, output } = context
+      if (!options.yes) mustAsk(host, 'Giving up a target needs a confirmation', 'use --yes')
+      const { api } = await openAdmin(context, options)
+      const question = `Give up the target of ${deployId}? If it comes back, half of a change may stay in it.`
+      if (!options.yes && !(await confirm(host, question))) {
+        output.note('Nothing was changed.')
+        return exitCodes.failed
+      }
+      const { given } = await api.giveUp(deployId)
+      if (options.json) output.json(given)
+      else output.print(`Gave up ${given.target ?? 'the target'} of ${deployId}`)
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+/** Downloads the edited files. Returns whether all of them were downloaded. */
+async function fetchEdited(
+  { count, files }: DriftReport,
+  { api, projectId, to }: { api: Api; projectId: string; to: string },
+  { host, cwd, output }: Context
+): Promise<boolean> {
+  const paths = files.filter(({ found }) => found !== null).map(({ path }) => path)
+  const directory = resolve(cwd, to)
+  const left = await withInterrupts(host, signal =>
+    fetchFiles({ directory, paths, open: path => api.driftFile(projectId, path, signal), signal })
+  )
+  for (const { path, reason } of left) output.warn(`"${oneLine(path)}" was not downloaded: ${oneLine(reason)}`)
+  output.note(`${countOf(paths.length - left.length, 'file')} downloaded to ${directory}`)
+  if (count > files.length) output.warn(`${count - files.length} more edited files are not listed. Fetch again later`)
+  return left.length === 0 && count === files.length
+}
+
+function linesOf({ baseline, partial, problem, count, files }: DriftReport): string[] {
+  if (problem !== null) return [`The target cannot be compared: ${oneLine(problem)}`]
+  if (baseline === 'none') return ['svc has put no files into the target.']
+  if (baseline === 'building') return ['The list of the files that svc owns is being made. Try again in a moment.']
+  const lines = files.flatMap(file => driftLines({ ...file, overwritten: null }))
+  const more = count - files.length
+  return [
+    ...lines,
+    ...(more > 0 ? [`  … and ${more} more`] : []),
+    count === 0 ? 'No file was edited on the server.' : `${countOf(count, 'file')} edited or removed on the server.`,
+    ...(partial ? ['The comparison took too long: the list is incomplete.'] : [])
+  ]
+}
+
+const maxNamed = 3
+
+function namesOf(paths: readonly string[]): string {
+  if (paths.length > maxNamed) return countOf(paths.length, 'file')
+  return paths.map(path => `"${oneLine(path)}"`).join(', ')
+}
+
+interface Repair {
+  projectId: string
+  wish: { paths: readonly string[]; runScripts: boolean; message: string | undefined }
+  json: boolean
+  given: GivenOptions
+}
+
+async function repair(api: Api, { projectId, wish, json, given }: Repair, context: Context): Promise<number> {
+  const { output } = context
+  const watched = await withInterrupts(context.host, async signal => {
+    const run = await api.repair(projectId, { ...wish, signal }).catch((error: unknown) => {
+      if (error instanceof Interrupted || mayHaveArrived(error))
+        output.note(
+          `The server did not answer, so the repair may have begun. Run "${followLine(null, given)}" to check`
+        )
+      throw error
+    })
+    return watchRun(run, context, { api, projectId, given, print: json ? output.note : output.print, signal })
+  })
+  const known = { ...nothingKnown(), projectId, message: wish.message ?? null }
+  return await reportRun(watched, context, { api, what: `repaired ${projectId}`, json, given, known })
+}
+
+/*
+ * Downloads edited files of a target into a local directory (`svc drift --fetch`). The paths come from the server, so
+ * each is checked, no link is followed, and no existing file is replaced.
+ */
+
+/** What to download. */
+export interface Fetching {
+  directory: string
+  paths: readonly string[]
+  /** Returns the contents of a file. */
+  open(path: string): Promise<AsyncIterable<Buffer>>
+  signal: AbortSignal
+}
+
+/** A file that was not downloaded. */
+interface NotFetched {
+  path: string
+  reason: string
+}
+
+/** Downloads the files one after the other, and returns those that were not downloaded. */
+export async function fetchFiles({ directory, paths, open: openRemote, signal }: Fetching): Promise<NotFetched[]> {
+  await mkdir(directory, { recursive: true })
+  const left: NotFetched[] = []
+  for (const path of paths) {
+    try {
+      const place = await makePlace(directory, path)
+      await save(place, () => openRemote(path))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof Refusal || error instanceof UnsafePath) left.push({ path, reason: error.message })
+      else if (hasCode(error, 'EEXIST')) left.push({ path, reason: 'It exists already' })
+      else if ((error as NodeJS.ErrnoException).code === undefined) throw error
+      else left.push({ path, reason: reasonOf(error) })
+    }
+  }
+  return left
+}
+
+/** Makes the directories above a path, and returns its place. Throws `UnsafePath` for one that leads out of the directory. */
+async function makePlace(directory: string, path: string): Promise<string> {
+  const names = path.split('/')
+  const isPlain = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !name.includes('\0')
+  const isForeign = process.platform === 'win32' && (win32.isAbsolute(path) || /[\\:]/.test(path))
+  if (isAbsolute(path) || isForeign || !names.every(isPlain))
+    throw new UnsafePath('The path leads out of the directory')
+  let at = directory
+  for (const name of names.slice(0, -1)) {
+    at = join(at, name)
+    await mkdir(at).catch(error => {
+      if (!hasCode(error, 'EEXIST')) throw error
+    })
+    if (!(await lstat(at)).isDirectory()) throw new UnsafePath(`"${at}" is not a directory`)
+  }
+  return join(at, names.at(-1) as string)
+}
+
+class UnsafePath extends Error {}
+
+/** Writes a new file. A file that is not complete is removed. */
+async function save(place: string, open_: () => Promise<AsyncIterable<Buffer>>): Promise<void> {
+  const file = await open(place, 'wx')
+  try {
+    for await (const chunk of await open_()) await file.write(chunk)
+    await file.close()
+  } catch (error) {
+    await file.close().catch(() => {})
+    await rm(place, { force: true })
+    throw error
+  }
+}

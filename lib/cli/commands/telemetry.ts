@@ -1,0 +1,118 @@
+import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
+import { parseHttpUrl } from '../../http/outgoing/post.js'
+import { telemetryState, type TelemetryState } from '../../telemetry/telemetry.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { sharedOptions } from '../common-options.js'
+
+/** The output of the `telemetry:*` commands with `--json`. */
+interface TelemetryAnswer {
+  enabled: boolean
+  endpoint: string | null
+  source: TelemetryState['source']
+  instanceId: string | null
+  /** Whether reports are sent. */
+  sends: boolean
+  fields: readonly string[]
+}
+
+/** All fields of a report (§6.6). */
+const fields = ['event', 'ts', 'svcVersion', 'instanceId', 'os', 'arch'] as const
+
+/** Changes the global configuration and prints the new state. */
+async function changeTelemetry(context: Context, change: (config: GlobalConfig) => void, json: boolean): Promise<void> {
+  printTelemetry(context, await writeConfig(locateHome(context.env, context.cwd), change), json)
+}
+
+/** Prints the current state. */
+async function showTelemetry(context: Context, json: boolean): Promise<void> {
+  printTelemetry(context, await readConfig(locateHome(context.env, context.cwd)), json)
+}
+
+function printTelemetry({ env, output }: Context, config: GlobalConfig, json: boolean): void {
+  const state = telemetryState(config, env)
+  const { isEnabled: enabled, source, instanceId, url } = state
+  const endpoint = state.endpoint === null ? null : withoutPassword(state.endpoint)
+  const answer: TelemetryAnswer = { enabled, endpoint, source, instanceId, sends: url !== null, fields }
+  if (json) return output.json(answer)
+  output.print(`Telemetry:   ${enabled ? 'on' : 'off'}`)
+  output.print(`Endpoint:    ${endpoint === null ? 'none (there is no built-in endpoint)' : `${endpoint} (${source})`}`)
+  output.print(`Instance id: ${instanceId ?? 'none yet (the first report generates a random one)'}`)
+  output.print(verdict(state))
+}
+
+function verdict({ isEnabled, endpoint, url }: TelemetryState): string {
+  if (!isEnabled) return 'Nothing is sent: telemetry is off.'
+  if (endpoint === null) return 'Nothing is sent: no endpoint is configured.'
+  if (url === null) return 'Nothing is sent: the endpoint is not an http or https address.'
+  return `Each start of the server and each push is reported to ${url.host}, with only these fields: ${fields.join(', ')}.`
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, '//****@')
+}
+
+/** The commands for usage statistics. */
+export const commands = {
+  'telemetry:status': defineCommand({
+    operands: {},
+    options: { json: sharedOptions.json },
+    details: 'SVC_TELEMETRY_ENDPOINT overrides the endpoint that "svc telemetry:endpoint" stores.',
+    examples: [['telemetry:status', 'show whether reports are sent, what they contain, and where they go']],
+    async run({ options }, context) {
+      await showTelemetry(context, options.json)
+      return exitCodes.success
+    }
+  }),
+
+  'telemetry:on': defineCommand({
+    operands: {},
+    options: { json: sharedOptions.json },
+    details: 'Usage statistics are on by default, but nothing is sent without an endpoint (svc telemetry:endpoint).',
+    examples: [['telemetry:on', 'turn reports on again after telemetry:off']],
+    async run({ options }, context) {
+      await changeTelemetry(context, config => void (config.telemetryEnabled = true), options.json)
+      return exitCodes.success
+    }
+  }),
+
+  'telemetry:off': defineCommand({
+    operands: {},
+    options: { json: sharedOptions.json },
+    details: 'No reports are sent after this, even if an endpoint is configured (SVC_TELEMETRY_ENDPOINT, too).',
+    examples: [['telemetry:off', 'stop sending reports from this machine']],
+    async run({ options }, context) {
+      await changeTelemetry(context, config => void (config.telemetryEnabled = false), options.json)
+      return exitCodes.success
+    }
+  }),
+
+  'telemetry:endpoint': defineCommand({
+    operands: {
+      url: { required: true, help: 'address to post reports to; "default" or "reset" removes it' }
+    },
+    options: { json: sharedOptions.json },
+    details:
+      'There is no built-in address, so nothing is sent by default. Every svc server can collect reports at\n' +
+      '/api/public/telemetry/report, and shows them at /api/public/telemetry/overview.',
+    examples: [
+      ['telemetry:endpoint https://deploy.example.com/api/public/telemetry/report', 'send reports to your own server'],
+      ['telemetry:endpoint default', 'remove the address']
+    ],
+    async run({ options, operands }, context) {
+      const { url } = operands
+      const isReset = url === 'default' || url === 'reset'
+      if (!isReset && parseHttpUrl(url) === null) {
+        throw usage('url', `<url> cannot be "${url}": it must be an http or https address, or "default"`)
+      }
+      await changeTelemetry(
+        context,
+        config => {
+          if (isReset) delete config.telemetryEndpoint
+          else config.telemetryEndpoint = url
+        },
+        options.json
+      )
+      return exitCodes.success
+    }
+  })
+} satisfies Family

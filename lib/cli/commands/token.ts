@@ -1,0 +1,280 @@
+import { countOf, oneLine } from '../../base/text.js'
+import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../../model/access-report.js'
+import { type AccessRole, accessRoles, type ListedToken, tokenLimits } from '../../model/access.js'
+import { openAdmin } from '../client/session.js'
+import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
+import {
+  endOf,
+  handOver,
+  openToken,
+  outOption,
+  projectIdsOf,
+  remarksOf,
+  scopeOf,
+  tokenOperand,
+  useOf
+} from '../named-tokens.js'
+import { confirm, mustAsk } from '../terminal/prompt.js'
+
+const dayMs = 24 * 60 * 60_000
+
+const everyProject = 'every project'
+
+/** The commands for named tokens. */
+export const commands = {
+  'token create': defineCommand({
+    operands: { name: { required: true, help: 'name of the token, for lists and the audit log' } },
+    options: {
+      role: { type: 'text', value: 'role', choices: accessRoles, help: 'what the token may do' },
+      project: {
+        type: 'text',
+        value: 'id',
+        repeatable: true,
+        complete: 'projects',
+        help: 'id or name of a project that the token is limited to; default: all'
+      },
+      days: {
+        type: 'count',
+        value: 'n',
+        minimum: 1,
+        maximum: 36_500,
+        help: 'days until the token expires; default: 90'
+      },
+      ip: {
+        type: 'text',
+        value: 'address',
+        repeatable: true,
+        help: 'address or block (10.0.0.0/8) that may use the token; default: all'
+      },
+      'show-scripts': { type: 'switch', help: 'let a viewer or deployer read the scripts of its projects' },
+      out: outOption,
+      json: { type: 'switch', help: 'print {token, record} as JSON, with the secret' },
+      ...adminOptions
+    },
+    details:
+      'A viewer reads projects, deployments and logs. A deployer also pushes, and cancels, confirms or reverts its own\n' +
+      'deployments. An operator also rolls back, undoes, repairs and locks, and reads files of targets. An admin may do\n' +
+      `everything.\n\n${adminDetails}`,
+    examples: [
+      ['token create ci-shop --role deployer --project shop', 'a token for the pipeline of one project'],
+      ['token create ana --role operator --days 30 --out ana.token', 'a token for a person, in a file']
+    ],
+    async run({ options, operands }, context) {
+      const { role, project, days, ip, out, json } = options
+      if (role === undefined)
+        throw usage('--role', `The role is missing: use --role with one of ${accessRoles.join(', ')}`)
+      if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
+      const { api } = await openAdmin(context, options)
+      const { token, record } = await api.createToken({
+        name: operands.name,
+        role: role as AccessRole,
+        projectIds: await projectIdsOf(api, project),
+        allowedIps: ip,
+        showScripts: options['show-scripts'],
+        ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs).toISOString() })
+      })
+      if (json) {
+        context.output.json({ token, record })
+        return exitCodes.success
+      }
+      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const end = endOf(record, Date.now())
+      context.output.note(`Token "${record.name}": ${record.role} of ${scopeOf(record, names)}, ${end}`)
+      await handOver(token, out, context)
+      return exitCodes.success
+    }
+  }),
+
+  'token list': defineCommand({
+    operands: {},
+    options: {
+      json: { type: 'switch', help: 'print {items, builtIn} as JSON' },
+      ...adminOptions
+    },
+    details: `The admin token and the deploy tokens of projects have no name. "svc projects token" prints the latter.\n\n${adminDetails}`,
+    examples: [['token list', 'list the named tokens of the configured server']],
+    async run({ options }, context) {
+      const { output } = context
+      const { api } = await openAdmin(context, options)
+      const list = await api.tokens()
+      if (options.json) {
+        output.json(list)
+        return exitCodes.success
+      }
+      const { items } = list
+      if (items.length === 0) {
+        output.note('There are no named tokens. "svc token create" creates one.')
+        return exitCodes.success
+      }
+      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const nowMs = Date.now()
+      const hasRemarks = items.some(token => remarksOf(token) !== '')
+      output.table(items, [
+        { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
+        { header: 'ROLE', cell: ({ role }) => role },
+        { header: 'PROJECTS', cell: token => scopeOf(token, names), shrinkTo: 10 },
+        { header: 'VALIDITY', cell: token => endOf(token, nowMs) },
+        { header: 'LAST USED', cell: token => useOf(token, nowMs) },
+        ...(hasRemarks ? [{ header: 'REMARKS', cell: (token: ListedToken) => remarksOf(token), shrinkTo: 10 }] : [])
+      ])
+      return exitCodes.success
+    }
+  }),
+
+  'token rotate': defineCommand({
+    operands: { token: tokenOperand },
+    options: {
+      overlap: {
+        type: 'text',
+        value: 'time',
+        help: 'how long the earlier secret stays valid, up to 1d; default: not at all'
+      },
+      days: {
+        type: 'count',
+        value: 'n',
+        minimum: 1,
+        maximum: 36_500,
+        help: 'days until the new secret expires; default: as many as the earlier one had'
+      },
+      out: outOption,
+      json: { type: 'switch', help: 'print {token, record} as JSON, with the secret' },
+      ...adminOptions
+    },
+    details: `Gives a token a new secret. Name, role and projects stay. Its sessions of the panel end.\n\n${adminDetails}`,
+    examples: [
+      ['token rotate ci-shop --overlap 1h', 'replace a secret without interrupting pipelines'],
+      ['token rotate ci-shop', 'replace a secret that leaked']
+    ],
+    async run({ options, operands }, context) {
+      const { overlap, days, out, json } = options
+      if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
+      const overlapSeconds = overlap === undefined ? 0 : Math.round(durationOption('--overlap', overlap) / 1000)
+      if (overlapSeconds > tokenLimits.overlapSeconds) throw usage('--overlap', '--overlap is too long: at most 1d')
+      const { api, token: found } = await openToken(context, options, operands.token)
+      const expiresAt = days === undefined ? undefined : new Date(Date.now() + days * dayMs).toISOString()
+      const { token, record } = await api.rotateToken(found.id, { overlapSeconds, expiresAt })
+      if (json) {
+        context.output.json({ token, record })
+        return exitCodes.success
+      }
+      const { name, oldExpiresAt } = record
+      const old =
+        oldExpiresAt === null ? 'has ended' : `is valid until ${oldExpiresAt.slice(0, 16).replace('T', ' ')} UTC`
+      context.output.note(`Token "${name}" ${endOf(record, Date.now())}. The earlier secret ${old}.`)
+      await handOver(token, out, context)
+      return exitCodes.success
+    }
+  }),
+
+  'token revoke': defineCommand({
+    operands: { token: tokenOperand },
+    options: {
+      yes: { ...sharedOptions.yes, help: 'do not ask before revoking the token; required without a terminal' },
+      ...adminOptions
+    },
+    details: `Ends a token at once, with its streams and its sessions of the panel.\n\n${adminDetails}`,
+    examples: [['token revoke ci-shop --yes', 'end a token that leaked']],
+    async run({ options, operands }, context) {
+      const { host, output } = context
+      if (!options.yes) mustAsk(host, 'Revoking a token needs a confirmation', 'use --yes')
+      const { api, token } = await openToken(context, options, operands.token)
+      if (!options.yes && !(await confirm(host, `Revoke the token "${token.name}"?`))) {
+        output.note('Nothing was changed.')
+        return exitCodes.failed
+      }
+      await api.revokeToken(token.id)
+      output.print(`The token "${token.name}" was revoked`)
+      return exitCodes.success
+    }
+  }),
+
+  'access report': defineCommand({
+    operands: {},
+    options: {
+      json: { type: 'switch', help: 'print the report of the server as JSON' },
+      ...adminOptions
+    },
+    details: `Lists the tokens that can deploy to each project, with their end, last use and addresses. A token with a second\nfactor deploys in the panel only.\n\n${adminDetails}`,
+    examples: [
+      ['access report', 'list which tokens can deploy where'],
+      ['access report --json > access.json', 'keep the report for an audit']
+    ],
+    async run({ options }, context) {
+      const { output } = context
+      const report = await (await openAdmin(context, options)).api.accessReport()
+      if (options.json) {
+        output.json(report)
+        return exitCodes.success
+      }
+      const nowMs = Date.now()
+      output.table(linesOf(report), [
+        { header: 'PROJECT', cell: ({ project }) => project, shrinkTo: 10 },
+        {
+          header: 'TOKEN',
+          cell: ({ token }) => ('name' in token ? oneLine(token.name) : wordsOf[token.kind]),
+          shrinkTo: 10
+        },
+        { header: 'ROLE', cell: ({ token }) => ('role' in token ? token.role : '-') },
+        {
+          header: 'VALIDITY',
+          cell: ({ token }) => ('role' in token ? endOf({ ...token, revokedAt: null }, nowMs) : 'no end')
+        },
+        {
+          header: 'LAST USED',
+          cell: ({ token }) => useOf('role' in token ? token : { ...token, lastUsedIp: null }, nowMs)
+        },
+        { header: 'FROM', cell: ({ token }) => addressesOf(token, report), shrinkTo: 10 },
+        { header: 'REMARKS', cell: ({ token }) => ('role' in token ? remarksOf(token) : ''), shrinkTo: 10 }
+      ])
+      for (const note of notesOf(report)) output.note(note)
+      return exitCodes.success
+    }
+  })
+} satisfies Family
+
+/** A token that can deploy to a project. */
+interface Line {
+  project: string
+  token: ReportedToken | ReportedBuiltIn
+}
+
+const wordsOf: Readonly<Record<ReportedBuiltIn['kind'], string>> = {
+  admin: 'admin token',
+  global: 'global deploy token',
+  project: 'deploy token'
+}
+
+/** Returns the lines: first the tokens for every project, then those of each project by name. */
+function linesOf({ tokens, builtIn, projects }: AccessReport): Line[] {
+  const byId = new Map(tokens.map(token => [token.id, token]))
+  const deployers = tokens.filter(({ role, projectIds }) => role !== 'viewer' && projectIds === null)
+  const everywhere = [...builtIn.filter(({ projectId }) => projectId === null), ...deployers]
+  const sorted = [...projects].sort((a, b) => a.name.localeCompare(b.name))
+  return [
+    ...everywhere.map(token => ({ project: everyProject, token })),
+    ...sorted.flatMap(({ id, name, tokenIds }) => {
+      const limited = tokenIds.map(tokenId => byId.get(tokenId)).filter(token => token !== undefined)
+      const own = [
+        ...limited.filter(({ projectIds }) => projectIds !== null),
+        ...builtIn.filter(of => of.projectId === id)
+      ]
+      return own.map(token => ({ project: oneLine(name), token }))
+    })
+  ]
+}
+
+function addressesOf(token: Line['token'], { allowedIps }: AccessReport): string {
+  const own = 'role' in token ? token.allowedIps : []
+  return (own.length > 0 ? own : allowedIps).join(', ') || 'anywhere'
+}
+
+function notesOf({ tokens, projects, allowedIps }: AccessReport): string[] {
+  const readers = tokens.filter(({ role }) => role === 'viewer').length
+  const open = projects.filter(({ clientScripts }) => clientScripts).map(({ name }) => oneLine(name))
+  return [
+    ...(readers === 0 ? [] : [`${countOf(readers, 'more token')} can only read`]),
+    ...(allowedIps.length === 0 ? [] : [`allowed_ips limits all of them to ${allowedIps.join(', ')}`]),
+    ...(open.length === 0 ? [] : [`An upload can run scripts on the server in: ${open.join(', ')}`])
+  ]
+}

@@ -1,0 +1,321 @@
+import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Refusal } from '../../base/errors.js'
+import { countOf, oneLine } from '../../base/text.js'
+import { type Home, locateHome, writeConfig } from '../../config/home.js'
+import { defaultServerUrl, storeProjectTokens } from '../../config/token-origin.js'
+import type { Project } from '../../model/project.js'
+import {
+  type ImportBrings,
+  type ImportResult,
+  type PartResult,
+  strategies,
+  type Strategy
+} from '../../model/transfer.js'
+import { formatBytes } from '../../shared/size.js'
+import type { Manifest } from '../../transfer/package.js'
+import { openPackage } from '../../transfer/read-package.js'
+import type { Client } from '../client/client.js'
+import { downloadZip, formBody } from '../client/files.js'
+import { requireDatabase, withLocalApi } from '../client/local.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { packOptions, sharedOptions } from '../common-options.js'
+import { withInterrupts } from '../terminal/prompt.js'
+import { humanDuration, splitList } from '../terminal/words.js'
+
+/** Time limit for the import, which includes extracting every artifact. */
+const importLimitMs = 24 * 60 * 60_000
+
+/** The commands for export packages. */
+export const commands = {
+  export: defineCommand({
+    operands: {},
+    options: {
+      out: { type: 'text', value: 'file', help: 'package to write (default ./svc-export-<timestamp>.zip)' },
+      projects: { type: 'text', value: 'ids', help: 'export only these projects; separate ids with commas' },
+      'include-artifacts': { type: 'switch', default: true, help: 'leave out the archives and files of deployments' },
+      'include-logs': { type: 'switch', default: true, help: 'leave out deployments and their outputs' },
+      recent: {
+        type: 'count',
+        value: 'number',
+        help: 'export only this many of the newest deployments of each project'
+      },
+      ignore: { ...packOptions.ignore, help: 'files to leave out when packing a target; separate several with commas' },
+      'ignore-builtin': packOptions['ignore-builtin'],
+      json: sharedOptions.json
+    },
+    details:
+      'Works on the data directory of this machine (SVC_HOME), whether the server is running or not. The package\n' +
+      'contains tokens. Only you can read the file; keep it that way.\n\n' +
+      'For each project, the package contains the archive of the newest successful deployment. If that archive is\n' +
+      'no longer kept, svc packs the target directory instead; --ignore and --no-ignore-builtin apply only in this\n' +
+      'case.',
+    examples: [
+      ['export', 'export everything to a package in the current directory'],
+      [
+        'export --projects proj_abcdefghijklmnop --no-include-logs --out shop.zip',
+        'export one project without its deployments'
+      ]
+    ],
+    async run({ options }, context) {
+      const { env, cwd, host } = context
+      const home = locateHome(env, cwd)
+      const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
+      const path = resolve(cwd, options.out ?? `svc-export-${at}.zip`)
+      await requireDatabase(home, 'export')
+      const query = new URLSearchParams()
+      if (options.projects !== undefined) query.set('projects', options.projects)
+      if (options.recent !== undefined) query.set('recent', String(options.recent))
+      query.set('artifacts', String(options['include-artifacts']))
+      query.set('logs', String(options['include-logs']))
+      query.set('ignoreBuiltin', String(options['ignore-builtin']))
+      for (const pattern of options.ignore.flatMap(splitList)) query.append('ignore', pattern)
+      const manifest = await withInterrupts(host, signal =>
+        withLocalApi(context, home, ({ client }) => download(context, { client, path, query, signal }))
+      )
+      for (const note of manifest.notes) context.output.warn(note)
+      if (options.json) context.output.json({ path, ...manifest })
+      else context.output.print(path)
+      return exitCodes.success
+    }
+  }),
+
+  import: defineCommand({
+    operands: {
+      zip: { required: true, help: 'package written by "svc export"' }
+    },
+    options: {
+      strategy: {
+        type: 'text',
+        choices: strategies,
+        default: 'skip-existing',
+        help: 'what to do with records that already exist; merge keeps them, too'
+      },
+      'restore-artifacts': {
+        type: 'switch',
+        default: true,
+        help: 'do not extract artifacts into the target directories'
+      },
+      'with-access-settings': {
+        type: 'switch',
+        help: 'also import settings that control access: tokens, addresses, client scripts, the webhook'
+      },
+      'dry-run': {
+        type: 'switch',
+        help: 'show what would be imported, with every path, script and setting; change nothing'
+      },
+      yes: { ...sharedOptions.yes, help: 'overwrite without asking; required with --strategy overwrite' },
+      json: sharedOptions.json
+    },
+    details:
+      'Works on the data directory of this machine (SVC_HOME), whether the server is running or not. Imports all\n' +
+      'records, or none. Then it extracts the artifacts into the target directories; other files there do not\n' +
+      'change. It also stores the deploy tokens of the imported projects in the global configuration, so that this\n' +
+      'machine can push.\n\n' +
+      'A package can contain scripts, which run as the user of svc. Use --dry-run to inspect packages from other\n' +
+      'people.',
+    examples: [
+      ['import svc-export-2026-01-31T12-00-00.zip --dry-run', 'show what would be imported'],
+      ['import shop.zip --strategy overwrite --yes', 'replace existing records']
+    ],
+    async run({ options, operands }, context) {
+      const { env, cwd, output, host } = context
+      const strategy = options.strategy as Strategy
+      if (strategy === 'overwrite' && !options.yes && !options['dry-run']) {
+        throw new Refusal(
+          'invalid',
+          'confirmation_needed',
+          'Nothing was imported: --strategy overwrite replaces existing records. Use --yes to confirm'
+        )
+      }
+      const path = resolve(cwd, operands.zip)
+      const { size, isFile } = await stat(path).then(
+        found => ({ size: found.size, isFile: found.isFile() }),
+        () => ({ size: 0, isFile: false })
+      )
+      if (!isFile) throw usage('zip', `<zip> cannot be "${operands.zip}": file not found`)
+      const home = locateHome(env, cwd)
+      const query = {
+        strategy,
+        accessSettings: String(options['with-access-settings']),
+        restoreArtifacts: String(options['restore-artifacts']),
+        dryRun: String(options['dry-run'])
+      }
+      const result = await withInterrupts(host, signal =>
+        withLocalApi(context, home, async ({ client }) => {
+          const result = await send(context, { client, path, bytes: size, query, signal })
+          if (!options['dry-run'])
+            await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
+          return result
+        })
+      )
+      if (options.json) output.json(result)
+      else report(context, result)
+      if (options['dry-run'] && !options.json) reportBrought(context, result.brings)
+      return result.artifacts.failed.length > 0 ? exitCodes.failed : exitCodes.success
+    }
+  })
+} satisfies Family
+
+interface Download {
+  client: Client
+  path: string
+  query: URLSearchParams
+  signal: AbortSignal
+}
+
+/** Writes the package to a temporary file next to `path`, and renames it once it is complete. */
+async function download({ output }: Context, { client, path, query, signal }: Download): Promise<Manifest> {
+  const waiting = `${path}.part`
+  const startedAtMs = Date.now()
+  const bar = output.progress('Exporting')
+  try {
+    // Writing to an existing file would keep its mode, which may let other users read it.
+    await rm(waiting, { force: true })
+    await writeFile(waiting, '', { mode: 0o600, flag: 'wx' })
+    const wanted = {
+      client,
+      query,
+      bar,
+      signal,
+      route: '/api/migration/export',
+      what: 'export',
+      nothing: 'Nothing was exported'
+    }
+    await downloadZip(wanted, waiting)
+    const manifest = await readManifest(waiting)
+    await rename(waiting, path)
+    const { projectIds, deploymentCount, artifacts } = manifest
+    const what = [
+      countOf(projectIds.length, 'project'),
+      countOf(deploymentCount, 'deployment'),
+      countOf(artifacts.length, 'artifact')
+    ]
+    const { size } = await stat(path)
+    bar.end(`Exported ${what.join(', ')}: ${formatBytes(size)} in ${humanDuration(Date.now() - startedAtMs)}`)
+    return manifest
+  } catch (error) {
+    bar.clear()
+    await rm(waiting, { force: true })
+    throw error
+  }
+}
+
+/** Reads the manifest. An incomplete package has no central directory, so one that opens is complete. */
+async function readManifest(path: string): Promise<Manifest> {
+  const written = await openPackage(path)
+  written.close()
+  return written.manifest as unknown as Manifest
+}
+
+interface Sending {
+  client: Client
+  path: string
+  bytes: number
+  query: Record<string, string>
+  signal: AbortSignal
+}
+
+async function send({ output }: Context, { client, path, bytes, query, signal }: Sending): Promise<ImportResult> {
+  const bar = output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing')
+  try {
+    const body = formBody({}, { field: 'file', filename: 'package.zip', path, bytes }, sent => bar.update(sent, bytes))
+    const { success: _, ...result } = await client.json<ImportResult & { success: true }>({
+      method: 'POST',
+      path: '/api/migration/import',
+      query,
+      headers: { 'x-confirm-overwrite': 'yes' },
+      body,
+      answerLimitMs: importLimitMs,
+      signal
+    })
+    bar.end(`Read ${formatBytes(bytes)}`)
+    return result
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
+}
+
+/** Stores deploy tokens (import rules 2 and 3): of new projects, and with `overwrite` of all imported projects. */
+async function keepTokens(home: Home, { strategy, projects }: ImportResult, all: Project[]): Promise<void> {
+  const written = all.filter(({ id }) => projects.created.includes(id) || projects.replaced.includes(id))
+  await writeConfig(home, config => {
+    config.serverUrl ??= defaultServerUrl
+    const isKept = (id: string): boolean => strategy !== 'overwrite' && Object.hasOwn(config.projectToken ?? {}, id)
+    const tokens = written.filter(({ id }) => !isKept(id)).map(({ id, token }) => [id, token])
+    if (tokens.length > 0) storeProjectTokens(config, Object.fromEntries(tokens), config.serverUrl)
+  })
+}
+
+/** Prints everything in the package that could do harm, so that the user can inspect each path, script and setting. */
+function reportBrought(
+  { output: { print } }: Context,
+  { settings, projects, deploymentScripts = [], logSources, notificationTargets }: ImportBrings
+): void {
+  if (settings.length > 0) print('\nSettings:')
+  for (const { key, value } of settings) print(`  ${key} = ${value === null ? '(a secret)' : oneLine(value)}`)
+  for (const project of projects) {
+    print('')
+    print(`Project ${oneLine(project.name)} (${project.id})`)
+    print(`  deploys to ${oneLine(project.deployPath)}${project.hasArtifact ? ' and extracts its files there' : ''}`)
+    if (project.runAs !== null) print(`  runs as the user ${oneLine(project.runAs)}`)
+    if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
+    if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
+    if (project.scriptShell !== null) print(`  runs its scripts with ${oneLine(project.scriptShell)}`)
+    if (project.scriptDirectory !== null) print(`  runs its scripts in ${oneLine(project.scriptDirectory)}`)
+    for (const { name, value } of project.variables)
+      print(
+        `  variable ${name} ${value === null ? 'is a secret: set its value after the import' : `= ${oneLine(value)}`}`
+      )
+    printScript(print, 'pre-deploy script', project.preDeployScript)
+    printScript(
+      print,
+      `post-deploy script${project.postDeployAsync ? ', in the background' : ''}`,
+      project.postDeployScript
+    )
+    for (const { key, value } of project.others ?? [])
+      if (/[\r\n]/.test(value) || key.endsWith('.command')) printScript(print, key, value)
+      else print(`  ${oneLine(key)} = ${oneLine(value)}`)
+  }
+  for (const { projectId, step, script, deployments } of deploymentScripts) {
+    print('')
+    const title = `${step} script that a rollback of ${projectId} may run (${countOf(deployments, 'deployment')})`
+    printScript(print, title, script)
+  }
+  if (logSources.length > 0) print('\nLog files:')
+  for (const { projectId, filePath } of logSources) print(`  ${oneLine(filePath)} (${projectId})`)
+  if (notificationTargets.length > 0) print('\nNotification targets:')
+  for (const { name, address } of notificationTargets) print(`  ${oneLine(name)}: ${oneLine(address)}`)
+}
+
+function printScript(print: (line: string) => void, title: string, script: string): void {
+  if (script.trim() === '') return
+  print(`  ${title}:`)
+  for (const line of script.replace(/\n$/, '').split('\n')) print(`    | ${oneLine(line)}`)
+}
+
+function report({ output }: Context, result: ImportResult): void {
+  const rows: Array<[name: string, part: PartResult]> = [
+    ['settings', result.settings],
+    ['categories', result.categories],
+    ['tags', result.tags],
+    ['projects', result.projects],
+    ['log sources', result.logSources],
+    ['notification targets', result.notificationTargets],
+    ['deployments', result.deployments],
+    ['artifacts', result.artifacts]
+  ]
+  output.table(rows, [
+    { header: result.dryRun ? 'WOULD BE' : 'IMPORTED', cell: ([name]) => name },
+    { header: 'CREATED', cell: ([, part]) => String(part.created.length), align: 'right' },
+    { header: 'REPLACED', cell: ([, part]) => String(part.replaced.length), align: 'right' },
+    { header: 'SKIPPED', cell: ([, part]) => String(part.skipped.length), align: 'right' }
+  ])
+  for (const note of result.notes) output.warn(note)
+  for (const { id, error } of result.artifacts.failed) {
+    output.error(
+      `The artifact of ${id} was not restored: ${error}. Its records were imported. Deploy it with "svc push" or "svc rollback ${id}"`
+    )
+  }
+}
