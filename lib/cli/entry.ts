@@ -38,8 +38,8 @@ const known: Readonly<Record<string, string>> = {
 
 /** Runs one command line, given without node and script. Returns the exit code; throws only bugs. */
 export async function main(words: readonly string[], host: Host): Promise<number> {
-  const [first] = words
-  const asked = first === 'help' ? [...words.slice(1), '--help'] : words
+  const asked = words[0] === 'help' ? [...words.slice(1), '--help'] : words
+  const [first] = asked
   const row = find(asked)
   // The reader of a pipe may stop early (`svc logs … | head`): that is not an error.
   host.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -47,10 +47,8 @@ export async function main(words: readonly string[], host: Host): Promise<number
   })
   // Writing fails once the terminal of a server was closed. The server must keep running.
   if (row?.outlivesReader) host.stderr.on('error', () => {})
-  if (first === undefined || first === '--help' || first === '-h' || (first === 'help' && words.length === 1)) {
-    return overview(commands, host)
-  }
-  if (first === '--version' || first === '-V' || first === '-v') return version(host)
+  if (first === undefined || ['help', '--help', '-h'].includes(first)) return overview(commands, host)
+  if (['--version', '-V', '-v'].includes(words[0] as string)) return version(host)
   if (row === undefined) return await unknown(asked, host)
   return await run(row, asked.slice(row.words), host)
 }

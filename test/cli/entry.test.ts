@@ -18,6 +18,7 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['--help', 0, /Usage: svc <command>/, ''],
   ['-h', 0, /Usage: svc <command>/, ''],
   ['help', 0, /Usage: svc <command>/, ''],
+  ['help help', 0, /Usage: svc <command>/, ''],
   ['help push', 0, /Usage: svc push/, ''],
   ['help admin reset-password', 0, /Usage: svc admin reset-password/, ''],
   ['reset-password --help', 0, /Usage: svc admin reset-password/, ''],
