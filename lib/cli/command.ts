@@ -24,8 +24,8 @@ export interface Command {
   details?: string
   /** Examples for the help, at least one: a command line without the leading `svc`, and what it does. */
   examples: readonly (readonly [line: string, what: string])[]
-  /** Runs the command and returns its exit code. */
-  run(input: { options: never; operands: never }, context: Context): Promise<number>
+  /** Runs the command. Returns its exit code; nothing means success. */
+  run(input: { options: never; operands: never }, context: Context): Promise<number | void>
 }
 
 /** The sections of the overview that `svc --help` prints. */
@@ -52,15 +52,17 @@ export interface CommandRow {
 /** The commands of one module, by the words that a user types. */
 export type Family = Readonly<Record<string, Command>>
 
+type None = Readonly<Record<never, never>>
+
 /** Declares a command. Derives the types of the values that `run` receives from the tables of options and operands. */
-export function defineCommand<const O extends OptionTable, const P extends OperandTable>(
+export function defineCommand<const O extends OptionTable = None, const P extends OperandTable = None>(
   command: Omit<Command, 'options' | 'operands' | 'run'> & {
-    operands: P
-    options: O
-    run(input: { options: Options<O>; operands: Operands<P> }, context: Context): Promise<number>
+    operands?: P
+    options?: O
+    run(input: { options: Options<O>; operands: Operands<P> }, context: Context): Promise<number | void>
   }
 ): Command {
-  return command
+  return { operands: {}, options: {}, ...command }
 }
 
 /** Exit codes: 0 success, 1 the operation failed, 2 wrong usage, 130 after Ctrl-C, as shells expect. */

@@ -36,6 +36,33 @@ export const adminOptions = {
   token: sharedOptions.adminToken
 } as const
 
+/** Options of the commands that the deploy token of a project permits, too. */
+export const serverOptions = {
+  env: sharedOptions.env,
+  server: sharedOptions.server,
+  token: sharedOptions.token
+} as const
+
+/** Options of the commands for one deployment or rollout, with the stored deploy token of its project. */
+export const deploymentOptions = {
+  env: sharedOptions.env,
+  server: sharedOptions.server,
+  project: sharedOptions.project,
+  token: sharedOptions.token
+} as const
+
+/** The operand that names a project by its id. */
+export const projectOperand = {
+  complete: 'projects',
+  help: 'the project; default: the one in svc.config.json'
+} as const
+
+/** The operand that names a project by its id or its name. */
+export const namedProjectOperand = {
+  complete: 'projects',
+  help: 'id or name of the project; default: the one in svc.config.json'
+} as const
+
 /** Option `--json` of the commands that print a project. */
 export const projectJson = { type: 'switch', help: 'print the project as JSON, with its deploy token masked' } as const
 

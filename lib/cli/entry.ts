@@ -81,7 +81,8 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
       return exitCodes.success
     }
     const input = { options: options as never, operands: operands as never }
-    return await command.run(input, { host, env: host.env, cwd: host.cwd(), output, command, commands })
+    const code = await command.run(input, { host, env: host.env, cwd: host.cwd(), output, command, commands })
+    return code ?? exitCodes.success
   } catch (error) {
     if (isInterrupted(error)) return exitCodes.interrupted
     const { exitCode, sentence } = await explain(error)

@@ -3,7 +3,8 @@ import { oneLine } from '../base/text.js'
 import { maskToken } from '../config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
 import type { Api } from './client/api.js'
-import { usage } from './command.js'
+import { type AdminOptions, openProject, projectIdOf } from './client/session.js'
+import { type Context, usage } from './command.js'
 
 /** Settings of a project as options; `fieldOf` maps each to its field. An empty text resets the setting. */
 export const projectOptions = {
@@ -57,7 +58,7 @@ export function projectFields(options: Readonly<Record<string, unknown>>): Parti
 
 /** Returns the project with an id or a name. Refuses an unknown name, and a name that several projects have. */
 export async function findProject(api: Api, word: string): Promise<ShownProject> {
-  if (/^proj_\w+$/.test(word)) return api.project(word)
+  if (isProjectId(word)) return api.project(word)
   const found = (await api.projects()).filter(({ name }) => name === word)
   if (found.length === 1) return found[0] as ShownProject
   if (found.length === 0)
@@ -66,6 +67,22 @@ export async function findProject(api: Api, word: string): Promise<ShownProject>
     word,
     `Several projects have the name "${word}". Use one of their ids: ${found.map(({ id }) => id).join(', ')}`
   )
+}
+
+/** Opens the API, and returns the id of the project that is named, or configured. A deploy token cannot look up names. */
+export async function openNamedProject(
+  context: Context,
+  options: AdminOptions,
+  project: string | undefined
+): Promise<{ api: Api; projectId: string }> {
+  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
+  const word = projectIdOf(context, config)
+  return { api, projectId: isProjectId(word) ? word : (await findProject(api, word)).id }
+}
+
+/** Returns whether a word is an id, not a name. */
+export function isProjectId(word: string): boolean {
+  return /^proj_\w+$/.test(word)
 }
 
 /** Returns the name, id and directory of a project on one line. */

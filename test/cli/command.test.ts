@@ -13,7 +13,9 @@ import {
 
 t.test('a command has the name of its row, and exit codes follow the shell', async t => {
   const row = { operands: {}, options: {}, examples: [['x', 'do x']], run: async () => 0 } as const
-  t.equal(defineCommand(row), row)
+  t.strictSame(defineCommand(row), row)
+  const { operands: _, options: __, ...plain } = row
+  t.strictSame(defineCommand(plain), row, 'without tables they are empty')
   t.strictSame(exitCodes, { success: 0, failed: 1, usage: 2, interrupted: 130 })
 })
 

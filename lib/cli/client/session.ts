@@ -82,6 +82,20 @@ export async function openAdmin(
   return { api: await openAdminApi(context, config), config }
 }
 
+/**
+ * Loads the configuration and opens the API with any token, for commands with `serverOptions`. `isNeeded` says whether
+ * the command needs the project of svc.config.json.
+ */
+export async function openProject(
+  context: Context,
+  { env, server, token, project }: AdminOptions & { project?: string | undefined },
+  isNeeded = false
+): Promise<{ api: Api; config: EffectiveConfig }> {
+  const flags = { server, token, project }
+  const { config } = await loadConfiguration(context, { flags, env, project: isNeeded ? 'needed' : 'optional' })
+  return { api: await openProjectApi(context, config), config }
+}
+
 /** Opens the API with the token of an admin or a named one (§4.13: `--token`, `SVC_TOKEN`, the global token). */
 export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =

@@ -5,7 +5,7 @@ import { type Dotenv, readDotenv } from '../../config/dotenv.js'
 import { locateHome } from '../../config/home.js'
 import { createApi } from '../client/api.js'
 import { withLocalApi } from '../client/local.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { findNamedToken } from '../named-tokens.js'
 import { askSecret, mustAsk, readTokenOption } from '../terminal/prompt.js'
 
@@ -15,7 +15,6 @@ const variable = 'SVC_NEW_ADMIN_TOKEN'
 /** The commands for people who cannot sign in. They work on the data directory. */
 export const commands = {
   'admin reset-password': defineCommand({
-    operands: {},
     options: {
       random: { type: 'switch', help: 'generate a token and print it' },
       password: { type: 'text', value: 'token', help: 'new token; "-" reads it from standard input' }
@@ -48,13 +47,11 @@ export const commands = {
         `The admin token was stored in ${home.configFile}.${isServerRunning ? ' The running server already uses it.' : ''}`
       )
       await warnOfOverride(context)
-      return exitCodes.success
     }
   }),
 
   'admin reset-second-factor': defineCommand({
     operands: { token: { required: true, help: 'name or id of the token' } },
-    options: {},
     details:
       'For a user who lost the authenticator and the recovery codes. Works on the data directory (SVC_HOME), whether the\n' +
       'server is running or not. The audit log records the removal.',
@@ -66,7 +63,6 @@ export const commands = {
         await client.json({ method: 'DELETE', path: `/api/tokens/${token.id}/second-factor` })
         context.output.print(`The second factor of the token "${token.name}" was removed`)
       })
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -7,7 +7,7 @@ import { locateHome } from '../../config/home.js'
 import { parseLabel } from '../../model/node-labels.js'
 import { rereadCa } from '../../server/ca-file.js'
 import { createExpiryWarnings } from '../../server/expiry.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
@@ -15,7 +15,6 @@ import { readTokenOption } from '../terminal/prompt.js'
 /** The command that runs a node. */
 export const commands = {
   agent: defineCommand({
-    operands: {},
     options: {
       hub: {
         type: 'text',
@@ -111,7 +110,6 @@ export const commands = {
       process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
       process.channel?.unref()
       await untilStopped(starting, readiness, { host, note: output.note })
-      return exitCodes.success
     }
   })
 } satisfies Family

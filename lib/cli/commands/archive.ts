@@ -1,7 +1,7 @@
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { confirmation } from '../terminal/prompt.js'
 
 /** The command that deletes one archive. */
 export const commands = {
@@ -20,19 +20,12 @@ archive is needed: the deployment is in progress, its files are in the target, o
 get it.\n\n${adminDetails}`,
     examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
     async run({ options, operands: { deployId } }, context) {
-      const { host, output } = context
-      if (!options.yes) mustAsk(host, 'Deleting an archive needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'Deleting an archive', done: 'deleted' })
       const { api } = await openAdmin(context, options)
-      if (
-        !options.yes &&
-        !(await confirm(host, `Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`))
-      ) {
-        output.note('Nothing was deleted.')
+      if (!(await isSure(`Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`)))
         return exitCodes.failed
-      }
       const answer = await api.deleteArchive(deployId, options.force ?? false)
-      if (options.json) output.json(answer)
-      else output.print(`Deleted the archive of ${deployId}`)
+      context.output.result(options.json, answer, `Deleted the archive of ${deployId}`)
       return exitCodes.success
     }
   })

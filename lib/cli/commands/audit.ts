@@ -30,7 +30,6 @@ const readBytes = 1024 * 1024
 /** The commands for the audit log and its key. */
 export const commands = {
   'audit list': defineCommand({
-    operands: {},
     options: {
       action: { type: 'text', value: 'noun.verb', help: 'only entries with this action, for example project.update' },
       project: { type: 'text', value: 'id', complete: 'projects', help: 'only entries of this project' },
@@ -57,11 +56,9 @@ export const commands = {
       const { api } = await openAdmin(context, options)
       const query = { action, projectId, tokenName, before, limit: String(limit) }
       const { items } = await api.client.json<{ items: AuditEntry[] }>({ path: '/api/audit', query })
-      const { output } = context
-      if (json) output.json(items)
-      else if (items.length === 0) output.note('No entries.')
-      else
-        output.table(items, [
+      context.output.list(json, items, {
+        empty: 'No entries.',
+        columns: [
           { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)) },
           { header: 'TIME', cell: ({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z` },
           { header: 'ACTOR', cell: ({ actor }) => actor, shrinkTo: 10 },
@@ -69,13 +66,12 @@ export const commands = {
           { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`) },
           { header: 'TARGET', cell: ({ target, projectId }) => target ?? projectId ?? '-', shrinkTo: 10 },
           { header: 'DETAIL', cell: ({ detail }) => detail ?? '', shrinkTo: 10 }
-        ])
-      return exitCodes.success
+        ]
+      })
     }
   }),
 
   'audit export': defineCommand({
-    operands: {},
     options: {
       out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-<timestamp>.jsonl)' },
       from: { type: 'count', value: 'number', minimum: 1, help: 'number of the first entry; default: 1' },
@@ -107,8 +103,7 @@ export const commands = {
         bar.end(`Exported ${auditSentence(verdict)} (${formatBytes(bytes)})`)
         for (const line of missingSentences(verdict).removed) output.note(line)
         for (const fault of verdict.faults) output.error(fault)
-        if (json) output.json({ path, ok: isGood, ...verdict })
-        else output.print(path)
+        output.result(json, { path, ok: isGood, ...verdict }, path)
         return isGood ? exitCodes.success : exitCodes.failed
       } catch (error) {
         bar.clear()
@@ -175,7 +170,6 @@ export const commands = {
   }),
 
   'keys rotate': defineCommand({
-    operands: {},
     options: { json: sharedOptions.json },
     details:
       'Works on the data directory of this machine (SVC_HOME), whether the server is running or not. An entry of the\n' +
@@ -189,12 +183,10 @@ export const commands = {
       const { before, after } = await withLocalApi(context, home, ({ client }) =>
         client.json<RotatedKey>({ method: 'POST', path: '/api/audit/key' })
       )
-      if (options.json) output.json({ before, after })
-      else output.print(after)
+      output.result(options.json, { before, after }, after)
       output.note(
         `The new key is in ${join(home.keys, 'server.ed25519')}. Copy ${join(home.keys, 'server.pub')} again.`
       )
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -22,9 +22,7 @@ import { humanDuration } from '../terminal/words.js'
 /** The commands for backups of the data directory. */
 export const commands = {
   backup: defineCommand({
-    operands: {
-      file: { required: true, help: 'backup file to write; "-" writes to standard output' }
-    },
+    operands: { file: { required: true, help: 'backup file to write; "-" writes to standard output' } },
     options: {
       force: { type: 'switch', alias: 'f', help: 'replace an existing file, once the new one is complete' },
       json: sharedOptions.json
@@ -51,16 +49,13 @@ export const commands = {
       )
       for (const note of summary.notes) context.output.warn(note)
       for (const id of database.missingArchives) context.output.warn(`the archive of deployment ${id} is missing`)
-      if (options.json) context.output.json({ path, fileBytes: bytes, ...summary })
-      else context.output.print(path)
+      context.output.result(options.json, { path, fileBytes: bytes, ...summary }, path)
       return exitCodes.success
     }
   }),
 
   restore: defineCommand({
-    operands: {
-      file: { required: true, help: 'backup file written by "svc backup"' }
-    },
+    operands: { file: { required: true, help: 'backup file written by "svc backup"' } },
     options: {
       check: { type: 'switch', help: 'only verify that the backup is complete; change nothing' },
       force: { type: 'switch', alias: 'f', help: 'move the existing data directory aside and print where it is' },

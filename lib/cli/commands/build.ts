@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { loadConfiguration } from '../client/session.js'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { defineCommand, type Family } from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packProject } from '../pack/pack.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -9,7 +9,6 @@ import { splitList } from '../terminal/words.js'
 /** The command that packs a build. */
 export const commands = {
   build: defineCommand({
-    operands: {},
     options: {
       env: sharedOptions.env,
       ...packOptions,
@@ -22,7 +21,6 @@ export const commands = {
       ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
     ],
     async run({ options }, context) {
-      const { output } = context
       const { config } = await loadConfiguration(context, {
         flags: {
           out: options.out,
@@ -37,9 +35,7 @@ export const commands = {
       const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>
         packProject(context, config, { path, signal })
       )
-      if (options.json) output.json({ path, bytes, files, sha256 })
-      else output.print(path)
-      return exitCodes.success
+      context.output.result(options.json, { path, bytes, files, sha256 }, path)
     }
   })
 } satisfies Family

@@ -12,12 +12,11 @@ import { sharedOptions } from '../common-options.js'
 import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
 import { hubOptions } from '../service/listening.js'
 import { type Column, renderTable } from '../terminal/columns.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { confirmation } from '../terminal/prompt.js'
 
 /** The commands for the hubs of a cluster. */
 export const commands = {
   'cluster status': defineCommand({
-    operands: {},
     options: { json: sharedOptions.json },
     details:
       'Asks the hub of this data directory (SVC_HOME): which hub leads, how far the others are, and how old its reads may be.\n' +
@@ -33,7 +32,6 @@ export const commands = {
   }),
 
   'cluster init': defineCommand({
-    operands: {},
     options: {
       ...hubOptions,
       cluster: { type: 'text', value: 'name', help: 'name of the cluster, if etcd serves several (default: svc)' },
@@ -77,12 +75,10 @@ export const commands = {
       if (begun.aside !== null) output.note(`The files as they were are in ${begun.aside}`)
       output.note(`Start it: svc serve --store etcd:${file.etcd.endpoints.join(',')}`)
       output.note(`For each further hub, copy ${join(home.directory, clusterKeyName)}: svc cluster join --key-file`)
-      return exitCodes.success
     }
   }),
 
   'cluster join': defineCommand({
-    operands: {},
     options: {
       'key-file': { type: 'text', value: 'file', help: 'copy of cluster.key of another hub' },
       ...hubOptions,
@@ -107,15 +103,16 @@ export const commands = {
       await checkMembers(options, output.warn)
       const { joinCluster } = await import('../../server/cluster/join.js')
       const joined = await joinCluster({ home, file, options, warn: output.warn, info: output.note })
-      if (json) output.json({ cluster: file.cluster, hub: file.hub, ...joined })
-      else output.print(`"${file.hub.name}" is a hub of the cluster "${file.cluster}"`)
+      output.result(
+        json,
+        { cluster: file.cluster, hub: file.hub, ...joined },
+        `"${file.hub.name}" is a hub of the cluster "${file.cluster}"`
+      )
       output.note(`Start it: svc serve --store etcd:${file.etcd.endpoints.join(',')}`)
-      return exitCodes.success
     }
   }),
 
   'cluster leave': defineCommand({
-    operands: {},
     options: {
       force: { type: 'switch', help: 'leave although archives may be on this hub only' },
       json: sharedOptions.json
@@ -140,7 +137,6 @@ export const commands = {
       else if (outcome === 'alone') output.print('This server is not part of a cluster any more. Start it: svc serve')
       else output.print(`${hub === null ? 'This hub' : `"${hub.hub.name}"`} has left its cluster`)
       if (aside !== null) output.note(`The files as they were are in ${aside}`)
-      return exitCodes.success
     }
   }),
 
@@ -165,17 +161,14 @@ export const commands = {
       const { etcd, name, key, hub: own } = await clusterOptionsOf(file, { home, env })
       const { forgetHub } = await import('../../store/log/forgetting.js')
       await forgetHub({ etcd, cluster: name, clusterKey: key, hub: own }, hub)
-      if (json) output.json({ cluster: name, forgotten: hub })
-      else output.print(`"${hub}" is not a hub of the cluster "${name}" any more`)
+      output.result(json, { cluster: name, forgotten: hub }, `"${hub}" is not a hub of the cluster "${name}" any more`)
       output.note(
         'If somebody else may have its disk: change the password of etcd, the admin token and the keys (docs/fleet.md)'
       )
-      return exitCodes.success
     }
   }),
 
   'cluster rekey': defineCommand({
-    operands: {},
     options: {
       yes: { ...sharedOptions.yes, help: 'do not ask before replacing the key; required without a terminal' },
       json: sharedOptions.json
@@ -190,24 +183,20 @@ export const commands = {
       'key.',
     examples: [['cluster rekey', 'a hub was stolen, and has been removed']],
     async run({ options: { yes, json } }, context) {
-      const { env, cwd, host, output } = context
-      if (!yes) mustAsk(host, 'Replacing the key of the cluster needs a confirmation', 'use --yes')
+      const { env, cwd, output } = context
+      const isSure = confirmation(context, { yes, what: 'Replacing the key of the cluster' })
       const home = locateHome(env, cwd)
       const client = await runningHub(home, env)
       const { hubs } = await clusterOf(client, home)
       const named = hubs.map(({ name, url }) => ({ name, url }))
       if (!json) for (const { name, url } of named) output.print(`${name}  ${url}`)
-      if (!yes && !(await confirm(host, 'Give these hubs a new key, and no other one?'))) {
-        output.note('Nothing was changed.')
-        return exitCodes.failed
-      }
+      if (!(await isSure('Give these hubs a new key, and no other one?'))) return exitCodes.failed
       const { hubs: names } = await client.json<{ hubs: ClusterStatus['hubs'] }>({
         method: 'POST',
         path: '/api/cluster/key',
         json: { hubs: named }
       })
-      if (json) output.json({ hubs: names })
-      else output.print('The cluster has a new key')
+      output.result(json, { hubs: names }, 'The cluster has a new key')
       output.note(
         'Copies of cluster.key, backups and snapshots of etcd of before open nothing of now. Make a new backup'
       )

@@ -21,10 +21,7 @@ type Value = readonly [value: string, description: string]
 /** The commands for shell completion. */
 export const commands = {
   completion: defineCommand({
-    operands: {
-      shell: { required: true, help: shells.join(', ') }
-    },
-    options: {},
+    operands: { shell: { required: true, help: shells.join(', ') } },
     details:
       'bash: add eval "$(svc completion bash)" to ~/.bashrc.\n\n' +
       'zsh: add source <(svc completion zsh) to ~/.zshrc, after compinit.\n\n' +
@@ -43,7 +40,6 @@ export const commands = {
         })
       )
       await output.write(renderCompletion(shell, rows))
-      return exitCodes.success
     }
   }),
 
@@ -52,7 +48,6 @@ export const commands = {
       kind: { required: true, help: completedValues.join(', ') },
       line: { help: 'the command line so far; its --env and --server apply' }
     },
-    options: {},
     examples: [['values deployments "svc logs "', 'print the deployments that "svc logs" can show']],
     async run({ operands }, context) {
       const kind = completedValues.find(name => name === operands.kind)
@@ -71,7 +66,6 @@ export const commands = {
       )
       // A pending DNS lookup would keep the process running.
       context.host.exit(exitCodes.success)
-      return exitCodes.success
     }
   })
 } satisfies Family

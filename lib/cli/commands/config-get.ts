@@ -2,7 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
 import { type ConfigRow, configRows } from '../../config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 const keys = [
@@ -42,9 +42,7 @@ export const commands = {
       const rows = configRows(config)
       const found = wanted.map(name => rows.filter(row => row.key === name)).find(({ length }) => length > 0)
       if (found === undefined) throw new Refusal('not_found', 'no_value', `"${key}" has no value here`)
-      if (options.json) context.output.json(found.length === 1 ? found[0] : found)
-      else context.output.print(textOf(found))
-      return exitCodes.success
+      context.output.result(options.json, found.length === 1 ? found[0] : found, textOf(found))
     }
   })
 } satisfies Family

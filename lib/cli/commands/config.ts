@@ -64,7 +64,6 @@ const mapKeys: readonly string[] = [...secretMaps, 'projectTokenOrigin']
 /** The commands for the configuration. */
 export const commands = {
   config: defineCommand({
-    operands: {},
     options: {
       env: sharedOptions.env,
       json: { type: 'switch', help: 'print the rows as JSON' }
@@ -81,10 +80,7 @@ export const commands = {
       const { output } = context
       const { config, layers } = await loadConfiguration(context, { flags: {}, env: options.env, project: 'optional' })
       const rows = configRows(config)
-      if (options.json) {
-        output.json(rows)
-        return exitCodes.success
-      }
+      if (options.json) return output.json(rows)
       if (layers.project === null)
         output.note('No svc.config.json was found here: showing values from other sources only.')
       output.table(rows, [
@@ -111,7 +107,6 @@ export const commands = {
         if (token === null || serverUrl === null || maySend(token, serverUrl.value)) continue
         output.warn(`the ${what} is not sent to ${serverUrl.value}: it belongs to ${token.origin}`)
       }
-      return exitCodes.success
     }
   }),
 
@@ -170,7 +165,6 @@ export const commands = {
   }),
 
   'config:list': defineCommand({
-    operands: {},
     options: {
       json: { type: 'switch', help: 'print the configuration as JSON, with tokens masked' }
     },
@@ -178,10 +172,7 @@ export const commands = {
     async run({ options }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
       const config = masked(await readConfig(home))
-      if (options.json) {
-        output.json(config)
-        return exitCodes.success
-      }
+      if (options.json) return output.json(config)
       output.note(home.configFile)
       const rows = Object.entries(config).flatMap(([key, value]) =>
         mapKeys.includes(key)
@@ -195,12 +186,10 @@ export const commands = {
           { header: 'VALUE', cell: row => row[1] ?? '', shrinkTo: 12 }
         ])
       }
-      return exitCodes.success
     }
   }),
 
   home: defineCommand({
-    operands: {},
     options: {
       json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
     },
@@ -208,9 +197,7 @@ export const commands = {
     examples: [['home', 'print the directory of the configuration, database and archives']],
     async run({ options }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
-      if (options.json) output.json(home)
-      else output.print(home.directory)
-      return exitCodes.success
+      output.result(options.json, home, home.directory)
     }
   })
 } satisfies Family

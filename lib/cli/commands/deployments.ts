@@ -6,9 +6,9 @@ import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/token-holder.js'
 import { inheritedEnvironment } from '../../proc/environment.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openProjectApi, projectIdOf, serverUrlOf } from '../client/session.js'
+import { loadConfiguration, openProject, projectIdOf, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { projectDetails, sharedOptions } from '../common-options.js'
+import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 import type { Host } from '../host.js'
 import { withMaskedToken } from '../project-options.js'
@@ -24,9 +24,7 @@ interface LogsOptions {
 /** The commands for deployments: those of a project, the output of one, its page, and its end. */
 export const commands = {
   status: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-    },
+    operands: { projectId: projectOperand },
     options: {
       limit: {
         type: 'count',
@@ -39,9 +37,7 @@ export const commands = {
       },
       branch: { type: 'text', value: 'name', help: 'show only deployments of this git branch' },
       commit: { type: 'text', value: 'id', help: 'show only deployments of this git commit; at least 4 digits' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token,
+      ...serverOptions,
       json: { type: 'switch', help: 'print {project, deployments, rollout} as JSON, with the deploy token masked' }
     },
     details: projectDetails,
@@ -52,27 +48,21 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { output } = context
-      const { env, server, token, limit, branch, commit } = options
-      const { config } = await loadConfiguration(context, {
-        flags: { server, token, project: operands.projectId },
-        env,
-        project: operands.projectId === undefined ? 'needed' : 'optional'
-      })
+      const { limit, branch, commit } = options
+      const given = operands.projectId
+      const { api, config } = await openProject(context, { ...options, project: given }, given === undefined)
       const projectId = projectIdOf(context, config)
-      const api = await openProjectApi(context, config)
       const [project, deployments] = await Promise.all([
         projectOf(api, projectId),
         api.deployments({ projectId, limit, branch, commit })
       ])
       const rollout = await newestRollout(api, deployments)
-      if (options.json) {
-        output.json({
+      if (options.json)
+        return output.json({
           project: 'token' in project ? withMaskedToken(project) : project,
           deployments,
           ...(rollout !== null && { rollout })
         })
-        return exitCodes.success
-      }
       const { paint } = output
       const [latest] = deployments
       const isFiltered = branch !== undefined || commit !== undefined
@@ -92,7 +82,6 @@ export const commands = {
       if (deployments.length === 0)
         output.print(isFiltered ? 'No deployment matches.' : 'Nothing has been deployed yet.')
       else output.table(deployments, deploymentColumns(paint, Date.now()))
-      return exitCodes.success
     }
   }),
 
@@ -107,10 +96,7 @@ export const commands = {
         help: 'follow the output until the deployment finishes; exit code 1 if it fails'
       },
       timestamps: { type: 'switch', alias: 't', help: 'print the time of each line' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      project: sharedOptions.project,
-      token: sharedOptions.token,
+      ...deploymentOptions,
       json: { type: 'switch', help: 'print the record as JSON; with --follow, one event per line' }
     },
     details: projectDetails,
@@ -119,13 +105,7 @@ export const commands = {
       ['logs -f dep_abcdefghijklmnop', 'follow a running deployment']
     ],
     async run({ options, operands }, context) {
-      const { env, server, project, token } = options
-      const { config } = await loadConfiguration(context, {
-        flags: { server, project, token },
-        env,
-        project: 'optional'
-      })
-      const api = await openProjectApi(context, config)
+      const { api } = await openProject(context, options)
       const { deployId } = operands
       if (!options.json) await noteHead(api, deployId, context.output)
       const shown = { ...options, deployId }
@@ -158,10 +138,9 @@ export const commands = {
       const id = operands.id ?? config.projectId?.value
       const address = `${serverUrlOf(config, context.command).value}/${pageOf(id)}`
       context.output.print(address)
-      if (!options.browser || context.host.stdout.isTTY !== true) return exitCodes.success
+      if (!options.browser || context.host.stdout.isTTY !== true) return
       if (!(await openBrowser(address, context.env)))
         context.output.note('No browser was found. Open the address yourself.')
-      return exitCodes.success
     }
   }),
 
@@ -170,25 +149,15 @@ export const commands = {
       deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
     },
     options: {
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      project: sharedOptions.project,
-      token: sharedOptions.token,
+      ...deploymentOptions,
       json: sharedOptions.json
     },
     details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails}`,
     examples: [['cancel dep_abcdefghijklmnop', 'cancel a deployment that hangs']],
     async run({ options, operands }, context) {
-      const { env, server, project, token } = options
-      const { config } = await loadConfiguration(context, {
-        flags: { server, project, token },
-        env,
-        project: 'optional'
-      })
-      const answer = await (await openProjectApi(context, config)).cancel(operands.deployId)
-      if (options.json) context.output.json(answer)
-      else context.output.print(`Cancelled ${operands.deployId}`)
-      return exitCodes.success
+      const { api } = await openProject(context, options)
+      const answer = await api.cancel(operands.deployId)
+      context.output.result(options.json, answer, `Cancelled ${operands.deployId}`)
     }
   })
 } satisfies Family

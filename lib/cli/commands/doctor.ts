@@ -13,7 +13,6 @@ import { withInterrupts } from '../terminal/prompt.js'
 /** The command that diagnoses problems. */
 export const commands = {
   doctor: defineCommand({
-    operands: {},
     options: {
       ...adminOptions,
       site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },

@@ -5,16 +5,14 @@ import { type Variable, variableNameFault, variableValueFault } from '../../mode
 import type { Api } from '../client/api.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
 import { relativeTime, splitList } from '../terminal/words.js'
 
 /** Options that the commands of `svc env` share. */
 const variableOptions = {
   project: { type: 'text', value: 'id', help: 'the project; default: the one in svc.config.json' },
-  env: sharedOptions.env,
-  server: sharedOptions.server,
-  token: sharedOptions.adminToken
+  ...adminOptions
 } as const
 
 /** Closing sentences of the help of these commands. */
@@ -44,7 +42,6 @@ export async function openVariables(
 /** The commands for the script variables of a project. */
 export const commands = {
   'env list': defineCommand({
-    operands: {},
     options: {
       ...variableOptions,
       json: { type: 'switch', help: 'print the variables as JSON, with null for the value of a secret' }
@@ -55,21 +52,16 @@ export const commands = {
       ['env list --project proj_abcdefghijklmnop --json', 'list the variables of another project, for a script']
     ],
     async run({ options }, context) {
-      const { output } = context
       const { api, projectId } = await openVariables(context, options)
-      const variables = await api.variables(projectId)
-      if (options.json) output.json(variables)
-      else if (variables.length === 0)
-        output.note('There are no variables yet. Use "svc env set NAME=value" to set one.')
-      else {
-        const nowMs = Date.now()
-        output.table(variables, [
+      const nowMs = Date.now()
+      context.output.list(options.json, await api.variables(projectId), {
+        empty: 'There are no variables yet. Use "svc env set NAME=value" to set one.',
+        columns: [
           { header: 'NAME', cell: ({ name }) => name },
           { header: 'VALUE', cell: shownValue, shrinkTo: 10 },
           { header: 'CHANGED', cell: ({ updatedAt }) => relativeTime(updatedAt, nowMs) }
-        ])
-      }
-      return exitCodes.success
+        ]
+      })
     }
   }),
 
@@ -112,9 +104,7 @@ export const commands = {
       const fault = variableValueFault(value, secret)
       if (fault !== null) throw usage(name, `The value of ${name} ${fault}`)
       const variables = await api.changeVariables(projectId, { variables: [{ name, value, secret }] })
-      if (options.json) context.output.json(variables)
-      else context.output.print(`Set ${name}${secret ? ' as a secret' : ''}`)
-      return exitCodes.success
+      context.output.result(options.json, variables, `Set ${name}${secret ? ' as a secret' : ''}`)
     }
   }),
 
@@ -142,8 +132,7 @@ export const commands = {
         return exitCodes.failed
       }
       const left = await api.changeVariables(projectId, { unset: names })
-      if (options.json) context.output.json(left)
-      else context.output.print(`Removed ${names.join(', ')}`)
+      context.output.result(options.json, left, `Removed ${names.join(', ')}`)
       return exitCodes.success
     }
   }),
@@ -174,12 +163,11 @@ export const commands = {
         )
       const { api, projectId } = await openVariables(context, options)
       const variables = await api.changeVariables(projectId, { dotenv, secret: options.secret })
-      if (options.json) context.output.json(variables)
-      else
-        context.output.print(
-          `Set ${countOf(names.length, 'variable')}${options.secret ? ' as secrets' : ''}: ${names.join(', ')}`
-        )
-      return exitCodes.success
+      context.output.result(
+        options.json,
+        variables,
+        `Set ${countOf(names.length, 'variable')}${options.secret ? ' as secrets' : ''}: ${names.join(', ')}`
+      )
     }
   })
 } satisfies Family

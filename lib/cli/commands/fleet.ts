@@ -8,13 +8,12 @@ import { labelOption, nodeOperand, parsedLabel, placedLine, readLabels } from '.
 import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../fleet/node-view.js'
 import { handOver, outOption } from '../named-tokens.js'
 import { findProject } from '../project-options.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
-import { splitList } from '../terminal/words.js'
+import { confirmation } from '../terminal/prompt.js'
+import { minuteOf, splitList } from '../terminal/words.js'
 
 /** The commands for nodes, and for the projects on them. */
 export const commands = {
   'fleet nodes': defineCommand({
-    operands: {},
     options: {
       project: { type: 'text', value: 'id', complete: 'projects', help: 'list only the nodes of this project' },
       label: { type: 'text', value: 'key=value', help: 'list only the nodes with this label' },
@@ -35,7 +34,6 @@ export const commands = {
       else if (nodes.length > 0) output.table(nodes, nodeColumns(output.paint, Date.now()))
       else if (projectId !== undefined || options.label !== undefined) output.note('No node matches.')
       else output.note('There is no node. "svc fleet enroll" prints the command that makes a machine one.')
-      return exitCodes.success
     }
   }),
 
@@ -48,10 +46,7 @@ export const commands = {
       const { output } = context
       const { api } = await openAdmin(context, options)
       const node = await createFleetApi(api.client).node(operands.node)
-      if (options.json) {
-        output.json(node)
-        return exitCodes.success
-      }
+      if (options.json) return output.json(node)
       const { paint } = output
       output.print(`${paint.bold(node.name)} (${node.id}): ${nodeState(node, Date.now())}`)
       const facts = [
@@ -69,12 +64,10 @@ export const commands = {
           { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
           { header: 'HAS', cell: liveWords }
         ])
-      return exitCodes.success
     }
   }),
 
   'fleet enroll': defineCommand({
-    operands: {},
     options: {
       name: { type: 'text', value: 'name', help: 'name of the node; default: the host name of the machine' },
       label: { ...labelOption, help: 'label of the node' },
@@ -101,25 +94,18 @@ export const commands = {
       // An argument would be in the list of processes.
       const agent = `svc agent --hub ${api.address}`
       const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
-      if (json) {
-        output.json({ enrollment, token, command })
-        return exitCodes.success
-      }
-      output.note(
-        `One machine may become a node until ${enrollment.expiresAt.slice(0, 16).replace('T', ' ')} UTC. On it, run:`
-      )
+      if (json) return output.json({ enrollment, token, command })
+      output.note(`One machine may become a node until ${minuteOf(enrollment.expiresAt)}. On it, run:`)
       if (out === undefined) {
         output.print(command)
-        return exitCodes.success
+        return
       }
       output.note(`${agent} --enroll - < ${out}`)
       await handOver(token, out, context)
-      return exitCodes.success
     }
   }),
 
   'fleet enrollments': defineCommand({
-    operands: {},
     options: {
       revoke: { type: 'text', value: 'id', help: 'revoke this token instead of listing all' },
       json: { type: 'switch', help: 'print the list as JSON' },
@@ -137,21 +123,19 @@ export const commands = {
       if (revoke !== undefined) {
         await fleet.revokeEnrollment(revoke)
         output.print(`The enrollment token ${revoke} was revoked`)
-        return exitCodes.success
+        return
       }
       const enrollments = await fleet.enrollments()
-      if (json) output.json(enrollments)
-      else if (enrollments.length === 0)
-        output.note('There is no valid enrollment token. "svc fleet enroll" creates one.')
-      else
-        output.table(enrollments, [
+      output.list(json, enrollments, {
+        empty: 'There is no valid enrollment token. "svc fleet enroll" creates one.',
+        columns: [
           { header: 'ID', cell: ({ id }) => id },
           { header: 'NODE', cell: ({ name }) => name ?? 'its host name' },
           { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
           { header: 'BY', cell: ({ createdBy }) => createdBy, shrinkTo: 8 },
-          { header: 'UNTIL', cell: ({ expiresAt }) => `${expiresAt.slice(0, 16).replace('T', ' ')} UTC` }
-        ])
-      return exitCodes.success
+          { header: 'UNTIL', cell: ({ expiresAt }) => `${minuteOf(expiresAt)}` }
+        ]
+      })
     }
   }),
 
@@ -175,9 +159,7 @@ export const commands = {
       const labels = Object.fromEntries(Object.entries({ ...before, ...given }).filter(([, value]) => value !== ''))
       const change = { ...(name !== undefined && { name }), ...(label.length > 0 && { labels }) }
       const node = await fleet.updateNode(operands.node, change)
-      if (json) context.output.json(node)
-      else context.output.print(`Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
-      return exitCodes.success
+      context.output.result(json, node, `Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
     }
   }),
 
@@ -230,7 +212,6 @@ export const commands = {
         }
         output.table(placements, placementColumns(output.paint, Date.now()))
       }
-      return exitCodes.success
     }
   }),
 
@@ -263,7 +244,6 @@ export const commands = {
       if (options.json) output.json(placements)
       else if (placements.length === 0) output.print(`"${name}" is not placed on nodes: this server deploys it itself`)
       else output.table(placements, placementColumns(output.paint, Date.now()))
-      return exitCodes.success
     }
   }),
 
@@ -276,9 +256,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { api } = await openAdmin(context, options)
       const node = await createFleetApi(api.client).drain(operands.node, true)
-      if (options.json) context.output.json(node)
-      else context.output.print(`Rollouts leave "${node.name}" out`)
-      return exitCodes.success
+      context.output.result(options.json, node, `Rollouts leave "${node.name}" out`)
     }
   }),
 
@@ -290,9 +268,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { api } = await openAdmin(context, options)
       const node = await createFleetApi(api.client).drain(operands.node, false)
-      if (options.json) context.output.json(node)
-      else context.output.print(`"${node.name}" takes part in rollouts again`)
-      return exitCodes.success
+      context.output.result(options.json, node, `"${node.name}" takes part in rollouts again`)
     }
   }),
 
@@ -305,17 +281,13 @@ export const commands = {
     details: `Removes a node from the fleet: its key is no longer accepted. Its files stay, and keep serving.\n\n${adminDetails}`,
     examples: [['fleet forget web-1 --yes', 'remove a node whose machine is gone']],
     async run({ options, operands }, context) {
-      const { host, output } = context
-      if (!options.yes) mustAsk(host, 'Removing a node needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'Removing a node' })
       const { api } = await openAdmin(context, options)
       const fleet = createFleetApi(api.client)
       const node = await fleet.node(operands.node)
-      if (!options.yes && !(await confirm(host, `Remove the node "${node.name}"?`))) {
-        output.note('Nothing was changed.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(`Remove the node "${node.name}"?`))) return exitCodes.failed
       await fleet.forget(node.id)
-      output.print(`The node "${node.name}" was removed. Its files stay`)
+      context.output.print(`The node "${node.name}" was removed. Its files stay`)
       return exitCodes.success
     }
   })

@@ -15,7 +15,6 @@ const pollMs = 200
 /** The command that checks the health of the server. */
 export const commands = {
   health: defineCommand({
-    operands: {},
     options: {
       url: {
         type: 'text',
@@ -42,14 +41,12 @@ export const commands = {
       ['health --url https://deploy.example.com/tools', 'check a server on another machine']
     ],
     async run({ options: { url, wait, json } }, context) {
-      const { output } = context
       const untilMs = performance.now() + wait * 1000
       for (;;) {
         const found = await ask(url, context).catch(asRefusal)
         const isLast = performance.now() + pollMs > untilMs
         if (!(found instanceof Refusal) && (isAlive(found) || isLast)) {
-          if (json) output.json(found)
-          else output.print(lineOf(found))
+          context.output.result(json, found, lineOf(found))
           return isAlive(found) ? exitCodes.success : exitCodes.failed
         }
         // Waiting does not cure a wrong address.

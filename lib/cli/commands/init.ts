@@ -16,7 +16,7 @@ import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../..
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { askServer, loadConfiguration } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { isIgnoredByGit } from '../pack/git.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
@@ -40,7 +40,6 @@ interface Answers {
 /** The command that writes svc.config.json. */
 export const commands = {
   init: defineCommand({
-    operands: {},
     options: {
       project: { type: 'text', value: 'id', complete: 'projects', help: 'id of the project' },
       out: { type: 'text', value: 'dir', help: 'directory to pack' },
@@ -79,7 +78,6 @@ export const commands = {
       output.print(`Wrote ${path}`)
       if (token !== undefined) await storeToken(token, { config, server, env, store: options['token-store'] }, context)
       output.note(`Next: svc push${env === null ? '' : ` --env ${env}`}`)
-      return exitCodes.success
     }
   })
 } satisfies Family

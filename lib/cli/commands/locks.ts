@@ -1,87 +1,48 @@
 import { oneLine } from '../../base/text.js'
-import type { EffectiveConfig } from '../../config/precedence.js'
 import { lockSentence } from '../../model/lock.js'
 import type { Maintenance } from '../../model/maintenance.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { durationOption, projectDetails, sharedOptions } from '../common-options.js'
-import { findProject } from '../project-options.js'
-import { relativeTime } from '../terminal/words.js'
+import { type AdminOptions, openAdmin, openProject } from '../client/session.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { durationOption, namedProjectOperand, projectDetails, serverOptions } from '../common-options.js'
+import { openNamedProject } from '../project-options.js'
+import { minuteOf, relativeTime } from '../terminal/words.js'
 
 /** Options of the commands that place and remove locks. */
 const lockOptions = {
   all: { type: 'switch', help: 'the lock of the whole server instead of one project' },
-  env: sharedOptions.env,
-  server: sharedOptions.server,
-  token: sharedOptions.token,
+  ...serverOptions,
   json: { type: 'switch', help: 'print the lock as JSON' }
 } as const
 
 /** The operand of these commands. */
 const lockOperands = {
-  project: { complete: 'projects', help: 'id or name of the project; default: the one in svc.config.json' }
+  project: namedProjectOperand
 } as const
-
-/** The part of a command line that names what is locked. */
-interface Given {
-  operands: { project: string | undefined }
-  options: { all: boolean; env: string | undefined; server: string | undefined; token: string | undefined }
-}
 
 /** Opens the API, and returns the id of the project that the command line names, or null for the whole server. */
 async function openLockPlace(
   context: Context,
-  { operands: { project }, options: { all, env, server, token } }: Given
+  options: AdminOptions & { all: boolean },
+  project: string | undefined
 ): Promise<{ api: Api; projectId: string | null }> {
+  const { all } = options
   if (all && project !== undefined) throw usage('--all', 'Give a project or --all, not both')
-  const { config } = await loadConfiguration(context, {
-    flags: { server, token, project },
-    env,
-    project: all || project !== undefined ? 'optional' : 'needed'
-  })
-  if (all) return { api: await openAdminApi(context, config), projectId: null }
-  const api = await openProjectApi(context, config)
-  return { api, projectId: await idOf(context, config, api) }
+  if (all) return { api: (await openAdmin(context, options)).api, projectId: null }
+  return openNamedProject(context, options, project)
 }
 
-/** Returns the id of the configured project. A deploy token cannot look up names. */
-async function idOf(context: Context, config: EffectiveConfig, api: Api): Promise<string> {
-  const word = projectIdOf(context, config)
-  return /^proj_\w+$/.test(word) ? word : (await findProject(api, word)).id
-}
-
-/** The operand of the commands for maintenance. */
-const maintenanceOperands = lockOperands
-
-/** Options of all these commands. */
+/** Options of the commands for maintenance. */
 const maintenanceOptions = {
-  env: lockOptions.env,
-  server: lockOptions.server,
-  token: lockOptions.token,
+  ...serverOptions,
   json: { type: 'switch', help: 'print {maintenance} as JSON' }
 } as const
-
-interface GivenProject {
-  operands: { project: string | undefined }
-  options: { env: string | undefined; server: string | undefined; token: string | undefined }
-}
-
-/** Opens the API, and returns the id of the project that the command line names. */
-async function openMaintenance(
-  context: Context,
-  { operands, options: { env, server, token } }: GivenProject
-): Promise<{ api: Api; projectId: string }> {
-  const place = await openLockPlace(context, { operands, options: { all: false, env, server, token } })
-  return place as { api: Api; projectId: string }
-}
 
 /** Returns the sentence that says whether a project is in maintenance. */
 export function maintenanceSentence(maintenance: Maintenance | null): string {
   if (maintenance === null) return 'Maintenance is off'
   const { since, by, reason } = maintenance
-  const when = `${since.slice(0, 16).replace('T', ' ')} UTC`
-  return `Maintenance is on since ${when}, by ${by}${reason === null ? '' : `: "${reason}"`}`
+  return `Maintenance is on since ${minuteOf(since)}, by ${by}${reason === null ? '' : `: "${reason}"`}`
 }
 
 /** The commands for locks and maintenance. */
@@ -107,11 +68,9 @@ export const commands = {
       if (reason === undefined) throw usage('--reason', 'The reason is missing: say why with --reason')
       const seconds =
         options.for === undefined ? {} : { seconds: Math.round(durationOption('--for', options.for) / 1000) }
-      const { api, projectId } = await openLockPlace(context, { options, operands })
+      const { api, projectId } = await openLockPlace(context, options, operands.project)
       const lock = await api.lock(projectId, { reason, ...seconds, ...(renew && { renew }) })
-      if (json) context.output.json(lock)
-      else context.output.print(lockSentence(lock, lock.projectName))
-      return exitCodes.success
+      context.output.result(json, lock, lockSentence(lock, lock.projectName))
     }
   }),
 
@@ -131,48 +90,39 @@ export const commands = {
       ['unlock shop --take-over "urgent fix"', 'remove the lock of somebody else; the audit log keeps the reason']
     ],
     async run({ options, operands }, context) {
-      const { api, projectId } = await openLockPlace(context, { options, operands })
+      const { api, projectId } = await openLockPlace(context, options, operands.project)
       const lock = await api.unlock(projectId, options['take-over'])
       const { projectName, owner, reason } = lock
       const what = projectName === null ? 'the server' : `project ${projectName}`
-      if (options.json) context.output.json(lock)
-      else context.output.print(oneLine(`Unlocked ${what}: the lock was of ${owner} ("${reason}")`))
-      return exitCodes.success
+      context.output.result(options.json, lock, oneLine(`Unlocked ${what}: the lock was of ${owner} ("${reason}")`))
     }
   }),
 
   locks: defineCommand({
-    operands: {},
     options: {
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token,
+      ...serverOptions,
       json: { type: 'switch', help: 'print the list as JSON' }
     },
     details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails}`,
     examples: [['locks', 'list the locks of the configured server']],
     async run({ options }, context) {
-      const { output } = context
-      const { env, server, token, json } = options
-      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-      const locks = await (await openProjectApi(context, config)).locksAndMaintenance()
-      if (json) output.json(locks)
-      else if (locks.length === 0) output.note('Nothing is locked, and no project is in maintenance.')
-      else
-        output.table(locks, [
+      const { api } = await openProject(context, options)
+      context.output.list(options.json, await api.locksAndMaintenance(), {
+        empty: 'Nothing is locked, and no project is in maintenance.',
+        columns: [
           { header: 'KIND', cell: ({ kind }) => kind },
           { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 10 },
           { header: 'BY', cell: ({ owner }) => owner },
           { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) },
           { header: 'UNTIL', cell: ({ expiresAt }) => (expiresAt === null ? '-' : minuteOf(expiresAt)) },
           { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 10 }
-        ])
-      return exitCodes.success
+        ]
+      })
     }
   }),
 
   'maintenance on': defineCommand({
-    operands: maintenanceOperands,
+    operands: lockOperands,
     options: {
       reason: { type: 'text', alias: 'm', value: 'text', help: 'why; the page that visitors see shows it' },
       force: { type: 'switch', help: 'replace a file of that name that svc did not place' },
@@ -189,16 +139,14 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { reason, force, json } = options
-      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const { api, projectId } = await openNamedProject(context, options, operands.project)
       const maintenance = await api.setMaintenance(projectId, { on: true, reason, force })
-      if (json) context.output.json({ maintenance })
-      else context.output.print(oneLine(maintenanceSentence(maintenance)))
-      return exitCodes.success
+      context.output.result(json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
   }),
 
   'maintenance off': defineCommand({
-    operands: maintenanceOperands,
+    operands: lockOperands,
     options: {
       force: { type: 'switch', help: 'remove the file although somebody changed it' },
       ...maintenanceOptions
@@ -209,29 +157,21 @@ export const commands = {
     examples: [['maintenance off shop', 'let visitors in again']],
     async run({ options, operands }, context) {
       const { force, json } = options
-      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const { api, projectId } = await openNamedProject(context, options, operands.project)
       const maintenance = await api.setMaintenance(projectId, { on: false, force })
-      if (json) context.output.json({ maintenance })
-      else context.output.print(maintenanceSentence(maintenance))
-      return exitCodes.success
+      context.output.result(json, { maintenance }, maintenanceSentence(maintenance))
     }
   }),
 
   'maintenance status': defineCommand({
-    operands: maintenanceOperands,
+    operands: lockOperands,
     options: maintenanceOptions,
     details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails}`,
     examples: [['maintenance status shop', 'find out since when, by whom and why']],
     async run({ options, operands }, context) {
-      const { api, projectId } = await openMaintenance(context, { options, operands })
+      const { api, projectId } = await openNamedProject(context, options, operands.project)
       const maintenance = await api.maintenance(projectId)
-      if (options.json) context.output.json({ maintenance })
-      else context.output.print(oneLine(maintenanceSentence(maintenance)))
-      return exitCodes.success
+      context.output.result(options.json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
   })
 } satisfies Family
-
-function minuteOf(instant: string): string {
-  return `${instant.slice(0, 16).replace('T', ' ')} UTC`
-}

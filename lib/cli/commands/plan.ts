@@ -11,7 +11,6 @@ import { splitList } from '../terminal/words.js'
 /** The command that shows what a push would do. */
 export const commands = {
   plan: defineCommand({
-    operands: {},
     options: {
       env: sharedOptions.env,
       ...packOptions,

@@ -2,9 +2,9 @@ import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import type { ShownProject } from '../../model/project.js'
-import { loadConfiguration, openAdmin, openAdminApi, projectIdOf } from '../client/session.js'
+import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, adminOptions, projectJson, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, namedProjectOperand, projectJson, sharedOptions } from '../common-options.js'
 import {
   describeProject,
   findProject,
@@ -16,13 +16,12 @@ import {
 } from '../project-options.js'
 import { checkUserName, ensureUser } from '../system-user.js'
 import { originWords, paintStatus, shownMessage } from '../terminal/deployments.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** The commands for projects and their settings. */
 export const commands = {
   list: defineCommand({
-    operands: {},
     options: {
       ...adminOptions,
       json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
@@ -40,11 +39,11 @@ export const commands = {
       if (options.json) {
         const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
         output.json(projects.map(project => ({ ...withMaskedToken(project), lastDeployment: lastOf(project.id) })))
-        return exitCodes.success
+        return
       }
       if (projects.length === 0) {
         output.note('There are no projects yet. Use "svc projects create <name> --path <dir>" to create one.')
-        return exitCodes.success
+        return
       }
       const nowMs = Date.now()
       output.table(projects, [
@@ -61,14 +60,11 @@ export const commands = {
         { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
         { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
       ])
-      return exitCodes.success
     }
   }),
 
   'projects create': defineCommand({
-    operands: {
-      name: { required: true, help: 'name of the project' }
-    },
+    operands: { name: { required: true, help: 'name of the project' } },
     options: {
       path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
       user: {
@@ -109,17 +105,13 @@ export const commands = {
         ...(user !== undefined && { runAs: user }),
         ...policyField(options.policy)
       })
-      if (options.json) context.output.json(withMaskedToken(project))
-      else context.output.print(`Created ${describeProject(project)}`)
+      context.output.result(options.json, withMaskedToken(project), `Created ${describeProject(project)}`)
       context.output.note(`Next, in your repository: svc init --project ${project.id}`)
-      return exitCodes.success
     }
   }),
 
   'projects show': defineCommand({
-    operands: {
-      project: { help: 'id or name of the project; default: the one in svc.config.json', complete: 'projects' }
-    },
+    operands: { project: namedProjectOperand },
     options: {
       ...adminOptions,
       json: projectJson
@@ -137,14 +129,11 @@ export const commands = {
           { header: 'FIELD', cell: ([field]) => field },
           { header: 'VALUE', cell: ([, value]) => textOf(value) }
         ])
-      return exitCodes.success
     }
   }),
 
   'projects set': defineCommand({
-    operands: {
-      project: { help: 'id or name of the project', complete: 'projects' }
-    },
+    operands: { project: { help: 'id or name of the project', complete: 'projects' } },
     options: {
       name: { type: 'text', value: 'text', help: 'new name' },
       path: { type: 'text', value: 'dir', help: 'new target directory on the server; existing files are not moved' },
@@ -179,16 +168,17 @@ export const commands = {
         throw usage('project', 'The project is missing: give its id or name, or --all')
       const { api } = await openAdmin(context, options)
       const project = await api.updateProject((await findProject(api, operands.project)).id, fields)
-      if (options.json) context.output.json(withMaskedToken(project))
-      else context.output.print(`Changed ${Object.keys(fields).join(', ')} of ${describeProject(project)}`)
+      context.output.result(
+        options.json,
+        withMaskedToken(project),
+        `Changed ${Object.keys(fields).join(', ')} of ${describeProject(project)}`
+      )
       return exitCodes.success
     }
   }),
 
   'projects token': defineCommand({
-    operands: {
-      project: { help: 'id or name of the project; default: the one in svc.config.json', complete: 'projects' }
-    },
+    operands: { project: namedProjectOperand },
     options: {
       new: { type: 'switch', help: 'replace the token; the old one becomes invalid' },
       yes: { ...sharedOptions.yes, help: 'do not ask before replacing the token; required without a terminal' },
@@ -200,32 +190,17 @@ export const commands = {
       ['projects token shop --new --yes', 'replace a token that leaked']
     ],
     async run({ options, operands }, context) {
-      const { env, server, token } = options
-      const { config } = await loadConfiguration(context, {
-        flags: { server, token, project: operands.project },
-        env,
-        project: 'optional'
-      })
-      if (options.new && !options.yes) mustAsk(context.host, 'Replacing the token needs a confirmation', 'use --yes')
-      const api = await openAdminApi(context, config)
+      const isSure = confirmation(context, { yes: options.yes || !options.new, what: 'Replacing the token' })
+      const { api, config } = await openAdmin(context, options, operands.project)
       const project = await findProject(api, projectIdOf(context, config))
-      if (
-        options.new &&
-        !options.yes &&
-        !(await confirm(context.host, `Replace the deploy token of ${describeProject(project)}?`))
-      ) {
-        context.output.note('Nothing was changed.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(`Replace the deploy token of ${describeProject(project)}?`))) return exitCodes.failed
       context.output.print(options.new ? await api.replaceToken(project.id) : visible(project))
       return exitCodes.success
     }
   }),
 
   'projects delete': defineCommand({
-    operands: {
-      project: { required: true, help: 'id or name of the project', complete: 'projects' }
-    },
+    operands: { project: { required: true, help: 'id or name of the project', complete: 'projects' } },
     options: {
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
       ...adminOptions
@@ -233,17 +208,13 @@ export const commands = {
     details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails}`,
     examples: [['projects delete shop', 'delete a project after confirmation']],
     async run({ options, operands }, context) {
-      const { host, output } = context
-      if (!options.yes) mustAsk(host, 'Deleting a project needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'Deleting a project', done: 'deleted' })
       const { api } = await openAdmin(context, options)
       const project = await findProject(api, operands.project)
       const question = `Delete ${describeProject(project)} with its deployments, archives and outputs?`
-      if (!options.yes && !(await confirm(host, question))) {
-        output.note('Nothing was deleted.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(question))) return exitCodes.failed
       await api.removeProject(project.id)
-      output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
+      context.output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
       return exitCodes.success
     }
   })
@@ -257,29 +228,25 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-type Options = Parameters<typeof openAdmin>[1] & { yes: boolean | undefined; json: boolean | undefined }
+type Options = AdminOptions & { yes: boolean; json: boolean }
 
 /** Allows or refuses scripts of clients in all projects. Other settings differ from project to project. */
 async function setAll(fields: object, options: Options, context: Context): Promise<number> {
-  const { host, output } = context
+  const { output } = context
   const { allowClientScripts, ...others } = fields as { allowClientScripts?: boolean | null }
   if (allowClientScripts === undefined || Object.keys(others).length > 0)
     throw usage('--all', '--all is only possible with --client-scripts, and with no other setting')
-  if (!options.yes) mustAsk(host, 'Changing all projects needs a confirmation', 'use --yes')
+  const isSure = confirmation(context, { yes: options.yes, what: 'Changing all projects' })
   const { api } = await openAdmin(context, options)
   const projects = await api.projects()
   const words = countOf(projects.length, 'project')
-  if (!options.yes && !(await confirm(host, `Change allowClientScripts of ${words}?`))) {
-    output.note('Nothing was changed.')
-    return exitCodes.failed
-  }
+  if (!(await isSure(`Change allowClientScripts of ${words}?`))) return exitCodes.failed
   const action = { action: 'setClientScripts', categoryId: null, allowClientScripts } as const
   const outcome = await api.changeProjects(
     projects.map(({ id }) => id),
     action
   )
-  if (options.json) output.json(outcome)
-  else output.print(`Changed allowClientScripts of ${countOf(outcome.done, 'project')}`)
+  output.result(options.json, outcome, `Changed allowClientScripts of ${countOf(outcome.done, 'project')}`)
   for (const { id, error } of outcome.failed) output.warn(`${id}: ${error}`)
   return outcome.failed.length === 0 ? exitCodes.success : exitCodes.failed
 }

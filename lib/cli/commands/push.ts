@@ -38,7 +38,6 @@ import { withWitness, witnessOption } from '../witness.js'
 /** The command that packs, uploads and deploys a build. */
 export const commands = {
   push: defineCommand({
-    operands: {},
     options: {
       env: sharedOptions.env,
       ...packOptions,

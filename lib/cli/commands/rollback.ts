@@ -4,10 +4,10 @@ import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, checkMessage, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, checkMessage, projectOperand, sharedOptions } from '../common-options.js'
 import { exactOptions, runRollback, showRollback } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** Number of deployments to search for one to roll back to: the most that the server lists at once. */
@@ -16,9 +16,7 @@ const searchedDeployments = 500
 /** The command that deploys an earlier archive again. */
 export const commands = {
   rollback: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-    },
+    operands: { projectId: projectOperand },
     options: {
       to: {
         type: 'text',
@@ -31,9 +29,7 @@ export const commands = {
       ...exactOptions,
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.adminToken,
+      ...adminOptions,
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
@@ -62,7 +58,7 @@ export const commands = {
         env,
         project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
       })
-      if (!options.yes && !isDry) mustAsk(context.host, 'A rollback needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A rollback', done: 'rolled back' })
       const api = await openAdminApi(context, config)
       const { source, why } =
         to === undefined
@@ -73,10 +69,7 @@ export const commands = {
       if (isDry) {
         return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
       }
-      if (!options.yes && !(await confirm(context.host, `Roll back ${describe(source)}`))) {
-        context.output.note('Nothing was rolled back.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(`Roll back ${describe(source)}`))) return exitCodes.failed
       const given = { env, server, project: operands.projectId, token }
       context.output.note(`Rolling back ${describe(source)}`)
       const { projectId, provenance = null } = source

@@ -1,13 +1,13 @@
 import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '../../model/rollout.js'
 import { createFleetApi } from '../client/fleet-api.js'
-import { loadConfiguration, openProjectApi } from '../client/session.js'
+import { openProject } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
-import { adminDetails, projectDetails, sharedOptions } from '../common-options.js'
-import { openRollout, rolloutOperand, type RolloutPlace, rolloutPlaceOptions } from '../fleet/fleet-place.js'
+import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
+import { openRollout, rolloutOperand, type RolloutPlace } from '../fleet/fleet-place.js'
 import { nextLine, watchRollout } from '../fleet/rollout-watch.js'
 import { countWords, paintState, rolloutLines, stateWords } from '../fleet/wave-view.js'
 import type { GivenOptions } from '../hints.js'
-import { findProject } from '../project-options.js'
+import { findProject, isProjectId } from '../project-options.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** The option `--no-wait`. */
@@ -41,7 +41,7 @@ export const commands = {
     operands: { rolloutId: rolloutOperand },
     options: {
       follow: { type: 'switch', alias: 'f', help: 'wait until the rollout is done, halted or reverted' },
-      ...rolloutPlaceOptions,
+      ...deploymentOptions,
       json: { type: 'switch', help: 'print the rollout with its nodes as JSON' }
     },
     details:
@@ -80,9 +80,7 @@ export const commands = {
         maximum: 500,
         help: 'number of rollouts'
       },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token,
+      ...serverOptions,
       json: { type: 'switch', help: 'print the list as JSON' }
     },
     details: projectDetails,
@@ -92,17 +90,15 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { output } = context
-      const { env, server, token, limit, json } = options
-      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-      const api = await openProjectApi(context, config)
+      const { limit, json } = options
+      const { api } = await openProject(context, options)
       const word = operands.project
-      const projectId = word === undefined || /^proj_\w+$/.test(word) ? word : (await findProject(api, word)).id
+      const projectId = word === undefined || isProjectId(word) ? word : (await findProject(api, word)).id
       const state = options.state as RolloutState | undefined
       const rollouts = await createFleetApi(api.client).rollouts({ projectId, state, limit })
-      if (json) output.json(rollouts)
-      else if (rollouts.length === 0) output.note('There is no rollout.')
-      else
-        output.table(rollouts, [
+      output.list(json, rollouts, {
+        empty: 'There is no rollout.',
+        columns: [
           { header: 'ROLLOUT', cell: ({ id }) => id },
           { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 8 },
           {
@@ -113,8 +109,8 @@ export const commands = {
           },
           { header: 'NODES', cell: ({ counts }) => countWords(counts), shrinkTo: 12 },
           { header: 'BEGUN', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) }
-        ])
-      return exitCodes.success
+        ]
+      })
     }
   }),
 
@@ -122,7 +118,7 @@ export const commands = {
     operands: { rolloutId: rolloutOperand },
     options: {
       reason: { type: 'text', alias: 'm', value: 'text', help: 'why; it is shown with the rollout' },
-      ...rolloutPlaceOptions,
+      ...deploymentOptions,
       json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
     },
     details:
@@ -133,12 +129,13 @@ export const commands = {
       const { output } = context
       const { fleet, rolloutId } = await openRollout(context, { options, operands })
       const rollout = await fleet.halt(rolloutId, options.reason)
-      if (options.json) output.json(rollout)
-      else
-        output.print(`Halted ${rollout.id} in wave ${rollout.wave} of ${rollout.waves}: ${countWords(rollout.counts)}`)
+      output.result(
+        options.json,
+        rollout,
+        `Halted ${rollout.id} in wave ${rollout.wave} of ${rollout.waves}: ${countWords(rollout.counts)}`
+      )
       const next = nextLine(rollout, options)
       if (next !== null) output.note(next)
-      return exitCodes.success
     }
   }),
 
@@ -146,7 +143,7 @@ export const commands = {
     operands: { rolloutId: rolloutOperand },
     options: {
       wait: waitOption,
-      ...rolloutPlaceOptions,
+      ...deploymentOptions,
       json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
     },
     details:
@@ -173,7 +170,7 @@ export const commands = {
         help: 'first wave that goes back, with all after it; default: all'
       },
       wait: waitOption,
-      ...rolloutPlaceOptions,
+      ...deploymentOptions,
       json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
     },
     details:
@@ -195,7 +192,7 @@ export const commands = {
 
   'rollout approve': defineCommand({
     operands: { rolloutId: rolloutOperand },
-    options: { ...rolloutPlaceOptions, json: { ...sharedOptions.json, help: 'print the rollout as JSON' } },
+    options: { ...deploymentOptions, json: { ...sharedOptions.json, help: 'print the rollout as JSON' } },
     details:
       'Possible while the rollout waits for an approval (policy "pause": "approve"), or pauses between two waves. The\n' +
       'deploy token of the project cannot approve: a pipeline that pushes does not decide about its own release. Use\n' +
@@ -204,9 +201,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { fleet, rolloutId } = await openRollout(context, { options, operands })
       const rollout = await fleet.approve(rolloutId)
-      if (options.json) context.output.json(rollout)
-      else context.output.print(`Began wave ${rollout.wave} of ${rollout.waves} of ${rollout.id}`)
-      return exitCodes.success
+      context.output.result(options.json, rollout, `Began wave ${rollout.wave} of ${rollout.waves} of ${rollout.id}`)
     }
   })
 } satisfies Family

@@ -7,9 +7,7 @@ import { openReadiness, untilStopped, whereTokenShows } from '../service/running
 /** The command that runs the server. */
 export const commands = {
   serve: defineCommand({
-    operands: {
-      action: { help: '"stop" (only with --pm2): stop the server that runs under pm2' }
-    },
+    operands: { action: { help: '"stop" (only with --pm2): stop the server that runs under pm2' } },
     options: {
       ...listeningOptions,
       base: {

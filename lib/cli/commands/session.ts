@@ -8,7 +8,7 @@ import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
-import { sharedOptions } from '../common-options.js'
+import { serverOptions, sharedOptions } from '../common-options.js'
 import { endOf } from '../named-tokens.js'
 import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
 
@@ -30,7 +30,6 @@ interface Checked {
 /** The commands for the stored tokens. */
 export const commands = {
   login: defineCommand({
-    operands: {},
     options: {
       server: sharedOptions.server,
       token: { type: 'text', value: 'token', help: 'token to store; "-" reads it from standard input' },
@@ -75,12 +74,10 @@ export const commands = {
         `Logged in to ${address} ${describe(holder, name)}. The token is stored in ${home.configFile}`
       )
       warnOfVariables(holder, context)
-      return exitCodes.success
     }
   }),
 
   logout: defineCommand({
-    operands: {},
     options: {
       server: sharedOptions.server,
       env: sharedOptions.env
@@ -99,16 +96,12 @@ export const commands = {
       const { output } = context
       if (removed.length === 0) output.print(`No tokens are stored for ${originOf(address)}`)
       else output.print(`Removed from ${home.configFile} for ${originOf(address)}: ${removed.join(', ')}`)
-      return exitCodes.success
     }
   }),
 
   whoami: defineCommand({
-    operands: {},
     options: {
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token,
+      ...serverOptions,
       json: { type: 'switch', help: 'print {server, tokens} as JSON' }
     },
     details:

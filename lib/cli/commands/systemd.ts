@@ -7,7 +7,6 @@ import { isLoopback } from '../../http/core/headers.js'
 import {
   type Context,
   defineCommand,
-  exitCodes,
   type Family,
   type OptionRow,
   type OptionTable,
@@ -26,7 +25,6 @@ const { pm2: _, runtime: __, 'ready-file': ___, ...passedOn } = serving.serve.op
 /** The command that prints a unit. */
 export const commands = {
   systemd: defineCommand({
-    operands: {},
     options: {
       user: {
         type: 'text',
@@ -93,7 +91,6 @@ export const commands = {
       for (const line of advice({ user, isMultiUser, home, paths })) output.note(line)
       if (publicUrl === null && isForOthers(values)) output.note(publicUrlAdvice)
       for (const line of warnings({ user, isMultiUser, home, paths })) output.warn(line)
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { logLevels } from '../../shared/log-level.js'
-import { loadConfiguration, openAdmin, openAdminApi, projectIdOf } from '../client/session.js'
+import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { createLogApi, type LogApi } from '../log/log-api.js'
@@ -27,9 +27,7 @@ const maxLines = 5000
 /** The commands for log files on the server. */
 export const commands = {
   tail: defineCommand({
-    operands: {
-      source: { help: 'log source (id, label, project/label), project, or a list' }
-    },
+    operands: { source: { help: 'log source (id, label, project/label), project, or a list' } },
     options: {
       follow: { type: 'switch', alias: 'f', help: 'print new lines until Ctrl-C' },
       lines: {
@@ -50,9 +48,7 @@ export const commands = {
         choices: logLevels,
         help: 'only this level or worse: error, warn, info, debug'
       },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.adminToken,
+      ...adminOptions,
       json: { type: 'switch', help: 'print one JSON object per line: source, time, level, text' }
     },
     details:
@@ -69,11 +65,10 @@ export const commands = {
       ['tail shop --since 1h --level error --json', 'print the errors of the last hour as JSON']
     ],
     async run({ options, operands }, context) {
-      const { env, server, token, since, lines } = options
+      const { since, lines } = options
       const filter = filterOf(options)
       const sinceMs = since === undefined ? undefined : instantOf(since, Date.now())
-      const { config } = await loadConfiguration(context, { flags: { server, token }, env, project: 'optional' })
-      const api = await openAdminApi(context, config)
+      const { api, config } = await openAdmin(context, options)
       const logs = createLogApi(api.client)
       const word = operands.source ?? projectIdOf(context, config)
       const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
@@ -95,9 +90,7 @@ export const commands = {
   }),
 
   'projects pm2-logs': defineCommand({
-    operands: {
-      project: { required: true, help: 'id or name of the project', complete: 'projects' }
-    },
+    operands: { project: { required: true, help: 'id or name of the project', complete: 'projects' } },
     options: { ...adminOptions, json: sharedOptions.json },
     details: `Adds the files for standard output and standard error of each instance. Files that are log sources of the
 project already are left as they are. "svc tail" prints them.\n\n${adminDetails}`,
@@ -111,7 +104,6 @@ project already are left as they are. "svc tail" prints them.\n\n${adminDetails}
         for (const { label, filePath } of answer.items) output.print(`${oneLine(label)}  ${oneLine(filePath)}`)
         output.note(`Added ${countOf(answer.items.length, 'log source')} to ${describeProject(project)}`)
       }
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -4,29 +4,33 @@ import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
 import { type Api, mayHaveArrived } from '../client/api.js'
-import { loadConfiguration, openAdmin, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
+import { loadConfiguration, openAdmin, openAdminApi, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
-import { adminDetails, adminOptions, checkMessage, projectDetails, sharedOptions } from '../common-options.js'
+import {
+  adminDetails,
+  adminOptions,
+  checkMessage,
+  projectDetails,
+  projectOperand,
+  serverOptions,
+  sharedOptions
+} from '../common-options.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import { driftLines, planExitCodes } from '../plan-view.js'
 import { nothingKnown } from '../run-result.js'
-import { confirm, Interrupted, mustAsk, withInterrupts } from '../terminal/prompt.js'
+import { confirmation, Interrupted, withInterrupts } from '../terminal/prompt.js'
 import { reportRun, watchRun } from '../watch.js'
 
 /** The commands for the files in targets. */
 export const commands = {
   drift: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-    },
+    operands: { projectId: projectOperand },
     options: {
       full: { type: 'switch', help: 'read every file, even if its size and time are unchanged' },
       fetch: { type: 'text', value: 'dir', help: 'download the edited files into this directory' },
       json: sharedOptions.json,
       'exit-code': { type: 'switch', help: 'exit with 4 if files were edited' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token
+      ...serverOptions
     },
     details:
       'Lists the files that svc put into the target and that somebody has edited or removed since. Files that svc did\n' +
@@ -39,13 +43,9 @@ export const commands = {
       ['drift --exit-code', 'find out in a script whether there are any']
     ],
     async run({ options, operands }, context) {
-      const { env, server, token, full, json } = options
-      const { config } = await loadConfiguration(context, {
-        flags: { server, token, project: operands.projectId },
-        env,
-        project: operands.projectId === undefined ? 'needed' : 'optional'
-      })
-      const api = await openProjectApi(context, config)
+      const { full, json } = options
+      const project = operands.projectId
+      const { api, config } = await openProject(context, { ...options, project }, project === undefined)
       const projectId = projectIdOf(context, config)
       const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
       if (json) context.output.json(report)
@@ -58,9 +58,7 @@ export const commands = {
   }),
 
   repair: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-    },
+    operands: { projectId: projectOperand },
     options: {
       path: {
         type: 'text',
@@ -71,9 +69,7 @@ export const commands = {
       'run-scripts': { type: 'switch', help: 'also run the scripts of the last deployment' },
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.adminToken,
+      ...adminOptions,
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
@@ -93,22 +89,18 @@ export const commands = {
         env,
         project: operands.projectId === undefined ? 'needed' : 'optional'
       })
-      if (!options.yes) mustAsk(context.host, 'A repair needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
       const api = await openAdminApi(context, config)
       const projectId = projectIdOf(context, config)
       const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
-      if (!options.yes && !(await confirm(context.host, `Put back ${what} of ${projectId}`))) {
-        context.output.note('Nothing was repaired.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
       const wish = { paths: options.path, runScripts: options['run-scripts'], message }
       const given = { env, server, project: operands.projectId, token }
       try {
         return await repair(api, { projectId, wish, json, given }, context)
       } catch (error) {
         if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
-        if (json) context.output.json({ status: 'nothing_to_repair', projectId })
-        else context.output.print('Every file is as deployed.')
+        context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
         return exitCodes.success
       }
     }
@@ -128,17 +120,12 @@ for it, and finishes or undoes the change when it is back. Use this command if i
 target is there.\n\n${adminDetails}`,
     examples: [['target forget dep_abcdefghijklmnop', 'give the target up after confirmation']],
     async run({ options, operands: { deployId } }, context) {
-      const { host, output } = context
-      if (!options.yes) mustAsk(host, 'Giving up a target needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'Giving up a target' })
       const { api } = await openAdmin(context, options)
       const question = `Give up the target of ${deployId}? If it comes back, half of a change may stay in it.`
-      if (!options.yes && !(await confirm(host, question))) {
-        output.note('Nothing was changed.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(question))) return exitCodes.failed
       const { given } = await api.giveUp(deployId)
-      if (options.json) output.json(given)
-      else output.print(`Gave up ${given.target ?? 'the target'} of ${deployId}`)
+      context.output.result(options.json, given, `Gave up ${given.target ?? 'the target'} of ${deployId}`)
       return exitCodes.success
     }
   })

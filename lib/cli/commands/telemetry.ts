@@ -1,7 +1,7 @@
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { parseHttpUrl } from '../../http/outgoing/post.js'
 import { telemetryState, type TelemetryState } from '../../telemetry/telemetry.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 /** The output of the `telemetry:*` commands with `--json`. */
@@ -54,42 +54,34 @@ function withoutPassword(url: string): string {
 /** The commands for usage statistics. */
 export const commands = {
   'telemetry:status': defineCommand({
-    operands: {},
     options: { json: sharedOptions.json },
     details: 'SVC_TELEMETRY_ENDPOINT overrides the endpoint that "svc telemetry:endpoint" stores.',
     examples: [['telemetry:status', 'show whether reports are sent, what they contain, and where they go']],
     async run({ options }, context) {
       await showTelemetry(context, options.json)
-      return exitCodes.success
     }
   }),
 
   'telemetry:on': defineCommand({
-    operands: {},
     options: { json: sharedOptions.json },
     details: 'Usage statistics are on by default, but nothing is sent without an endpoint (svc telemetry:endpoint).',
     examples: [['telemetry:on', 'turn reports on again after telemetry:off']],
     async run({ options }, context) {
       await changeTelemetry(context, config => void (config.telemetryEnabled = true), options.json)
-      return exitCodes.success
     }
   }),
 
   'telemetry:off': defineCommand({
-    operands: {},
     options: { json: sharedOptions.json },
     details: 'No reports are sent after this, even if an endpoint is configured (SVC_TELEMETRY_ENDPOINT, too).',
     examples: [['telemetry:off', 'stop sending reports from this machine']],
     async run({ options }, context) {
       await changeTelemetry(context, config => void (config.telemetryEnabled = false), options.json)
-      return exitCodes.success
     }
   }),
 
   'telemetry:endpoint': defineCommand({
-    operands: {
-      url: { required: true, help: 'address to post reports to; "default" or "reset" removes it' }
-    },
+    operands: { url: { required: true, help: 'address to post reports to; "default" or "reset" removes it' } },
     options: { json: sharedOptions.json },
     details:
       'There is no built-in address, so nothing is sent by default. Every svc server can collect reports at\n' +
@@ -112,7 +104,6 @@ export const commands = {
         },
         options.json
       )
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -15,7 +15,8 @@ import {
   tokenOperand,
   useOf
 } from '../named-tokens.js'
-import { confirm, mustAsk } from '../terminal/prompt.js'
+import { confirmation } from '../terminal/prompt.js'
+import { minuteOf } from '../terminal/words.js'
 
 const dayMs = 24 * 60 * 60_000
 
@@ -74,20 +75,15 @@ export const commands = {
         showScripts: options['show-scripts'],
         ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs).toISOString() })
       })
-      if (json) {
-        context.output.json({ token, record })
-        return exitCodes.success
-      }
+      if (json) return context.output.json({ token, record })
       const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
       const end = endOf(record, Date.now())
       context.output.note(`Token "${record.name}": ${record.role} of ${scopeOf(record, names)}, ${end}`)
       await handOver(token, out, context)
-      return exitCodes.success
     }
   }),
 
   'token list': defineCommand({
-    operands: {},
     options: {
       json: { type: 'switch', help: 'print {items, builtIn} as JSON' },
       ...adminOptions
@@ -98,14 +94,11 @@ export const commands = {
       const { output } = context
       const { api } = await openAdmin(context, options)
       const list = await api.tokens()
-      if (options.json) {
-        output.json(list)
-        return exitCodes.success
-      }
+      if (options.json) return output.json(list)
       const { items } = list
       if (items.length === 0) {
         output.note('There are no named tokens. "svc token create" creates one.')
-        return exitCodes.success
+        return
       }
       const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
       const nowMs = Date.now()
@@ -118,7 +111,6 @@ export const commands = {
         { header: 'LAST USED', cell: token => useOf(token, nowMs) },
         ...(hasRemarks ? [{ header: 'REMARKS', cell: (token: ListedToken) => remarksOf(token), shrinkTo: 10 }] : [])
       ])
-      return exitCodes.success
     }
   }),
 
@@ -154,16 +146,11 @@ export const commands = {
       const { api, token: found } = await openToken(context, options, operands.token)
       const expiresAt = days === undefined ? undefined : new Date(Date.now() + days * dayMs).toISOString()
       const { token, record } = await api.rotateToken(found.id, { overlapSeconds, expiresAt })
-      if (json) {
-        context.output.json({ token, record })
-        return exitCodes.success
-      }
+      if (json) return context.output.json({ token, record })
       const { name, oldExpiresAt } = record
-      const old =
-        oldExpiresAt === null ? 'has ended' : `is valid until ${oldExpiresAt.slice(0, 16).replace('T', ' ')} UTC`
+      const old = oldExpiresAt === null ? 'has ended' : `is valid until ${minuteOf(oldExpiresAt)}`
       context.output.note(`Token "${name}" ${endOf(record, Date.now())}. The earlier secret ${old}.`)
       await handOver(token, out, context)
-      return exitCodes.success
     }
   }),
 
@@ -176,21 +163,16 @@ export const commands = {
     details: `Ends a token at once, with its streams and its sessions of the panel.\n\n${adminDetails}`,
     examples: [['token revoke ci-shop --yes', 'end a token that leaked']],
     async run({ options, operands }, context) {
-      const { host, output } = context
-      if (!options.yes) mustAsk(host, 'Revoking a token needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes, what: 'Revoking a token' })
       const { api, token } = await openToken(context, options, operands.token)
-      if (!options.yes && !(await confirm(host, `Revoke the token "${token.name}"?`))) {
-        output.note('Nothing was changed.')
-        return exitCodes.failed
-      }
+      if (!(await isSure(`Revoke the token "${token.name}"?`))) return exitCodes.failed
       await api.revokeToken(token.id)
-      output.print(`The token "${token.name}" was revoked`)
+      context.output.print(`The token "${token.name}" was revoked`)
       return exitCodes.success
     }
   }),
 
   'access report': defineCommand({
-    operands: {},
     options: {
       json: { type: 'switch', help: 'print the report of the server as JSON' },
       ...adminOptions
@@ -203,10 +185,7 @@ export const commands = {
     async run({ options }, context) {
       const { output } = context
       const report = await (await openAdmin(context, options)).api.accessReport()
-      if (options.json) {
-        output.json(report)
-        return exitCodes.success
-      }
+      if (options.json) return output.json(report)
       const nowMs = Date.now()
       output.table(linesOf(report), [
         { header: 'PROJECT', cell: ({ project }) => project, shrinkTo: 10 },
@@ -228,7 +207,6 @@ export const commands = {
         { header: 'REMARKS', cell: ({ token }) => ('role' in token ? remarksOf(token) : ''), shrinkTo: 10 }
       ])
       for (const note of notesOf(report)) output.note(note)
-      return exitCodes.success
     }
   })
 } satisfies Family

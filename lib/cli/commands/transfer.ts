@@ -29,7 +29,6 @@ const importLimitMs = 24 * 60 * 60_000
 /** The commands for export packages. */
 export const commands = {
   export: defineCommand({
-    operands: {},
     options: {
       out: { type: 'text', value: 'file', help: 'package to write (default ./svc-export-<timestamp>.zip)' },
       projects: { type: 'text', value: 'ids', help: 'export only these projects; separate ids with commas' },
@@ -74,16 +73,12 @@ export const commands = {
         withLocalApi(context, home, ({ client }) => download(context, { client, path, query, signal }))
       )
       for (const note of manifest.notes) context.output.warn(note)
-      if (options.json) context.output.json({ path, ...manifest })
-      else context.output.print(path)
-      return exitCodes.success
+      context.output.result(options.json, { path, ...manifest }, path)
     }
   }),
 
   import: defineCommand({
-    operands: {
-      zip: { required: true, help: 'package written by "svc export"' }
-    },
+    operands: { zip: { required: true, help: 'package written by "svc export"' } },
     options: {
       strategy: {
         type: 'text',

@@ -1,25 +1,33 @@
 import { Refusal } from '../../base/errors.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openAdminApi, openProjectApi, projectIdOf } from '../client/session.js'
+import { type AdminOptions, loadConfiguration, openAdminApi, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
-import { adminDetails, checkMessage, projectDetails, sharedOptions } from '../common-options.js'
+import {
+  adminDetails,
+  adminOptions,
+  checkMessage,
+  deploymentOptions,
+  projectDetails,
+  projectOperand,
+  sharedOptions
+} from '../common-options.js'
 import { exactOptions, rollbackLines, runRollback, showRollback } from '../exact-run.js'
-import { confirm, mustAsk, withInterrupts } from '../terminal/prompt.js'
+import { confirmation, withInterrupts } from '../terminal/prompt.js'
+
+const heldOperands = {
+  deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
+} as const
 
 /** The commands that settle a deployment, or restore the files before it. */
 export const commands = {
   undo: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'the project; default: the one in svc.config.json' }
-    },
+    operands: { projectId: projectOperand },
     options: {
       ...exactOptions,
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.adminToken,
+      ...adminOptions,
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
@@ -36,7 +44,7 @@ export const commands = {
       checkMessage(message)
       const project = operands.projectId
       const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'needed' })
-      if (!options.yes && !options['dry-run']) mustAsk(context.host, 'An undo needs a confirmation', 'use --yes')
+      const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
       const api = await openAdminApi(context, config)
       const projectId = projectIdOf(context, config)
       const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
@@ -45,10 +53,7 @@ export const commands = {
       if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
       const lines = rollbackLines(plan, { paint: context.output.paint, force })
       for (const line of lines.slice(0, -1)) context.output.note(line)
-      if (!options.yes && !(await confirm(context.host, 'Undo the last deployment'))) {
-        context.output.note('Nothing was undone.')
-        return exitCodes.failed
-      }
+      if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
       return runRollback(
         api,
         {
@@ -68,14 +73,9 @@ export const commands = {
   }),
 
   confirm: defineCommand({
-    operands: {
-      deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
-    },
+    operands: heldOperands,
     options: {
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      project: sharedOptions.project,
-      token: sharedOptions.token,
+      ...deploymentOptions,
       json: sharedOptions.json
     },
     details: `Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n${projectDetails}`,
@@ -84,27 +84,16 @@ export const commands = {
       ['confirm dep_abcdefghijklmnop', 'confirm one deployment']
     ],
     async run({ options, operands }, context) {
-      const { env, server, project, token } = options
-      const needed = operands.deployId === undefined ? 'needed' : 'optional'
-      const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: needed })
-      const api = await openProjectApi(context, config)
-      const deployId = operands.deployId ?? (await heldDeploymentId(api, { context, config }))
+      const { api, deployId } = await openHeld(context, options, operands.deployId)
       const answer = await api.confirm(deployId)
-      if (options.json) context.output.json(answer)
-      else context.output.print(`Confirmed ${deployId}`)
-      return exitCodes.success
+      context.output.result(options.json, answer, `Confirmed ${deployId}`)
     }
   }),
 
   revert: defineCommand({
-    operands: {
-      deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
-    },
+    operands: heldOperands,
     options: {
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      project: sharedOptions.project,
-      token: sharedOptions.token,
+      ...deploymentOptions,
       json: sharedOptions.json
     },
     details:
@@ -115,21 +104,27 @@ export const commands = {
       ['revert dep_abcdefghijklmnop', 'put back the files before one deployment']
     ],
     async run({ options, operands }, context) {
-      const { env, server, project, token } = options
-      const needed = operands.deployId === undefined ? 'needed' : 'optional'
-      const { config } = await loadConfiguration(context, { flags: { server, project, token }, env, project: needed })
-      const api = await openProjectApi(context, config)
-      const deployId = operands.deployId ?? (await heldDeploymentId(api, { context, config }))
+      const { api, deployId } = await openHeld(context, options, operands.deployId)
       const answer = await api.revert(deployId)
-      if (options.json) context.output.json(answer)
-      else
-        context.output.print(
-          `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
-        )
+      context.output.result(
+        options.json,
+        answer,
+        `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
+      )
       return answer.success ? exitCodes.success : exitCodes.failed
     }
   })
 } satisfies Family
+
+/** Opens the API for a deployment: the named one, or the one of the project that waits. */
+async function openHeld(
+  context: Context,
+  options: AdminOptions & { project: string | undefined },
+  deployId: string | undefined
+): Promise<{ api: Api; deployId: string }> {
+  const { api, config } = await openProject(context, options, deployId === undefined)
+  return { api, deployId: deployId ?? (await heldDeploymentId(api, { context, config })) }
+}
 
 /** Returns the id of the project's deployment whose earlier files can still be put back. Refuses if there is none. */
 export async function heldDeploymentId(

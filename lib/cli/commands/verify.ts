@@ -17,26 +17,22 @@ import {
 import type { Api } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
-import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
+import { openProject, projectIdOf } from '../client/session.js'
 import { streamBroken } from '../client/streams.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { projectDetails, sharedOptions } from '../common-options.js'
+import { projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
 
 /** The command that verifies the data directory, or the files of a project. */
 export const commands = {
   verify: defineCommand({
-    operands: {
-      projectId: { complete: 'projects', help: 'verify the files of this project on the server' }
-    },
+    operands: { projectId: { complete: 'projects', help: 'verify the files of this project on the server' } },
     options: {
       sums: { type: 'switch', help: 'with a project: print what "sha256sum -c" reads' },
       'check-server': { type: 'switch', help: 'without a project: also check that the server answers' },
       json: sharedOptions.json,
-      env: sharedOptions.env,
-      server: sharedOptions.server,
-      token: sharedOptions.token
+      ...serverOptions
     },
     details:
       'Without a project, it checks the data directory of this machine (SVC_HOME), whether the server is running or not:\n' +
@@ -80,12 +76,10 @@ export const commands = {
 type ProjectOptions = VerifyView & Record<'env' | 'server' | 'token', string | undefined> & { 'check-server': boolean }
 
 async function verifyOnServer(projectId: string, options: ProjectOptions, context: Context): Promise<number> {
-  const { env, server, token, sums, json } = options
+  const { sums, json } = options
   if (options['check-server']) throw usage('--check-server', '--check-server cannot be combined with a project')
   if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
-  const flags = { server, token, project: projectId }
-  const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
-  const api = await openProjectApi(context, config)
+  const { api, config } = await openProject(context, { ...options, project: projectId })
   return verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)
 }
 

@@ -1,15 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { defineCommand, type Family } from '../command.js'
 
 /** The command that prints the version. */
 export const commands = {
   version: defineCommand({
-    operands: {},
-    options: {},
     examples: [['version', 'print the version, like "svc --version"']],
     async run(_, { output }) {
       output.print(await packageVersion())
-      return exitCodes.success
     }
   })
 } satisfies Family

@@ -3,9 +3,8 @@ import { isGoing, type ListedRollout } from '../../model/rollout.js'
 import { parseLabel } from '../../model/node-labels.js'
 import { type Context, usage } from '../command.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
-import { loadConfiguration, openProjectApi, projectIdOf } from '../client/session.js'
-import { sharedOptions } from '../common-options.js'
-import { findProject } from '../project-options.js'
+import { type AdminOptions, openProject, projectIdOf } from '../client/session.js'
+import { findProject, isProjectId } from '../project-options.js'
 import type { Api } from '../client/api.js'
 
 /** Operand of the commands for one node. */
@@ -13,14 +12,6 @@ export const nodeOperand = { required: true, complete: 'nodes', help: 'name or i
 
 /** Option that sets or selects a label of nodes. */
 export const labelOption = { type: 'text', value: 'key=value', repeatable: true } as const
-
-/** Options of the commands for one rollout. */
-export const rolloutPlaceOptions = {
-  env: sharedOptions.env,
-  server: sharedOptions.server,
-  project: sharedOptions.project,
-  token: sharedOptions.token
-} as const
 
 /** Operand of the commands for one rollout. */
 export const rolloutOperand = {
@@ -60,12 +51,7 @@ export function placedLine(newest: Pick<ListedRollout, 'id' | 'state' | 'deployI
 
 interface Given {
   operands: { rolloutId: string | undefined }
-  options: {
-    env: string | undefined
-    server: string | undefined
-    project: string | undefined
-    token: string | undefined
-  }
+  options: AdminOptions & { project: string | undefined }
 }
 
 /** What a command for one rollout needs. */
@@ -78,18 +64,14 @@ export interface RolloutPlace {
 /** Opens the API, and finds the rollout that the command line names: the newest one of the project by default. */
 export async function openRollout(
   context: Context,
-  { operands: { rolloutId }, options: { env, server, project, token } }: Given
+  { operands: { rolloutId }, options }: Given
 ): Promise<RolloutPlace> {
-  const { config } = await loadConfiguration(context, {
-    flags: { server, project, token },
-    env,
-    project: rolloutId === undefined && project === undefined ? 'needed' : 'optional'
-  })
-  const api = await openProjectApi(context, config)
+  const isNeeded = rolloutId === undefined && options.project === undefined
+  const { api, config } = await openProject(context, options, isNeeded)
   const fleet = createFleetApi(api.client)
   if (rolloutId !== undefined) return { api, fleet, rolloutId }
   const word = projectIdOf(context, config)
-  const projectId = /^proj_\w+$/.test(word) ? word : (await findProject(api, word)).id
+  const projectId = isProjectId(word) ? word : (await findProject(api, word)).id
   const [newest] = await fleet.rollouts({ projectId, limit: 1 })
   if (newest === undefined) throw new Refusal('not_found', 'no_rollout', `There is no rollout of ${word}`)
   return { api, fleet, rolloutId: newest.id }

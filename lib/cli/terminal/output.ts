@@ -20,7 +20,11 @@ export interface Output {
   /** Writes a part of the result. Resolves when the stream accepts more. */
   write(bytes: string | Uint8Array): Promise<void>
   json(value: unknown): void
+  /** Prints a result: as JSON, or as a sentence. */
+  result(isJson: boolean, value: unknown, sentence: string): void
   table<T>(rows: readonly T[], columns: readonly Column<T>[]): void
+  /** Prints a list: as JSON, or as a table; `empty` is a note for people instead of a table without rows. */
+  list<T>(isJson: boolean, rows: readonly T[], shown: { empty: string; columns: readonly Column<T>[] }): void
   /** Prints a line of information to stderr. */
   note(text: string): void
   /** Prints a warning. `fault` contains its details for a log in JSON. */
@@ -51,6 +55,13 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
     stream.write(isData ? line : cleanText(line))
   }
   const print = (text: string, fields?: object) => say(stdout, { level: 'info', text, fields })
+  const json = (value: unknown) => print(JSON.stringify(value, null, 2))
+  const note = (text: string) => say(stderr, { level: 'info', text })
+  function table<T>(rows: readonly T[], columns: readonly Column<T>[]): void {
+    const [head, ...lines] = renderTable(rows, columns, stdout.isTTY ? stdout.columns : undefined)
+    print(paint.bold(head as string))
+    for (const line of lines) print(line)
+  }
 
   return {
     print,
@@ -61,13 +72,15 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
       )
       if (!isTaken) await new Promise<void>(resolve => stdout.once('drain', resolve))
     },
-    json: value => print(JSON.stringify(value, null, 2)),
-    table(rows, columns) {
-      const [head, ...lines] = renderTable(rows, columns, stdout.isTTY ? stdout.columns : undefined)
-      print(paint.bold(head as string))
-      for (const line of lines) print(line)
+    json,
+    result: (isJson, value, sentence) => (isJson ? json(value) : print(sentence)),
+    table,
+    list(isJson, rows, { empty, columns }) {
+      if (isJson) json(rows)
+      else if (rows.length === 0) note(empty)
+      else table(rows, columns)
     },
-    note: text => say(stderr, { level: 'info', text }),
+    note,
     warn: (text, fault) =>
       say(stderr, {
         level: fault === undefined ? 'warn' : 'error',

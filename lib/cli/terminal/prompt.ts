@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
 import { type Host, isCi } from '../host.js'
+import type { Context } from '../command.js'
 import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024
@@ -50,6 +51,32 @@ export async function confirm(host: Host, question: string): Promise<boolean> {
     const answer = (await ask(host, `${question} [y/N]`)).toLowerCase()
     if (answer === 'y' || answer === 'yes') return true
     if (answer === '' || answer === 'n' || answer === 'no') return false
+  }
+}
+
+/** What a user must confirm. */
+interface Confirmation {
+  /** Whether `--yes` was given. */
+  yes: boolean
+  /** What needs the confirmation: "Revoking a token". */
+  what: string
+  /** What was not done after a no; default: "changed". */
+  done?: string
+}
+
+/**
+ * Refuses at once if the user has to confirm something and cannot be asked. Returns the function that asks, which says
+ * after a no that nothing was done.
+ */
+export function confirmation(
+  { host, output }: Pick<Context, 'host' | 'output'>,
+  { yes, what, done = 'changed' }: Confirmation
+): (question: string) => Promise<boolean> {
+  if (!yes) mustAsk(host, `${what} needs a confirmation`, 'use --yes')
+  return async question => {
+    if (yes || (await confirm(host, question))) return true
+    output.note(`Nothing was ${done}.`)
+    return false
   }
 }
 

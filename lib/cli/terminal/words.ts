@@ -48,3 +48,8 @@ export function splitList(text: string): string[] {
   }
   return items.map(item => item.trim()).filter(Boolean)
 }
+
+/** Formats an instant to the minute: `2026-11-29 12:00 UTC`. */
+export function minuteOf(instant: string): string {
+  return `${instant.slice(0, 16).replace('T', ' ')} UTC`
+}

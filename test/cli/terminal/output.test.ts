@@ -27,6 +27,20 @@ t.test('prints results to stdout and messages to stderr', async t => {
   t.same(read(), ['{\n  "a": [\n    1\n  ]\n}\nbytes', null])
 })
 
+t.test('a result is JSON or a sentence, and a list JSON, a table, or a note if it is empty', async t => {
+  const { output, read } = streams()
+  output.result(true, { a: 1 }, 'one')
+  output.result(false, { a: 1 }, 'one')
+  t.same(read(), ['{\n  "a": 1\n}\none\n', null])
+  const shown = { empty: 'No rows.', columns: [{ header: 'A', cell: (row: string) => row }] }
+  output.list(true, ['x'], shown)
+  output.list(false, ['x'], shown)
+  t.same(read(), ['[\n  "x"\n]\nA\nx\n', null])
+  output.list(true, [], shown)
+  output.list(false, [], shown)
+  t.same(read(), ['[]\n', 'No rows.\n'])
+})
+
 t.test('a table fits the terminal and is not cut elsewhere', async t => {
   const rows = ['x'.repeat(30)]
   const columns = [{ header: 'A', cell: (row: string) => row, shrinkTo: 5 }]

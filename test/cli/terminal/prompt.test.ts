@@ -2,12 +2,14 @@ import t from 'tap'
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import type { Host } from '../../../lib/cli/host.js'
+import type { Output } from '../../../lib/cli/terminal/output.js'
 import {
   ask,
   askSecret,
   canAsk,
   choose,
   confirm,
+  confirmation,
   Interrupted,
   mustAsk,
   readSecret,
@@ -144,4 +146,24 @@ t.test('without a terminal, SIGHUP is not handled, so that nohup works', async t
   const host = hostWith(false)
   await withInterrupts(host, async () => t.same(host.eventNames(), ['SIGINT', 'SIGTERM']))
   t.same(host.eventNames(), [])
+})
+
+t.test('a confirmation asks, refuses without a terminal, and asks nothing with --yes', async t => {
+  const notes: string[] = []
+  const contextOf = (typed: string, terminal = {}) => ({
+    host: hostOf(typed, terminal).host,
+    output: { note: (text: string) => void notes.push(text) } as unknown as Output
+  })
+  const what = 'Deleting it'
+  t.equal(await confirmation(contextOf('y\n'), { yes: false, what })('Delete it?'), true)
+  t.same(notes, [])
+  t.equal(await confirmation(contextOf('n\n'), { yes: false, what })('Delete it?'), false)
+  t.equal(await confirmation(contextOf('\n'), { yes: false, what, done: 'deleted' })('Delete it?'), false)
+  t.same(notes, ['Nothing was changed.', 'Nothing was deleted.'])
+  const none = contextOf('', { stdin: false })
+  t.throws(() => confirmation(none, { yes: false, what }), {
+    code: 'needs_terminal',
+    message: 'Deleting it needs a confirmation, but there is no terminal to ask on: use --yes'
+  })
+  t.equal(await confirmation(none, { yes: true, what })('Delete it?'), true)
 })

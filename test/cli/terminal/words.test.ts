@@ -1,5 +1,5 @@
 import t from 'tap'
-import { durationOf, humanDuration, relativeTime, splitList } from '../../../lib/cli/terminal/words.js'
+import { durationOf, humanDuration, minuteOf, relativeTime, splitList } from '../../../lib/cli/terminal/words.js'
 
 for (const [ms, expected] of [
   [0, '0.0s'],
@@ -52,3 +52,7 @@ const cases: Array<[text: string, items: string[]]> = [
   ['a},b', ['a}', 'b']]
 ]
 for (const [text, items] of cases) t.test(`splitList: ${text}`, async t => t.same(splitList(text), items))
+
+t.test('minuteOf formats an instant to the minute', async t =>
+  t.equal(minuteOf('2026-11-23T18:00:12.345Z'), '2026-11-23 18:00 UTC')
+)
