@@ -30,6 +30,7 @@ const families = {
   fleet: () => import('./commands/fleet.js'),
   health: () => import('./commands/health.js'),
   init: () => import('./commands/init.js'),
+  installation: () => import('./commands/installation.js'),
   locks: () => import('./commands/locks.js'),
   plan: () => import('./commands/plan.js'),
   projects: () => import('./commands/projects.js'),
@@ -45,8 +46,7 @@ const families = {
   token: () => import('./commands/token.js'),
   transfer: () => import('./commands/transfer.js'),
   undo: () => import('./commands/undo.js'),
-  verify: () => import('./commands/verify.js'),
-  version: () => import('./commands/version.js')
+  verify: () => import('./commands/verify.js')
 } satisfies Record<string, () => Promise<{ commands: Family }>>
 
 /** The words of a command, its family, and its summary. */
@@ -149,7 +149,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['target forget', 'target', 'give up a half changed target that is gone for good'],
     ['import', 'transfer', 'import an export package'],
     ['verify', 'verify', 'verify the data directory, or the files of a project'],
-    ['home', 'config', 'print the path of the data directory']
+    ['home', 'installation', 'print the path of the data directory']
   ],
   configuration: [
     ['login', 'session', 'check a token and store it for a server'],
@@ -164,7 +164,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['telemetry:on', 'telemetry', 'turn usage statistics on'],
     ['telemetry:off', 'telemetry', 'turn usage statistics off'],
     ['telemetry:endpoint', 'telemetry', 'set the address that receives usage statistics'],
-    ['version', 'version', 'print the version of svc'],
+    ['version', 'installation', 'print the version of svc'],
     ['values', 'completion', 'print values for shell completion', { hidden: true }],
     ['help', null, 'show this page or the help of a command']
   ]

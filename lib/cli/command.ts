@@ -70,7 +70,7 @@ export const exitCodes = { success: 0, failed: 1, usage: 2, interrupted: 130 } a
 
 /* The tables that describe the options and operands of a command, and the types of their values. */
 
-/** Kinds of values that a completion script asks svc for (commands/values.ts). */
+/** Kinds of values that a completion script asks svc for (commands/completion.ts). */
 export type CompletedValues = 'environments' | 'deployments' | 'projects' | 'nodes' | 'rollouts'
 
 /** One option of a command, for the parser, the help and shell completion. Its key in the table is its flag. */

@@ -134,8 +134,8 @@ async function overview(rows: readonly CommandRow[], host: Host): Promise<number
 }
 
 async function version(host: Host): Promise<number> {
-  const { packageVersion } = await import('./commands/version.js')
-  host.stdout.write(`${await packageVersion()}\n`)
+  const { packageVersion } = await import('../config/version.js')
+  host.stdout.write(`${packageVersion()}\n`)
   return 0
 }
 

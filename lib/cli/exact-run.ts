@@ -1,4 +1,4 @@
-/* What rollbacks and undos have in common: a dry run, and the run that is watched until its end. */
+/* What rollbacks, undos and repairs have in common: a dry run, and the run that is watched until its end. */
 import { countOf, oneLine } from '../base/text.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RollbackPlan } from '../model/rollback-plan.js'
@@ -31,7 +31,7 @@ export async function showRollback(
   return plan.problem === null ? exitCodes.success : exitCodes.failed
 }
 
-/** A rollback or an undo that is to run. */
+/** A rollback, an undo or a repair that is to run. */
 interface Started {
   start(signal: AbortSignal): Promise<Run>
   /** What it is, as in "the rollback may have begun". */
@@ -43,12 +43,12 @@ interface Started {
   message: string | undefined
   json: boolean
   given: GivenOptions
-  /** The value of --witness. */
-  witness: string
+  /** The value of --witness; undefined: the command has no such option. */
+  witness?: string
 }
 
 /** Runs it and prints its output. Returns the exit code. */
-export async function runRollback(api: Api, started: Started, context: Context): Promise<number> {
+export async function runAndReport(api: Api, started: Started, context: Context): Promise<number> {
   const { noun, done, projectId, provenance, message, json, given } = started
   const { output } = context
   const watched = await withInterrupts(context.host, async signal => {
@@ -63,6 +63,7 @@ export async function runRollback(api: Api, started: Started, context: Context):
   })
   const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
   const finish = () => reportRun(watched, context, { api, what: done, json, given, known })
+  if (started.witness === undefined) return await finish()
   return await withWitness({ client: api.client, mode: started.witness }, context, finish)
 }
 

@@ -10,7 +10,7 @@ export const bundledFamilies = [
   'deployments',
   'rollback',
   'session',
-  'version',
+  'installation',
   'completion',
   'config',
   'doctor',

@@ -6,8 +6,18 @@ import { type Api, createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { createFleetApi } from '../client/fleet-api.js'
 import { loadConfiguration } from '../client/session.js'
-import { type CompletedValues, type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { completedValues, renderCompletion, shells } from '../completion.js'
+import {
+  type Command,
+  type CompletedValues,
+  type Context,
+  defineCommand,
+  exitCodes,
+  type Family,
+  type OperandRow,
+  type OptionRow,
+  shownFlag,
+  usage
+} from '../command.js'
 import { labelWords } from '../fleet/node-view.js'
 import { plainText } from '../terminal/terminal-text.js'
 
@@ -17,6 +27,20 @@ const maxDeployments = 30
 
 /** A value and its description. */
 type Value = readonly [value: string, description: string]
+
+/** The kinds of values that a completion script asks svc for. */
+const completedValues = [
+  'environments',
+  'deployments',
+  'projects',
+  'nodes',
+  'rollouts'
+] as const satisfies readonly CompletedValues[]
+
+/** Shells that svc writes completion scripts for. */
+export const shells = ['bash', 'zsh', 'fish'] as const
+/** Name of a shell. */
+type Shell = (typeof shells)[number]
 
 /** The commands for shell completion. */
 export const commands = {
@@ -137,4 +161,283 @@ function optionOf(line: string, flag: string): string | undefined {
   const at = words.findIndex(word => word === flag || word.startsWith(`${flag}=`))
   const found = words[at]?.startsWith(`${flag}=`) ? words[at]?.slice(flag.length + 1) : words[at + 1]
   return at === -1 || !found || found.startsWith('-') ? undefined : found
+}
+
+/** A command as completion needs it, with the same tables that the parser and the help use. */
+export interface CompletionRow {
+  /** The words that a user types: two if the command belongs to a group. */
+  name: string
+  aliases?: readonly string[] | undefined
+  summary: string
+  command: Pick<Command, 'options' | 'operands'> | null
+}
+
+/** Returns the completion script of a shell, generated from the tables of the commands. */
+export function renderCompletion(shell: Shell, rows: readonly CompletionRow[]): string {
+  const commands = rows.flatMap(({ name, aliases = [], summary, command }) => {
+    const operands: OperandRow[] = Object.values(command?.operands ?? {})
+    const described = {
+      summary,
+      flags: flagsOf(command),
+      takesOperands: operands.length > 0,
+      operandValues: operands[0]?.complete ?? null
+    }
+    return [name, ...aliases].map(typed => ({ name: typed, ...described }))
+  })
+  return { bash: renderBash, zsh: renderZsh, fish: renderFish }[shell](commands)
+}
+
+interface Flag {
+  /** Long form, as `--token`. */
+  long: string
+  /** Short form, as `-m`; null if there is none. */
+  short: string | null
+  takesValue: boolean
+  choices: readonly string[]
+  /** Kind of values to ask svc for; null completes file names. */
+  asked: CompletedValues | null
+  help: string
+}
+
+interface CompletedCommand {
+  name: string
+  summary: string
+  flags: Flag[]
+  takesOperands: boolean
+  /** Kind of values of the first operand; null completes file names. */
+  operandValues: CompletedValues | null
+}
+
+const helpFlag: Flag = {
+  long: '--help',
+  short: '-h',
+  takesValue: false,
+  choices: [],
+  asked: null,
+  help: 'show the options and an example'
+}
+
+function flagsOf(command: CompletionRow['command']): Flag[] {
+  const flags = Object.entries(command?.options ?? {}).map(([flag, row]: [string, OptionRow]) => ({
+    long: shownFlag(flag, row),
+    short: row.alias === undefined ? null : `-${row.alias}`,
+    takesValue: row.type !== 'switch',
+    choices: row.choices ?? [],
+    asked: row.complete ?? null,
+    help: row.help
+  }))
+  return [...flags, helpFlag]
+}
+
+/** Returns words as a pattern of `case`, without the closing parenthesis. Colons and spaces are quoted. */
+function quoted(words: readonly string[]): string {
+  return words.map(word => `'${word.replaceAll("'", "'\\''")}'`).join('|')
+}
+
+/** Returns the possible first words. A group appears once, with the summary of its first command. */
+function firstWords(commands: readonly CompletedCommand[]): Array<[word: string, summary: string]> {
+  const words = new Map<string, string>()
+  for (const { name, summary } of commands) {
+    const first = name.split(' ')[0] as string
+    if (!words.has(first)) words.set(first, summary)
+  }
+  return [...words]
+}
+
+/** Returns the possible second words of each group, by the first word. */
+function groupsOf(commands: readonly CompletedCommand[]): Map<string, Array<[word: string, summary: string]>> {
+  const groups = new Map<string, Array<[word: string, summary: string]>>()
+  for (const { name, summary } of commands) {
+    const [first = '', second] = name.split(' ')
+    if (second !== undefined) groups.set(first, [...(groups.get(first) ?? []), [second, summary]])
+  }
+  return groups
+}
+
+/**
+ * Renders the script for bash. It looks up a command of two words by both words. Bash splits `config:set` at the colon,
+ * so the script joins it again.
+ */
+function renderBash(commands: readonly CompletedCommand[]): string {
+  const singles = firstWords(commands)
+    .map(([word]) => word)
+    .join(' ')
+  const cases = commands.map(({ name, flags }) => {
+    const words = flags.flatMap(({ long, short }) => (short === null ? [long] : [long, short]))
+    return `    ${quoted([name])}) flags='${words.join(' ')}' ;;`
+  })
+  const values = commands.flatMap(({ name, flags }) =>
+    flags
+      .filter(({ takesValue }) => takesValue)
+      .map(flag => {
+        const names = [flag.long, ...(flag.short === null ? [] : [flag.short])].map(word => `${name} ${word}`)
+        return `    ${quoted(names)}) values='${flag.choices.join(' ')}'; asked='${flag.asked ?? ''}'; takes=1 ;;`
+      })
+  )
+  const operands = commands.flatMap(({ name, operandValues }) =>
+    operandValues === null ? [] : [`    ${quoted([name])}) asked='${operandValues}' ;;`]
+  )
+  return `# bash completion of svc: eval "$(svc completion bash)", or a file in /etc/bash_completion.d
+_svc() {
+  local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes='' asked=''
+  local -a words
+  read -ra words <<< "$line"
+  if [[ "$line" != *[[:space:]] ]]; then
+    current="\${words[\${#words[@]}-1]}"
+    unset "words[\${#words[@]}-1]"
+  fi
+  COMPREPLY=()
+  previous="\${words[\${#words[@]}-1]}"
+  command="\${words[1]}"
+  if (( \${#words[@]} == 1 )); then
+    COMPREPLY=($(compgen -W '${singles} --help --version' -- "$current"))
+    _svc_after_colon "$current"
+    return
+  fi
+  case "$command" in
+${[...groupsOf(commands)]
+  .map(
+    ([first, seconds]) => `    ${quoted([first])})
+      if (( \${#words[@]} == 2 )); then COMPREPLY=($(compgen -W '${seconds.map(([word]) => word).join(' ')}' -- "$current")); return; fi
+      command="$command \${words[2]}" ;;`
+  )
+  .join('\n')}
+    'help')
+      COMPREPLY=($(compgen -W '${singles}' -- "$current"))
+      _svc_after_colon "$current"
+      return ;;
+  esac
+  case "$command $previous" in
+${values.join('\n')}
+  esac
+  if [[ -n "$takes" ]]; then
+    if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
+    elif [[ -n "$values" ]]; then COMPREPLY=($(compgen -W "$values" -- "$current")); else COMPREPLY=($(compgen -f -- "$current")); fi
+    return
+  fi
+  case "$command" in
+${cases.join('\n')}
+  esac
+  if [[ "$current" == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$current")); return; fi
+  case "$command" in
+${operands.join('\n') || "    '') ;;"}
+  esac
+  if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
+  else COMPREPLY=($(compgen -f -- "$current")); fi
+}
+# Asks svc for values; svc answers within two seconds.
+_svc_ask() {
+  local value description
+  "$1" values "$2" "$3" 2>/dev/null </dev/null | while IFS=$'\\t' read -r value description; do printf '%s\\n' "$value"; done
+}
+_svc_after_colon() {
+  if [[ "$1" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then COMPREPLY=("\${COMPREPLY[@]#"\${1%:*}:"}"); fi
+}
+complete -o filenames -F _svc svc
+`
+}
+
+/** Escapes text for a zsh spec, in which brackets and colons are special. */
+function zshText(text: string): string {
+  return text.replace(/[\\[\]:]/g, '\\$&').replaceAll("'", "'\\''")
+}
+
+function renderZsh(commands: readonly CompletedCommand[]): string {
+  const groups = groupsOf(commands)
+  const describe = (words: Array<[word: string, summary: string]>): string =>
+    words.map(([word, summary]) => `'${zshText(word)}:${zshText(summary)}'`).join(' ')
+  const cases = commands.map(({ name, flags, operandValues }) => {
+    const specs = flags.map(({ long, short, takesValue, choices, asked, help }) => {
+      const value = !takesValue
+        ? ''
+        : asked !== null
+          ? `:value:_svc_${asked}`
+          : choices.length > 0
+            ? `:value:(${choices.join(' ')})`
+            : ':value:_files'
+      const names = short === null ? `'${long}` : `'(${long} ${short})'{${long},${short}}'`
+      return `${names}[${zshText(help)}]${value}'`
+    })
+    return `    ${quoted([name])}) _arguments -s ${specs.join(' ')} '*:${operandValues === null ? 'file:_files' : `${operandValues}:_svc_${operandValues}`}' ;;`
+  })
+  return `#compdef svc
+# zsh completion of svc: svc completion zsh > a file _svc in a directory of $fpath, or source <(svc completion zsh)
+_svc_ask() {
+  local -a found
+  local entry
+  for entry in "\${(@f)$("$svc_program" values "$1" "$svc_line" 2>/dev/null </dev/null)}"; do
+    [[ -n "$entry" ]] && found+=("\${\${entry%%$'\\t'*}//:/\\\\:}:\${entry#*$'\\t'}")
+  done
+  _describe "$1" found
+}
+${completedValues.map(kind => `_svc_${kind}() { _svc_ask ${kind} }`).join('\n')}
+_svc() {
+  local svc_program="\${(Q)words[1]}" svc_line="\${words[1,CURRENT]}"
+  local -a commands
+  commands=(${describe(firstWords(commands))})
+  if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
+  local command="$words[2]"
+  shift words; (( CURRENT-- ))
+  case "$command" in
+${[...groups]
+  .map(
+    ([first, seconds]) => `    ${quoted([first])})
+      commands=(${describe(seconds)})
+      if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
+      command="$command $words[2]"
+      shift words; (( CURRENT-- )) ;;`
+  )
+  .join('\n')}
+    'help') _describe 'command' commands; return ;;
+  esac
+  case "$command" in
+${cases.join('\n')}
+    *) _files ;;
+  esac
+}
+if [[ "$funcstack[1]" == _svc ]]; then _svc "$@"; else compdef _svc svc; fi
+`
+}
+
+function fishText(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}
+
+/** Returns the fish command that asks svc for values; svc answers within two seconds. */
+function askFish(kind: CompletedValues): string {
+  return `(svc values ${kind} (commandline -cp | string collect) 2>/dev/null </dev/null)`
+}
+
+function renderFish(commands: readonly CompletedCommand[]): string {
+  const lines = [
+    '# fish completion of svc: svc completion fish > ~/.config/fish/completions/svc.fish',
+    'complete -c svc -f'
+  ]
+  const offer = (when: string, [word, summary]: [string, string]): void =>
+    void lines.push(`complete -c svc -n ${fishText(when)} -a ${fishText(word)} -d ${fishText(summary)}`)
+  for (const first of firstWords(commands)) {
+    offer('__fish_use_subcommand', first)
+    offer('__fish_seen_subcommand_from help', first)
+  }
+  for (const [first, seconds] of groupsOf(commands)) {
+    const none = `__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${seconds.map(([word]) => word).join(' ')}`
+    for (const second of seconds) offer(none, second)
+  }
+  for (const { name, flags, takesOperands, operandValues } of commands) {
+    const when = fishText(`__fish_seen_subcommand_from ${name.split(' ').at(-1)}`)
+    if (operandValues !== null) lines.push(`complete -c svc -n ${when} -a ${fishText(askFish(operandValues))}`)
+    else if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
+    for (const { long, short, takesValue, choices, asked, help } of flags) {
+      const letter = short === null ? '' : ` -s ${short.slice(1)}`
+      const value = !takesValue
+        ? ''
+        : asked !== null
+          ? ` -x -a ${fishText(askFish(asked))}`
+          : choices.length > 0
+            ? ` -x -a ${fishText(choices.join(' '))}`
+            : ' -r -F'
+      lines.push(`complete -c svc -n ${when} -l ${long.slice(2)}${letter}${value} -d ${fishText(help)}`)
+    }
+  }
+  return `${lines.join('\n')}\n`
 }

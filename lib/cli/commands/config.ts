@@ -187,18 +187,6 @@ export const commands = {
         ])
       }
     }
-  }),
-
-  home: defineCommand({
-    options: {
-      json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
-    },
-    details: 'The default is ~/.svc. SVC_HOME sets another directory.',
-    examples: [['home', 'print the directory of the configuration, database and archives']],
-    async run({ options }, { env, cwd, output }) {
-      const home = locateHome(env, cwd)
-      output.result(options.json, home, home.directory)
-    }
   })
 } satisfies Family
 

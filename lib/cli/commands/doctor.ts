@@ -3,7 +3,7 @@ import { countOf, parseUrl } from '../../base/text.js'
 import { locateHome } from '../../config/home.js'
 import { maySend } from '../../config/token-origin.js'
 import { createClient } from '../client/client.js'
-import { loadConfiguration, openAdminApi } from '../client/session.js'
+import { type AdminOptions, loadConfiguration, openAdminApi } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { diagnoseLocally, diagnoseServer } from '../doctor/diagnosis.js'
@@ -38,14 +38,8 @@ export const commands = {
   })
 } satisfies Family
 
-interface RemoteOptions {
-  env: string | undefined
-  server: string | undefined
-  token: string | undefined
-}
-
 /** Checks the server. A configuration that cannot be read becomes a finding; a wrong option is thrown. */
-async function diagnoseRemotely({ env, server, token }: RemoteOptions, context: Context): Promise<Finding[]> {
+async function diagnoseRemotely({ env, server, token }: AdminOptions, context: Context): Promise<Finding[]> {
   try {
     const flags = { ...(server !== undefined && { server }), ...(token !== undefined && { token }) }
     const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
@@ -78,7 +72,7 @@ async function diagnoseRemotely({ env, server, token }: RemoteOptions, context: 
 }
 
 /** Checks a site. The setting `gate_hosts` is read if there is an admin token; otherwise only this machine is asked. */
-async function diagnoseSite(site: string, given: RemoteOptions, context: Context): Promise<Finding> {
+async function diagnoseSite(site: string, given: AdminOptions, context: Context): Promise<Finding> {
   const hosts = await gateHosts(given, context).catch(error => {
     if (error instanceof Refusal) return []
     throw error
@@ -86,7 +80,7 @@ async function diagnoseSite(site: string, given: RemoteOptions, context: Context
   return withInterrupts(context.host, signal => askForOwnNames(site, { hosts, signal }))
 }
 
-async function gateHosts({ env, server, token }: RemoteOptions, context: Context): Promise<readonly string[]> {
+async function gateHosts({ env, server, token }: AdminOptions, context: Context): Promise<readonly string[]> {
   const flags = { ...(server !== undefined && { server }), ...(token !== undefined && { token }) }
   const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
   const { client } = await openAdminApi(context, config)

@@ -3,7 +3,7 @@ import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../config/dotenv.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
+import { type AdminOptions, loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
@@ -18,21 +18,13 @@ const variableOptions = {
 /** Closing sentences of the help of these commands. */
 const variableDetails = `Changes take effect with the next deployment.\n${adminDetails}`
 
-/** The values of `variableOptions`. */
-interface Asked {
-  project: string | undefined
-  env: string | undefined
-  server: string | undefined
-  token: string | undefined
-}
-
 /** Opens the API of the server with a token of the server. Returns it with the id of the project. */
 export async function openVariables(
   context: Context,
-  { project, env, server, token }: Asked
+  { project, env, server, token }: AdminOptions & { project: string | undefined }
 ): Promise<{ api: Api; projectId: string }> {
   const { config } = await loadConfiguration(context, {
-    flags: { server, token, ...(project !== undefined && { project }) },
+    flags: { server, token, project },
     env,
     project: project === undefined ? 'needed' : 'optional'
   })

@@ -1,8 +1,9 @@
 import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../shared/size.js'
-import { createFleetApi } from '../client/fleet-api.js'
-import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import type { Api } from '../client/api.js'
+import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
+import { type AdminOptions, openAdmin } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
 import { labelOption, nodeOperand, parsedLabel, placedLine, readLabels } from '../fleet/fleet-place.js'
 import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../fleet/node-view.js'
@@ -27,9 +28,9 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
+      const { api, fleet } = await openFleet(context, options)
       const projectId = options.project === undefined ? undefined : (await findProject(api, options.project)).id
-      const nodes = await createFleetApi(api.client).nodes({ projectId, label: options.label })
+      const nodes = await fleet.nodes({ projectId, label: options.label })
       if (options.json) output.json(nodes)
       else if (nodes.length > 0) output.table(nodes, nodeColumns(output.paint, Date.now()))
       else if (projectId !== undefined || options.label !== undefined) output.note('No node matches.')
@@ -44,8 +45,8 @@ export const commands = {
     examples: [['fleet node web-1', 'show a node and what it has of each project']],
     async run({ options, operands }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
-      const node = await createFleetApi(api.client).node(operands.node)
+      const { fleet } = await openFleet(context, options)
+      const node = await fleet.node(operands.node)
       if (options.json) return output.json(node)
       const { paint } = output
       output.print(`${paint.bold(node.name)} (${node.id}): ${nodeState(node, Date.now())}`)
@@ -89,8 +90,8 @@ export const commands = {
       if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
       const labels = readLabels(label)
       const seconds = options.for === undefined ? undefined : Math.round(durationOption('--for', options.for) / 1000)
-      const { api } = await openAdmin(context, options)
-      const { enrollment, token } = await createFleetApi(api.client).enroll({ name, labels, seconds })
+      const { api, fleet } = await openFleet(context, options)
+      const { enrollment, token } = await fleet.enroll({ name, labels, seconds })
       // An argument would be in the list of processes.
       const agent = `svc agent --hub ${api.address}`
       const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
@@ -118,8 +119,7 @@ export const commands = {
     ],
     async run({ options: { revoke, json, ...options } }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
-      const fleet = createFleetApi(api.client)
+      const { fleet } = await openFleet(context, options)
       if (revoke !== undefined) {
         await fleet.revokeEnrollment(revoke)
         output.print(`The enrollment token ${revoke} was revoked`)
@@ -133,7 +133,7 @@ export const commands = {
           { header: 'NODE', cell: ({ name }) => name ?? 'its host name' },
           { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
           { header: 'BY', cell: ({ createdBy }) => createdBy, shrinkTo: 8 },
-          { header: 'UNTIL', cell: ({ expiresAt }) => `${minuteOf(expiresAt)}` }
+          { header: 'UNTIL', cell: ({ expiresAt }) => minuteOf(expiresAt) }
         ]
       })
     }
@@ -153,8 +153,7 @@ export const commands = {
       const { name, label, json } = options
       const given = readLabels(label)
       if (name === undefined && label.length === 0) throw usage('--name', 'Nothing to change: give --name or --label')
-      const { api } = await openAdmin(context, options)
-      const fleet = createFleetApi(api.client)
+      const { fleet } = await openFleet(context, options)
       const before = label.length === 0 ? {} : (await fleet.node(operands.node)).labels
       const labels = Object.fromEntries(Object.entries({ ...before, ...given }).filter(([, value]) => value !== ''))
       const change = { ...(name !== undefined && { name }), ...(label.length > 0 && { labels }) }
@@ -193,8 +192,7 @@ export const commands = {
       const labels = label.map(parsedLabel)
       if (path !== undefined && names.length + labels.length === 0)
         throw usage('--path', '--path needs --on or --label')
-      const { api } = await openAdmin(context, options)
-      const fleet = createFleetApi(api.client)
+      const { api, fleet } = await openFleet(context, options)
       const { id, name } = await findProject(api, operands.project)
       for (const word of labels) {
         const found = await fleet.nodes({ label: word })
@@ -236,8 +234,7 @@ export const commands = {
       const names = options.from.flatMap(splitList)
       if (names.length === 0 && !options.all) throw usage('--from', 'Name a node with --from, or use --all')
       if (names.length > 0 && options.all) throw usage('--all', 'Use --from or --all, not both')
-      const { api } = await openAdmin(context, options)
-      const fleet = createFleetApi(api.client)
+      const { api, fleet } = await openFleet(context, options)
       const { id, name } = await findProject(api, operands.project)
       const remove = options.all ? (await fleet.placements(id)).map(({ nodeId }) => nodeId) : names
       const placements = remove.length === 0 ? [] : await fleet.place(id, { remove })
@@ -254,8 +251,8 @@ export const commands = {
       'A node that has begun to put files in place finishes that.\n\nNeeds the admin token, or a named token with the role operator.',
     examples: [['fleet drain web-1', 'before its machine is taken down']],
     async run({ options, operands }, context) {
-      const { api } = await openAdmin(context, options)
-      const node = await createFleetApi(api.client).drain(operands.node, true)
+      const { fleet } = await openFleet(context, options)
+      const node = await fleet.drain(operands.node, true)
       context.output.result(options.json, node, `Rollouts leave "${node.name}" out`)
     }
   }),
@@ -266,8 +263,8 @@ export const commands = {
     details: 'The node gets what is desired now.\n\nNeeds the admin token, or a named token with the role operator.',
     examples: [['fleet undrain web-1', 'let the node take part again']],
     async run({ options, operands }, context) {
-      const { api } = await openAdmin(context, options)
-      const node = await createFleetApi(api.client).drain(operands.node, false)
+      const { fleet } = await openFleet(context, options)
+      const node = await fleet.drain(operands.node, false)
       context.output.result(options.json, node, `"${node.name}" takes part in rollouts again`)
     }
   }),
@@ -282,8 +279,7 @@ export const commands = {
     examples: [['fleet forget web-1 --yes', 'remove a node whose machine is gone']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Removing a node' })
-      const { api } = await openAdmin(context, options)
-      const fleet = createFleetApi(api.client)
+      const { fleet } = await openFleet(context, options)
       const node = await fleet.node(operands.node)
       if (!(await isSure(`Remove the node "${node.name}"?`))) return exitCodes.failed
       await fleet.forget(node.id)
@@ -292,3 +288,8 @@ export const commands = {
     }
   })
 } satisfies Family
+
+async function openFleet(context: Context, options: AdminOptions): Promise<{ api: Api; fleet: FleetApi }> {
+  const { api } = await openAdmin(context, options)
+  return { api, fleet: createFleetApi(api.client) }
+}

@@ -5,7 +5,7 @@ import type { Api } from '../client/api.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, checkMessage, projectOperand, sharedOptions } from '../common-options.js'
-import { exactOptions, runRollback, showRollback } from '../exact-run.js'
+import { exactOptions, runAndReport, showRollback } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
@@ -74,7 +74,7 @@ export const commands = {
       context.output.note(`Rolling back ${describe(source)}`)
       const { projectId, provenance = null } = source
       const asked = { message, ...(mode !== undefined && { mode }), ...(force && { force }) }
-      return runRollback(
+      return runAndReport(
         api,
         {
           start: signal => api.rollback(source.id, { ...asked, signal }),

@@ -21,13 +21,17 @@ interface Reported {
 
 /** Follows a rollout to its end, prints it, and returns the exit code: 0 if it reached the state that was wanted. */
 async function reportRollout(context: Context, place: RolloutPlace, { wanted, options }: Reported): Promise<number> {
-  const { output } = context
   const rollout = await watchRollout(context, place, { given: options })
+  show(context, rollout, options)
+  return isReached(rollout, wanted) ? exitCodes.success : exitCodes.failed
+}
+
+/** Prints a rollout, and what can be done next. */
+function show({ output }: Context, rollout: RolloutDetail, options: Reported['options']): void {
   if (options.json) output.json(rollout)
   else for (const line of rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() })) output.print(line)
   const next = nextLine(rollout, options)
   if (next !== null) output.note(next)
-  return isReached(rollout, wanted) ? exitCodes.success : exitCodes.failed
 }
 
 /** Whether a rollout ended as wanted. A revert is a success only if no node is left with the release. */
@@ -54,13 +58,9 @@ export const commands = {
       ['rollout status ro_abcdefghijklmnop --follow', 'watch one rollout until it ends']
     ],
     async run({ options, operands }, context) {
-      const { output } = context
       const place = await openRollout(context, { options, operands })
       const rollout = options.follow ? await watchRollout(context, place) : await place.fleet.rollout(place.rolloutId)
-      if (options.json) output.json(rollout)
-      else for (const line of rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() })) output.print(line)
-      const next = nextLine(rollout, options)
-      if (next !== null) output.note(next)
+      show(context, rollout, options)
       return rollout.state === 'done' || isGoing(rollout.state) ? exitCodes.success : exitCodes.failed
     }
   }),

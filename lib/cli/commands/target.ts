@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve, win32 } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
-import { type Api, mayHaveArrived } from '../client/api.js'
+import type { Api } from '../client/api.js'
 import { loadConfiguration, openAdmin, openAdminApi, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import {
@@ -15,11 +15,9 @@ import {
   serverOptions,
   sharedOptions
 } from '../common-options.js'
-import { followLine, type GivenOptions } from '../hints.js'
+import { runAndReport } from '../exact-run.js'
 import { driftLines, planExitCodes } from '../plan-view.js'
-import { nothingKnown } from '../run-result.js'
-import { confirmation, Interrupted, withInterrupts } from '../terminal/prompt.js'
-import { reportRun, watchRun } from '../watch.js'
+import { confirmation, withInterrupts } from '../terminal/prompt.js'
 
 /** The commands for the files in targets. */
 export const commands = {
@@ -95,9 +93,18 @@ export const commands = {
       const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
       if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
       const wish = { paths: options.path, runScripts: options['run-scripts'], message }
-      const given = { env, server, project: operands.projectId, token }
+      const repair = {
+        start: (signal: AbortSignal) => api.repair(projectId, { ...wish, signal }),
+        noun: 'repair',
+        done: `repaired ${projectId}`,
+        projectId,
+        provenance: null,
+        message,
+        json,
+        given: { env, server, project: operands.projectId, token }
+      }
       try {
-        return await repair(api, { projectId, wish, json, given }, context)
+        return await runAndReport(api, repair, context)
       } catch (error) {
         if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
         context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
@@ -167,29 +174,6 @@ const maxNamed = 3
 function namesOf(paths: readonly string[]): string {
   if (paths.length > maxNamed) return countOf(paths.length, 'file')
   return paths.map(path => `"${oneLine(path)}"`).join(', ')
-}
-
-interface Repair {
-  projectId: string
-  wish: { paths: readonly string[]; runScripts: boolean; message: string | undefined }
-  json: boolean
-  given: GivenOptions
-}
-
-async function repair(api: Api, { projectId, wish, json, given }: Repair, context: Context): Promise<number> {
-  const { output } = context
-  const watched = await withInterrupts(context.host, async signal => {
-    const run = await api.repair(projectId, { ...wish, signal }).catch((error: unknown) => {
-      if (error instanceof Interrupted || mayHaveArrived(error))
-        output.note(
-          `The server did not answer, so the repair may have begun. Run "${followLine(null, given)}" to check`
-        )
-      throw error
-    })
-    return watchRun(run, context, { api, projectId, given, print: json ? output.note : output.print, signal })
-  })
-  const known = { ...nothingKnown(), projectId, message: wish.message ?? null }
-  return await reportRun(watched, context, { api, what: `repaired ${projectId}`, json, given, known })
 }
 
 /*

@@ -12,7 +12,7 @@ import {
   projectOperand,
   sharedOptions
 } from '../common-options.js'
-import { exactOptions, rollbackLines, runRollback, showRollback } from '../exact-run.js'
+import { exactOptions, rollbackLines, runAndReport, showRollback } from '../exact-run.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
 
 const heldOperands = {
@@ -54,7 +54,7 @@ export const commands = {
       const lines = rollbackLines(plan, { paint: context.output.paint, force })
       for (const line of lines.slice(0, -1)) context.output.note(line)
       if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
-      return runRollback(
+      return runAndReport(
         api,
         {
           start: signal => api.undo(projectId, { message, force, signal }),

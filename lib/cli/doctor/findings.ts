@@ -17,6 +17,8 @@ export interface Finding {
   advice: string | null
 }
 
+const maxNamesShown = 10
+
 const userCheck = 'Users of projects'
 
 /**
@@ -46,7 +48,6 @@ export function userFindings({ projects }: Pick<AccessReport, 'projects'>): Find
 }
 
 const tokenCheck = 'Named tokens'
-const maxNamesShown = 10
 
 /** Returns the findings about named tokens: those that expire soon, are unused, or have an old secret. Pure. */
 export function tokenFindings({ tokens, rotateDays }: Pick<AccessReport, 'tokens' | 'rotateDays'>): Finding[] {
@@ -75,9 +76,7 @@ function tokenFinding(
   advice: string
 ): Finding | null {
   if (tokens.length === 0) return null
-  const said = tokens.slice(0, maxNamesShown).map(token => `"${oneLine(token.name)}" ${fact(token)}`)
-  const more = tokens.length - said.length
-  const detail = said.join(', ') + (more > 0 ? `, and ${more} more` : '')
+  const detail = firstOf(tokens.map(token => `"${oneLine(token.name)}" ${fact(token)}`))
   return { check: tokenCheck, result: 'warning', detail, advice }
 }
 
@@ -126,10 +125,13 @@ export function fleetFindings(nodes: readonly ListedNode[]): Finding[] {
 
 function nodeFinding(nodes: readonly ListedNode[], what: string, advice: string): Finding | null {
   if (nodes.length === 0) return null
-  const names = nodes.slice(0, maxNamesShown).map(({ name }) => oneLine(name))
-  const more = nodes.length - names.length
-  const shown = names.join(', ') + (more > 0 ? `, and ${more} more` : '')
-  return { check: fleetCheck, result: 'warning', detail: `${what}: ${shown}`, advice }
+  const detail = `${what}: ${firstOf(nodes.map(({ name }) => oneLine(name)))}`
+  return { check: fleetCheck, result: 'warning', detail, advice }
+}
+
+function firstOf(words: readonly string[]): string {
+  const more = words.length - maxNamesShown
+  return words.slice(0, maxNamesShown).join(', ') + (more > 0 ? `, and ${more} more` : '')
 }
 
 /*

@@ -1,0 +1,25 @@
+import { locateHome } from '../../config/home.js'
+import { packageVersion } from '../../config/version.js'
+import { defineCommand, type Family } from '../command.js'
+
+/** The commands for this installation of svc. */
+export const commands = {
+  home: defineCommand({
+    options: {
+      json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
+    },
+    details: 'The default is ~/.svc. SVC_HOME sets another directory.',
+    examples: [['home', 'print the directory of the configuration, database and archives']],
+    async run({ options }, { env, cwd, output }) {
+      const home = locateHome(env, cwd)
+      output.result(options.json, home, home.directory)
+    }
+  }),
+
+  version: defineCommand({
+    examples: [['version', 'print the version, like "svc --version"']],
+    async run(_, { output }) {
+      output.print(packageVersion())
+    }
+  })
+} satisfies Family
