@@ -11,7 +11,7 @@ const places: Record<string, string> = {
   'backup/place.ts':
     '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
   'archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
-  'backup/snapshot.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
+  'backup/backup.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
   'cli/commands/audit.ts': '<file>.part, where the user said: the next export under that name',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/transfer.ts': '* <file>.part, where the user said: the next export under that name',
@@ -19,34 +19,33 @@ const places: Record<string, string> = {
     '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
   'base/files.ts':
     '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
-  'deploy/asides.ts': 'puts back what transfer/import.ts has set aside',
+  'deploy/strays.ts': 'puts back what transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/scripted.ts': 'deployments/*.marks.tmp: the next start (deploy/strays.ts)',
-  'deploy/pending.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
+  'deploy/intake.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
   'fleet/agent/identity.ts': '* keys/agent.next.ed25519: the next enrolment uses it (test/server/agent-hub)',
   'fleet/agent/releases.ts': 'prepared/*.part: the next fetch of that archive continues it; removed after 24 hours',
-  'http/core/socket-file.ts': '.<random> beside the socket: the next server that listens there (test/http/socket-file)',
-  'logs/read/inflated.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
+  'http/core/listen.ts': '.<random> beside the socket: the next server that listens there (test/http/core/listen)',
+  'logs/read/contents.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
   'store/recovery.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
   'store/owner.ts': 'svc.sock.<random>: the next owner (test/store/owner)',
   'store/redo.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
   'machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
   'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
-  'install/displaced.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
-  'install/journal-owner.ts': 'deployments/*.helper.tmp: the next start (install/undo.ts)',
+  'install/before-images.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
   'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
   'install/owned-tree.ts': 'trees/*.tmp: the next start (deploy/strays.ts)',
   'install/put-back.ts': 'as install/commit.ts',
   'install/scripted-file.ts': 'deployments/*.scripted.tmp: the next start (deploy/strays.ts)',
   'install/staging.ts':
     '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
-  'install/undo.ts': 'as install/commit.ts',
+  'install/undo.ts': 'as install/commit.ts; deployments/*.helper.tmp: the next start',
   'server/cluster/archives.ts': 'tmp/*.zip: the next start (deploy/strays.ts)',
   'store/log/local-copy.ts': 'svc.db.image: the next image that the hub takes from another one',
   'transfer/import.ts':
-    '* tmp/*.before, tmp/*.absent: the next start restores the previous files, or removes these (test/deploy/asides)',
-  'transfer/scratch.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
+    '* tmp/*.before, tmp/*.absent: the next start restores the previous files, or removes these (test/deploy/strays)',
+  'transfer/needs.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
 }
 
 /** Names of the moment: made to be renamed, random, or in a directory for temporary files. */

@@ -5,11 +5,10 @@ import { instantOf } from '../base/clock.js'
 import { invalid } from '../base/errors.js'
 import { streamHeaders } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
-import { includesRole, type AccessRole } from '../model/access.js'
+import { type AccessRole, includesRole } from '../model/access.js'
 import type { AuditEntry, AuditEvent } from '../model/audit.js'
 import type { AuditReader } from '../store/tables/audit.js'
-import { queryLimit, queryText } from './query.js'
-import type { Handler } from './route.js'
+import { type Handler, queryLimit, queryText } from './route.js'
 
 /** What an export holds while its client does not read: a block of entries. */
 const exportedBytes = 256 * 1024

@@ -1,16 +1,17 @@
 import type { Sessions } from '../auth/sessions.js'
 import type { NamedTokens, SignInToken } from '../auth/named-tokens.js'
-import type { Proof } from '../auth/proof.js'
-import type { SecondFactors } from '../auth/second-factor.js'
+import type { FactorOwner, Proof, SecondFactors } from '../auth/second-factor.js'
 import type { Limiter } from '../auth/limiter.js'
-import { ticketPurposes, type Tickets } from '../auth/tickets.js'
+import { ticketPurposes, type Tickets } from '../auth/secret.js'
 import { Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import type { ListedSession, SignedIn } from '../model/session.js'
+import type { ListedSession, SignedIn, TokenHolder } from '../model/access.js'
 import { tokenTextFault } from '../shared/token-text.js'
 import { flag, line, oneOf, optional, readFields } from '../base/fields.js'
-import { param, type ApiRequest, type Handler } from './route.js'
+import type { Project } from '../model/project.js'
+import { parseHost } from '../http/core/headers.js'
+import { type ApiRequest, type Handler, param } from './route.js'
 
 const maxTokenLength = 4096
 const token = line({ max: maxTokenLength })
@@ -224,4 +225,108 @@ function wrongToken(token: string): Refusal {
   const fault = tokenTextFault(token)
   if (fault !== null) return new Refusal('unauthorized', 'wrong_token', `Login failed: the token is wrong: ${fault}`)
   return new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
+}
+
+/** Dependencies of the handler. */
+export interface WhoamiNeeds {
+  findProject(id: string): Project | undefined
+  /** Returns when a named token expires. */
+  expiryOf(tokenId: string): string
+}
+
+/** Handler of `GET /api/auth/whoami`: the role and project of the token. Commands check a token with it. */
+export function whoamiHandlers({ findProject, expiryOf }: WhoamiNeeds) {
+  return {
+    whoami({ actor }) {
+      const { role, name, token } = actor
+      const projects = token === undefined || actor.projects === null ? null : actor.projects.flatMap(shortOf)
+      const named = token === undefined ? null : { ...token, expiresAt: expiryOf(token.id) }
+      const holder: TokenHolder = { role, name, project: summaryOf(actor.projectId), token: named, projects }
+      return json(holder)
+    }
+  } satisfies Record<string, Handler>
+
+  function shortOf(id: string): Array<Pick<Project, 'id' | 'name'>> {
+    const project = findProject(id)
+    return project === undefined ? [] : [{ id, name: project.name }]
+  }
+
+  function summaryOf(id: string | null): TokenHolder['project'] {
+    const project = id === null ? undefined : findProject(id)
+    if (project === undefined) return null
+    const { name, env, status, lastDeployAt } = project
+    return { id: project.id, name, env, status, lastDeployAt }
+  }
+}
+
+const requiredCode = line({ min: 1, max: 100 })
+
+/** Fields of `POST /api/auth/second-factor/confirm`. */
+export const codeFields = {
+  /** A code of the authenticator. */
+  code: requiredCode
+}
+/** Fields of `DELETE /api/auth/second-factor`. */
+export const removalFields = {
+  /** A code of the authenticator or a recovery code. */
+  code: requiredCode
+}
+
+/** Dependencies of the handlers. */
+export interface SecondFactorNeeds {
+  factors: SecondFactors
+  named: Pick<NamedTokens, 'get'>
+}
+
+/** Handlers of second factors. Each user manages that of the own token; an admin can remove others. */
+export function secondFactorHandlers({ factors, named }: SecondFactorNeeds) {
+  return {
+    /** `POST /api/auth/second-factor`: begins an enrolment. */
+    begin: async request => {
+      const { link, secret } = await factors.begin(ownerOf(request), {
+        issuer: issuerOf(request),
+        actor: request.actor
+      })
+      return json({ success: true, secret, link })
+    },
+
+    /** `POST /api/auth/second-factor/confirm {code}`: the first code completes the enrolment. */
+    confirm: async request => {
+      const { code } = readFields(await request.json(), codeFields)
+      const given = { code, origin: request, actor: request.actor }
+      return json({ success: true, recoveryCodes: await factors.confirm(ownerOf(request), given) })
+    },
+
+    /** `DELETE /api/auth/second-factor {code}`: removes the second factor of the own token. */
+    remove: async request => {
+      const { code } = readFields(await request.json(), removalFields)
+      const owner = ownerOf(request)
+      await factors.check(owner, { code, origin: request, actor: request.actor })
+      await factors.remove(owner, request.actor)
+      return json({ success: true, message: 'The second factor was removed' })
+    },
+
+    /** `DELETE /api/tokens/:id/second-factor`: removes that of another token, whose owner lost the authenticator. */
+    reset: async request => {
+      const owner = named.get(param(request, 'id'))
+      if (owner.id === request.actor.token?.id) {
+        throw new Refusal('forbidden', 'forbidden', 'Removing the second factor of your own token needs a code of it')
+      }
+      await factors.remove(owner, request.actor)
+      return json({ success: true, message: 'The second factor was removed' })
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Returns the named token of a request. Refuses: 409 `no_named_token`. */
+function ownerOf({ actor }: ApiRequest): FactorOwner {
+  if (actor.token !== undefined) return actor.token
+  const sentence = 'The admin token has no second factor. Sign in with a named token to add one to it'
+  throw new Refusal('conflict', 'no_named_token', sentence)
+}
+
+/** Returns the name of the server that an authenticator shows. */
+function issuerOf({ headers }: ApiRequest): string {
+  const name = parseHost(headers.host ?? '')?.name ?? ''
+  return name === '' ? 'svc' : `svc ${name}`
 }

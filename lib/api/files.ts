@@ -1,14 +1,21 @@
 import { join } from 'node:path'
-import { Refusal, invalid } from '../base/errors.js'
+import { createHash } from 'node:crypto'
+import { type FileHandle, realpath } from 'node:fs/promises'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import { attachment, fileReply } from '../http/static/file.js'
 import { json } from '../http/core/route.js'
 import type { Secrets } from '../logs/read/secrets.js'
-import type { FileEntry } from '../model/file-entry.js'
-import type { Project } from '../model/project.js'
+import type { FileEntry, OwnedEntry } from '../model/manifest.js'
+import { inclusions, type Project } from '../model/project.js'
 import type { Targets } from '../projects/targets.js'
-import { readPreview, type Inspect } from '../install/browse.js'
-import { queryPath } from './query.js'
-import { type ApiRequest, type Handler, param } from './route.js'
+import { type Inspect, readPreview } from '../install/browse.js'
+import type { Deployer } from '../deploy/deployer.js'
+import { encodeLines, ndjson } from '../http/streams.js'
+import { createBudget } from '../base/budget.js'
+import { readAt } from '../base/files.js'
+import { tooMuch } from '../http/core/memory.js'
+import type { Places } from '../machine/places.js'
+import { type ApiRequest, type Handler, param, queryChoice, queryPath, queryText, switchText } from './route.js'
 
 interface FilesNeeds {
   projects: { get(id: string): Project }
@@ -68,4 +75,134 @@ function filePath({ query }: ApiRequest): string {
 function emptyIfMissing(error: unknown): FileEntry[] {
   if (error instanceof Refusal && error.kind === 'not_found') return []
   throw error
+}
+
+/** What a verification holds while its client does not read: the findings of a slice. */
+const verifiedBytes = 512 * 1024
+
+/** Dependencies of the handlers about the files that svc put into a target. */
+export interface TreeApiNeeds {
+  deployer: Pick<Deployer, 'treeSummary' | 'verify'>
+  findProject(id: string): Project | undefined
+}
+
+/** Handlers about the files that svc put into the target of a project. */
+export function treeHandlers({ deployer, findProject }: TreeApiNeeds) {
+  function projectIdOf(request: ApiRequest): string {
+    const projectId = param(request, 'id')
+    if (findProject(projectId) === undefined) throw notFound('Project', projectId)
+    return projectId
+  }
+
+  return {
+    /** `GET /api/projects/:id/tree?drift=`: the number of files, and what is known of their state. */
+    summary: async request => {
+      const projectId = projectIdOf(request)
+      const drift = switchText(queryText(request.query, 'drift'), 'drift') ?? false
+      return json(await deployer.treeSummary({ projectId, drift, signal: request.signal }))
+    },
+
+    /** `GET /api/projects/:id/verify?sums=`: compares every file, one JSON object per line. */
+    verify: request => {
+      const projectId = projectIdOf(request)
+      const sums = switchText(queryText(request.query, 'sums'), 'sums') ?? false
+      // A refusal before the first line is an error response.
+      return ndjson(
+        async (write, signal) => {
+          for await (const events of deployer.verify({ projectId, sums, signal })) await write(encodeLines(events))
+        },
+        { heldBytes: verifiedBytes }
+      )
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Number of files that are hashed at a time: in all, and for one caller. */
+const hashedFiles = { all: 4, each: { caller: 2 } }
+const hashedBytes = 256 * 1024
+
+/** Dependencies of the drift report. */
+export interface DriftApiNeeds {
+  deployer: Pick<Deployer, 'drift' | 'ownedTree'>
+  projects: { get(id: string): Project }
+  targets: Pick<Targets, 'open'>
+  secrets: Secrets
+}
+
+/**
+ * Handlers about the files that svc put into a target and that were edited or removed since. The token of a project
+ * gets 403 `other_project` for every other project.
+ */
+export function driftHandlers({ deployer, projects, targets, secrets }: DriftApiNeeds) {
+  const hashing = createBudget({ ...hashedFiles, refuse: tooMuch })
+
+  /** Refuses every file but an edited one at its own path: a link on the way could lead to any file of the target. */
+  function inspect({ deployPath }: Project, owned: OwnedEntry, { caller, signal }: ApiRequest): Inspect {
+    const named = { asked: owned.path, field: 'path' }
+    return async ({ handle, path }) => {
+      secrets.checkPath(join(deployPath, owned.path), named)
+      if (path !== join(await realpath(deployPath), owned.path)) throw notEdited(owned.path)
+      await secrets.checkOpened(handle, path, named)
+      // A file of another size is edited, and need not be read.
+      if ((await handle.stat()).size !== owned.size) return
+      if ((await hashing.during({ caller }, 1, () => digestOf(handle, signal))) === owned.sha256)
+        throw notEdited(owned.path)
+    }
+  }
+
+  return {
+    /** `GET /api/projects/:id/drift?full=`: lists the edited and removed files. */
+    async drift(request) {
+      const projectId = param(request, 'id')
+      const isFull = switchText(queryText(request.query, 'full'), 'full') ?? false
+      return json(await deployer.drift({ projectId, isFull, signal: request.signal }))
+    },
+
+    /** `GET /api/projects/:id/drift/file?path=`: an edited file, as it is now. */
+    async driftFile(request) {
+      const projectId = param(request, 'id')
+      const project = projects.get(projectId)
+      const path = queryPath(request.query, 'path')
+      if (path === undefined) throw invalid('path', '"path" is missing: expected a path relative to the deployPath')
+      const owned = await findOwned(deployer, projectId, path)
+      const name = path.slice(path.lastIndexOf('/') + 1)
+      const headers = { 'content-disposition': attachment(name), 'content-type': 'application/octet-stream' }
+      return fileReply({ file: () => targets.open(project, path, inspect(project, owned, request)), headers })
+    }
+  } satisfies Record<string, Handler>
+}
+
+async function findOwned(deployer: Pick<Deployer, 'ownedTree'>, projectId: string, path: string): Promise<OwnedEntry> {
+  const owned = await deployer.ownedTree(projectId)
+  if (owned.baseline === 'owned') for await (const entry of owned.entries()) if (entry.path === path) return entry
+  throw notEdited(path)
+}
+
+async function digestOf(handle: FileHandle, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for (let at = 0; ; ) {
+    signal.throwIfAborted()
+    const chunk = await readAt(handle, at, hashedBytes)
+    if (chunk.length === 0) return hash.digest('hex')
+    hash.update(chunk)
+    at += chunk.length
+  }
+}
+
+function notEdited(path: string): Refusal {
+  const sentence = `Cannot send "${path}": it is not a file that svc put there and that was edited since`
+  return new Refusal('not_found', 'not_found', sentence)
+}
+
+/** Handlers that list directories of the server, so that a user can choose a path. */
+export function fsHandlers({ places }: { places: Places }) {
+  return {
+    home: async () => json(await places.home()),
+
+    list: async ({ query }) => {
+      const path = queryPath(query, 'path')
+      if (path === undefined) throw invalid('path', '"path" is missing: expected an absolute path')
+      return json(await places.list(path, queryChoice(query, 'include', inclusions) ?? 'both'))
+    }
+  } satisfies Record<string, Handler>
 }

@@ -1,16 +1,15 @@
 import { invalid, notFound } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
-import type { Locks } from '../deploy/locks.js'
-import type { Maintenances } from '../deploy/maintenance.js'
+import type { Locks, Maintenances } from '../deploy/locks.js'
 import { json } from '../http/core/route.js'
 import { isInScope } from '../model/access.js'
-import { listedLockKinds } from '../model/maintenance.js'
+import { listedLockKinds } from '../model/lock.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../shared/lock-limits.js'
-import { flag, integer, line, oneOf, optional, readFields } from '../base/fields.js'
-import { optionalBody } from './optional-body.js'
-import { queryText } from './query.js'
-import { type ApiRequest, type Handler, param } from './route.js'
-import { checkProject } from './scope.js'
+import { flag, integer, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
+import type { Deployer } from '../deploy/deployer.js'
+import type { Project } from '../model/project.js'
+import { tighten } from '../model/policy-keys.js'
+import { type ApiRequest, checkProject, type Handler, optionalBody, param, queryText } from './route.js'
 
 const reason = line({ min: 1, max: maxLockReasonLength, trim: true })
 
@@ -93,3 +92,39 @@ function secondsOf(
 
 /** A date with time and time zone. Without a zone the server's own zone would apply, which the caller does not know. */
 const isInstant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
+
+/** Fields of `PUT /api/projects/:id/maintenance`. */
+export const maintenanceFields = {
+  /** Whether the project is to be in maintenance. Ending one that is off changes nothing. */
+  on: flag,
+  /** Why. The page of svc shows it to visitors. */
+  reason: optional(nullable(line({ max: maxLockReasonLength, trim: true }))),
+  /** Whether to replace a file of somebody else at that path, or to remove the file although it was changed. */
+  force: optional(flag)
+}
+
+/** Dependencies of the handlers. */
+export interface MaintenanceApiNeeds {
+  maintenance: Deployer['maintenance']
+  findProject(id: string): Project | undefined
+}
+
+/** Handlers of the maintenance of a project. A deploy token has access to its own project only. */
+export function maintenanceHandlers({ maintenance, findProject }: MaintenanceApiNeeds) {
+  return {
+    get: async request => json({ success: true, maintenance: maintenance.of(param(request, 'id')) }),
+
+    /** Answers when the file is placed or removed. */
+    set: async request => {
+      const projectId = param(request, 'id')
+      const project = findProject(projectId)
+      const { on, reason, force = false } = readFields(await request.json(), maintenanceFields)
+      const { actor } = request
+      if (project !== undefined) tighten(project, { forceMaintenance: force }, actor)
+      const mayEndOthers = actor.role !== 'project'
+      if (on) await maintenance.on({ projectId, actor, force, reason: reason || null })
+      else await maintenance.off({ projectId, actor, force, mayEndOthers })
+      return json({ success: true, maintenance: maintenance.of(projectId) })
+    }
+  } satisfies Record<string, Handler>
+}

@@ -4,10 +4,9 @@ import { isInScope } from '../model/access.js'
 import { json, type Reply } from '../http/core/route.js'
 import { eventStream, type Events } from '../http/streams.js'
 import type { LogSources } from '../logs/sources.js'
-import type { LogTime } from '../logs/search/time-search.js'
-import { downloadBlockBytes, type LogViewer, type RangeQuery, type TimeRange } from '../logs/viewer.js'
+import { downloadBlockBytes, type LogTime, type LogViewer, type RangeQuery, type TimeRange } from '../logs/viewer.js'
 import { checkQuery, type SearchQuery } from '../logs/search/search.js'
-import { logLevels } from '../shared/log-level.js'
+import { logLevels } from '../shared/log-line.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import {
   integer,
@@ -22,8 +21,7 @@ import {
   readFields,
   reads
 } from '../base/fields.js'
-import { queryChoice, queryLimit, queryOffset, switchText } from './query.js'
-import { type ApiRequest, type Handler, param } from './route.js'
+import { type ApiRequest, type Handler, param, queryChoice, queryLimit, queryOffset, switchText } from './route.js'
 
 const filePath = line({ min: 1, max: maxPathLength })
 const label = optional(line({ max: maxNameLength, trim: true }))

@@ -5,10 +5,18 @@ import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
 import { json, type Reply } from '../http/core/route.js'
 import { encodeEvents, eventStream, type Events } from '../http/streams.js'
 import { deploymentStatuses, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
-import { queryChoice, queryLimit, queryOffset, queryText, switchText } from './query.js'
-import type { Records } from './records.js'
-import { type ApiRequest, type Handler, param } from './route.js'
-import { checkProject } from './scope.js'
+import {
+  type ApiRequest,
+  checkProject,
+  type Handler,
+  param,
+  queryChoice,
+  queryLimit,
+  queryOffset,
+  queryText,
+  switchText
+} from './route.js'
+import type { Records } from './deployments.js'
 
 const windowBytes = 256 * 1024
 const maxWindowBytes = 1024 * 1024

@@ -1,16 +1,17 @@
 import type { Caller } from '../auth/bearer.js'
-import type { ProjectScope } from '../model/access.js'
-import { shownDeployment, shownProject } from './masks.js'
+import { type AccessRole, includesRole, type ProjectScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
-import { listedDeployment, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
-import type { ServerStatus } from '../model/health.js'
-import type { Overview, ProjectOverview, RecentDays } from '../model/overview.js'
-import type { Proof } from '../auth/proof.js'
+import { type DeploymentRow, type DeploymentStatus, listedDeployment } from '../model/deployment.js'
+import type { Overview, ProjectOverview, RecentDays, ServerStatus } from '../model/health.js'
+import type { Proof } from '../auth/second-factor.js'
 import type { Project } from '../model/project.js'
 import type { Broken, Health } from '../machine/health.js'
 import type { Stats } from '../machine/history.js'
-import { queryLimit } from './query.js'
-import type { Handler } from './route.js'
+import { invalid } from '../base/errors.js'
+import { type Search, type SearchType, searchTypes } from '../search/search.js'
+import { oneOf } from '../base/fields.js'
+import { shownDeployment, shownProject } from './deployments.js'
+import { type Handler, queryLimit } from './route.js'
 
 /** Dependencies of the handlers of the overview. */
 export interface OverviewNeeds {
@@ -55,7 +56,7 @@ export function overviewHandlers({ proof, status, health, stats, broken, deploym
 
   return {
     /**
-     * `GET /api/projects/:id/overview`: the live deployment, the failure and the last deployments (model/overview.ts).
+     * `GET /api/projects/:id/overview`: the live deployment, the failure and the last deployments (model/health.ts).
      */
     readProject: ({ params, actor }) => {
       const { id: projectId } = projects.get(params['id'] as string)
@@ -71,7 +72,7 @@ export function overviewHandlers({ proof, status, health, stats, broken, deploym
       return json(overview satisfies Shown<ProjectOverview>)
     },
 
-    /** `GET /api/overview?days=`: the overview of the server (model/overview.ts). */
+    /** `GET /api/overview?days=`: the overview of the server (model/health.ts). */
     read: async ({ query, actor }) => {
       const scope = actor.projects
       const last = deployments.list({ limit: shownDeployments, projects: scope })
@@ -110,4 +111,33 @@ function shown(
   actor: Caller
 ): ReturnType<typeof shownDeployment<ReturnType<typeof listedDeployment>>> {
   return shownDeployment(listedDeployment(row), actor)
+}
+
+const maxQueryLength = 200
+const readType = oneOf(searchTypes)
+
+/** Handler of `GET /api/search`: searches projects, deployments, log sources, the audit log and settings. */
+export function searchHandlers({ search }: { search: Search }) {
+  return {
+    find: ({ query, actor }) => {
+      const q = (query.get('q') ?? '').trim()
+      if (q.length > maxQueryLength)
+        throw invalid('q', `"q" is too long: at most ${maxQueryLength} characters are allowed`)
+      const types = (query.get('types') ?? '')
+        .split(',')
+        .filter(Boolean)
+        .map(type => readType(type, 'types'))
+      const limit = queryLimit(query, 'limit', { fallback: 5, max: 50 })
+      const seen = searchTypes.filter(type => maySearch(actor, type))
+      const wanted = types.length === 0 ? seen : seen.filter(type => types.includes(type))
+      return json(search.find({ q, types: wanted, limit, scope: actor.projects }))
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Whether a caller may read what a type of results shows: settings and the whole audit log are for few. */
+function maySearch({ token, role, projects }: Caller, type: SearchType): boolean {
+  if (token === undefined) return true
+  if (type === 'settings') return role === 'admin'
+  return type !== 'audit' || (projects === null && includesRole(role as AccessRole, 'operator'))
 }

@@ -1,26 +1,29 @@
-import { Refusal, invalid } from '../base/errors.js'
-import type { Spool } from '../base/spool.js'
+import { invalid, Refusal } from '../base/errors.js'
+import type { Spool, Spooled } from '../base/budget.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { PlanRequest } from '../deploy/plan.js'
 import { json, type Reply } from '../http/core/route.js'
 import { ndjson } from '../http/streams.js'
 import type { Quota } from '../machine/quota.js'
-import { planKinds, type PlanAnswer } from '../model/plan.js'
+import { type PlanAnswer, planKinds } from '../model/plan.js'
 import type { Project } from '../model/project.js'
-import { tighten } from '../model/tighten.js'
-import { refuseUnknown } from './deploy-check.js'
-import { queryText, switchText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { receiveTree } from './tree-body.js'
+import { tighten } from '../model/policy-keys.js'
+import { isInScope, type PlannedRollout, uploadFeatures, type UploadPermit } from '../model/access.js'
+import type { FleetNode } from '../model/node.js'
+import { policyOf } from '../model/policy.js'
+import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../archive/tree-wire.js'
+import { refuseFullDisk } from '../deploy/failure.js'
+import { formatBytes } from '../shared/size.js'
+import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
 import { checkUploadProject } from './upload.js'
 
 const bytesPerMegabyte = 1024 * 1024
 /** Number of paths listed of each kind. */
-export const listedPaths = { fallback: 200, max: 10_000 } as const
+const listedPaths = { fallback: 200, max: 10_000 } as const
 /** The header with the SHA-256 of each script that the client would send. */
-export const scriptsHeader = 'x-svc-scripts'
+const scriptsHeader = 'x-svc-scripts'
 /** The header with the client's time in milliseconds since 1970. */
-export const timeHeader = 'x-svc-time'
+const timeHeader = 'x-svc-time'
 
 /** Dependencies of the plan. */
 export interface PlanApiNeeds {
@@ -132,4 +135,122 @@ function readScripts({ headers }: ApiRequest): { preDeploy?: string; postDeploy?
 function readTime({ headers }: ApiRequest): number | null {
   const text = headers[timeHeader]
   return typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : null
+}
+
+/** Dependencies of the upload check. */
+export interface DeployCheckNeeds {
+  deployer: Pick<Deployer, 'checkClientScripts' | 'checkLocks' | 'countAhead' | 'rolloutAhead'>
+  findProject(id: string): Project | undefined
+  settings: { number(key: 'max_upload_size' | 'max_extracted_size'): number }
+  quota: Pick<Quota, 'claim'>
+  /** Returns when a named token expires. */
+  expiryOf(tokenId: string): string
+  /** Returns the nodes on which a project is placed. */
+  nodesOf(projectId: string): FleetNode[]
+  /** The addresses of the hubs of the cluster; undefined: the server is alone. */
+  hubs: (() => string[]) | undefined
+}
+
+/**
+ * Handler of `GET /api/deploy/check?projectId=&scripts=`: checks whether an upload with this token would be accepted,
+ * so that a client can find out before it packs and sends files. `scripts` lists the script fields that the upload
+ * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
+ * token.
+ */
+export function deployCheckHandlers(needs: DeployCheckNeeds) {
+  const { deployer, findProject, settings, quota, expiryOf } = needs
+  return {
+    async check(request) {
+      const projectId = queryText(request.query, 'projectId')
+      if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project to deploy to')
+      refuseAdmin(request)
+      refuseUnknown(projectId, request, findProject)
+      const project = checkUploadProject(projectId, request.actor, findProject)
+      const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
+      deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
+      deployer.checkLocks(projectId)
+      const { token } = request.actor
+      const claim = await quota.claim({ bytes: 1, projectId })
+      claim.release()
+      const rolloutAhead = deployer.rolloutAhead(projectId)
+      const permit: UploadPermit = {
+        success: true,
+        project: { id: project.id, name: project.name, env: project.env },
+        deploymentsAhead: deployer.countAhead(projectId),
+        ...(rolloutAhead !== null && { rolloutAhead }),
+        maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
+        maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
+        features: [...uploadFeatures],
+        ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
+        rollout: await plannedRollout(project, needs.nodesOf(project.id)),
+        ...(needs.hubs !== undefined && { hubs: needs.hubs() })
+      }
+      return json(permit)
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Returns the rollout that an upload would begin; null: the project is not placed on nodes. */
+async function plannedRollout(project: Project, placed: readonly FleetNode[]): Promise<PlannedRollout | null> {
+  if (placed.length === 0) return null
+  // A server without a fleet loads nothing of it.
+  const { planWaves } = await import('../fleet/waves.js')
+  const policy = policyOf(project).rollout
+  const taking = placed.filter(({ isDrained }) => !isDrained)
+  return { nodes: taking.length, waves: planWaves(taking, policy).waves, policy }
+}
+
+/**
+ * Refuses an unknown project with `no_such_project`. The code differs from `not_found`, which an older server without
+ * this route answers.
+ */
+function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: DeployCheckNeeds['findProject']): void {
+  if (actor.role === 'project') return
+  if (isInScope(actor.projects, projectId) && findProject(projectId) !== undefined) return
+  throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)
+}
+
+/** Refuses the admin token with `deploy_token_needed`: it cannot upload. */
+function refuseAdmin({ actor }: ApiRequest): void {
+  if (actor.token !== undefined || (actor.role !== 'admin' && actor.role !== 'local')) return
+  const sentence =
+    'An upload needs the deploy token of the project, not the admin token. "svc projects token" prints it'
+  throw new Refusal('forbidden', 'deploy_token_needed', sentence)
+}
+
+/** The request whose body is a tree. */
+export type TreeRequest = Pick<ApiRequest, 'headers' | 'body' | 'caller'> & { hold(bytes: number): void }
+
+const gzipMarkBytes = 2
+
+/**
+ * Receives the body of a request for a plan as it was sent: a tree, or one that is compressed with gzip, which the thread
+ * of the comparison inflates. The caller discards it. Refuses: 415 `unsupported_type`, 413 `tree_too_large`, 400
+ * `broken_gzip`, 429 `too_much_at_once`, 503 `server_full`, and the codes of the body.
+ */
+export async function receiveTree(request: TreeRequest, spool: Pick<Spool, 'receive'>): Promise<Spooled> {
+  const { headers, body, caller } = request
+  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase()
+  if (type !== treeMediaType) throw unsupported(`The body must be of the type ${treeMediaType}`)
+  const coding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase()
+  if (coding !== 'identity' && coding !== 'gzip') {
+    throw unsupported('The body may be encoded with gzip, and with nothing else')
+  }
+  const receiving = spool.receive(body as AsyncIterable<Buffer>, {
+    caller,
+    announcedBytes: Number(headers['content-length'] ?? 0),
+    maxBytes: maxTreeBytes,
+    tooLarge: () => tooLarge(`it has more than ${formatBytes(maxTreeBytes)}`),
+    hold: bytes => request.hold(bytes)
+  })
+  const tree = await receiving.catch((error: unknown) => {
+    throw refuseFullDisk(error)
+  })
+  if (coding !== 'gzip' || isGzip(await tree.read(gzipMarkBytes))) return tree
+  await tree.discard()
+  throw brokenGzip()
+}
+
+function unsupported(sentence: string): Refusal {
+  return new Refusal('unsupported_type', 'unsupported_type', sentence)
 }

@@ -1,7 +1,6 @@
 import { json } from '../http/core/route.js'
 import type { Probe } from '../machine/probe.js'
-import { queryChoice } from './query.js'
-import { row, type ApiRoute } from './route.js'
+import { type ApiRoute, queryChoice, row } from './route.js'
 
 /** A start usually takes one second, as the election of a leader; undoing a commit to a large target takes longer. */
 const retryAfterSeconds = 1

@@ -1,9 +1,10 @@
 import type { Auth, Caller } from '../auth/bearer.js'
-import { refuseDroppedWish } from '../base/fields.js'
-import { Refusal } from '../base/errors.js'
-import type { Proof } from '../auth/proof.js'
-import { checkScope, type ProjectLookup, type Scope } from './scope.js'
+import { oneOf, refuseDroppedWish } from '../base/fields.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
+import type { Proof } from '../auth/second-factor.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
+import { hasControlCharacter } from '../base/text.js'
+import { sha256 } from '../base/digests.js'
 
 /** A request to the API, with its authenticated caller. */
 export type ApiRequest = Request<Caller>
@@ -11,7 +12,7 @@ export type ApiRequest = Request<Caller>
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
 /**
  * What a request can do. Every route says it. The user of a browser session must have given the secret lately for all that
- * is more than `reads`, `signs` and `works`: a browser that was left open must not be enough for it (auth/proof.ts).
+ * is more than `reads`, `signs` and `works`: a browser that was left open must not be enough for it (auth/second-factor.ts).
  *
  * - `reads`: shows what the caller may see, and no secret
  * - `signs`: signs in or out. What needs a secret there is in the request itself
@@ -22,7 +23,7 @@ export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
  * - `rights`: changes rights, accounts or settings
  * - `moves`: takes the data away, or brings some in
  * - `places`: decides which machine gets what
- * - `depends`: one of these, by its body or answer. The handler asks `Proof` (model/commands.ts says what is a command)
+ * - `depends`: one of these, by its body or answer. The handler asks `Proof` (model/project.ts says what is a command)
  */
 const powers = {
   reads: false,
@@ -191,4 +192,171 @@ export function param(request: ApiRequest, name: string): string {
   const value = request.params[name]
   if (value === undefined) throw new Error(`The path of this route has no parameter "${name}"`)
   return value
+}
+
+/*
+ * Which project a request concerns. Every row of the table of routes says it. A caller that is limited to projects gets
+ * 404 for every other project, as for one that does not exist, so that it cannot find out which ids exist.
+ */
+
+/**
+ * - `none`: no project; the route is public, or about the caller itself
+ * - `server`: the whole server; callers that are limited to projects are refused
+ * - `filtered`: the handler limits its answer to the projects of the caller
+ * - `given`: the handler reads the project from the query or body, and checks it with `checkProject`
+ * - `project`, `deployment`, `logSource`, `rollout`: the parameter of the path is the id of one
+ */
+export type Scope = 'none' | 'server' | 'filtered' | 'given' | 'project' | 'deployment' | 'logSource' | 'rollout'
+
+/** Finds the project of a record. Undefined: there is no such record. */
+export interface ProjectLookup {
+  ofDeployment(id: string): string | undefined
+  ofLogSource(id: string): string | undefined
+  ofRollout(id: string): string | undefined
+}
+
+/**
+ * Refuses a request that concerns another project than those of its caller. Refuses: 404, 403 `scope_too_narrow`; for
+ * the deploy token of a project 403 `other_project`.
+ */
+export function checkScope(
+  scope: Scope,
+  { actor, params }: Pick<Request<Caller>, 'actor' | 'params'>,
+  lookup: ProjectLookup
+): void {
+  if (actor.projects === null) return
+  const id = params['id'] ?? params['deployId'] ?? params['sourceId'] ?? params['rolloutId'] ?? ''
+  if (scope === 'server') throw scopeTooNarrow(actor)
+  if (scope === 'project') checkProject(actor, id, () => notFound('Project', id))
+  else if (scope === 'deployment') checkFound(actor, lookup.ofDeployment(id), () => notFound('Deployment', id))
+  else if (scope === 'logSource') checkFound(actor, lookup.ofLogSource(id), () => notFound('Log source', id))
+  else if (scope === 'rollout') checkFound(actor, lookup.ofRollout(id), () => notFound('Rollout', id))
+}
+
+/**
+ * A missing record is refused here as well: a handler may find a fault of the body first, and a limited caller would see
+ * the difference. For a deploy token the handler answers.
+ */
+function checkFound(actor: Caller, projectId: string | undefined, unknown: () => Refusal): void {
+  if (projectId !== undefined) checkProject(actor, projectId, unknown)
+  else if (actor.role !== 'project') throw unknown()
+}
+
+/** Refuses a project that is not one of the caller's: with `unknown`, or 403 `other_project` for a deploy token. */
+export function checkProject(
+  actor: Pick<Caller, 'projects' | 'role'>,
+  projectId: string,
+  unknown: () => Refusal
+): void {
+  if (actor.projects === null || actor.projects.includes(projectId)) return
+  throw actor.role === 'project' ? otherProject() : unknown()
+}
+
+/** Returns the 403 for the deploy token of another project. */
+export function otherProject(field?: string): Refusal {
+  const details = field === undefined ? {} : { field }
+  return new Refusal('forbidden', 'other_project', 'This deploy token belongs to another project', details)
+}
+
+function scopeTooNarrow({ token }: Caller): Refusal {
+  const sentence = `Permission denied: this concerns the whole server, and the token "${token?.name}" is limited to projects`
+  return new Refusal('forbidden', 'scope_too_narrow', sentence)
+}
+
+/**
+ * Reads a whole number from 1 in the query. Returns `max` for larger numbers, and `fallback` if the parameter is absent
+ * or empty.
+ */
+export function queryLimit(
+  query: URLSearchParams,
+  field: string,
+  { fallback, max }: { fallback: number; max: number }
+): number {
+  const given = query.get(field)
+  if (given === null || given === '') return fallback
+  if (!/^\d{1,9}$/.test(given) || Number(given) < 1) {
+    throw invalid(field, `"${field}" is "${given}": expected a whole number from 1 to ${max}`)
+  }
+  return Math.min(Number(given), max)
+}
+
+/** Reads a byte offset in the query. Returns undefined if the parameter is absent or empty. */
+export function queryOffset(query: URLSearchParams, field: string): number | undefined {
+  const given = query.get(field)
+  if (given === null || given === '') return undefined
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  throw invalid(field, `"${field}" is "${given}": expected a byte offset, a whole number from 0`)
+}
+
+/** Reads one of `values` in the query. Returns undefined if the parameter is absent or empty. */
+export function queryChoice<T extends string>(
+  query: URLSearchParams,
+  field: string,
+  values: readonly T[]
+): T | undefined {
+  const given = query.get(field)
+  return given === null || given === '' ? undefined : oneOf(values)(given, field)
+}
+
+/** Reads a text in the query. Returns undefined if the parameter is absent or empty. */
+export function queryText(query: URLSearchParams, field: string): string | undefined {
+  return query.get(field) || undefined
+}
+
+/** Reads a path without control characters in the query. Returns undefined if the parameter is absent or empty. */
+export function queryPath(query: URLSearchParams, field: string): string | undefined {
+  const given = queryText(query, field)
+  if (given !== undefined && hasControlCharacter(given))
+    throw invalid(field, `"${field}" must not contain control characters`)
+  return given
+}
+
+/** Reads `true`, `1`, `false` or `0` in a query or a form. Returns undefined if the value is absent or empty. */
+export function switchText(given: string | null | undefined, field: string): boolean | undefined {
+  if (given === null || given === undefined || given === '') return undefined
+  if (given === 'true' || given === '1') return true
+  if (given === 'false' || given === '0') return false
+  throw invalid(field, `"${field}" is "${given}": expected true, false, 1 or 0`)
+}
+
+/** Returns the JSON body of a request that needs none, or an empty object if there is no body. */
+export async function optionalBody(request: ApiRequest): Promise<unknown> {
+  const { headers } = request
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  return hasBody ? request.json() : {}
+}
+
+/* Reads the bodies of requests that a node has signed: the signature covers their digest. */
+
+/** Reads the whole body, within the limits of the route. Refuses 400 `wrong_digest`, 413 `too_large`. */
+export async function signedBytes(request: ApiRequest): Promise<Buffer> {
+  const bytes = await request.bytes()
+  if (sha256(bytes).toString('hex') === request.actor.node?.bodySha256) return bytes
+  throw new Refusal('invalid', 'wrong_digest', 'The body of the request is not the one that was signed')
+}
+
+/** Reads the body as JSON. Refuses 400 `invalid_body`, and what `signedBytes` refuses. */
+export async function signedJson(request: ApiRequest): Promise<unknown> {
+  return jsonOf(await signedBytes(request))
+}
+
+/** Returns the value of a body. Refuses 400 `invalid_body`. */
+export function jsonOf(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch (error) {
+    throw new Refusal('invalid', 'invalid_body', 'Cannot read the body: it is not valid JSON', { cause: error })
+  }
+}
+
+/** The header with the id that a client gives its request, to find the deployment later (`GET /api/logs?traceId=`). */
+const header = 'X-Svc-Trace-Id'
+const form = /^[\x21-\x7e]{1,200}$/
+
+/** Returns the id that the client gave the request; null if it gave none. Refuses: 400 naming the header. */
+export function traceIdOf({ headers }: Pick<ApiRequest, 'headers'>): string | null {
+  const given = headers[header.toLowerCase()]
+  if (given === undefined || given === '') return null
+  if (typeof given === 'string' && form.test(given)) return given
+  throw invalid(header, `"${header}" is invalid: expected at most 200 visible ASCII characters without spaces`)
 }

@@ -1,67 +1,51 @@
 import { readFile } from 'node:fs/promises'
-import { streamedBody, json } from '../http/core/route.js'
-import { accessReportHandlers } from './access-report.js'
-import { agentHandlers, rangesLimits, reportLimits } from './agent.js'
-import type { Proof } from '../auth/proof.js'
+import { json, streamedBody } from '../http/core/route.js'
+import { accessReportHandlers, tokenHandlers } from './tokens.js'
+import { agentHandlers, rangesLimits, relayHandlers, relayPartLimits, reportLimits } from './agent.js'
+import type { Proof } from '../auth/second-factor.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { auditHandlers } from './audit.js'
-import { authHandlers } from './auth.js'
-import { backupHandlers } from './backup.js'
-import { changesHandlers, changeTables } from './changes.js'
-import { clusterHandlers } from './cluster.js'
-import { confirmHandlers } from './confirm.js'
-import { deployCheckHandlers } from './deploy-check.js'
-import { deploymentHandlers } from './deployments.js'
-import { driftHandlers } from './drift.js'
-import { enrollmentHandlers } from './enrollments.js'
-import { fileHandlers } from './files.js'
-import { fsHandlers } from './fs.js'
-import { healthHandlers } from './health.js'
-import { labelHandlers } from './labels.js'
-import { lockHandlers } from './locks.js'
-import { logHandlers } from './logs.js'
-import { planHandlers } from './plan.js'
-import { pm2Handlers } from './pm2.js'
-import { maintenanceHandlers } from './maintenance.js'
-import { logSourceHandlers } from './log-sources.js'
-import { metricsHandlers } from './metrics.js'
-import { migrationHandlers } from './migration.js'
-import { nodeHandlers } from './nodes.js'
-import { notificationTargetHandlers } from './notification-targets.js'
-import { overviewHandlers } from './overview.js'
-import { placementHandlers } from './placements.js'
-import { relayHandlers, relayPartLimits } from './relays.js'
-import { probeRow } from './probe.js'
-import { projectHandlers } from './projects.js'
+import { authHandlers, secondFactorHandlers, whoamiHandlers } from './auth.js'
+import { backupHandlers, migrationHandlers } from './transfer.js'
 import {
+  changesHandlers,
+  changeTables,
+  clusterHandlers,
+  healthHandlers,
+  metricsHandlers,
+  pm2Handlers,
+  statsHandlers,
+  storageHandlers,
+  systemHandlers
+} from './system.js'
+import { confirmHandlers, deploymentHandlers } from './deployments.js'
+import { deployCheckHandlers, planHandlers } from './plan.js'
+import { driftHandlers, fileHandlers, fsHandlers, treeHandlers } from './files.js'
+import { enrollmentHandlers, nodeHandlers, placementHandlers, rolloutHandlers } from './fleet.js'
+import { labelHandlers, projectHandlers, variableHandlers } from './projects.js'
+import { lockHandlers, maintenanceHandlers } from './locks.js'
+import { logHandlers } from './logs.js'
+import { logSourceHandlers } from './log-sources.js'
+import { notificationTargetHandlers, reportBody, settingsHandlers, telemetryHandlers } from './settings.js'
+import { overviewHandlers, searchHandlers } from './overview.js'
+import { probeRow } from './probe.js'
+import {
+  type ApiRoute,
   byLeader,
   byLeaderIfAny,
   completed,
   crossOrigin,
   depending,
   onTarget,
+  type ProjectLookup,
   relayed,
   row,
   taking,
-  withTrial,
-  type ApiRoute
+  withTrial
 } from './route.js'
-import { rolloutHandlers } from './rollouts.js'
-import type { ProjectLookup } from './scope.js'
-import { secondFactorHandlers } from './second-factor.js'
-import { searchHandlers } from './search.js'
-import { settingsHandlers } from './settings.js'
-import { storageHandlers } from './storage.js'
-import { reportBody, telemetryHandlers } from './telemetry.js'
-import { statsHandlers } from './stats.js'
-import { systemHandlers } from './system.js'
 import { terminalHandlers } from './terminal.js'
-import { tokenHandlers } from './tokens.js'
-import { treeHandlers } from './tree.js'
 import { uploadHandlers } from './upload.js'
-import { variableHandlers } from './variables.js'
-import { whoamiHandlers } from './whoami.js'
 
 /** Dependencies of the handlers. `server/services.ts` provides it. */
 export interface ApiNeeds {
@@ -128,7 +112,7 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
 
 /**
  * The table of routes: method, path, authorization (explained in `auth/bearer.ts`), the project that a request concerns
- * (`scope.ts`), what it can do (`route.ts`), and handler.
+ * (`route.ts`), what it can do (`route.ts`), and handler.
  */
 export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
   const auth = authHandlers(needs.auth)

@@ -1,15 +1,36 @@
-import { Refusal } from '../base/errors.js'
-import type { Proof } from '../auth/proof.js'
-import { checkKeepsIn } from '../auth/allow-list.js'
+import { invalid, Refusal } from '../base/errors.js'
+import type { Proof } from '../auth/second-factor.js'
+import { checkKeepsIn } from '../auth/failures.js'
 import type { Delivery, Webhook } from '../notify/webhook.js'
 import { itemsOf } from '../settings/setting-checks.js'
 import { describeSettings, type Settings } from '../settings/settings.js'
 import type { ServerStatus } from '../model/health.js'
-import { isAllowedHost } from '../http/core/headers.js'
+import { isAllowedHost, networkOf } from '../http/core/headers.js'
 import { expectedTags } from '../http/core/reply.js'
-import { json, type Reply } from '../http/core/route.js'
-import { readFields } from '../base/fields.js'
-import type { ApiRequest, Handler } from './route.js'
+import { json, publicBody, type Reply } from '../http/core/route.js'
+import {
+  flag,
+  integer,
+  line,
+  list,
+  maxPathLength,
+  name,
+  oneOf,
+  optional,
+  type Read,
+  readFields,
+  reads
+} from '../base/fields.js'
+import {
+  eventKeys,
+  kindDomains,
+  notificationKinds,
+  telemetryEvents,
+  type TelemetryOverview,
+  type TelemetryReport
+} from '../model/setting.js'
+import type { Targets } from '../notify/targets.js'
+import { type ApiRequest, type Handler, param, queryLimit } from './route.js'
 
 /** Dependencies of the handlers of settings. */
 export interface SettingsNeeds {
@@ -61,8 +82,159 @@ export function settingsHandlers({ settings, status, webhook, publicUrl, proof }
 }
 
 /** Returns the reply with the result of a test message. */
-export function testReply({ outcome, statusCode, durationMs, attempts, reason }: Delivery): Reply {
+function testReply({ outcome, statusCode, durationMs, attempts, reason }: Delivery): Reply {
   if (outcome === 'delivered') return json({ success: true, statusCode, durationMs, attempts })
   const error = `The test message was not delivered: ${reason}`
   return json({ success: false, statusCode, durationMs, attempts, error })
+}
+
+/** Dependencies of the handlers of notification targets. */
+export interface NotificationTargetsNeeds {
+  targets: Pick<Targets, 'list' | 'create' | 'update' | 'remove'>
+  webhook: Pick<Webhook, 'test' | 'retry'>
+}
+
+const maxProjects = 1_000
+const maxSecretLength = 1_024
+
+const address = line({ min: 1, max: maxPathLength, trim: true })
+/** Fields of a change of a notification target. */
+export const targetFields = {
+  name: optional(name),
+  /** The format of messages. Default: the kind that the address suggests. */
+  kind: optional(oneOf(notificationKinds)),
+  /** The address to send messages to. It may contain secrets, and responses do not contain it. */
+  url: optional(address),
+  /** Secret for signing messages. Empty means none. */
+  secret: optional(line({ max: maxSecretLength, trim: true })),
+  /** The events to notify about. */
+  events: optional(list(oneOf(eventKeys), { max: eventKeys.length })),
+  /** Projects to notify about. Empty means all. */
+  projectIds: optional(list(line({ min: 1, max: 100 }), { max: maxProjects })),
+  /** Whether messages are sent. */
+  enabled: optional(flag)
+}
+
+/** Fields of a new notification target. */
+export const newTargetFields = {
+  ...targetFields,
+  name,
+  /** The address to send messages to. It may contain secrets, and responses do not contain it. */
+  url: address
+}
+
+/**
+ * Handlers of notification targets. Responses contain neither secrets nor the paths of addresses. A change without them
+ * keeps both; an empty `secret` removes the secret.
+ */
+export function notificationTargetHandlers({ targets, webhook }: NotificationTargetsNeeds) {
+  return {
+    /** `GET /api/notification-targets`: `{items, domains}`. `domains` contains the kind to suggest for a domain. */
+    list: () => json({ items: targets.list(), domains: kindDomains }),
+
+    /** `POST /api/notification-targets {name, url, kind?, secret?, events?, projectIds?, enabled?}`. */
+    create: async request => {
+      const fields = readFields(await request.json(), newTargetFields)
+      return json({ success: true, target: await targets.create(withoutDuplicates(fields), request.actor) })
+    },
+
+    /** `PUT /api/notification-targets/:id`: changes the given fields. */
+    update: async request => {
+      const fields = readFields(await request.json(), targetFields)
+      const change = { ...withoutDuplicates(fields), seen: expectedTags(request.headers) }
+      const target = await targets.update(param(request, 'id'), change, request.actor)
+      webhook.retry(target.id)
+      return json({ success: true, target })
+    },
+
+    remove: async request => {
+      await targets.remove(param(request, 'id'), request.actor)
+      return json({ success: true, message: 'The notification target was deleted' })
+    },
+
+    /** `POST /api/notification-targets/:id/test`: sends a test message and waits for the result. */
+    test: async request =>
+      testReply(await webhook.test(request.actor, { signal: request.signal, targetId: param(request, 'id') }))
+  } satisfies Record<string, Handler>
+}
+
+function withoutDuplicates<T extends { events?: string[] | undefined; projectIds?: string[] | undefined }>(
+  fields: T
+): T {
+  const { events, projectIds } = fields
+  return {
+    ...fields,
+    ...(events === undefined ? {} : { events: [...new Set(events)] }),
+    ...(projectIds === undefined ? {} : { projectIds: [...new Set(projectIds)] })
+  }
+}
+
+/** Dependencies of the handlers of the telemetry collector. */
+export interface TelemetryNeeds {
+  collector: { add(report: TelemetryReport): Promise<void>; overview(days: number): TelemetryOverview }
+  maxDays: number
+  /** Rate limits by network, because both routes are public. `take` refuses with 429. */
+  reports: { take(key: string): void }
+  overviews: { take(key: string): void }
+}
+
+/** Limits of a report's body: 1 KiB. */
+export const reportBody = { ...publicBody, maxBytes: 1024 }
+const defaultDays = 30
+
+/** Handlers of the telemetry collector: accepts reports and returns counts (§4.12). */
+export function telemetryHandlers({ collector, maxDays, reports, overviews }: TelemetryNeeds) {
+  return {
+    report: async request => {
+      reports.take(networkOf(request.client.witnessed))
+      const report = readFields(await request.json(), reportFields)
+      await collector.add(report)
+      return json({ success: true })
+    },
+
+    overview: ({ client, query }) => {
+      overviews.take(networkOf(client.witnessed))
+      return json(collector.overview(queryLimit(query, 'days', { fallback: defaultDays, max: maxDays })))
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** The end of the year 9999. */
+const maxInstantMs = 253_402_300_799_999
+
+const short = line({ min: 1, max: 64 })
+
+/** Reads a word. The counts are public, so reports must not contain sentences or markup. */
+const word: Read<string> = reads(short.schema, 'linux', (value, field) => {
+  const given = short(value, field)
+  if (!/^[\w.+-]+$/.test(given))
+    throw invalid(field, `"${field}" may contain only letters, digits, ".", "_", "+" and "-"`)
+  return given
+})
+
+const instantSchema = { anyOf: [short.schema, { type: 'integer', minimum: 0, maximum: maxInstantMs }] }
+
+/** Reads a time as a text, or as milliseconds since 1970. */
+const instant: Read<string> = reads(instantSchema, '2030-01-02T03:04:05Z', (value, field) => {
+  if (typeof value === 'number') return new Date(integer(0, maxInstantMs)(value, field)).toISOString()
+  const given = short(value, field)
+  if (Number.isNaN(Date.parse(given)))
+    throw invalid(field, `"${field}" is "${given}": expected a time like "2030-01-02T03:04:05Z"`)
+  return given
+})
+
+/** Fields of `POST /api/public/telemetry/report`. */
+export const reportFields = {
+  /** The event to count. */
+  event: oneOf(telemetryEvents),
+  /** Time of the event. */
+  ts: instant,
+  /** Version of the program. */
+  svcVersion: word,
+  /** Random id of the installation. */
+  instanceId: word,
+  /** Operating system. */
+  os: word,
+  /** Processor architecture. */
+  arch: word
 }

@@ -1,8 +1,17 @@
 import { json } from '../http/core/route.js'
-import type { History } from '../machine/history.js'
+import type { History, Stats } from '../machine/history.js'
 import type { Resources } from '../machine/resources.js'
-import { queryLimit } from './query.js'
-import type { Handler } from './route.js'
+import type { Health } from '../machine/health.js'
+import { type Metrics, metricsContentType } from '../machine/metrics.js'
+import { notFound, Refusal } from '../base/errors.js'
+import type { Project } from '../model/project.js'
+import type { Storage } from '../machine/storage.js'
+import { flag, integer, line, list, object, optional, readFields } from '../base/fields.js'
+import { type ChangeTopic, changeTopics, type ChangeVersions, type ClusterView } from '../model/health.js'
+import type { AuditEvent } from '../model/audit.js'
+import type { LogSources } from '../logs/sources.js'
+import type { Pm2 } from '../pm2/pm2.js'
+import { checkProject, type Handler, param, queryLimit, queryText } from './route.js'
 
 /** Handlers of the resource usage of the machine and the server (§4.11). */
 export function systemHandlers({ resources, history }: { resources: Resources; history: Pick<History, 'read'> }) {
@@ -11,5 +20,163 @@ export function systemHandlers({ resources, history }: { resources: Resources; h
 
     /** `GET /api/system/history?step=`: the last 24 hours, one row per `step` minutes (1 to 60, default 1). */
     history: ({ query }) => json(history.read(queryLimit(query, 'step', { fallback: 1, max: 60 })))
+  } satisfies Record<string, Handler>
+}
+
+/** Handler of `GET /api/health/detail` (§4.8): 200 if the server is healthy, otherwise 503 with the same fields. */
+export function healthHandlers({ health }: { health: Health }) {
+  return {
+    detail: async () => {
+      const detail = await health.detail()
+      return json(detail, health.isWell(detail) ? 200 : 503)
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Handler of `GET /metrics`: metrics in version 0.0.4 of the Prometheus text format. */
+export function metricsHandlers({ metrics }: { metrics: Metrics }) {
+  return {
+    read: async () => {
+      const headers = { 'content-type': metricsContentType, 'cache-control': 'no-store' }
+      return { kind: 'bytes', status: 200, body: Buffer.from(await metrics.text()), headers }
+    }
+  } satisfies Record<string, Handler>
+}
+
+const maxDays = 366
+
+/** Handlers of statistics on the deployments of the last days. */
+export function statsHandlers({ stats, projects }: { stats: Stats; projects: { get(id: string): Project } }) {
+  return {
+    heatmap: ({ query, actor }) =>
+      json(stats.heatmap(queryLimit(query, 'days', { fallback: 365, max: maxDays }), actor.projects)),
+
+    successRate: ({ query, actor }) =>
+      json(stats.successRates(queryLimit(query, 'days', { fallback: 30, max: maxDays }), actor.projects)),
+
+    durations: ({ query, actor }) => {
+      const projectId = queryText(query, 'projectId')
+      if (projectId !== undefined) {
+        checkProject(actor, projectId, () => notFound('Project', projectId))
+        projects.get(projectId)
+      }
+      const days = queryLimit(query, 'days', { fallback: 30, max: maxDays })
+      return json(stats.durations({ projectId, scope: actor.projects, days }))
+    }
+  } satisfies Record<string, Handler>
+}
+
+const maxKeep = 10_000
+
+/** Fields of `POST /api/storage/clean`. */
+export const cleanFields = {
+  /** Whether to only report what would be removed. Default: false. */
+  dryRun: optional(flag),
+  /** Whether to remove files of deployments without a record. Default: false. */
+  unrecorded: optional(flag),
+  /** Removes only archives of this project. */
+  projectId: optional(line({ min: 1, max: 100 })),
+  /** Number of successful archives to keep per project, instead of the setting keep_archives. */
+  keep: optional(integer(1, maxKeep))
+}
+
+/** Handlers of disk usage and cleaning (docs/decisions.md, "The data directory"). */
+export function storageHandlers({ storage }: { storage: Storage }) {
+  return {
+    usage: async () => json(await storage.usage()),
+
+    clean: async request => {
+      const {
+        dryRun = false,
+        unrecorded = false,
+        projectId,
+        keep
+      } = readFields((await request.json()) ?? {}, cleanFields)
+      const cleaned = await storage.clean({ dryRun, unrecorded, projectId, keep, actor: request.actor })
+      const { archives, temporaryFiles, unrecordedFiles, unrecordedLeft, freedBytes } = cleaned
+      return json({
+        success: true,
+        dryRun,
+        removed: { archives, temporaryFiles, unrecordedFiles },
+        unrecordedLeft,
+        freedBytes
+      })
+    }
+  } satisfies Record<string, Handler>
+}
+
+const topics = Object.keys(changeTopics) as ChangeTopic[]
+
+/** The store tables of all topics, each one once. */
+export const changeTables = [...new Set(Object.values(changeTopics).flat())]
+
+/**
+ * Handler of `GET /api/changes`: the version of each list. With this one small request, an idle page finds out which of
+ * its lists to reload. The response is 304 if nothing has changed since the ETag of the previous response.
+ */
+export function changesHandlers({ version }: { version(tables: readonly string[]): string }) {
+  return {
+    read: () => json(Object.fromEntries(topics.map(topic => [topic, version(changeTopics[topic])])) as ChangeVersions)
+  } satisfies Record<string, Handler>
+}
+
+/** Dependencies of the handlers. */
+export interface ClusterNeeds {
+  /** The cluster of this server; undefined: it is a server alone. */
+  cluster: Pick<ClusterView, 'status' | 'rekey'> | undefined
+  audit: { record(event: AuditEvent): Promise<void> }
+}
+
+/** The body of `POST /api/cluster/key`. */
+export const rekeyFields = {
+  /** The hubs that get the key: all that `GET /api/cluster` lists. */
+  hubs: list(object({ name: line({ min: 1, max: 100 }), url: line({ min: 1, max: 2000 }) }), { min: 1, max: 100 })
+}
+
+/** Handlers of the cluster. */
+export function clusterHandlers({ cluster, audit }: ClusterNeeds) {
+  return {
+    /** `GET /api/cluster`. */
+    read: async () => json({ success: true, cluster: cluster === undefined ? null : await cluster.status() }),
+
+    /** `POST /api/cluster/key`: gives the cluster a new key. */
+    rekey: async request => {
+      const { hubs } = readFields(await request.json(), rekeyFields)
+      if (cluster === undefined) {
+        throw new Refusal('not_found', 'no_cluster', 'This server is not a hub of a cluster')
+      }
+      await cluster.rekey(hubs)
+      const names = hubs.map(({ name }) => name)
+      await audit.record({ action: 'cluster.rekey', actor: request.actor, target: names.join(', ') })
+      return json({ success: true, hubs: names })
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Dependencies of the handlers of PM2 applications. */
+export interface Pm2Needs {
+  pm2: Pm2
+  projects: { get(id: string): Project }
+  sources: Pick<LogSources, 'list' | 'create'>
+}
+
+/** Handlers of PM2 applications, and of the one that a project is bound to (§4.11). */
+export function pm2Handlers({ pm2, projects, sources }: Pm2Needs) {
+  return {
+    /** `POST /api/projects/:id/log-sources/pm2`: adds the log files of the application that are no log sources yet. */
+    addLogs: async request => {
+      const { id, pm2AppName } = projects.get(param(request, 'id'))
+      const paths = await pm2.logFiles(pm2AppName)
+      const present = new Set(sources.list(id).map(({ filePath }) => filePath))
+      const missing = paths.filter(path => !present.has(path)).map(filePath => ({ filePath, kind: 'pm2' as const }))
+      return json({
+        success: true,
+        items: missing.length === 0 ? [] : await sources.create(id, missing, request.actor)
+      })
+    },
+
+    available: async () => json(await pm2.available()),
+    apps: async () => json(await pm2.apps()),
+    binding: async request => json(await pm2.binding(projects.get(param(request, 'id')).pm2AppName))
   } satisfies Record<string, Handler>
 }

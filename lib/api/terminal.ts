@@ -3,12 +3,10 @@ import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import type { Project } from '../model/project.js'
-import { maxTerminalSide, type TerminalAvailability } from '../model/terminal.js'
-import { readMessage } from '../terminal/message.js'
+import { maxTerminalSide, type TerminalAvailability, type TerminalInput } from '../model/terminal.js'
 import type { TerminalClient } from '../terminal/session.js'
 import type { Opening, Terminals } from '../terminal/sessions.js'
-import type { Handler } from './route.js'
-import { queryText } from './query.js'
+import { type Handler, queryText } from './route.js'
 
 /** Dependencies of the handlers of the terminal. */
 export interface TerminalNeeds {
@@ -110,4 +108,44 @@ async function converse(
   const closed = await connection.closed
   // A page that is reloaded or left closes with 1001 (RFC 6455 §7.4.1), and its user may come back.
   session.detach(closed.how === 'peer' && closed.code !== goingAway ? 'closed' : 'broken')
+}
+
+/** Parses a frame of a client. Returns the input, or a sentence that says why it is invalid. */
+export function readMessage(text: string): TerminalInput | { type: 'invalid'; sentence: string } {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    return invalidMessage('a JSON object is needed')
+  }
+  if (typeof given !== 'object' || given === null) return invalidMessage('a JSON object is needed')
+  const { type, data, at, cols, rows, bytes } = given as Record<string, unknown>
+  switch (type) {
+    case 'input':
+      if (typeof data !== 'string') return invalidMessage('"data" must be a string')
+      if (at === undefined) return { type, data }
+      return isCount(at) ? { type, data, at } : invalidMessage('"at" must be a whole number, 0 or greater')
+    case 'resize':
+      if (!isSide(cols) || !isSide(rows))
+        return invalidMessage(`"cols" and "rows" must be whole numbers from 1 to ${maxTerminalSide}`)
+      return { type, cols, rows }
+    case 'ping':
+      return { type }
+    case 'ack':
+      return isCount(bytes) ? { type, bytes } : invalidMessage('"bytes" must be a whole number, 0 or greater')
+    default:
+      return invalidMessage('"type" must be input, resize, ping or ack')
+  }
+}
+
+function isSide(value: unknown): value is number {
+  return isCount(value) && value >= 1 && value <= maxTerminalSide
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+function invalidMessage(why: string): { type: 'invalid'; sentence: string } {
+  return { type: 'invalid', sentence: `Invalid message: ${why}` }
 }

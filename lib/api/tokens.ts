@@ -1,17 +1,18 @@
 import type { NamedTokens } from '../auth/named-tokens.js'
 import { flag, instant, integer, line, list, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import { Refusal, notFound } from '../base/errors.js'
+import { notFound, Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import {
+  type AccessReport,
   accessRoles,
-  tokenLimits,
   type AccessToken,
   type BuiltInToken,
   type NewToken,
   type TokenAdvice,
+  tokenLimits,
   type TokenList
 } from '../model/access.js'
-import { param, type Handler } from './route.js'
+import { type Handler, param } from './route.js'
 
 const projectIds = optional(nullable(list(line({ min: 1, max: 100 }), { max: tokenLimits.projects })))
 const allowedIps = optional(list(line({ min: 1, max: 100 }), { max: tokenLimits.addresses }))
@@ -110,4 +111,9 @@ function present<T extends object>(fields: T): { [Key in keyof T]?: Exclude<T[Ke
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Key in keyof T]?: Exclude<T[Key], undefined>
   }
+}
+
+/** Handler of `GET /api/access/report`: which tokens can deploy where (model/access.ts). */
+export function accessReportHandlers({ report }: { report(): AccessReport }) {
+  return { read: () => json(report()) } satisfies Record<string, Handler>
 }

@@ -1,32 +1,35 @@
+import type { Readable } from 'node:stream'
 import type { Caller } from '../auth/bearer.js'
-import type { Proof } from '../auth/proof.js'
-import { Refusal, invalid, notFound } from '../base/errors.js'
+import type { Proof } from '../auth/second-factor.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
 import type { Claim, Quota } from '../machine/quota.js'
-import { clientVariableNameFault, maxClientVariables } from '../model/client-env.js'
+import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { runsCommand } from '../shared/runs-command.js'
-import { confirmSecondsFault } from '../model/gate.js'
+import { runsCommand } from '../shared/deployment.js'
+import { confirmSecondsFault } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import { maxProvenanceBytes, provenanceReader, type Provenance } from '../model/provenance.js'
+import { maxProvenanceBytes, type Provenance, provenanceReader } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
-import { tighten } from '../model/tighten.js'
+import { tighten } from '../model/policy-keys.js'
 import { line, maxScriptLength, multiline, refuseDroppedWish } from '../base/fields.js'
-import { switchText } from './query.js'
-import type { ApiRequest, Handler } from './route.js'
-import { runReply } from './run-reply.js'
-import { checkProject, otherProject } from './scope.js'
-import { traceIdOf } from './trace-id.js'
-import { readUploadForm } from './upload-form.js'
+import { parseMultipart } from '../http/form/multipart.js'
+import { oneLine } from '../base/text.js'
+import { perObject } from '../base/async.js'
+import { isFinal } from '../deploy/record.js'
+import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
+import { encodeLines, ndjson } from '../http/streams.js'
+import type { Reply } from '../http/core/route.js'
+import { type ApiRequest, checkProject, type Handler, otherProject, switchText, traceIdOf } from './route.js'
 
 const bytesPerMegabyte = 1024 * 1024
 /** Maximum size of a form without its file: boundaries, headers and the other fields. */
 const formOverheadBytes = 1024 * 1024
 /** Maximum length of the id of a plan. */
-export const maxPlanIdLength = 100
+const maxPlanIdLength = 100
 
 /** Dependencies of the upload. */
 export interface UploadNeeds {
@@ -226,3 +229,98 @@ function parseJson(value: string, field: string): unknown {
     throw invalid(field, `"${field}" is not valid JSON`)
   }
 }
+
+/** What an upload holds while it arrives: a block from the socket, and one on its way to the disk. */
+const uploadBytes = 512 * 1024
+
+/** A completely read upload form: the file on disk, and the other fields as text. */
+export interface UploadForm {
+  received: Received
+  fields: Map<string, string>
+}
+
+interface Handlers {
+  /** Stores the bytes of the file while they arrive. */
+  receive(bytes: Readable): Promise<Received>
+  /** Called for each field when it arrives. If it throws, reading stops with that error. */
+  onField(name: string, value: string): void
+}
+
+/**
+ * Reads an upload form. Its parts may come in any order. After an error, the received file is deleted. Refuses: the
+ * codes of `parseMultipart` (415, 400, 413), 400 `invalid_field` for a repeated part or a wrong file part, 400
+ * `no_file`, and what `Request.hold` refuses.
+ */
+export async function readUploadForm(request: ApiRequest, { receive, onField }: Handlers): Promise<UploadForm> {
+  const fields = new Map<string, string>()
+  let received: Received | undefined
+  request.hold(uploadBytes)
+  try {
+    await parseMultipart(request.body, request.headers['content-type'], {
+      signal: request.signal,
+      hold: bytes => request.hold(bytes),
+      field(name, value) {
+        if (name === 'file') throw invalid('file', '"file" is a text field: send it as a file part')
+        if (fields.has(name)) throw invalid(name, `"${name}" is given twice`)
+        onField(name, value)
+        fields.set(name, value)
+      },
+      async file({ name, stream }) {
+        if (name !== 'file') throw invalid(name, `"${name}" is a file: only the part "file" may be one`)
+        if (received !== undefined) throw invalid('file', '"file" is given twice: send one file per request')
+        received = await receive(stream)
+      }
+    })
+    if (received === undefined) throw noFile()
+    return { received, fields }
+  } catch (error) {
+    await (received as Received | undefined)?.discard()
+    throw error
+  }
+}
+
+function noFile(): Refusal {
+  return new Refusal('invalid', 'no_file', 'No file was uploaded: the form has no part "file"', { field: 'file' })
+}
+
+/**
+ * Streams the output of a deployment, one JSON object per line (§6.2). The deployment is already recorded, so the
+ * headers with its id are sent at once. A client that disconnects does not stop the deployment; with the id it can ask
+ * for the rest. An event `confirm` says that the deployment waits to be confirmed. `page` is the URL of the
+ * deployment's page, or null if the server does not know it.
+ */
+export function runReply(
+  run: Run,
+  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil'>,
+  page: string | null
+): Reply {
+  const headers = { 'x-svc-deploy-id': run.deployId, ...(page !== null && { 'x-svc-deploy-url': page }) }
+  return ndjson(
+    async (write, signal) => {
+      try {
+        let told: string | null = null
+        for await (const block of deployer.follow(run.deployId, { signal })) {
+          await write(logLinesOf(block))
+          const until = deployer.confirmUntil(run.deployId)
+          if (until !== null && until !== told) await write({ event: 'confirm', deployId: run.deployId, until })
+          told = until
+        }
+      } catch (error) {
+        signal.throwIfAborted()
+        // The deployment continues, and the client still needs its result.
+        await write({ event: 'log', data: oneLine(`✗ Cannot read the output: ${(error as Error).message}`) })
+      }
+      const { status, duration, id } = await run.finished
+      // The server stops, and the next start continues the deployment: the client connects again.
+      if (!isFinal(status)) return
+      const unrecorded = deployer.unrecorded(id)
+      if (unrecorded !== null) await write({ event: 'log', data: `→ ${unrecorded}` })
+      await write({ event: 'status', status, duration, deployId: id })
+    },
+    { headers, isBegun: true }
+  )
+}
+
+const logLinesOf = perObject((block: StoredBlock) =>
+  encodeLines(Array.from(linesOf(block), ({ line }) => ({ event: 'log', data: line.text })))
+)

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createTreeDigest } from '../model/tree.js'
+import { createTreeDigest } from '../model/manifest.js'
 import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../shared/tree-text.js'
 import { createEntryReader } from './entry-data.js'
 import { openArchive, type ArchiveEntry, type ArchiveLimits } from './read.js'

@@ -15,7 +15,7 @@ import { crc32 } from '../base/digests.js'
 import type { OpenFile } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
 import { localBytes, signatures } from '../shared/zip-records.js'
-import { refuse, refusalSentence } from './names.js'
+import { refusalSentence, refuse } from './names.js'
 import type { Archive, ArchiveEntry } from './read.js'
 
 /** Maximum size of an entry that is held in memory whole, after inflating. measured: bench/extract */

@@ -1,8 +1,6 @@
-/* A thread that packs one segment or piece after the other. segment-threads.ts starts it. */
+/* A thread that packs one segment or piece after the other. segments.ts starts it. */
 import { serveThread } from '../base/workers.js'
-import { packPiece } from './large.js'
-import { packInMemory } from './segment-memory.js'
-import type { PackTask } from './segment-threads.js'
+import { packInMemory, packPiece, type PackTask } from './segments.js'
 import { digestSources } from './source.js'
 
 function work(task: PackTask): Uint8Array<ArrayBuffer> {

@@ -6,8 +6,7 @@ import { extname } from 'node:path'
 import { placeOfDescriptor } from '../base/files.js'
 import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
-import { compressedTypes } from '../shared/compressed-types.js'
-import { defaultZip64FromBytes, newRecord, type ZipRecord } from '../shared/zip-records.js'
+import { compressedTypes, defaultZip64FromBytes, newRecord, type ZipRecord } from '../shared/zip-records.js'
 
 /** A source of an entry. */
 export interface ZipSource {

@@ -11,13 +11,13 @@
  * the last digest is left out.
  *
  * The canonical text (shared/tree-text.ts) is the same without times; the contents are types, sizes, digests and paths
- * (model/tree.ts). Names of entries must be names that an archive may have (names.ts).
+ * (model/manifest.ts). Names of entries must be names that an archive may have (names.ts).
  *
  * A tree is read line by line, twice: first it is checked. Only its text is kept in memory.
  */
 import { gunzipSync } from 'node:zlib'
 import { hasCode, Refusal } from '../base/errors.js'
-import { createContentsDigest, createTreeDigest, fullDigits } from '../model/tree.js'
+import { createContentsDigest, createTreeDigest, fullDigits } from '../model/manifest.js'
 import { formatBytes } from '../shared/size.js'
 import { bodyHead, bodyLine, compareTreePaths, linkMode } from '../shared/tree-text.js'
 import { checkDirectories, type NamedEntry, quoteName, readName, refuseAbove } from './names.js'

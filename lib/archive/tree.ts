@@ -4,9 +4,9 @@
  * sources at a time.
  */
 import { setImmediate as turn } from 'node:timers/promises'
-import { createTreeDigest } from '../model/tree.js'
+import { createTreeDigest } from '../model/manifest.js'
 import { compareTreePaths, defaultFileMode, linkMode, type TreeEntry } from '../shared/tree-text.js'
-import { createSegmentThreads } from './segment-threads.js'
+import { createSegmentThreads } from './segments.js'
 import { checkSourceName, digestBytes, digestSources, unixMode, type ZipSource } from './source.js'
 
 /** An entry of a tree, and the modification time that the zip contains. */

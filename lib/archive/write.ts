@@ -3,9 +3,9 @@
  * sources. A package of stored archives is written into a file faster by write-file.ts, which explains why there are
  * two writers.
  *
- * Threads pack the sources in segments (segment-memory.ts). A segment is a zip of its own with some of the sources; the
+ * Threads pack the sources in segments (segments.ts). A segment is a zip of its own with some of the sources; the
  * segments are joined as they are finished. A large source is cut into pieces for the same threads
- * (large.ts). yazl packs sources that must be read in this thread, and small sets of files, for which no
+ * (segments.ts). yazl packs sources that must be read in this thread, and small sets of files, for which no
  * thread is started. It is not used for more, because it searches all entries for each one that it writes, and reads
  * every file through streams and the thread pool. measured: test/bench/pack.ts
  */
@@ -25,8 +25,14 @@ import {
   zip64Id,
   zip64Version
 } from '../shared/zip-records.js'
-import { createLargePacking, endLarge, type LargeOptions, type LargePart } from './large.js'
-import { createSegmentThreads, type SegmentThreads } from './segment-threads.js'
+import {
+  createLargePacking,
+  createSegmentThreads,
+  endLarge,
+  type LargeOptions,
+  type LargePart,
+  type SegmentThreads
+} from './segments.js'
 import { checkSourceName, isWorthDeflating, type LastSource, readWhole, unixMode, type ZipSource } from './source.js'
 
 /** Progress of writing a zip. */

@@ -18,11 +18,11 @@ import {
   updateAudit,
   writeAuditFrontier
 } from '../store/tables/audit.js'
-import { entryText, type SealedEntry } from './entry-text.js'
 import {
   appendLeaf,
   blockHeight,
   blockLeaves,
+  entryText,
   type Frontier,
   frontierAt,
   hashBytes,
@@ -30,6 +30,7 @@ import {
   hashNode,
   isFrontier,
   type ReadNode,
+  type SealedEntry,
   trimmedAction
 } from './tree.js'
 

@@ -12,10 +12,21 @@ import {
   sealedAudit
 } from '../store/tables/audit.js'
 import { readNodes } from './audit.js'
-import { entryLine, entryText, exportExtension, exportVersion, otherLine, type SealedEntry } from './entry-text.js'
+import {
+  blockLeaves,
+  consistencyProof,
+  entryLine,
+  entryText,
+  exportExtension,
+  exportVersion,
+  hashLeaf,
+  inclusionProof,
+  otherLine,
+  type SealedEntry,
+  trimmedAction
+} from './tree.js'
 import type { Keeper, SignedCheckpoint } from './keeper.js'
 import { type Checkpoint, readCheckpoint, readNote, type SignedNote, signNote, writeCheckpoint } from './signed-note.js'
-import { blockLeaves, consistencyProof, hashLeaf, inclusionProof, trimmedAction } from './tree.js'
 
 /** The entries to export, by number, both ends included. */
 export interface ExportRange {

@@ -27,12 +27,21 @@ import {
   type StoredCheckpoint,
   unsealedAudit
 } from '../store/tables/audit.js'
-import { insertHubKey } from '../store/tables/cluster.js'
+import { insertHubKey } from '../store/tables/fleet.js'
 import { entryOf, mendFrontier, readFrontier, readNodes, rootOfLeaves, sealEntries, writeLeaf } from './audit.js'
 import { readCheckpoint, readNote, type Signer, signNote, writeCheckpoint } from './signed-note.js'
-import { entryText, type SealedEntry } from './entry-text.js'
+import {
+  blockLeaves,
+  createGaps,
+  entryText,
+  frontierAt,
+  type Gaps,
+  hashLeaf,
+  rootOf,
+  type SealedEntry,
+  trimmedAction
+} from './tree.js'
 import type { ServerKey } from './server-key.js'
-import { blockLeaves, createGaps, frontierAt, type Gaps, hashLeaf, rootOf, trimmedAction } from './tree.js'
 
 /** The state of the tree, for the health report. */
 interface TreeState {

@@ -7,8 +7,7 @@
  *
  * Anything else was not written by svc.
  */
-import { entryText, type SealedEntry } from './entry-text.js'
-import { readRanges } from './tree.js'
+import { entryText, readRanges, type SealedEntry } from './tree.js'
 
 /** Summaries of which a log may have no leaf yet: those of this minute and of the one before a crash. */
 const unsealedFailures = 2002

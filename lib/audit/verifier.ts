@@ -14,17 +14,20 @@ import {
   type Verifier
 } from './signed-note.js'
 import {
+  blockHeight,
+  blockLeaves,
   entryStart,
   exportExtension,
   exportVersion,
+  hashBytes,
   hashLength,
   leafStart,
   otherLine,
-  unsignedVersion,
-  type OtherLine
-} from './entry-text.js'
+  type OtherLine,
+  trimmedAction,
+  unsignedVersion
+} from './tree.js'
 import { addRange, createRemovals, type RemovedRange } from './removals.js'
-import { blockHeight, blockLeaves, hashBytes, trimmedAction } from './tree.js'
 
 /** The result of a verification. */
 export interface Verdict {

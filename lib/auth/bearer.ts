@@ -2,16 +2,15 @@ import { Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
 import { isFromOtherOrigin } from '../http/core/headers.js'
 import type { ClientAddress, RequestFacts } from '../http/core/route.js'
-import { includesRole, type AccessRole } from '../model/access.js'
+import { type AccessRole, includesRole } from '../model/access.js'
 import type { Actor } from '../model/audit.js'
-import { addressesOf } from './addresses.js'
+import { type RelayedRequest, relayedRoles } from '../model/fleet-wire.js'
+import { addressesOf } from './failures.js'
 import type { Limiter } from './limiter.js'
 import type { NamedTokens, TokenCaller } from './named-tokens.js'
 import type { NodeRequests, SigningNode } from './node-requests.js'
-import type { RelayedCaller } from './relayed-callers.js'
-import { isSameSecret } from './secret.js'
-import { wrongCsrf, type FoundSession } from './sessions.js'
-import type { TicketHolder, TicketPurpose } from './tickets.js'
+import { isSameSecret, type TicketHolder, type TicketPurpose } from './secret.js'
+import { type FoundSession, wrongCsrf } from './sessions.js'
 
 /**
  * The role of a caller. `admin` is the admin token or a named token with that role; `local` is the operator on this
@@ -34,7 +33,7 @@ export interface Caller extends Actor {
   session?: FoundSession | undefined
   /** The node that signed the request. */
   node?: SigningNode | undefined
-  /** Whether the hub of a fleet relays the request of its user (relayed-callers.ts). */
+  /** Whether the hub of a fleet relays the request of its user. */
   isRelayed?: boolean | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
@@ -60,7 +59,7 @@ const deployTokens = ['project', 'deployer', 'operator'] as const
 
 /**
  * Authorization by kind of route (§5 and decisions). Every route of the API names one of these rules, and the project
- * that it concerns (scope.ts).
+ * that it concerns (route.ts).
  */
 const rules = {
   public: { min: null, others: ['anonymous'] },
@@ -374,4 +373,31 @@ function tokenOfSubprotocol(protocols: string | undefined): string | null {
 
 function unauthorized(sentence: string): Refusal {
   return new Refusal('unauthorized', 'unauthorized', sentence)
+}
+
+/*
+ * The users of a hub whose requests the agent of this server sends to the socket of its data directory. A secret of this
+ * process marks them, so that the operator at the same socket is not mistaken for one.
+ */
+
+/** A user of the hub. */
+export type RelayedCaller = RelayedRequest['caller']
+
+const secretHeader = 'svc-relay-secret'
+const callerHeader = 'svc-relay-caller'
+
+/** Returns the headers that name a user. */
+export function relayedHeaders(secret: string, caller: RelayedCaller): Record<string, string> {
+  return { [secretHeader]: secret, [callerHeader]: encodeURIComponent(JSON.stringify(caller)) }
+}
+
+/** Creates the function that finds the user of a request; null: the request is not relayed. */
+export function createRelayedCallers(secret: string): (headers: RequestFacts['headers']) => RelayedCaller | null {
+  return headers => {
+    const [given, caller] = [headers[secretHeader], headers[callerHeader]]
+    if (typeof given !== 'string' || typeof caller !== 'string' || !isSameSecret(given, secret)) return null
+    const { name, role, projects, seesScripts } = JSON.parse(decodeURIComponent(caller)) as RelayedCaller
+    if (!relayedRoles.includes(role)) throw new Error(`A relayed request has the unknown role "${role}"`)
+    return { name: `hub:${name}`, role, projects, seesScripts }
+  }
 }

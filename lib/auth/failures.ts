@@ -1,13 +1,13 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import { networkOf } from '../http/core/headers.js'
+import { matchesCidr, networkOf, parseCidr } from '../http/core/headers.js'
 import type { ClientAddress } from '../http/core/route.js'
 import type { Store, Transaction } from '../store/database.js'
-import { type AuditEntry, systemActor } from '../model/audit.js'
+import { type Actor, type AuditEntry, systemActor } from '../model/audit.js'
 import { findAudit, insertAudit, trimFailures, updateAudit } from '../store/tables/audit.js'
-import { addressesOf } from './addresses.js'
 import { entryOf, sealEntries, trimLeaves, writeLeaf } from '../audit/audit.js'
-import { trimmedAction, writeRanges, keptFailures } from '../audit/tree.js'
+import { keptFailures, trimmedAction, writeRanges } from '../audit/tree.js'
+import { Refusal } from '../base/errors.js'
 import type { Failure } from './limiter.js'
 
 /*
@@ -151,4 +151,45 @@ function fieldsOf({ failed, refused, isLocked, isShared }: Summary): Pick<AuditE
     isShared ? 'from other addresses' : isLocked ? 'the address is locked' : ''
   ]
   return { failures: failed + refused, detail: parts.filter(Boolean).join(', ') }
+}
+
+/**
+ * Returns the addresses of an actor: the witnessed one, and the claimed one if it differs. Both are null for the local
+ * socket.
+ */
+export function addressesOf({ local, witnessed, address }: ClientAddress): Required<Pick<Actor, 'ip' | 'claimedIp'>> {
+  if (local) return { ip: null, claimedIp: null }
+  return { ip: witnessed, claimedIp: address === witnessed ? null : address }
+}
+
+/** Addresses that are allowed to deploy, roll back and open a terminal (setting `allowed_ips`). */
+export interface AllowList {
+  /** Refuses: 403 `address_not_allowed`. */
+  check(address: string): void
+}
+
+/** Creates the list. `allowed` returns the current addresses and CIDR blocks. An empty list allows every address. */
+export function createAllowList({ allowed }: { allowed(): readonly string[] }): AllowList {
+  return {
+    check(address) {
+      if (isAllowed(allowed(), address)) return
+      const sentence = `Permission denied: the address "${address}" is not in the setting allowed_ips`
+      throw new Refusal('forbidden', 'address_not_allowed', sentence)
+    }
+  }
+}
+
+/** Refuses (400 naming `allowed_ips`) a list that does not contain the address of the client that sets it. */
+export function checkKeepsIn(allowed: readonly string[], address: string): void {
+  if (isAllowed(allowed, address)) return
+  const sentence = `"allowed_ips" cannot be set: it would lock out your own address "${address}"`
+  throw new Refusal('invalid', 'shuts_out_yourself', sentence, { field: 'allowed_ips' })
+}
+
+function isAllowed(allowed: readonly string[], address: string): boolean {
+  if (allowed.length === 0) return true
+  return matchesCidr(
+    address,
+    allowed.flatMap(item => parseCidr(item) ?? [])
+  )
 }

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { elapsedOf, type Clock } from '../base/clock.js'
+import { type Clock, elapsedOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
-import { createFailureCounters, windowMs } from './failure-counters.js'
-import { digestText } from './secret.js'
 import { isFixedName, isLoopback, networkOf, parseHost } from '../http/core/headers.js'
 import type { ClientAddress, RequestFacts } from '../http/core/route.js'
+import { digestText } from './secret.js'
 
 /*
  * Slows down the guessing of tokens (§5.7). Every check of a secret passes through one limiter: login, token change,
@@ -291,4 +290,62 @@ function tooManyFailures(remainingMs: number): Refusal {
   const retryAfterSeconds = Math.max(1, Math.ceil(remainingMs / 1000))
   const sentence = `Too many failed attempts are waiting for a check. Try again in ${countOf(retryAfterSeconds, 'second')}`
   return new Refusal('too_many', 'too_many_failures', sentence, { retryAfterSeconds })
+}
+
+/*
+ * Counts failed attempts by key (§5.7): 8 failures in 10 minutes lock a key for 5 minutes. A success does not reset the
+ * count, and a failure during the lock does not prolong it.
+ */
+/** The time in which failures count together. */
+const windowMs = 10 * 60_000 // §8
+const lockMs = 5 * 60_000 // §8
+const maxFailures = 8 // §8
+/** Maximum number of keys. The one with the oldest failure is removed first. */
+const maxKeys = 20_000
+
+interface Counter {
+  failuresAtMs: number[]
+  lockedUntilMs: number
+}
+
+/** Counters of failures by key. */
+export interface FailureCounters {
+  /** Returns the time left of the lock of a key; 0: it is not locked. */
+  lockedMs(key: string, nowMs: number): number
+  /** Whether the key has a failure, or a lock, of the last 10 minutes. */
+  hasFailed(key: string, nowMs: number): boolean
+  /** Counts a failure. Returns whether it locked the key. */
+  count(key: string, nowMs: number): boolean
+}
+
+/** Creates empty counters. */
+export function createFailureCounters(): FailureCounters {
+  const counters = new Map<string, Counter>()
+
+  const lockedMs = (key: string, nowMs: number): number =>
+    Math.max(0, (counters.get(key)?.lockedUntilMs ?? -Infinity) - nowMs)
+
+  return {
+    lockedMs,
+    hasFailed(key, nowMs) {
+      const counter = counters.get(key)
+      return recentOf(counter, nowMs).length > 0 || nowMs - (counter?.lockedUntilMs ?? -Infinity) < windowMs
+    },
+    count(key, nowMs) {
+      if (lockedMs(key, nowMs) > 0) return false
+      const failuresAtMs = [...recentOf(counters.get(key), nowMs), nowMs]
+      const isLocked = failuresAtMs.length >= maxFailures
+      counters.delete(key)
+      counters.set(
+        key,
+        isLocked ? { failuresAtMs: [], lockedUntilMs: nowMs + lockMs } : { failuresAtMs, lockedUntilMs: -Infinity }
+      )
+      if (counters.size > maxKeys) counters.delete(counters.keys().next().value as string)
+      return isLocked
+    }
+  }
+}
+
+function recentOf(counter: Counter | undefined, nowMs: number): number[] {
+  return counter?.failuresAtMs.filter(atMs => nowMs - atMs < windowMs) ?? []
 }

@@ -1,13 +1,13 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import type { TokenLock } from '../model/token-advice.js'
+import type { TokenLock } from '../model/access.js'
 import type { Store, Transaction } from '../store/database.js'
 import { deleteFactor, findFactor, putFactor, type StoredFactor } from '../store/tables/access.js'
 import type { Limiter, Origin } from './limiter.js'
 import { codeRequired, type FoundSession } from './sessions.js'
-import { newRecoveryCodes, newSecret, otpauthOf, recoveryDigest, stepOf } from './totp.js'
 
 /** A named token, for its second factor. */
 export interface FactorOwner {
@@ -252,4 +252,138 @@ function enrolled(name: string): Refusal {
 
 function notBegun(name: string): Refusal {
   return new Refusal('conflict', 'factor_not_begun', `No second factor was begun for the token "${name}"`)
+}
+
+/*
+ * One-time codes of an authenticator: TOTP (RFC 6238) with HMAC-SHA-1, 30 seconds and six digits, which every
+ * authenticator supports.
+ */
+
+const stepMs = 30_000
+const digits = 6
+/** 160 bits, the length that RFC 4226 §4 recommends. */
+const secretBytes = 20
+/** Steps before and after the current one whose codes are accepted, because clocks differ (RFC 6238 §5.2). */
+const toleranceSteps = 1
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+/** 80 random bits: enough that a stored digest cannot be searched. */
+const recoveryLength = 16
+const recoveryCodes = 10
+
+/** Returns a new secret in base32 (RFC 4648 §6). */
+export function newSecret(): string {
+  return base32(randomBytes(secretBytes))
+}
+
+/** Returns the address that an authenticator reads (Key URI Format). `account` names the token, `issuer` the server. */
+export function otpauthOf({ secret, account, issuer }: { secret: string; account: string; issuer: string }): string {
+  const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
+  return `otpauth://totp/${label}?secret=${secret}&issuer=${encodeURIComponent(issuer)}&algorithm=SHA1&digits=6&period=30`
+}
+
+/** Returns the code of a step (RFC 4226 §5.3). */
+export function codeOf(secret: string, step: number): string {
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(step))
+  const mac = createHmac('sha1', fromBase32(secret)).update(counter).digest()
+  const offset = (mac.at(-1) as number) & 15
+  const number = mac.readUInt32BE(offset) & 0x7fffffff
+  return String(number % 10 ** digits).padStart(digits, '0')
+}
+
+/**
+ * Returns the step whose code was given; null if it is none of the accepted ones. Steps up to `lastStep` are not
+ * accepted again (RFC 6238 §5.2). Spaces in the code are ignored.
+ */
+export function stepOf(given: string, options: { secret: string; nowMs: number; lastStep: number }): number | null {
+  const code = given.replaceAll(' ', '')
+  if (!/^\d{6}$/.test(code)) return null
+  const now = Math.floor(options.nowMs / stepMs)
+  let found: number | null = null
+  // Every candidate is compared, so that the time does not reveal which one was close.
+  for (let step = now - toleranceSteps; step <= now + toleranceSteps; step++) {
+    const isSame = timingSafeEqual(Buffer.from(codeOf(options.secret, step)), Buffer.from(code))
+    if (isSame && step > options.lastStep) found ??= step
+  }
+  return found
+}
+
+/** Returns new recovery codes: `abcd-efgh-ijkl-mnop`. Each works once, instead of a code of the authenticator. */
+export function newRecoveryCodes(): string[] {
+  return Array.from({ length: recoveryCodes }, () => {
+    const text = base32(randomBytes(recoveryLength)).slice(0, recoveryLength).toLowerCase()
+    return (text.match(/.{4}/g) as string[]).join('-')
+  })
+}
+
+/** Returns the digest that is stored of a recovery code. Case, spaces and hyphens do not matter. */
+export function recoveryDigest(code: string): string {
+  return createHash('sha256').update(code.toLowerCase().replaceAll(/[\s-]/g, '')).digest('base64url')
+}
+
+/** Encodes bytes in base32 without padding (RFC 4648 §6). */
+function base32(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let value = 0
+  for (const byte of bytes) {
+    value = (value << 8) | byte
+    bits += 8
+    for (; bits >= 5; bits -= 5) text += alphabet[(value >>> (bits - 5)) & 31]
+    value &= 255
+  }
+  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31]
+}
+
+function fromBase32(text: string): Buffer {
+  const bytes: number[] = []
+  let bits = 0
+  let value = 0
+  for (const character of text.toUpperCase()) {
+    value = (value << 5) | alphabet.indexOf(character)
+    bits += 5
+    if (bits < 8) continue
+    bits -= 8
+    bytes.push((value >>> bits) & 255)
+    value &= (1 << bits) - 1
+  }
+  return Buffer.from(bytes)
+}
+
+/*
+ * Some routes ask the user of a browser session to enter the token again if that was too long ago: a browser that was
+ * left open must not be enough to change tokens and settings, to open a shell, or to take the data away. A bearer token
+ * proves itself with each request.
+ */
+
+const minuteMs = 60_000
+
+/** Checks how long ago the user of a session gave its secret. */
+export interface Proof {
+  /** Returns until when a session counts as proven; null: without an end. */
+  until(provenAt: string | null): string | null
+  /** Returns whether the secret was given recently enough. `provenAt` is undefined for a bearer token. */
+  isRecent(provenAt: string | null | undefined): boolean
+  /** `provenAt` is undefined for a bearer token. Refuses: 403 `proof_required`. */
+  check(provenAt: string | null | undefined): void
+}
+
+/** Creates the check. `minutes` returns the setting `proof_minutes`; 0: nobody is asked. */
+export function createProof({ clock, minutes }: { clock: Clock; minutes(): number }): Proof {
+  const endMs = (provenAt: string | null): number =>
+    provenAt === null ? -Infinity : Date.parse(provenAt) + minutes() * minuteMs
+  const isRecent: Proof['isRecent'] = provenAt =>
+    provenAt === undefined || minutes() === 0 || clock.now() < endMs(provenAt)
+  return {
+    isRecent,
+    until(provenAt) {
+      if (minutes() === 0) return null
+      return new Date(Math.max(0, endMs(provenAt))).toISOString()
+    },
+    check(provenAt) {
+      if (isRecent(provenAt)) return
+      const sentence = 'Enter your token again: you signed in too long ago for this request'
+      throw new Refusal('forbidden', 'proof_required', sentence)
+    }
+  }
 }

@@ -1,4 +1,8 @@
 import * as crypto from 'node:crypto'
+import { type Clock, elapsedOf } from '../base/clock.js'
+import type { Ids } from '../base/digests.js'
+import { Refusal } from '../base/errors.js'
+import type { FoundSession } from './sessions.js'
 
 /**
  * Secrets up to this length are compared directly, longer ones by their digests. Generated secrets have 43 characters.
@@ -46,4 +50,64 @@ export function digestText(secret: string): string {
 /** Whether two secrets are equal, compared as in `createComparison`. */
 export function isSameSecret(given: string, kept: string): boolean {
   return createComparison(kept)(given)
+}
+
+/** Requests for which a browser cannot send headers: WebSockets and plain downloads. */
+export const ticketPurposes = ['terminal', 'download'] as const
+export type TicketPurpose = (typeof ticketPurposes)[number]
+
+/** Who asked for a ticket. It has the rights of this caller when it is used. */
+export interface TicketHolder {
+  /** The named token; null: the admin token. */
+  tokenId: string | null
+  /** The session that asked; undefined: it was none. The ticket ends with it, and so does what was opened with it. */
+  session?: FoundSession | undefined
+}
+
+/** Single-use tickets in URLs, so that no URL contains a long-lived token. */
+export interface Tickets {
+  /** Issues a ticket. Refuses: 429 `too_many_tickets`. */
+  issue(purpose: TicketPurpose, holder: TicketHolder): { ticket: string; expiresAt: string }
+  /** Returns the holder of a ticket for this purpose, or null if it is not valid. Invalidates it in either case. */
+  redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null
+}
+
+const lifetimeMs = 30_000
+/** Maximum number of unused tickets. */
+const maxTickets = 1000
+
+/** Creates the tickets of a server. */
+export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }): Tickets {
+  const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number; holder: TicketHolder }>()
+
+  function dropExpired(nowMs: number): void {
+    for (const [ticket, { goodUntilMs }] of open) {
+      if (goodUntilMs > nowMs) return // all live equally long: the map is in order of expiry
+      open.delete(ticket)
+    }
+  }
+
+  return {
+    issue(purpose, holder) {
+      const nowMs = elapsedOf(clock)
+      dropExpired(nowMs)
+      if (open.size >= maxTickets) {
+        const sentence = `Cannot issue a ticket: there are already ${maxTickets} unused tickets. Try again in a moment`
+        throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
+      }
+      const ticket = ids.token()
+      // A session that has ended meanwhile must not get a new life.
+      const ended = holder.session?.ended()
+      const session = ended && holder.session && { ...holder.session, ended: () => ended }
+      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder: { ...holder, session } })
+      return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
+    },
+    redeem(ticket, purpose) {
+      // A map finds by hash, so the time reveals nothing about how much of a guess was correct.
+      const found = open.get(ticket)
+      open.delete(ticket)
+      if (found === undefined || found.purpose !== purpose || found.goodUntilMs <= elapsedOf(clock)) return null
+      return found.holder.session?.ended().aborted === true ? null : found.holder
+    }
+  }
 }

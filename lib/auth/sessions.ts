@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { elapsedOf, type Clock } from '../base/clock.js'
+import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { oneLine } from '../base/text.js'
 import { Refusal, notFound } from '../base/errors.js'
 import { cookiesOf, setCookie } from '../http/core/headers.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
-import type { BrowserSession } from '../model/session.js'
+import type { BrowserSession } from '../model/access.js'
 import type { Store, Transaction } from '../store/database.js'
 import {
   deleteSession,

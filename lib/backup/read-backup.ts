@@ -2,26 +2,35 @@
  * Reads a backup (format.ts). Opening it checks the seal, the list of files and the database. The files themselves are
  * compared with their SHA-256 when they are read.
  */
+
 import { createHash } from 'node:crypto'
 import { createEntryReader } from '../archive/entry-data.js'
 import { checkNames } from '../archive/names.js'
-import { openArchive, type Archive, type ArchiveEntry } from '../archive/read.js'
+import { type Archive, type ArchiveEntry, openArchive } from '../archive/read.js'
 import { oneLine } from '../base/text.js'
 import { OpenFile } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
-import { checkDatabase, type DatabaseContents } from './check-database.js'
-import { isInBackup } from './contents.js'
+import { createMemory, type Memory } from '../store/memory.js'
+import { applicationId, migrate, schemaVersion, versionOf } from '../store/schema.js'
+import { loadSqlite } from '../store/sqlite.js'
+import { deploymentStates } from '../store/tables/deployments.js'
+import { readProjects } from '../store/tables/projects.js'
 import {
-  backupFormat,
-  backupRoot,
-  databaseName,
-  manifestName,
-  summaryOf,
   type BackupFile,
+  backupFormat,
   type BackupManifest,
-  type BackupSummary
+  backupRoot,
+  type BackupSummary,
+  checkSeal,
+  damaged,
+  databaseName,
+  isInBackup,
+  manifestName,
+  newer,
+  notBackup,
+  type Reading,
+  summaryOf
 } from './format.js'
-import { checkSeal, damaged, newer, notBackup, type Reading } from './seal.js'
 
 /** An open backup. */
 export interface Backup {
@@ -202,4 +211,56 @@ function checkList(files: readonly BackupFile[], entries: ReadonlyMap<string, Ar
     if (entry.kind !== 'file' || entry.size !== bytes) throw damaged(path, `${name} does not match the list of files`)
   }
   if (files.length !== entries.size) throw damaged(path, 'it contains files that are not in the list of files')
+}
+
+/** The contents of a backup's database that a restore reports. */
+export interface DatabaseContents {
+  projects: Array<{ id: string; name: string; deployPath: string }>
+  deployments: number
+  /** Ids of the deployments whose archive is recorded but missing from the backup. */
+  missingArchives: string[]
+}
+
+interface Given {
+  /** The path of the backup. */
+  path: string
+  /** Ids of the deployments whose archive is in the backup. */
+  archives: ReadonlySet<string>
+}
+
+/** Checks every page and the schema of a backup's database. Refuses `backup_damaged`, `backup_newer`. */
+export async function checkDatabase(file: Uint8Array, { path, archives }: Given): Promise<DatabaseContents> {
+  const memory = open(await loadSqlite(), file, path)
+  try {
+    const fault = String(memory.pragma('integrity_check(1)'))
+    if (fault !== 'ok') throw damaged(path, `its database has a fault: ${fault.replaceAll('\n', '; ')}`)
+    if (memory.pragma('application_id') !== applicationId)
+      throw damaged(path, 'its database belongs to another program')
+    const version = versionOf(memory)
+    if (version > schemaVersion) {
+      throw newer(path, `its database has schema version ${version}, but this svc supports at most ${schemaVersion}`)
+    }
+    // This migrates a copy in memory. The next start migrates the restored database.
+    migrate(memory)
+    const states = deploymentStates(memory)
+    return {
+      projects: readProjects(memory, ['id', 'name', 'deployPath']),
+      deployments: states.length,
+      missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id)
+    }
+  } catch (error) {
+    throw error instanceof Refusal
+      ? error
+      : damaged(path, `its database cannot be read: ${(error as Error).message}`, error)
+  } finally {
+    memory.close()
+  }
+}
+
+function open(sqlite: Awaited<ReturnType<typeof loadSqlite>>, file: Uint8Array, path: string): Memory {
+  try {
+    return createMemory(sqlite, file)
+  } catch (error) {
+    throw damaged(path, `its database cannot be read: ${(error as Error).message}`, error)
+  }
 }

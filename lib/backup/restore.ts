@@ -6,8 +6,7 @@ import { refuseLooseHome, restoredName } from '../config/home.js'
 import { formatBytes } from '../shared/size.js'
 import { isDiskFull, nullIfMissing, reasonOf, Refusal } from '../base/errors.js'
 import { ownDirectory } from '../store/owner.js'
-import { deploymentsName } from './contents.js'
-import type { BackupFile } from './format.js'
+import { type BackupFile, deploymentsName, type Reading } from './format.js'
 import {
   buildingPrefix,
   commitRestore,
@@ -17,8 +16,7 @@ import {
   placesWithin,
   removeUnfinished
 } from './place.js'
-import { writerInto, type Backup } from './read-backup.js'
-import type { Reading } from './seal.js'
+import { type Backup, writerInto } from './read-backup.js'
 
 /** The target directory and the options of a restore. */
 export interface RestoreRequest extends Reading {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** The time. It is passed in so that tests can set it. */
 export interface Clock {
   /** Milliseconds since 1970. */
@@ -62,4 +64,13 @@ export function createSteadyClock({ machine = Date.now, elapsed = () => performa
     }
   }
   return clock
+}
+
+/**
+ * Resolves after `ms`. An abort rejects at once, with the reason of the signal: Node's own timer rejects with an
+ * AbortError, which callers that ask for that reason do not recognize.
+ */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal === undefined) return sleep(ms)
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
 }

@@ -110,7 +110,7 @@ export function createWorkerPool<Request, Answer, Part = never>(
  * A worker thread that answers requests, with both sides: `startThread` for the caller, `serveThread` for the module of
  * the thread. Each request has a number, which its answer repeats.
  *
- * Errors keep their class and their fields (packed-error.ts). If a thread ends before it has answered, for example
+ * Errors keep their class and their fields (errors.ts). If a thread ends before it has answered, for example
  * because it ran out of memory, its open requests reject with `ThreadDied`.
  *
  * `close` does not terminate the thread: if a thread is terminated while it loads its modules, Node never closes the

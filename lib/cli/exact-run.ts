@@ -1,7 +1,7 @@
 /* What rollbacks, undos and repairs have in common: a dry run, and the run that is watched until its end. */
 import { countOf, oneLine } from '../base/text.js'
 import type { Provenance } from '../model/provenance.js'
-import type { RollbackPlan } from '../model/rollback-plan.js'
+import type { RollbackPlan } from '../model/plan.js'
 import { type Api, mayHaveArrived } from './client/api.js'
 import type { Run } from './client/runs.js'
 import { type Context, exitCodes } from './command.js'

@@ -1,6 +1,6 @@
 import { oneLine } from '../base/text.js'
 import type { FinalStatus } from '../model/deployment.js'
-import type { UploadPermit } from '../model/upload-permit.js'
+import type { UploadPermit } from '../model/access.js'
 import type { Api } from './client/api.js'
 import type { Run, RunEvent } from './client/runs.js'
 import { isBroken, mayRepeat } from './client/streams.js'

@@ -4,7 +4,7 @@
  * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
 
-import { constants, existsSync } from 'node:fs'
+import { constants, existsSync, readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { access, lstat, mkdir, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -52,7 +52,7 @@ export interface GlobalConfig {
   projectToken?: Record<string, string>
   /** Admin tokens of servers other than that of `token`, by origin (`svc login`). */
   adminTokens?: Record<string, string>
-  /** The only origin that `token`, or the project's token, may be sent to (config/token-origin.ts). */
+  /** The only origin that `token`, or the project's token, may be sent to (config/client-config.ts). */
   tokenOrigin?: string
   projectTokenOrigin?: Record<string, string>
   telemetryInstanceId?: string
@@ -360,4 +360,62 @@ export async function refuseNetworkHome(
 
 async function typeOfFileSystem(path: string): Promise<number> {
   return Number((await fs.statfs(path)).type)
+}
+
+/**
+ * Reads `SVC_PUBLIC_URL`, the address under which people reach the server. The server uses it in links. Returns it
+ * without a trailing slash, or null if it is not set. Refuses like `checkPublicUrl`.
+ */
+export function readPublicUrl(environment: Environment, base: string): string | null {
+  const text = environment['SVC_PUBLIC_URL']?.trim() ?? ''
+  return text === '' ? null : checkPublicUrl(text, { base, name: 'SVC_PUBLIC_URL', kind: 'invalid' })
+}
+
+/**
+ * Checks a public address and returns it without a trailing slash. `base` is the value of --base as `normaliseBase`
+ * returns it: the panel loads everything below it, so an address with another path would not work. `name` is the source
+ * of the address. Refuses `invalid_public_url` with the given kind.
+ */
+export function checkPublicUrl(
+  text: string,
+  { base, name, kind }: { base: string; name: string; kind: 'invalid' | 'usage' }
+): string {
+  const refuse = (shown: string, why: string): Refusal =>
+    new Refusal(kind, 'invalid_public_url', `${name} "${shown}" is not valid: ${why}`, { field: name })
+  const url = parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw refuse(shown(text, url), 'use an address like "https://deploy.example.org"')
+  }
+  if (url.username !== '' || url.password !== '')
+    throw refuse(shown(text, url), 'it must not contain a user name or password')
+  if (/[?#]/.test(text)) throw refuse(shown(text, url), 'it must not contain "?" or "#"')
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '')
+  if (path !== base) {
+    const right =
+      base === ''
+        ? 'it must have no path, because the server has no --base'
+        : `its path must be that of --base, "${base}"`
+    throw refuse(shown(text, url), right)
+  }
+  return `${url.origin}${path}`
+}
+
+function parse(text: string): URL | null {
+  try {
+    return new URL(text)
+  } catch {
+    return null
+  }
+}
+
+/** Removes the parts that may contain a password. */
+function shown(text: string, url: URL | null): string {
+  return url === null ? text.replace(/\/\/[^/]*@/, '//') : `${url.protocol}//${url.host}${url.pathname}`
+}
+
+/** Returns the version of the package, or `dev` if the program runs from a checkout of its sources (§9). */
+export function readVersion(): string {
+  const top = new URL('../../../', import.meta.url)
+  if (existsSync(new URL('.git', top))) return 'dev'
+  return (JSON.parse(readFileSync(new URL('package.json', top), 'utf8')) as { version: string }).version
 }

@@ -11,14 +11,18 @@ import { isTokenText } from '../shared/token-text.js'
 import { Refusal } from '../base/errors.js'
 import { tokenOf } from '../base/text.js'
 import {
+  adminTokenFor,
+  adminTokenOrigin,
+  type BearerToken,
+  originOf,
   parseServerUrl,
+  type ProjectFile,
+  projectTokenOrigin,
   readClientConfig,
   selectEnvironment,
-  type ProjectFile,
   type Selection
 } from './client-config.js'
 import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
-import { adminTokenFor, adminTokenOrigin, originOf, projectTokenOrigin, type BearerToken } from './token-origin.js'
 import { type Environment, type GlobalConfig, type Home, readConfig } from './home.js'
 
 /** The source of a value. */

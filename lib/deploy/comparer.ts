@@ -1,19 +1,21 @@
 import { machineTimeOf } from '../base/clock.js'
 import { createGate } from '../base/async.js'
-import { Refusal } from '../base/errors.js'
+import { notFound, Refusal } from '../base/errors.js'
 import type { Compared, CompareJob } from '../install/compare.js'
-import type { ModePolicy } from '../install/modes.js'
-import type { Ownership, Removes } from '../install/ownership.js'
-import { failed, passed } from '../install/preflight.js'
-import { takesUnowned } from '../install/unowned.js'
+import type { ModePolicy } from '../install/guard.js'
+import { type Ownership, type Removes, takesUnowned } from '../install/ownership.js'
+import { failed, passed } from '../install/findings.js'
 import type { Executors } from '../install/unpack/executors.js'
-import type { Baseline, PlanCheck } from '../model/plan.js'
+import type { Baseline, DriftReport, PlanCheck } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { findRights, umaskOf } from '../proc/identity.js'
-import { modesOf, permissionsOf } from './modes.js'
+import { writeTree } from '../archive/tree-wire.js'
+import { createTreeDigest } from '../model/manifest.js'
+import { findProject } from '../store/tables/projects.js'
+import { modesOf, permissionsOf } from './files.js'
 import { longWaitMs, notReady } from './ownership.js'
 import type { DeployNeeds } from './needs.js'
-import type { Trees } from './trees.js'
+import type { Trees, TreeStates } from './trees.js'
 
 /** What to compare with a target. */
 export interface Comparison {
@@ -27,7 +29,7 @@ export interface Comparison {
   edited?: Ownership['edited']
   /** The deployments whose archives are kept, and the limit of what is kept otherwise; default: all fits. */
   keeps?: Pick<Ownership, 'archives' | 'before'>
-  /** Paths that the archive must not touch (install/reserved.ts); default: none. */
+  /** Paths that the archive must not touch (install/guard.ts); default: none. */
   reserved?: readonly string[]
   /** Whether the modes are final, so that the umask and the policy of the project do not apply; default: false. */
   isExact?: boolean
@@ -168,4 +170,47 @@ async function modesToCompare(project: Project): Promise<{ modes: ModePolicy; ch
 function busy({ name }: Project): Refusal {
   const sentence = `${maxComparisons} comparisons with the target of "${name}" are in progress or waiting. Try again in a moment`
   return new Refusal('conflict', 'plan_busy', sentence, { retryAfterSeconds: 5 })
+}
+
+/** What to look for in a target. */
+export interface DriftRequest {
+  projectId: string
+  /** Whether every file is read, although size, modification time and inode are those that svc recorded. */
+  isFull: boolean
+  signal: AbortSignal
+}
+
+/** Maximum number of files in a report. */
+const maxListed = 10_000
+
+/**
+ * Lists the files that svc put into the target of a project and that were edited or removed since. Writes nothing.
+ * Refuses: 404, and what a comparison refuses.
+ */
+export async function reportDrift(
+  { store, comparer, states }: Pick<DeployNeeds, 'store'> & { comparer: Comparer; states: Pick<TreeStates, 'drifted'> },
+  { projectId, isFull, signal }: DriftRequest
+): Promise<DriftReport> {
+  const project = findProject(store, projectId)
+  if (project === undefined) throw notFound('Project', projectId)
+  const tree = Buffer.from([...writeTree([], createTreeDigest().end())].join(''))
+  const { baseline, compared } = await comparer.compare(project, { tree, listed: maxListed, isFull, signal })
+  const { counts, paths, checks, expected } = compared
+  const failed = checks.find(({ name, ok }) => name === 'target_writable' && !ok && expected === null)
+  if (baseline === 'owned' && expected !== null) await states.drifted(projectId, counts.drifted)
+  return {
+    success: true,
+    baseline,
+    partial: expected === null,
+    problem: failed?.message ?? null,
+    count: counts.drifted,
+    files: paths.drifted.map(({ path, owned, found, mtime, size, since }) => ({
+      path,
+      owned,
+      found,
+      mtime,
+      size,
+      since
+    }))
+  }
 }

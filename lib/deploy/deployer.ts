@@ -7,15 +7,14 @@ import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
-import type { DriftReport } from '../model/plan.js'
+import type { DriftReport, ExactWindow } from '../model/plan.js'
 import type { RolloutAhead } from '../model/rollout.js'
-import type { ExactWindow } from '../model/rollback-plan.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
 import { findQueuedRelease } from '../store/tables/fleet.js'
 import { rolloutAhead } from '../store/tables/rollouts.js'
 import { compareManifests, readManifest } from '../install/manifest.js'
-import { endBackground } from './scripts/background.js'
+import { endBackground } from './scripts/script-processes.js'
 import {
   Admission,
   type ClientScripts,
@@ -25,40 +24,35 @@ import {
   type UndoRequest,
   type Run
 } from './admission.js'
-import { createArchiveRemoval, type ArchiveRemoval } from './archive-removal.js'
-import { createConfirmation, type Confirmation } from './confirmation.js'
-import { createComparer } from './comparer.js'
-import { createCorrection, type Correction } from './correction.js'
-import { reportDrift, type DriftRequest } from './drift-report.js'
+import { type ArchiveRemoval, createArchiveRemoval, prunableArchives, pruneArchives, retentionOf } from './retention.js'
+import { type Confirmation, type Correction, createConfirmation, createCorrection } from './user-actions.js'
+import { createComparer, type DriftRequest, reportDrift } from './comparer.js'
 import { createEnds, type Ends } from './ends.js'
 import { exactWindow } from './exact.js'
 import { createExecutors } from '../install/unpack/executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
-import { createIntake, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
+import {
+  createIntake,
+  createPending,
+  type Note,
+  type Received,
+  type ReceiveOptions,
+  type UploadFigures
+} from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
-import { refuseLocked } from './locks.js'
-import { createMaintenances, type Maintenances } from './maintenance.js'
+import { createMaintenances, type Maintenances, refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
-import { createOpenDeployments } from './open-deployments.js'
-import { createPending, type Note } from './pending.js'
-import { createPlans, type Plans } from './plan.js'
-import { preflight, type PreflightRequest } from './preflight.js'
-import { createRollbackPlans, type RollbackPlans } from './rollback-plan.js'
-import { createQueue } from './queue.js'
-import { recover } from './recovery.js'
-import { prunableArchives, pruneArchives, retentionOf } from './retention.js'
-import { createRequeue } from './requeue.js'
-import { createRestore, type RestoreRequest } from './restore.js'
-import { createResume } from './resume.js'
+import { createOpenDeployments } from './record.js'
+import { createPlans, type Plans, preflight, type PreflightRequest } from './plan.js'
+import { createRestore, createRollbackPlans, type RestoreRequest, type RollbackPlans } from './rollback-plan.js'
+import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
+import { createRequeue, createResume, createUnfinished, recover, type Unfinished } from './recovery.js'
 import { createRunner } from './run.js'
 import { createScripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
-import { createTargetLocks } from './target-locks.js'
-import { createTargetTurns } from './target-turns.js'
-import { createTreeStates, type TreeStates } from './tree-state.js'
-import { createTrees, type Trees } from './trees.js'
+import { createTrees, createTreeStates, type Trees, type TreeStates } from './trees.js'
 import { createVerifier, type Verifier } from './verify.js'
 import {
   readTail,
@@ -69,7 +63,6 @@ import {
   type WantedWindow
 } from './output/stored-output.js'
 import type { Wishes } from './ownership.js'
-import { createUnfinished, type Unfinished } from './unfinished.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
 export interface Deployer

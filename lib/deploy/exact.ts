@@ -12,17 +12,24 @@ import { readOwnedEntries } from '../install/owned-tree.js'
 import type { WantedEntry } from '../install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
-import type { ExactWindow } from '../model/rollback-plan.js'
+import type { ExactWindow } from '../model/plan.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment, liveDeployment, placements, type Placement } from '../store/tables/deployments.js'
 import { foreignChangeOf, findProject } from '../store/tables/projects.js'
-import { exactStateOf, notExactRefusal, type ContentSource, type ExactState, type Undone } from './exact-state.js'
-import { findScripted, pathOfSource } from './contents.js'
+import {
+  type ContentSource,
+  type ExactState,
+  exactStateOf,
+  findScripted,
+  notExactRefusal,
+  pathOfSource,
+  type Undone
+} from './exact-state.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { ExactChange } from './ownership.js'
 import { compareTreePaths } from '../shared/tree-text.js'
-import type { OwnedEntry } from '../model/tree.js'
+import type { OwnedEntry } from '../model/manifest.js'
 import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'
 

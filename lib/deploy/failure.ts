@@ -4,7 +4,7 @@ import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */
 export class StopRequest extends Error {
-  /** Cause in the transition table (status.ts). */
+  /** Cause in the transition table (record.ts). */
   readonly by: 'cancel' | 'stop'
 
   constructor(by: 'cancel' | 'stop', sentence: string) {

@@ -3,6 +3,10 @@ import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ownMark } from '../base/runtime.js'
+import type { ModePolicy } from '../install/guard.js'
+import { policyOf } from '../model/policy.js'
+import type { Project } from '../model/project.js'
+import { findGroup } from '../proc/identity.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {
@@ -49,9 +53,9 @@ export function sharedChanges(path: string): string {
  */
 export const deploymentFilePattern =
   /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
-/** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/inflated.ts). */
+/** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/contents.ts). */
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
-/** Directories in `tmp/` that backups create (backup/snapshot.ts). */
+/** Directories in `tmp/` that backups create (backup/backup.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
 /** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
 export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2-7]{16})\.changes$/
@@ -118,4 +122,25 @@ export async function removeFile(path: string): Promise<boolean> {
 /** Creates both directories if they are missing: they may have been removed by hand. */
 export async function makeDirectories({ deployments, tmp }: DeployHome): Promise<void> {
   await Promise.all([deployments, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+}
+
+type Given = Pick<Project, 'policy' | 'runAs'>
+
+/**
+ * Returns what the policy of a project says about the permissions and the group of its files. Refuses (`conflict`,
+ * group_unusable) a group that does not exist here, or that its user may not give to files.
+ */
+export async function modesOf(project: Given): Promise<ModePolicy> {
+  const { group } = policyOf(project)
+  return { ...permissionsOf(project), group: group === null ? null : await findGroup(group, project.runAs) }
+}
+
+/** Returns what it says about permissions alone: a way back restores the groups that were there. */
+export function permissionsOf(project: Given): ModePolicy {
+  const { fileMode, directoryMode } = policyOf(project)
+  return { file: bitsOf(fileMode), directory: bitsOf(directoryMode) }
+}
+
+function bitsOf(octal: string | null): number | null {
+  return octal === null ? null : Number.parseInt(octal, 8)
 }

@@ -3,17 +3,23 @@
  * post-deploy script runs, while its checks run, and until it is confirmed, as its plan says. The record says so before
  * the undo journal does (install/undo.ts), so that a start finds out what to do.
  */
-import type { CheckResult, DeploymentStep, RevertReason } from '../model/deployment.js'
-import { openWindow } from './confirm-window.js'
+
+import type { CheckResult, DeploymentRow, DeploymentStep, RevertReason } from '../model/deployment.js'
+import type { Gate, Policy } from '../model/policy.js'
+import { countOf } from '../base/text.js'
+import { messageOf } from '../base/errors.js'
+import type { Displaced } from '../install/before-images.js'
+import type { Executors } from '../install/unpack/executors.js'
+import { removeJournal, revertExtraction, settleExtraction } from '../install/unpack/extract.js'
+import { liveDeployment } from '../store/tables/deployments.js'
+import { type LiveRun, openWindow } from './output/live.js'
 import { Interrupted, StepFailure, StopRequest, Suspension } from './failure.js'
 import { GateFailure } from './gate.js'
-import { longestMs, type HoldPhase, type HoldPlan } from './hold-plan.js'
-import type { LiveRun } from './output/live.js'
-import { isExtracted, recordProgress } from './record.js'
-import { runScript, type ScriptStage } from './scripts/script-run.js'
+import { isExtracted, recordProgress, revertedPatch } from './record.js'
+import { type ChosenScript, runScript, type ScriptStage } from './scripts/scripts.js'
 import type { Scripted } from './scripted.js'
-import type { ChosenScript } from './scripts/scripts.js'
-import { backSentence, reportFailedRevert, revert, settle, type HeldDeployment, type SettleNeeds } from './settle.js'
+import type { DeployNeeds } from './needs.js'
+import type { Output } from './output/output.js'
 
 /** A held deployment in its pipeline. */
 export interface Hold {
@@ -195,4 +201,159 @@ async function afterRevert(
     if (line !== null) output.say(line.startsWith('✗') ? line : `→ ${line}`)
   }
   if (plan.gate !== null && !live.forced.aborted) await reportGate(live.forced)
+}
+
+/** How long, and why, a deployment can be put back after its files are in place. */
+export interface HoldPlan {
+  /** The checks that must pass; null: none. */
+  gate: Gate | null
+  /** The time in which it must be confirmed; null: it need not be. */
+  confirmSeconds: number | null
+  /** Whether a failed post-deploy script puts the earlier files back. */
+  revertsOnPostFailure: boolean
+  /** Whether the post-deploy script runs again after the earlier files are back. */
+  runsRevertScript: boolean
+}
+
+/** The plan of a deployment that was held by a policy that has been removed since. */
+export const bareHold: HoldPlan = {
+  gate: null,
+  confirmSeconds: null,
+  revertsOnPostFailure: true,
+  runsRevertScript: true
+}
+
+/** Returns the plan of a deployment, or null if it is settled as soon as its files are in place. */
+export function holdPlanOf(policy: Policy, confirmSeconds: number | null): HoldPlan | null {
+  const gate = policy.gate !== null && policy.gate.after.length > 0 ? policy.gate : null
+  const seconds = confirmSeconds ?? policy.confirm?.seconds ?? null
+  const revertsOnPostFailure = policy.onPostFailure === 'revert'
+  if (gate === null && seconds === null && !revertsOnPostFailure) return null
+  return { gate, confirmSeconds: seconds, revertsOnPostFailure, runsRevertScript: policy.revertScript === 'post' }
+}
+
+/** The steps in which a deployment is held. */
+export type HoldPhase = NonNullable<DeploymentRow['heldFor']>
+
+/** Time that an extraction may take before its deployment is put back by a start that finds it. */
+const extractionMs = 60 * 60_000
+/** Time for everything between the steps. */
+const marginMs = 60_000
+
+/**
+ * Returns an upper bound of the time until a deployment is settled, from the beginning of a phase on. The phase `post`
+ * includes the extraction.
+ */
+export function longestMs({ gate, confirmSeconds }: HoldPlan, phase: HoldPhase, scriptTimeoutMs: number): number {
+  const windowMs = (confirmSeconds ?? 0) * 1000
+  if (phase === 'confirm') return windowMs
+  const gateMs = gate === null ? 0 : (gate.deadline + gate.stableFor + gate.timeout) * 1000
+  const checkMs = gateMs + windowMs + marginMs
+  return phase === 'check' ? checkMs : extractionMs + scriptTimeoutMs + checkMs
+}
+
+/* The end of a deployment that was held: it is settled, or the earlier files are put back. */
+
+/** Maximum number of paths in a sentence about files that are not back. */
+const shownPaths = 10
+
+/** Dependencies of the end of a held deployment. */
+export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock' | 'audit' | 'log'> {
+  executors: Executors
+}
+
+/** A held deployment. */
+export interface HeldDeployment {
+  row: DeploymentRow
+  output: Output
+}
+
+/** Settles a deployment: from now on its files stay. Its result is not recorded yet. */
+async function settle({ executors, home }: SettleNeeds, { row }: HeldDeployment): Promise<void> {
+  if (!(await settleExtraction(executors, home, row.id))) throw new Error('The earlier files have been put back')
+}
+
+/**
+ * Puts the earlier files back and records that. Resolves with a sentence about those that could not be put back, or with
+ * null. Throws if that is not possible now; the record then says what is to be
+ * done, and the next start or deployment tries again.
+ */
+async function revert(
+  needs: SettleNeeds,
+  { row, output }: HeldDeployment,
+  steps: DeploymentStep[]
+): Promise<string | null> {
+  const { store, home, clock, executors, log } = needs
+  const displaced = await revertExtraction(executors, home, row.id)
+  Object.assign(row, revertedPatch(row, clock.now()))
+  try {
+    await store.write(tx => recordProgress(tx, row.id, { ...row, steps, status: 'running' }))
+    await removeJournal(home, row.id)
+  } catch (error) {
+    log(`Cannot record yet that the files before deployment ${row.id} are back`, error)
+  }
+  const notBack = displaced?.notBack ?? []
+  const isBack = displaced === null || notBack.length === 0
+  output.say(`→ ${backSentence(needs, row)}${isBack ? '' : ', except what could not be put back'}`)
+  if (displaced !== null && displaced.count > 0) output.say(`→ ${displacedSentence(displaced)}`)
+  if (isBack) return null
+  const missing = missingSentence(displaced.directory, notBack)
+  output.say(`! ${missing}`)
+  needs.audit({
+    action: 'deployment.revert_failed',
+    actor: { name: 'system', ip: null },
+    projectId: row.projectId,
+    target: row.id,
+    detail: missing,
+    ok: false
+  })
+  return missing
+}
+
+/** Returns the sentence that says which files are in the target now. */
+function backSentence({ store }: Pick<SettleNeeds, 'store'>, row: DeploymentRow): string {
+  // If the record could not be written yet, it still says that this deployment is live.
+  const live = liveDeployment(store, row.projectId)
+  const isKnown = live !== undefined && live.id !== row.id
+  return isKnown ? `the earlier files are back, ${live.id} is live` : 'the earlier files are back'
+}
+
+function displacedSentence({ directory, paths, count }: Displaced): string {
+  const more = count > paths.length ? `, and ${count - paths.length} more` : ''
+  return `${countOf(count, 'file')} edited meanwhile kept in ${directory}: ${paths.join(', ')}${more}`
+}
+
+function missingSentence(directory: string, notBack: readonly string[]): string {
+  const more = notBack.length > shownPaths ? `, and ${notBack.length - shownPaths} more` : ''
+  const paths = notBack.slice(0, shownPaths).join(', ')
+  return `${countOf(notBack.length, 'earlier file')} not back, something is in the way: ${paths}${more}. Copies are in ${directory}/.earlier`
+}
+
+/** Reports a revert that failed. It is never silent: it is in the output, in the log and in the audit log. */
+function reportFailedRevert(needs: SettleNeeds, { row }: HeldDeployment, error: unknown): string {
+  const why = messageOf(error)
+  needs.audit({
+    action: 'deployment.revert_failed',
+    actor: { name: 'system', ip: null },
+    projectId: row.projectId,
+    target: row.id,
+    detail: why,
+    ok: false
+  })
+  needs.log(`Cannot put back the files before deployment ${row.id}. The next start or deployment tries again`, error)
+  return `the earlier files are not back yet: ${why}. The next start or deployment tries again`
+}
+
+/** Whether a deployment was stopped before everything that comes before its checks was done. */
+function wasCutShort({ steps }: Pick<DeploymentRow, 'steps'>): boolean {
+  return !isExtracted(steps) || !steps.some(({ name }) => name === 'check' || name === 'confirm')
+}
+
+/** Why a start puts a held deployment back, or null if it can continue. */
+export function restartReason(row: DeploymentRow, nowMs: number): RevertReason | null {
+  if (row.revertReason !== null) return row.revertReason
+  if (wasCutShort(row)) return 'restart'
+  const isPast = row.holdUntil === null || Date.parse(row.holdUntil) <= nowMs
+  if (!isPast) return null
+  return row.steps.some(({ name }) => name === 'confirm') ? 'confirm' : 'restart'
 }

@@ -1,11 +1,41 @@
-import type { Clock } from '../base/clock.js'
+import { open, rm } from 'node:fs/promises'
+import { type Clock, instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
-import type { Actor, AuditEvent } from '../model/audit.js'
-import { lockSentence, type ListedLock, type Lock } from '../model/lock.js'
+import { type Actor, type AuditEvent, systemActor } from '../model/audit.js'
+import {
+  type ListedLock,
+  type ListedMaintenance,
+  type Lock,
+  lockSentence,
+  type Maintenance,
+  type MaintenanceRow,
+  shownMaintenance
+} from '../model/lock.js'
 import type { Project } from '../model/project.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
-import { deleteExpiredLocks, deleteLock, findLock, insertLock, listLocks, locksOn } from '../store/tables/locks.js'
+import {
+  deleteExpiredLocks,
+  deleteLock,
+  deleteMaintenance,
+  findLock,
+  findMaintenance,
+  insertLock,
+  insertMaintenance,
+  listLocks,
+  listMaintenance,
+  locksOn
+} from '../store/tables/locks.js'
 import { findProject } from '../store/tables/projects.js'
+import { writeZipFile } from '../archive/write-file.js'
+import { sha256 } from '../base/digests.js'
+import { formatBytes } from '../shared/size.js'
+import type { FoundFile } from '../install/target-file.js'
+import type { Executors } from '../install/unpack/executors.js'
+import { policyOf } from '../model/policy.js'
+import { findRights } from '../proc/identity.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import { type TargetTurn, type TargetTurns, workOnTargetFile } from './queue.js'
 
 /** Identifies a lock. A null `projectId` means the whole server. */
 export type LockPlace = Pick<Lock, 'projectId' | 'kind'>
@@ -89,7 +119,7 @@ export function createLocks(needs: {
         const lock = findLock(tx, { projectId, kind })
         if (lock === undefined) throw notFound('Lock', projectId ?? 'server')
         const isOwn = lock.owner === actor.name
-        if (!isOwn && !(mayTakeOver && takeOver !== null)) throw otherOwner(lock, mayTakeOver)
+        if (!isOwn && !(mayTakeOver && takeOver !== null)) throw otherLockOwner(lock, mayTakeOver)
         deleteLock(tx, lock)
         audit.within(tx, {
           action: actionOf(lock, 'unlock'),
@@ -114,7 +144,7 @@ function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal 
   return new Refusal('conflict', 'locked', lockSentence(lock, projectName), { retryAfterSeconds })
 }
 
-function otherOwner({ owner, reason }: Lock, mayTakeOver: boolean): Refusal {
+function otherLockOwner({ owner, reason }: Lock, mayTakeOver: boolean): Refusal {
   const advice = mayTakeOver
     ? 'To remove it, say why in "takeOver" (svc unlock --take-over)'
     : 'Only its owner, or who has no deploy token, can remove it'
@@ -131,4 +161,276 @@ function nameOf(db: Reader, projectId: string | null): string | null {
 
 function actionOf({ projectId }: Lock, verb: 'lock' | 'unlock'): string {
   return `${projectId === null ? 'server' : 'project'}.${verb}`
+}
+
+/*
+ * The maintenance of projects: a file in the target, which the web server looks for, and a row that says who placed it.
+ * Both are changed in a turn of the target, so no deployment of the project runs at the same time.
+ *
+ * After a kill a start makes file and row agree (`reconcile`). `on` writes the row before the file, `off` removes the
+ * row after the file. So there is never a file without a row, and a row without a file means that either `on` had not
+ * placed it, or `off` had removed it: the caller got no answer, and the project is not in maintenance. The start
+ * removes that row. An extraction that was interrupted is put back before that, and `off` syncs the directory before
+ * the row is removed. If the target cannot be reached, for example because its disk is not mounted, the row stays.
+ */
+
+/** Begins or ends the maintenance of a project. */
+export interface MaintenanceRequest {
+  projectId: string
+  actor: Actor
+  /** Replaces a file of somebody else (`on`), or removes the file although somebody changed it (`off`). */
+  force: boolean
+}
+
+/** The maintenance of projects. Changes are audited. */
+export interface Maintenances {
+  /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
+  of(projectId: string): Maintenance | null
+  /**
+   * Places the file. Refuses: 404, 409 `maintenance_on`, `maintenance_file_exists`, `maintenance_page`,
+   * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
+   */
+  on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance>
+  /**
+   * Removes the file. Resolves with the maintenance that has ended; null if it was off already. Refuses: 404, 403
+   * `other_owner` unless `mayEndOthers`, 409 `maintenance_changed`, `deployment_running`, 503 `target_missing`.
+   */
+  off(request: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null>
+  /** Returns the maintenance of all projects, or of one. */
+  list(projectId?: string): ListedMaintenance[]
+  /** Makes files and rows agree after a start. Never rejects. */
+  reconcile(): Promise<void>
+}
+
+/** Maximum size of the file that the policy `maintenancePage` names. */
+const maxPageBytes = 1024 * 1024
+/** The longest wait for deployments of the project. A client, or a proxy before svc, does not wait much longer. */
+const maxWaitMs = 30_000
+/** Everybody can read the file, unless the project's umask or policy forbids it: the web server is another user. */
+const fileMode = 0o644
+
+/** Dependencies of `createMaintenances`. */
+export interface MaintenanceNeeds extends DeployNeeds {
+  files: DeployFiles
+  executors: Executors
+  turns: TargetTurns
+}
+
+/** Creates the maintenance of a server's projects. */
+export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
+  const { store, clock, ids, files, executors, turns, audit, log } = needs
+
+  function requireProject(projectId: string): Project {
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    return project
+  }
+
+  async function look(project: Project, path: string): Promise<FoundFile> {
+    return workOnTargetFile(executors, await findRights(project), { target: project.deployPath, path })
+  }
+
+  async function place(turn: TargetTurn, given: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
+    const { project } = turn
+    const { reason, actor, force } = given
+    const { maintenanceFile: path, maintenancePage: page } = policyOf(project)
+    refuseInMaintenance(store, project, 'Cannot begin the maintenance')
+    const before = await turn.file({ path })
+    if (before.is === 'unreachable') throw unreachable(project.deployPath)
+    if (before.is !== 'absent' && !(force && before.is === 'file')) throw fileExists(path, before.is === 'file')
+    const contents = page === null ? Buffer.from(maintenancePage({ ...project, reason })) : await read(turn, page)
+    const row: MaintenanceRow = {
+      projectId: project.id,
+      since: instantOf(clock),
+      by: actor.name,
+      reason,
+      path,
+      sha256: sha256(contents).toString('hex')
+    }
+    await store.write(tx => insertMaintenance(tx, row))
+    try {
+      await extract(turn, path, contents)
+    } catch (error) {
+      await store
+        .write(tx => deleteMaintenance(tx, project.id))
+        .catch(lost => log(`Cannot remove the maintenance of project ${project.id}: the next start tries again`, lost))
+      throw error
+    }
+    await turn.settle()
+    return shownMaintenance(row)
+  }
+
+  /** Extracts an archive that contains only the file. */
+  async function extract(turn: TargetTurn, path: string, contents: Uint8Array): Promise<void> {
+    const archivePath = files.upload(ids.token())
+    const archive = await open(archivePath, 'wx', 0o600)
+    try {
+      const source = { path, kind: 'file', source: contents, bytes: contents.length } as const
+      await writeZipFile([{ ...source, mode: fileMode, mtimeMs: clock.now() }], archive)
+      await turn.extract(archivePath)
+    } finally {
+      await archive.close()
+      await rm(archivePath, { force: true })
+    }
+  }
+
+  async function remove(turn: TargetTurn, row: MaintenanceRow, force: boolean): Promise<void> {
+    const { path } = row
+    const found = await turn.file({ path, remove: { sha256: force ? null : row.sha256 } })
+    if (found.is === 'unreachable') throw unreachable(turn.project.deployPath)
+    if (found.is === 'other' || (found.is === 'file' && !found.isRemoved)) throw changed(path, found.is === 'file')
+    await store.write(tx => deleteMaintenance(tx, row.projectId))
+  }
+
+  /** Removes the row of a maintenance whose file is not there. */
+  async function settle(row: MaintenanceRow): Promise<void> {
+    const project = findProject(store, row.projectId)
+    if (project === undefined) return
+    if ((await look(project, row.path)).is !== 'absent') return
+    await store.write(tx => deleteMaintenance(tx, row.projectId))
+    audit({ ...auditOf('off', row.projectId, systemActor), detail: `"${row.path}" is not in the target` })
+    log(`Project ${row.projectId} is not in maintenance: "${row.path}" is not in its target`)
+  }
+
+  return {
+    of(projectId) {
+      requireProject(projectId)
+      const row = findMaintenance(store, projectId)
+      return row === undefined ? null : shownMaintenance(row)
+    },
+
+    list(projectId) {
+      return listMaintenance(store).flatMap(row => {
+        const project = findProject(store, row.projectId)
+        return project === undefined || (projectId ?? project.id) !== project.id ? [] : [listed(row, project.name)]
+      })
+    },
+
+    async on(request) {
+      const { projectId, actor, reason } = request
+      // Refused at once, not after a wait for the target.
+      refuseInMaintenance(store, requireProject(projectId), 'Cannot begin the maintenance')
+      const turn = { projectId, maxWaitMs, cannot: 'Cannot begin the maintenance' }
+      const begun = await turns(turn, turn => place(turn, request))
+      audit({ ...auditOf('on', projectId, actor), detail: reason })
+      return begun
+    },
+
+    async off({ projectId, actor, force, mayEndOthers }) {
+      const project = requireProject(projectId)
+      const known = findMaintenance(store, projectId)
+      if (known === undefined) return null
+      // A turn would create a missing target, in which no file is found.
+      if ((await look(project, known.path)).is === 'unreachable') throw unreachable(project.deployPath)
+      const ended = await turns({ projectId, maxWaitMs, cannot: 'Cannot end the maintenance' }, async turn => {
+        const row = findMaintenance(store, projectId)
+        if (row === undefined) return null
+        if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row)
+        await remove(turn, row, force)
+        return row
+      })
+      if (ended === null) return null
+      audit({ ...auditOf('off', projectId, actor), detail: ended.reason })
+      return shownMaintenance(ended)
+    },
+
+    async reconcile() {
+      for (const row of listMaintenance(store)) {
+        await settle(row).catch(error => log(`Cannot check the maintenance of project ${row.projectId}`, error))
+      }
+    }
+  }
+}
+
+function listed({ projectId, by: owner, reason, since: createdAt }: MaintenanceRow, projectName: string) {
+  return { projectId, projectName, kind: 'maintenance' as const, owner, reason, createdAt, expiresAt: null }
+}
+
+/** Returns the contents of the page that the policy names. */
+async function read(turn: TargetTurn, page: string): Promise<Uint8Array> {
+  const found = await turn.file({ path: page, readBytes: maxPageBytes })
+  if (found.is === 'file' && found.contents !== null) return found.contents
+  const why = found.is === 'file' ? `is larger than ${formatBytes(maxPageBytes)}` : 'is not a file in the target'
+  const sentence = `Cannot begin the maintenance: "${page}", the page of the policy (maintenancePage), ${why}`
+  throw new Refusal('conflict', 'maintenance_page', sentence)
+}
+
+/** Returns the paths that archives for this project must not touch. */
+export function reservedPaths(db: Reader, projectId: string): string[] {
+  const row = findMaintenance(db, projectId)
+  return row === undefined ? [] : [row.path]
+}
+
+function refuseInMaintenance(db: Reader, { id, name }: Project, cannot: string): void {
+  const row = findMaintenance(db, id)
+  if (row === undefined) return
+  const why = row.reason === null ? '' : `: "${row.reason}"`
+  const since = `${row.since.slice(0, 16).replace('T', ' ')} UTC`
+  const sentence = `${cannot}: project ${name} is in maintenance since ${since}, by ${row.by}${why}`
+  throw new Refusal('conflict', 'maintenance_on', sentence)
+}
+
+function fileExists(path: string, isFile: boolean): Refusal {
+  const what = isFile ? 'a file that svc did not put there for maintenance' : 'not a regular file'
+  const advice = isFile ? ', or replace it with --force' : ''
+  const sentence =
+    `Cannot begin the maintenance: "${path}" in the target is ${what}. Remove it${advice}, or choose another ` +
+    'maintenanceFile in the policy'
+  return new Refusal('conflict', 'maintenance_file_exists', sentence)
+}
+
+function changed(path: string, isFile: boolean): Refusal {
+  const how = isFile ? 'was changed since svc placed it. Remove it with --force' : 'is no longer a file. Remove it'
+  return new Refusal('conflict', 'maintenance_changed', `Cannot end the maintenance: "${path}" in the target ${how}`)
+}
+
+function unreachable(deployPath: string): Refusal {
+  const sentence = `The target "${deployPath}" does not exist, or leads elsewhere. Check that its disk is mounted`
+  return new Refusal('unavailable', 'target_missing', sentence)
+}
+
+function otherOwner({ by }: MaintenanceRow): Refusal {
+  const sentence = `The maintenance was begun by ${by}. Only its owner, or who has no deploy token, can end it`
+  return new Refusal('forbidden', 'other_owner', sentence)
+}
+
+function auditOf(state: 'on' | 'off', projectId: string, actor: Actor) {
+  return { action: `project.maintenance_${state}`, actor, projectId, target: projectId }
+}
+
+/*
+ * The page of svc for a project in maintenance. It loads nothing from elsewhere, so that it works while the site does
+ * not.
+ */
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Returns a complete HTML page with the name of the project and the reason. Pure. */
+export function maintenancePage({ name, reason }: { name: string; reason: string | null }): string {
+  const title = `${escape(name)} is in maintenance`
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="robots" content="noindex">
+<title>${title}</title>
+<style>
+body { margin: 15vh auto; padding: 0 1.5rem; max-width: 36rem; font: 1.1rem/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) { body { background: #16181d; color: #e8e8ea; } }
+</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${reason === null ? '' : `<p>${escape(reason)}</p>\n`}<p>Please try again later.</p>
+</main>
+</body>
+</html>
+`
+}
+
+function escape(text: string): string {
+  return text.replace(/[&<>"]/g, found => escapes[found] as string)
 }

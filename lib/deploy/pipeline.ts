@@ -1,14 +1,21 @@
-import { countOf } from '../base/text.js'
+import { countOf, formatSeconds } from '../base/text.js'
 import { closing } from '../base/async.js'
 import { formatBytes } from '../shared/size.js'
-import type { DeploymentStep } from '../model/deployment.js'
-import { Suspension, type Interrupted } from './failure.js'
-import type { Hold } from './hold.js'
-import { leaveRunning } from './scripts/background.js'
+import type { DeploymentStep, StepName } from '../model/deployment.js'
 import type { Extracted } from '../install/unpack/extraction.js'
-import { runScript, startScript, type ScriptStage, type Tail } from './scripts/script-run.js'
-import type { ChosenScript, ChosenScripts } from './scripts/scripts.js'
-import type { Steps } from './steps.js'
+import { type Clock, elapsedOf, instantOf } from '../base/clock.js'
+import { type Interrupted, sentenceOf, StepFailure, Suspension } from './failure.js'
+import type { Hold } from './hold.js'
+import { leaveRunning } from './scripts/script-processes.js'
+import {
+  type ChosenScript,
+  type ChosenScripts,
+  runScript,
+  type ScriptStage,
+  startScript,
+  type Tail
+} from './scripts/scripts.js'
+import type { Output } from './output/output.js'
 
 /** Everything that one run of the pipeline uses. */
 export interface PipelineRun {
@@ -23,7 +30,7 @@ export interface PipelineRun {
   watch(): Promise<(options?: { isLate: boolean }) => Promise<void>>
   /** Writes the list of changes for the post-deploy script. Returns its path. */
   writeChanges(changes: Uint8Array[]): Promise<string>
-  /** Runs the script for a failure (failure-script.ts). Never rejects. */
+  /** Runs the script for a failure (turn.ts). Never rejects. */
   failed(error: unknown): Promise<void>
   /** Runs it after a success that takes a release back. Never rejects. */
   done(): Promise<void>
@@ -177,4 +184,63 @@ async function runWatched(run: PipelineRun, chosen: ChosenScript | null, step: D
 async function discardUpload(run: PipelineRun): Promise<string> {
   await run.discardUpload()
   return 'removed the temporary zip'
+}
+
+/** The steps of a run as they are recorded, with their start and end times. */
+export interface Steps {
+  /**
+   * Runs a step. `work` returns a sentence for the output, or null if there was nothing to do. Throws a StepFailure
+   * whose message is for the record, or the reason of the aborted signal.
+   */
+  run(name: StepName, work: StepWork): Promise<void>
+  all(): DeploymentStep[]
+}
+
+/** The work of one step. Returns a sentence for the output, or null if the step is skipped. */
+export type StepWork = (step: DeploymentStep) => Promise<string | null>
+
+/** Dependencies of `createSteps`. */
+export interface StepsNeeds {
+  clock: Clock
+  output: Output
+  signal: AbortSignal
+  /** Steps that are done already: step 1. */
+  done: readonly DeploymentStep[]
+  /** Writes the steps to the record. */
+  save(steps: DeploymentStep[]): Promise<void>
+}
+
+/** Creates the list of steps of one run. */
+export function createSteps({ clock, output, signal, done, save }: StepsNeeds): Steps {
+  const steps = done.map(step => ({ ...step }))
+
+  async function carryOut(step: DeploymentStep, work: StepWork): Promise<void> {
+    const startedMs = elapsedOf(clock)
+    await save(steps)
+    const sentence = await work(step)
+    if (sentence !== null) output.say(`→ ${sentence} (${formatSeconds(elapsedOf(clock) - startedMs)})`)
+    await output.flush()
+    step.status = sentence === null ? 'skipped' : 'success'
+  }
+
+  return {
+    async run(name, work) {
+      const isClosing = name === 'cleanup' || name === 'revert' || name === 'onFailure'
+      if (!isClosing) signal.throwIfAborted()
+      const step: DeploymentStep = { name, status: 'running', startedAt: instantOf(clock), endedAt: null }
+      steps.push(step)
+      try {
+        await carryOut(step, work)
+      } catch (error) {
+        // The next start continues the step.
+        if (error instanceof Suspension) throw error
+        step.status = 'failed'
+        step.endedAt = instantOf(clock)
+        if (signal.aborted && !isClosing) throw signal.reason
+        throw new StepFailure(sentenceOf(error, name), { cause: error })
+      }
+      step.endedAt = instantOf(clock)
+    },
+    all: () => steps
+  }
 }

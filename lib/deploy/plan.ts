@@ -5,11 +5,15 @@
  * The server keeps the newest plans in memory. An upload that names one is held to it: `expect` returns what the plan
  * found, and the staging of the deployment compares. A restart forgets plans.
  */
+
+import { constants } from 'node:fs'
+import { access, lstat, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { hasCode, notFound, reasonOf, Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
 import type { Compared } from '../install/compare.js'
-import { failed, passed } from '../install/preflight.js'
+import { failed, passed } from '../install/findings.js'
 import { extractionLimits } from '../install/unpack/extract.js'
 import { maxTreeEntries } from '../archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
@@ -18,16 +22,25 @@ import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../shared/size.js'
 import { liveDeployment } from '../store/tables/deployments.js'
-import { refuseLocked } from './locks.js'
-import { reservedPaths } from './maintenance.js'
 import { findProject } from '../store/tables/projects.js'
+import { type ArchiveEntry, openArchive } from '../archive/read.js'
+import { freeBytes } from '../base/files.js'
+import { checkDeployPath, whyNotMade } from '../install/guard.js'
+import { findRights } from '../proc/identity.js'
+import { refuseLocked, reservedPaths } from './locks.js'
 import type { Comparer, Comparison } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
-import { refusePlaced } from './placed-run.js'
+import { refusePlaced } from './run.js'
 import type { Live } from './output/live.js'
-import { keepsOf, rulesOf, wishesOf } from './ownership.js'
-import { createKeptPlans, type KeptPlan } from './kept-plans.js'
-import { chooseScripts, failureScriptOf, mayClientsSendScripts, type OfferedScripts } from './scripts/scripts.js'
+import { createKeptPlans, keepsOf, type KeptPlan, rulesOf, wishesOf } from './ownership.js'
+import {
+  chooseScripts,
+  failureScriptOf,
+  mayClientsSendScripts,
+  type OfferedScripts,
+  refuseClientScripts
+} from './scripts/scripts.js'
+import { modesOf } from './files.js'
 
 /** A request for a plan. */
 export interface PlanRequest {
@@ -212,4 +225,91 @@ function scriptsOf(project: Project, digests: PlanRequest['scripts']): PlannedSc
     const clientIgnored = isOwn && step !== 'onFailure' && digests[step] !== undefined
     return [{ step, source, async, sha256: digest, clientIgnored }]
   })
+}
+
+/*
+ * Checks whether an archive could be deployed, without its contents and without a thread: for a node of a fleet, which
+ * prepares a release long before it puts the release in place. What only the deployment can find out, it finds out.
+ */
+
+/** An archive that may be deployed later. */
+export interface PreflightRequest {
+  projectId: string
+  archivePath: string
+  offered: OfferedScripts
+}
+
+type Needs = Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths' | 'clock' | 'settings'>
+
+/**
+ * Refuses what a deployment of the archive would be refused for now: locks, client scripts, a broken archive, a path that
+ * is not allowed, a group that cannot be given, a target that cannot be written (`not_permitted`), too little space
+ * (`no_space`).
+ */
+export async function preflight(needs: Needs, { projectId, archivePath, offered }: PreflightRequest): Promise<void> {
+  const { store, home, allowSystemPaths, clock, settings } = needs
+  const project = findProject(store, projectId)
+  if (project === undefined) throw notFound('Project', projectId)
+  refuseLocked(store, project, clock.now())
+  if (offered.origin === 'upload') refuseClientScripts(project, settings.flag('allow_client_scripts'), offered)
+  checkDeployPath(project.deployPath, { home: home.directory, allowSystemPaths })
+  // Another user's rights are taken on by the deployment itself.
+  const rights = await findRights(project)
+  await modesOf(project)
+  if (rights === null) await checkWritable(project.deployPath)
+  const archive = await openArchive(archivePath, extractionLimits(settings))
+  try {
+    await checkSpace(project.deployPath, archive)
+  } finally {
+    archive.close()
+  }
+}
+
+async function checkWritable(target: string): Promise<void> {
+  const found = await stat(target).catch(missing)
+  if (found === null) {
+    const why = whyNotMade(target)
+    if (why !== null) throw notPermitted(`The target cannot be created: ${why}`)
+  } else if (!found.isDirectory()) {
+    throw notPermitted(`The target "${target}" is not a directory`)
+  } else {
+    await access(target, constants.W_OK | constants.X_OK).catch((error: unknown) => {
+      throw notPermitted(`Cannot write in the target "${target}": ${reasonOf(error)}`)
+    })
+  }
+}
+
+interface Contents {
+  entries: readonly ArchiveEntry[]
+  totalBytes: number
+}
+
+async function checkSpace(target: string, { entries, totalBytes }: Contents): Promise<void> {
+  const free = await freeBytes(target)
+  if (free === null || totalBytes <= free) return
+  const needed = await changedBytes(target, entries, free)
+  if (needed <= free) return
+  const sentence = `The release needs ${formatBytes(needed)} in the target, and ${formatBytes(free)} are free`
+  throw new Refusal('unavailable', 'no_space', sentence)
+}
+
+/** Returns the size of the files that the target does not have in this size. Stops when they are too large. */
+async function changedBytes(target: string, entries: readonly ArchiveEntry[], free: number): Promise<number> {
+  let bytes = 0
+  for (const { path, kind, size } of entries) {
+    if (kind !== 'file') continue
+    const found = await lstat(join(target, path)).catch(() => null)
+    if (found === null || !found.isFile() || found.size !== size) bytes += size
+    if (bytes > free) break
+  }
+  return bytes
+}
+
+function missing(error: unknown): null {
+  if (hasCode(error, 'ENOENT')) return null
+  throw notPermitted(`The target cannot be used: ${reasonOf(error)}`)
+}
+
+function notPermitted(sentence: string): Refusal {
+  return new Refusal('unavailable', 'not_permitted', sentence)
 }

@@ -1,4 +1,27 @@
+import { areOverlapping, type Lineage, lineageOf } from '../install/owned-tree.js'
+import { notFound, Refusal } from '../base/errors.js'
+import {
+  endJournal,
+  extractArchive,
+  extractionLimits,
+  type ExtractOptions,
+  type OpenExtractions
+} from '../install/unpack/extract.js'
+import type { Executors } from '../install/unpack/executors.js'
+import type { Extracted } from '../install/unpack/extraction.js'
+import type { FileJob, FoundFile } from '../install/target-file.js'
+import type { Project } from '../model/project.js'
+import { findRights, type Rights, umaskOf } from '../proc/identity.js'
+import { findProject } from '../store/tables/projects.js'
+import { aheadSentence } from '../model/rollout.js'
+import type { Reader } from '../store/database.js'
+import { rolloutAhead } from '../store/tables/rollouts.js'
 import type { StopRequest } from './failure.js'
+import type { Ends } from './ends.js'
+import { type DeployFiles, modesOf } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import type { Pending } from './intake.js'
+import { recordComplete } from './record.js'
 
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
 export interface Queue {
@@ -57,4 +80,296 @@ export function createQueue(): Queue {
     takeBackAll: () => [...lanes.values()].flatMap(lane => lane.splice(1)),
     count: key => lanes.get(key)?.length ?? 0
   }
+}
+
+/*
+ * Locks on target directories: one deployment at a time per directory, whatever path leads there. Projects with
+ * overlapping targets are refused when they are created, but a symbolic link can make two targets overlap later. So
+ * each deployment resolves its target when it starts. It waits for earlier holders of that directory, of one below it,
+ * or of one above it, in order of arrival.
+ *
+ * A holder has at most one lock and releases it before it waits for another, so there is no deadlock.
+ */
+
+/** The locks of one server. */
+export interface TargetLocks {
+  /**
+   * Waits until no other holder uses the directory that `target` resolves to, then returns its real path. If the holder
+   * already has a lock but the target now resolves elsewhere, the lock moves. `onWait` is called with the holder in the
+   * way and its directory. An abort rejects with the signal's reason and releases the lock.
+   */
+  hold(holder: string, target: string, options: HoldOptions): Promise<string>
+  /** Releases the lock of a holder and wakes the next ones. Does nothing if there is no lock. */
+  release(holder: string): void
+  isHeld(holder: string): boolean
+}
+
+/** Options of `hold`. */
+export interface HoldOptions {
+  signal: AbortSignal
+  onWait?: (forWhom: string, real: string) => void
+}
+
+interface Place {
+  holder: string
+  lineage: Lineage
+  gone: Promise<void>
+  leave(): void
+}
+
+/** Creates an empty set of locks. */
+export function createTargetLocks(): TargetLocks {
+  /** Holders and waiters, in order of arrival. */
+  const places: Place[] = []
+  const placeOf = (holder: string): Place | undefined => places.find(place => place.holder === holder)
+
+  function enter(holder: string, lineage: Lineage): Place {
+    let leave = (): void => {}
+    const gone = new Promise<void>(resolve => (leave = resolve))
+    const place = { holder, lineage, gone, leave }
+    places.push(place)
+    return place
+  }
+
+  function release(holder: string): void {
+    const index = places.findIndex(place => place.holder === holder)
+    if (index !== -1) places.splice(index, 1)[0]?.leave()
+  }
+
+  /** Returns an earlier place that overlaps with this one. */
+  function findBefore(own: Place): Place | undefined {
+    return places.slice(0, places.indexOf(own)).find(({ lineage }) => areOverlapping(lineage, own.lineage))
+  }
+
+  async function hold(holder: string, target: string, { signal, onWait }: HoldOptions): Promise<string> {
+    for (;;) {
+      const lineage = await unlessAborted(lineageOf(target), signal)
+      if (placeOf(holder)?.lineage.real === lineage.real) return lineage.real
+      release(holder)
+      const own = enter(holder, lineage)
+      let other = findBefore(own)
+      if (other === undefined) return lineage.real
+      for (; other !== undefined; other = findBefore(own)) {
+        onWait?.(other.holder, other.lineage.real)
+        await unlessAborted(other.gone, signal)
+      }
+      // Resolve again: the target may lead elsewhere after a wait.
+    }
+  }
+
+  return {
+    async hold(holder, target, options) {
+      try {
+        return await hold(holder, target, options)
+      } catch (error) {
+        release(holder)
+        throw error
+      }
+    },
+    release,
+    isHeld: holder => placeOf(holder) !== undefined
+  }
+}
+
+/** Rejects as soon as the signal aborts: a file system that does not respond must not delay a cancellation. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let giveUp = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    giveUp = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', giveUp)
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
+/*
+ * Work on the target of a project outside of deployments: imports, and the maintenance file. It waits in the queue of
+ * the project and for the lock of the target, and an extraction in it is all or nothing, like that of a deployment. It
+ * has a temporary id, no record and no output, and runs no scripts.
+ */
+
+/** The target of a project while nothing else works on it. */
+export interface TargetTurn {
+  /** The temporary id of an extraction. */
+  id: string
+  project: Project
+  /** Extracts an archive over the target. */
+  extract(archivePath: string, options?: Pick<ExtractOptions, 'reserved' | 'ownership'>): Promise<Extracted>
+  /** Must be called after the result of an extraction is recorded. */
+  settle(): Promise<void>
+  /** Looks at one file of the target, or removes it. */
+  file(job: Omit<FileJob, 'target' | 'real'>): Promise<FoundFile>
+}
+
+/** A wish for the target of a project. */
+export interface TurnRequest {
+  projectId: string
+  signal?: AbortSignal | undefined
+  /** The longest wait for deployments of the project; absent: no limit. */
+  maxWaitMs?: number
+  /** The beginning of a refusal: `Cannot restore the archive`. */
+  cannot: string
+}
+
+/** Does work when the target of a project is free. Refuses: 404, 503 `shutting_down`, 409 `deployment_running`. */
+export type TargetTurns = <T>(request: TurnRequest, work: (turn: TargetTurn) => Promise<T>) => Promise<T>
+
+/** Dependencies of `createTargetTurns`. */
+export interface TargetTurnsNeeds extends DeployNeeds {
+  files: DeployFiles
+  executors: Executors
+  targets: TargetLocks
+  pending: Pending
+  queue: Queue
+  ends: Pick<Ends, 'settle'>
+  open: OpenExtractions
+  refuseWhenStopping(): void
+}
+
+/** Time for one file of a target: its file system may not respond. */
+const fileMs = 30_000
+const retryAfterSeconds = 5
+
+/** Creates the turns of a server. */
+export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
+  const { store, home, ids, settings, executors, targets, pending, queue } = needs
+
+  async function run<T>(
+    id: string,
+    { projectId, signal = new AbortController().signal }: TurnRequest,
+    work: (turn: TargetTurn) => Promise<T>
+  ): Promise<T> {
+    await needs.ends.settle()
+    const project = findProject(store, projectId)
+    if (project === undefined) throw notFound('Project', projectId)
+    const rights = await findRights(project)
+    const modes = await modesOf(project)
+    const target = await executors.makeTarget(rights, project.deployPath, {
+      home: home.directory,
+      allowSystemPaths: needs.allowSystemPaths,
+      umask: umaskOf(project),
+      modes
+    })
+    const note = await pending.note([id])
+    try {
+      const real = await targets.hold(id, target, { signal })
+      return await work({
+        id,
+        project,
+        extract: (archivePath, options = {}) =>
+          extractArchive(executors, {
+            ...options,
+            archivePath,
+            target,
+            real,
+            limits: extractionLimits(settings),
+            isDurable: settings.flag('durable_targets'),
+            isAtWork: targets.isHeld,
+            onEarlierComplete: earlier => recordComplete(needs, earlier),
+            open: needs.open,
+            rights,
+            umask: umaskOf(project),
+            modes,
+            deployId: id,
+            home,
+            signal
+          }),
+        settle: () => endJournal(home, { deployId: id, target }),
+        file: job => workOnTargetFile(executors, rights, { ...job, target, real })
+      })
+    } finally {
+      targets.release(id)
+      await note.removeFiles()
+    }
+  }
+
+  return async (request, work) => {
+    needs.refuseWhenStopping()
+    const id = ids.id('dep_')
+    return new Promise((resolve, reject) => {
+      let giveUp: NodeJS.Timeout | undefined
+      const { projectId, maxWaitMs, cannot } = request
+      const ahead = queue.add({
+        key: projectId,
+        id,
+        run() {
+          clearTimeout(giveUp)
+          return run(id, request, work).then(resolve, reject)
+        },
+        async drop() {
+          clearTimeout(giveUp)
+          const sentence = `${cannot}: the server is shutting down. Try again in a moment`
+          reject(new Refusal('unavailable', 'shutting_down', sentence))
+        }
+      })
+      if (maxWaitMs === undefined || ahead === 0) return
+      giveUp = setTimeout(() => {
+        if (queue.takeBack(id) === undefined) return
+        const sentence = `${cannot}: a deployment of this project is queued or running. Try again when it has finished`
+        reject(new Refusal('conflict', 'deployment_running', sentence, { retryAfterSeconds }))
+      }, maxWaitMs)
+    })
+  }
+}
+
+/**
+ * Works on one file of a target with the rights of its project, in the threads for comparisons: those for deployments
+ * may be busy for minutes.
+ */
+export async function workOnTargetFile(
+  executors: Pick<Executors, 'comparing'>,
+  rights: Rights | null,
+  file: FileJob
+): Promise<FoundFile> {
+  const signal = AbortSignal.timeout(fileMs)
+  const outcome = await executors
+    .comparing(rights)
+    .run({ kind: 'file', file }, signal)
+    .catch((error: unknown) => {
+      if (error === signal.reason) return null
+      throw error
+    })
+  if (outcome?.kind === 'found') return outcome.found
+  if (outcome?.kind === 'failed') throw outcome.error
+  const sentence = 'The file system of the target does not respond. Check it, and try again'
+  throw new Refusal('unavailable', 'target_stuck', sentence)
+}
+
+/* What a deployment that is queued says about the rollout that it waits for. */
+
+/** How often a waiting deployment looks at the rollout ahead. */
+const lookEveryMs = 2000
+
+/**
+ * Adds a deployment to the queue. Returns the number of those ahead. While it waits, `say` gets a line about the rollout in
+ * progress of its project, and one whenever that changes.
+ */
+export function addSaying(
+  { store, queue }: { store: Reader; queue: Queue },
+  entry: QueueEntry,
+  say: (line: string) => void
+): number {
+  const ahead = queue.add(entry)
+  if (ahead === 0) return 0
+  let last = ''
+  const look = (): void => {
+    // It runs, was dropped, or is left to the next start.
+    if (!queue.isWaiting(entry.id)) return clearInterval(timer)
+    try {
+      const rollout = rolloutAhead(store, entry.key)
+      const line = rollout === null ? '' : aheadSentence(rollout)
+      if (line !== '' && line !== last) say(`→ waits: ${line}`)
+      last = line
+    } catch {
+      // The database cannot be read now. The next look tells it.
+    }
+  }
+  const timer = setInterval(look, lookEveryMs).unref()
+  // The line about the queue comes first.
+  queueMicrotask(look)
+  return ahead
 }

@@ -1,17 +1,30 @@
 import { formatSeconds } from '../base/text.js'
-import type {
-  DeploymentRow,
-  DeploymentStatus,
-  DeploymentStep,
-  EventKey,
-  FinalStatus,
-  NotificationTrigger
+import {
+  type DeploymentRow,
+  type DeploymentStatus,
+  type DeploymentStep,
+  type EventKey,
+  type FinalStatus,
+  isRevertPending,
+  type NotificationTrigger
 } from '../model/deployment.js'
 import type { Transaction } from '../store/database.js'
-import { findDeployment, placeDeployment, unplaceDeployment, updateDeployment } from '../store/tables/deployments.js'
+import {
+  findDeployment,
+  placeDeployment,
+  setBeforeFrom,
+  unplaceDeployment,
+  updateDeployment
+} from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
+import { Refusal } from '../base/errors.js'
+import type { ScriptedLine } from '../model/manifest.js'
+import { readScripted, sourcesOfScripted } from '../install/scripted-file.js'
+import { summarizeManifest } from '../install/manifest.js'
+import type { OpenExtractions } from '../install/unpack/extract.js'
 import type { DeployNeeds } from './needs.js'
-import { assertTransition, type Cause } from './status.js'
+import type { DeployFiles } from './files.js'
+import { openOutput, type Output } from './output/output.js'
 
 /** The result of a deployment. */
 export interface Outcome {
@@ -93,4 +106,153 @@ export function sendNotice(
 /** Returns the event of a final status. */
 export function eventOf(status: FinalStatus): EventKey {
   return status === 'success' ? 'deploy_success' : 'deploy_failure'
+}
+
+/** Why a deployment changes its status (§3, decisions 4). */
+export type Cause = 'turn' | 'end' | 'cancel' | 'stop' | 'restart' | 'correction'
+
+interface Transition {
+  from: DeploymentStatus
+  to: DeploymentStatus
+  causes: readonly Cause[]
+}
+
+/** All allowed transitions. Any other is a bug. */
+const transitions: readonly Transition[] = [
+  { from: 'queued', to: 'running', causes: ['turn'] },
+  { from: 'queued', to: 'failed', causes: ['end', 'cancel', 'stop', 'restart'] },
+  { from: 'running', to: 'success', causes: ['end'] },
+  { from: 'running', to: 'failed', causes: ['end', 'cancel', 'stop', 'restart'] },
+  { from: 'success', to: 'success', causes: ['correction'] },
+  { from: 'success', to: 'failed', causes: ['correction'] },
+  { from: 'failed', to: 'success', causes: ['correction'] },
+  { from: 'failed', to: 'failed', causes: ['correction'] }
+]
+
+/** Throws unless a deployment with status `from` may change to `to` because of `cause`. */
+export function assertTransition(from: DeploymentStatus, to: DeploymentStatus, cause: Cause): void {
+  const isAllowed = transitions.some(row => row.from === from && row.to === to && row.causes.includes(cause))
+  if (!isAllowed) throw new Error(`A deployment that is "${from}" cannot become "${to}" (${cause})`)
+}
+
+/** Whether a deployment with this status has finished. */
+export function isFinal(status: DeploymentStatus): status is FinalStatus {
+  return status === 'success' || status === 'failed'
+}
+
+/** Throws the 409 for a deployment that has not finished. `doing` is the refused action, like "roll back to". */
+export function refuseUnlessFinal(row: DeploymentRow, doing: string): void {
+  if (isFinal(row.status)) return
+  const advice = 'Wait until it has finished, or cancel it first'
+  const sentence = `Cannot ${doing} deployment ${row.id}: it is ${row.status}. ${advice}`
+  throw new Refusal('conflict', 'not_finished', sentence)
+}
+
+/** Throws the 409 for a deployment that has already finished. `doing` is the refused action, like "cancel". */
+export function refuseIfFinal(row: DeploymentRow, doing: string): void {
+  if (!isFinal(row.status)) return
+  const sentence = `Cannot ${doing} deployment ${row.id}: it has already finished (${row.status})`
+  throw new Refusal('conflict', 'already_finished', sentence)
+}
+
+type PlacementNeeds = Pick<DeployNeeds, 'store' | 'clock' | 'log'> & {
+  files: DeployFiles
+  /** Returns the output of a deployment that is still writing to it. */
+  outputOf?(deployId: string): Output | undefined
+}
+
+/**
+ * Returns the record's fields for a deployment whose journal says that its files are in place, and where the contents are
+ * that it replaced (`Placement.beforeFrom`).
+ */
+export async function placedPatch(
+  { files, log }: Pick<PlacementNeeds, 'files' | 'log'>,
+  row: DeploymentRow,
+  nowMs: number
+): Promise<{ patch: Pick<DeploymentRow, 'steps' | 'fileCount'>; beforeFrom: readonly string[] | null }> {
+  const endedAt = new Date(nowMs).toISOString()
+  const steps = row.steps.map((step): DeploymentStep => {
+    return step.name === 'extract' ? { ...step, status: 'success', endedAt: step.endedAt ?? endedAt } : step
+  })
+  const summary = await summarizeManifest(files.manifest(row.id)).catch((error: unknown) => {
+    log(`Cannot read the file list of deployment ${row.id}`, error)
+    return null
+  })
+  const fileCount = row.fileCount ?? summary?.fileCount ?? null
+  const beforeFrom = summary && [
+    ...new Set([...summary.beforeFrom, ...(await sourcesOfScripts(files.scripted(row.id)))])
+  ]
+  return { patch: { steps, fileCount }, beforeFrom }
+}
+
+/** Returns the same for what its scripts changed, which only the process that was killed had in its memory. */
+async function sourcesOfScripts(path: string): Promise<string[]> {
+  const lines: ScriptedLine[] = []
+  for await (const line of readScripted(path)) lines.push(line)
+  return sourcesOfScripted(lines)
+}
+
+/**
+ * Records that the files of a deployment are in place, if its journal says so but that could not be recorded before.
+ * The status does not change. Does nothing if the record no longer exists or already says so.
+ */
+export async function recordComplete(needs: PlacementNeeds, deployId: string): Promise<void> {
+  const { store, clock, files, log, outputOf = () => undefined } = needs
+  const row = findDeployment(store, deployId)
+  if (row === undefined || row.placed !== null || isExtracted(row.steps)) return
+  const { patch, beforeFrom } = await placedPatch(needs, row, clock.now())
+  await store.write(tx => {
+    if (beforeFrom !== null) setBeforeFrom(tx, deployId, beforeFrom)
+    return recordProgress(tx, deployId, patch)
+  })
+  if (!isFinal(row.status)) return
+  try {
+    const output = outputOf(deployId) ?? (await openOutput({ path: files.output(deployId), clock }))
+    output.say('→ the files of this deployment are in place after all; roll back to restore earlier files')
+    await output.flush()
+  } catch (error) {
+    log(`Cannot append to the output of deployment ${deployId}`, error)
+  }
+}
+
+/**
+ * Returns what becomes of deployments whose undo journal says that their files are in place, but not that they are
+ * settled. A running deployment is left to its own run. A finished one is settled if its record says that its files are
+ * in place. Every other one is put back.
+ */
+export function createOpenDeployments(
+  needs: Pick<DeployNeeds, 'store' | 'clock' | 'log'> & { files: DeployFiles }
+): OpenExtractions {
+  const { store, clock, files, log } = needs
+
+  async function say(deployId: string): Promise<void> {
+    try {
+      const output = await openOutput({ path: files.output(deployId), clock })
+      output.say('→ the earlier files are back after all')
+      await output.flush()
+    } catch (error) {
+      log(`Cannot append to the output of deployment ${deployId}`, error)
+    }
+  }
+
+  return {
+    decide(deployId) {
+      const row = findDeployment(store, deployId)
+      if (row === undefined) return 'revert'
+      if (!isFinal(row.status)) return 'leave'
+      return row.placed !== null && !isRevertPending(row) ? 'settle' : 'revert'
+    },
+    async onReverted(deployId) {
+      const row = findDeployment(store, deployId)
+      if (row === undefined || row.revertedAt !== null) return
+      await store.write(tx => recordProgress(tx, deployId, revertedPatch(row, clock.now())))
+      await say(deployId)
+    }
+  }
+}
+
+/** Returns the fields that say that the earlier files of a deployment are back. */
+export function revertedPatch(row: Pick<DeploymentRow, 'revertReason'>, nowMs: number): Partial<DeploymentRow> {
+  const revertedAt = new Date(nowMs).toISOString()
+  return { revertedAt, revertReason: row.revertReason ?? 'restart', heldFor: null, holdUntil: null }
 }

@@ -1,23 +1,45 @@
-import type { DeploymentRow } from '../model/deployment.js'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../store/tables/deployments.js'
 import { policyOf } from '../model/policy.js'
 import { findQueuedRelease, isPlaced } from '../store/tables/fleet.js'
 import { findProject } from '../store/tables/projects.js'
 import { rolloutOfDeployment } from '../store/tables/rollouts.js'
-import { recoverTargets } from '../install/unpack/extract.js'
-import { openState, type OpenExtractions } from '../install/unpack/open-extraction.js'
-import type { Ends } from './ends.js'
+import { type OpenExtractions, openState, recoverTargets } from '../install/unpack/extract.js'
 import type { Executors } from '../install/unpack/executors.js'
-import { makeDirectories, type DeployFiles } from './files.js'
-import type { Maintenances } from './maintenance.js'
+import { withAnySignal } from '../base/async.js'
+import { notFound, reasonOf, Refusal } from '../base/errors.js'
+import { stagingName } from '../install/staging.js'
+import { describeJournal, listJournals, removeJournalFiles } from '../install/undo.js'
+import type { Actor } from '../model/audit.js'
+import type { UnfinishedTarget } from '../model/health.js'
+import type { Ends } from './ends.js'
+import { type DeployFiles, makeDirectories } from './files.js'
+import type { Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
-import { endInterruptedScripts } from './scripts/interrupted-scripts.js'
+import { endInterruptedScripts } from './scripts/script-processes.js'
 import { openOutput } from './output/output.js'
-import { placedPatch, recordComplete } from './placement.js'
-import { endOf, eventOf, isExtracted, notHeld, sendNotice, staysSentence, type Outcome } from './record.js'
+import {
+  endOf,
+  eventOf,
+  isExtracted,
+  isFinal,
+  notHeld,
+  type Outcome,
+  placedPatch,
+  recordComplete,
+  sendNotice,
+  staysSentence
+} from './record.js'
 import type { Scripted } from './scripted.js'
-import { isFinal } from './status.js'
 import { listEarlier, removeStrays } from './strays.js'
+import { StopRequest } from './failure.js'
+import type { Live, LiveRun } from './output/live.js'
+import { addSaying, type Queue } from './queue.js'
+import type { Runner } from './run.js'
+import type { Planned } from './turn.js'
+import { offeredBySource } from './retention.js'
 
 type RecoveryNeeds = DeployNeeds & {
   files: DeployFiles
@@ -183,4 +205,198 @@ async function appendLines(needs: RecoveryNeeds, deployId: string, sentences: st
 function endSteps(row: DeploymentRow, nowMs: number): DeploymentRow['steps'] {
   const endedAt = new Date(nowMs).toISOString()
   return row.steps.map(step => (step.endedAt === null ? { ...step, status: 'failed', endedAt } : step))
+}
+
+/*
+ * Deployments of placed projects that were queued when the server stopped, or when another hub led: they are queued again,
+ * in the same order. Nothing of them depends on the machine on which they began to wait.
+ */
+
+/** Dependencies of `createRequeue`. */
+export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'fleet' | 'copies'> {
+  files: DeployFiles
+  live: Live
+  queue: Queue
+  runner: Pick<Runner, 'run' | 'drop'>
+}
+
+/** Maximum time in which another hub sends an archive. */
+const maxFetchMs = 10 * 60_000
+
+/** Creates the function that queues a deployment again. */
+export function createRequeue({ store, clock, fleet, copies, files, live, queue, runner }: RequeueNeeds) {
+  /** Gets what the deployment needs: the archive, and what the client sent with it. */
+  async function prepare(planned: Planned): Promise<Planned> {
+    const { row, live: run } = planned
+    const limits = { signals: [run.signal, run.suspending], withinMs: maxFetchMs }
+    await withAnySignal(limits, async signal => copies?.ensure(row.id, signal))
+    if (!existsSync(files.archive(row.id))) throw notFound('Archive', row.id)
+    const { sealed = null, rollout, role } = findQueuedRelease(store, row.id) ?? {}
+    if (sealed === null || fleet === undefined) return { ...planned, rollout, role }
+    const { offered, clientEnv } = await fleet.openOffer(row.id, sealed)
+    return { ...planned, offered, env: clientEnv, rollout, role }
+  }
+
+  async function run(planned: Planned): Promise<void> {
+    const { row, live: run } = planned
+    try {
+      planned = await prepare(planned)
+    } catch (error) {
+      // The next start, or the next leader, queues it again.
+      if (run.suspending.aborted) return run.end(row)
+      const reason = error instanceof Refusal ? error.message : reasonOf(error)
+      const sentence = `Cannot continue the deployment after a restart: ${reason}. Push again`
+      const request = run.signal.reason instanceof StopRequest ? run.signal.reason : new StopRequest('stop', sentence)
+      await runner.drop(planned, request)
+      return live.forget(row.id)
+    }
+    await runner.run(planned)
+    void (run.tail ?? Promise.resolve()).finally(() => live.forget(row.id))
+  }
+
+  return async (row: DeploymentRow): Promise<void> => {
+    const planned: Planned = {
+      row,
+      live: await takeUp(row, 'the deployment is queued again', { clock, files, live, copies }),
+      offered: { origin: 'upload' },
+      env: {},
+      plan: null,
+      exact: null,
+      repair: null,
+      discardUpload: async () => {}
+    }
+    const entry = {
+      key: row.projectId,
+      id: row.id,
+      run: () => run(planned),
+      async drop(request: StopRequest) {
+        await runner.drop(planned, request)
+        live.forget(row.id)
+      }
+    }
+    addSaying({ store, queue }, entry, line => planned.live.output.say(line))
+  }
+}
+
+/** Dependencies of `createResume`. */
+export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log' | 'copies'> {
+  files: DeployFiles
+  live: Live
+  queue: Queue
+  runner: Pick<Runner, 'resume'>
+}
+
+/**
+ * Begins the run of a deployment that an earlier process, or another hub, had accepted. Its output says so, and what
+ * happens now.
+ */
+async function takeUp(
+  row: DeploymentRow,
+  what: string,
+  { clock, files, live, copies }: Pick<ResumeNeeds, 'clock' | 'files' | 'live' | 'copies'>
+): Promise<LiveRun> {
+  const output = await openOutput({
+    path: files.output(row.id),
+    clock,
+    onWritten: () => live.find(row.id)?.wake()
+  })
+  output.tolerateFailures()
+  const run = live.begin({ deployId: row.id, projectId: row.projectId, output })
+  output.say(`→ ${copies === undefined ? 'the server was restarted' : 'this hub leads now'}; ${what}`)
+  return run
+}
+
+/**
+ * Creates the function that takes up a deployment which was held when the server stopped, or which has failed because it
+ * ran then, and has a script for that (`failure`: why it failed, and what became of its target). It is the first of its
+ * project in the queue. The variables that the client sent are not stored, so a script that runs again does not get
+ * them.
+ */
+export function createResume({ clock, files, live, queue, runner, log, copies }: ResumeNeeds) {
+  return async (row: DeploymentRow, failure?: { sentence: string; note: string }): Promise<void> => {
+    const what = failure === undefined ? 'the deployment continues' : `the deployment has failed${failure.note}`
+    const run = await takeUp(row, what, { clock, files, live, copies })
+    const planned = {
+      row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
+      live: run,
+      offered: offeredBySource(row),
+      env: {},
+      plan: null,
+      exact: null,
+      // Its files are in place; only its scripts may still run.
+      repair: row.triggerSource === 'repair' ? { paths: [], runScripts: row.scripts.length > 0 } : null,
+      discardUpload: async () => {},
+      ...(failure && { failure: failure.sentence }),
+      resumedFrom: row
+    }
+    queue.add({
+      key: row.projectId,
+      id: row.id,
+      async run() {
+        await runner.resume(planned).catch(error => log(`Cannot continue deployment ${row.id}`, error))
+        const tail = run.tail ?? Promise.resolve()
+        void tail.finally(() => live.forget(row.id))
+      },
+      // It is the first of its queue, so it cannot be taken back.
+      drop: async () => {}
+    })
+  }
+}
+
+/** The steps that begin again. */
+const repeated: ReadonlySet<DeploymentStep['name']> = new Set(['check', 'confirm', 'revert', 'rollout', 'cleanup'])
+
+/** Ends a step that the stop of the server interrupted, or drops it if it begins again. */
+function endedStep(step: DeploymentStep, nowMs: number): DeploymentStep[] {
+  if (step.endedAt !== null) return [step]
+  if (repeated.has(step.name)) return []
+  return [{ ...step, status: 'failed', endedAt: new Date(nowMs).toISOString() }]
+}
+
+/** Targets in which a deployment was interrupted and could not be finished: their disk is missing, or they were moved. */
+export interface Unfinished {
+  unfinishedTargets(): UnfinishedTarget[]
+  /**
+   * Gives up what a deployment has left half changed in a target that is gone for good, on this machine or on that of another
+   * hub. Audited. Refuses 404, (`conflict`) `target_there`, and what prevents that the hub answers.
+   */
+  giveUp(deployId: string, asked: { actor: Actor; hub?: string | undefined }): Promise<UnfinishedTarget>
+  /** The same on this machine, for the hub that leads, which writes the audit entry. */
+  giveUpHere(deployId: string): UnfinishedTarget
+}
+
+type UnfinishedNeeds = Pick<DeployNeeds, 'store' | 'home' | 'audit' | 'giveUpOn'> & {
+  targets: { isHeld(deployId: string): boolean }
+}
+
+/** Creates the functions. */
+export function createUnfinished({ store, home, audit, targets, giveUpOn }: UnfinishedNeeds): Unfinished {
+  const found = () =>
+    listJournals(home.deployments)
+      .filter(({ deployId }) => !targets.isHeld(deployId) && findDeployment(store, deployId)?.heldFor == null)
+      .map(({ deployId, path }) => ({ deployId, path, target: describeJournal(path)?.target ?? null }))
+
+  function giveUpHere(deployId: string): UnfinishedTarget {
+    const journal = found().find(each => each.deployId === deployId)
+    if (journal === undefined) throw notFound('Unfinished target', deployId)
+    const { path, target } = journal
+    if (target !== null && existsSync(join(target, stagingName(deployId)))) {
+      const sentence = `Cannot give up deployment ${deployId}: its target ${target} is there. Restart the server, which finishes it`
+      throw new Refusal('conflict', 'target_there', sentence)
+    }
+    removeJournalFiles(path)
+    return { deployId, target }
+  }
+
+  return {
+    unfinishedTargets: () => found().map(({ deployId, target }) => ({ deployId, target })),
+    giveUpHere,
+    async giveUp(deployId, { actor, hub }) {
+      const isElsewhere = hub !== undefined && giveUpOn !== undefined
+      const given = isElsewhere ? await giveUpOn(hub, deployId) : giveUpHere(deployId)
+      const detail = isElsewhere ? `${given.target ?? 'unknown target'} on the hub "${hub}"` : given.target
+      audit({ action: 'deployment.give_up', actor, projectId: null, target: deployId, detail })
+      return given
+    }
+  }
 }

@@ -1,21 +1,26 @@
 import { rm, stat } from 'node:fs/promises'
-import type { DeploymentRow } from '../model/deployment.js'
+import { type DeploymentRow, isRevertPending } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import {
   archivedDeployments,
+  findDeployment,
   liveDeployment,
+  type Placement,
   placements,
   setBeforeFrom,
-  updateDeployment,
-  type Placement
+  updateDeployment
 } from '../store/tables/deployments.js'
 import { doneBefore, lastRollout } from '../store/tables/rollouts.js'
+import { notFound, Refusal } from '../base/errors.js'
+import type { Actor } from '../model/audit.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { isFinal } from './status.js'
+import { isFinal, refuseUnlessFinal } from './record.js'
+import type { Ends } from './ends.js'
+import type { OfferedScripts } from './scripts/scripts.js'
 
 /** Archives of failed deployments that each project keeps: enough to find out what went wrong. */
-export const keptFailedArchives = 3
+const keptFailedArchives = 3
 
 type Archived = Pick<DeploymentRow, 'id' | 'status'>
 
@@ -79,7 +84,7 @@ export function rolledOut(db: Reader, projectId: string): Set<string> {
 }
 
 /** Returns the deployments that an exact undo is kept for, newest first. */
-export function undoable(db: Reader, projectId: string, steps: number): Placement[] {
+function undoable(db: Reader, projectId: string, steps: number): Placement[] {
   return placements(db, projectId).slice(0, steps)
 }
 
@@ -101,7 +106,7 @@ export async function pruneArchives(
 }
 
 /** Removes the files of archives whose records say so already. Returns the bytes freed. */
-export async function removeArchives(
+async function removeArchives(
   { files, quota }: { files: DeployFiles } & Pick<DeployNeeds, 'quota'>,
   projectId: string,
   ids: readonly string[]
@@ -150,4 +155,104 @@ export async function removeArchive(path: string): Promise<number> {
   )
     return 0
   return stats?.nlink === 1 ? stats.size : 0
+}
+
+/** Dependencies of `createArchiveRemoval`. */
+export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quota' | 'audit'> & {
+  files: DeployFiles
+  ends: Pick<Ends, 'settle'>
+}
+
+/** Deletes the archive of one deployment. */
+export interface ArchiveRemoval {
+  /**
+   * Returns the record and the freed bytes. `force` also deletes an archive that an exact undo needs. Audited. Refuses
+   * (`conflict`): not_finished, no_archive, archive_needed.
+   */
+  deleteArchive(
+    deployId: string,
+    request: { force: boolean; actor: Actor }
+  ): Promise<{ row: DeploymentRow; freedBytes: number }>
+}
+
+/** Creates the function. */
+export function createArchiveRemoval({
+  store,
+  settings,
+  quota,
+  audit,
+  files,
+  ends
+}: ArchiveRemovalNeeds): ArchiveRemoval {
+  return {
+    async deleteArchive(deployId, { force, actor }) {
+      // An end that is still kept in memory is recorded first: it may have put the files in place.
+      await ends.settle()
+      const row = await store.write(tx => {
+        const found = findDeployment(tx, deployId)
+        if (found === undefined) throw notFound('Deployment', deployId)
+        refuseIfNeeded(tx, found, force ? 0 : retentionOf(settings).steps)
+        updateDeployment(tx, deployId, { hasArtifact: false })
+        return { ...found, hasArtifact: false }
+      })
+      const freedBytes = await removeArchives({ files, quota }, row.projectId, [deployId])
+      const detail = force ? 'forced' : null
+      audit({ action: 'deployment.delete_archive', actor, projectId: row.projectId, target: deployId, detail })
+      return { row, freedBytes }
+    }
+  }
+}
+
+/** Refuses an archive that is needed: always if it is in use, and if one of the last `steps` exact undos needs it. */
+function refuseIfNeeded(db: Reader, row: DeploymentRow, steps: number): void {
+  const { id, projectId } = row
+  refuseUnlessFinal(row, 'delete the archive of')
+  if (!row.hasArtifact) throw noArchive(id, 'delete the archive of')
+  if (isRevertPending(row)) throw needed(id, 'the earlier files are still to be put back')
+  if (liveDeployment(db, projectId)?.id === id) throw needed(id, 'its files are in the target. Deploy others first')
+  if (rolledOut(db, projectId).has(id)) throw needed(id, 'nodes get it from this server. Roll others out first')
+  const undo = undoable(db, projectId, steps).find(({ id: own, beforeFrom }) => own === id || beforeFrom?.includes(id))
+  if (undo === undefined) return
+  const advice = 'Force it, and this deployment cannot be undone exactly any more'
+  throw needed(id, `an exact undo of deployment ${undo.id} needs it. ${advice}`)
+}
+
+function needed(deployId: string, why: string): Refusal {
+  return new Refusal('conflict', 'archive_needed', `Cannot delete the archive of deployment ${deployId}: ${why}`)
+}
+
+/** Throws the 409 for a deployment that cannot be rolled back to. */
+export function refuseRollback(source: DeploymentRow): void {
+  refuseUnlessFinal(source, 'roll back to')
+  if (!source.hasArtifact) throw noArchive(source.id)
+  if (source.exact) throw partialArchive(source.id)
+}
+
+/** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
+function partialArchive(deployId: string): Refusal {
+  const sentence = `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
+  return new Refusal('conflict', 'partial_archive', sentence)
+}
+
+/** Returns the 409 for an archive that was removed, by retention or by hand. */
+export function noArchive(deployId: string, doing = 'roll back to'): Refusal {
+  const sentence = `Cannot ${doing} deployment ${deployId}: its archive has been removed`
+  return new Refusal('conflict', 'no_archive', sentence)
+}
+
+/**
+ * Returns the scripts that a rollback offers in addition to the project's own: the client scripts that ran in the
+ * source deployment. Whether they are allowed is decided when the rollback starts. The client's variables are not
+ * stored: a rollback has no client variables.
+ */
+export function offeredBySource(source: Pick<DeploymentRow, 'scripts'>): OfferedScripts {
+  const ran = source.scripts.filter(script => script.source === 'client')
+  const preDeploy = ran.find(script => script.step === 'preDeploy')
+  const postDeploy = ran.find(script => script.step === 'postDeploy')
+  return {
+    origin: 'source deployment',
+    preDeploy: preDeploy?.script,
+    postDeploy: postDeploy?.script,
+    postDeployAsync: postDeploy?.async
+  }
 }

@@ -2,7 +2,7 @@
  * What the scripts of a deployment change among the files that svc owns in its target. It is part of the deployment: it
  * is not "edited on the server", and a way back knows it.
  *
- * Before a script, svc notes the state of these files (install/marks.ts) in `deployments/<id>.marks`, without reading
+ * Before a script, svc notes the state of these files (install/look-again.ts) in `deployments/<id>.marks`, without reading
  * them. After it, also if it failed, svc reads those that the script has touched. What is different goes into
  * `<id>.scripted`, and its contents into `<id>.scripted.zip`. If svc is killed meanwhile, the next start does that.
  *
@@ -14,24 +14,21 @@ import { composeArchive } from '../archive/compose.js'
 import { countOf, oneLine } from '../base/text.js'
 import { messageOf } from '../base/errors.js'
 import type { TargetRules } from '../install/guard.js'
-import { differingMarks } from '../install/marks.js'
-import type { LookedEntry } from '../install/look-again.js'
-import { isDirectory, readOwnedEntries, type OwnedHead } from '../install/owned-tree.js'
+import { differingMarks, type LookedEntry } from '../install/look-again.js'
+import { isDirectory, type OwnedHead, readOwnedEntries } from '../install/owned-tree.js'
 import { joinScripted, readScripted, sourcesOfScripted, writeScripted } from '../install/scripted-file.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Job, Outcome } from '../install/unpack/extract-threads.js'
-import { pathOfLine, type EarlierFile, type ScriptedLine } from '../model/manifest.js'
+import { type EarlierFile, type OwnedEntry, pathOfLine, type ScriptedLine } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
-import type { OwnedEntry } from '../model/tree.js'
 import { findRights } from '../proc/identity.js'
 import { addBeforeFrom, findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { deploymentFilePattern, findFiles, type DeployFiles } from './files.js'
+import { type DeployFiles, deploymentFilePattern, findFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { removeArchive } from './retention.js'
-import { isFinal } from './status.js'
-import { isSameHead } from './tree-state.js'
-import type { Trees } from './trees.js'
+import { isFinal } from './record.js'
+import { isSameHead, type Trees } from './trees.js'
 
 /** The deployment whose script runs. */
 export interface ScriptedRun {

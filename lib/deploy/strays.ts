@@ -3,11 +3,12 @@
  *
  * A start removes those that it has found before it did anything, and logs what it removed; newer ones are in use. Times
  * do not tell them apart: somebody may have set the clock back. It removes a file without a record only if a list of
- * pending.ts names it. Other such files may be all that is left of a lost database: they stay, and storage/clean lists
+ * intake.ts names it. Other such files may be all that is left of a lost database: they stay, and storage/clean lists
  * them.
  */
+
 import { existsSync } from 'node:fs'
-import { readdir, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { countOf } from '../base/text.js'
@@ -16,21 +17,21 @@ import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../store/database.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { findProject } from '../store/tables/projects.js'
-import { asidePattern, settleAside } from './asides.js'
+import { fingerprintOf } from '../base/digests.js'
 import {
+  type DeployFiles,
+  type DeployHome,
   deploymentFilePattern,
   findFiles,
+  type FoundFile,
   removeFile,
   sharedChangesPattern,
   snapshotPattern,
-  temporaryFilePattern,
-  type DeployFiles,
-  type DeployHome,
-  type FoundFile
+  temporaryFilePattern
 } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { isFinal } from './status.js'
-import { pendingPattern, settleEarlier } from './pending.js'
+import { isFinal } from './record.js'
+import { pendingPattern, settleEarlier } from './intake.js'
 import { treePattern, treesOf } from './trees.js'
 
 /** The directory of a pipe, which a kill in the moment of its making leaves. */
@@ -178,4 +179,36 @@ export async function findUnrecordedFiles(
     if (row === undefined || ending?.endsWith('.tmp') || (ending === 'zip' && !row.hasArtifact)) found.push(file)
   }
   return found
+}
+
+/*
+ * Files that an interrupted import set aside. An import replaces files of deployments. If svc is killed before the
+ * import has restored or removed the old ones, they remain:
+ *
+ *   tmp/<random>.<fingerprint>.<id>.<ending>.before     the old file
+ *   tmp/<random>.<fingerprint>.<id>.<ending>.absent     there was no old file
+ *
+ * The fingerprint is that of the deployment's record before the import. If the record still has it, the import was not
+ * committed, and the old state is restored. If the record differs, the import is complete. If there is no record any
+ * more, the database was lost, and nothing is changed.
+ */
+
+/** Pattern of the names: fingerprint, file, deployment, and whether there was an old file. */
+const asidePattern = /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|log|manifest|scripted))\.(before|absent)$/
+
+/** Restores a file, or removes what was set aside. Returns whether it did either. */
+async function settleAside(
+  { path, match }: FoundFile,
+  { home, db }: { home: DeployHome; db: Reader }
+): Promise<boolean> {
+  const [, fingerprint, name = '', id = '', kind] = match
+  const row = findDeployment(db, id)
+  if (fingerprintOf(row) !== fingerprint) return row === undefined ? false : removeFile(path)
+  const place = join(home.deployments, name)
+  if (kind === 'before') await rename(path, place)
+  // Without a record, the lists of intake.ts decide: they detect a lost database.
+  else if (row !== undefined) await removeFile(place)
+  // Needed if both are names of the same file, because rename(2) then does nothing.
+  await removeFile(path)
+  return true
 }

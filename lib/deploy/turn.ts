@@ -3,46 +3,44 @@
  * combines both into the input of the pipeline. pipeline.ts contains the order of the steps; run.ts writes the final
  * record.
  */
-import { isRevertPending, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
+
+import { type DeploymentRow, type DeploymentStep, isRevertPending } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import type { OpenedVariable } from '../model/variable.js'
-import { umaskOf, type Rights } from '../proc/identity.js'
-import { endJournal, extractArchive, extractionLimits } from '../install/unpack/extract.js'
+import { type Rights, umaskOf } from '../proc/identity.js'
+import { endJournal, extractArchive, extractionLimits, type OpenExtractions } from '../install/unpack/extract.js'
 import type { ArchiveLimits } from '../archive/read.js'
 import type { Executors } from '../install/unpack/executors.js'
 import type { Extracted } from '../install/unpack/extraction.js'
-import type { OpenExtractions } from '../install/unpack/open-extraction.js'
+import { setBeforeFrom } from '../store/tables/deployments.js'
 import type { ExactState } from './exact-state.js'
-import { composeExact, exactChangeOf, exactSentence, exactState, type ExactGoal } from './exact.js'
-import { sharedChanges, type DeployFiles } from './files.js'
-import { refuseOtherLive, type KeptPlan } from './kept-plans.js'
-import { linesOfEdits, ownershipOf, wishesOf, withEarlyChanges } from './ownership.js'
-import { repairSentence, repairState, type RepairGoal } from './repair.js'
+import { composeExact, exactChangeOf, type ExactGoal, exactSentence, exactState } from './exact.js'
+import { type DeployFiles, modesOf, permissionsOf, sharedChanges } from './files.js'
+import { type KeptPlan, linesOfEdits, ownershipOf, refuseOtherLive, wishesOf, withEarlyChanges } from './ownership.js'
+import { type RepairGoal, repairSentence, repairState, type Verifier } from './verify.js'
 import type { Trees } from './trees.js'
-import type { Verifier } from './verify.js'
-import { createChecks } from './checks.js'
-import { reportGate, runGate } from './gate.js'
-import { StepFailure } from './failure.js'
-import { runFailureScript, type FailureScriptNeeds } from './failure-script.js'
-import { createHold, type Hold } from './hold.js'
-import type { HoldPlan } from './hold-plan.js'
+import { createChecks, reportGate, runGate } from './gate.js'
+import { sentenceOf, StepFailure, StopRequest } from './failure.js'
+import { createHold, type Hold, type HoldPlan } from './hold.js'
 import type { Scripted } from './scripted.js'
-import { reservedPaths } from './maintenance.js'
-import { modesOf, permissionsOf } from './modes.js'
+import { reservedPaths } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
-import type { PipelineRun } from './pipeline.js'
-import { setBeforeFrom } from '../store/tables/deployments.js'
-import { recordComplete } from './placement.js'
-import { isExtracted, recordProgress } from './record.js'
-import { acceptClientEnv, linesOfDropped, scriptEnvironment } from './scripts/environment.js'
-import type { Masker } from './scripts/masking.js'
+import { createSteps, type PipelineRun, type Steps } from './pipeline.js'
+import { isExtracted, recordComplete, recordProgress } from './record.js'
+import { acceptClientEnv, linesOfDropped, type Masker, scriptEnvironment } from './scripts/environment.js'
 import { createScriptProcesses } from './scripts/script-processes.js'
-import type { ScriptStage } from './scripts/script-run.js'
-import { hasScripts, mayClientsSendScripts, type ChosenScripts, type OfferedScripts } from './scripts/scripts.js'
-import { createSteps, type Steps } from './steps.js'
-import type { TargetLocks } from './target-locks.js'
+import {
+  type ChosenScript,
+  type ChosenScripts,
+  hasScripts,
+  mayClientsSendScripts,
+  type OfferedScripts,
+  runScript,
+  type ScriptStage
+} from './scripts/scripts.js'
+import type { TargetLocks } from './queue.js'
 
 /** A recorded deployment with everything that it needs to start. */
 export interface Planned {
@@ -361,4 +359,51 @@ function saveSteps({ store, home, log }: TurnNeeds, planned: Planned, target: st
 function timeLimitOf({ scriptTimeoutSeconds }: Project, setting: number): { timeoutMs: number; timeoutFrom: string } {
   if (scriptTimeoutSeconds === null) return { timeoutMs: setting * 1000, timeoutFrom: 'setting script_timeout' }
   return { timeoutMs: scriptTimeoutSeconds * 1000, timeoutFrom: "the project's scriptTimeoutSeconds" }
+}
+
+/*
+ * The script of the policy that runs after a deployment has failed or was reverted (`onFailureScript`). The step is
+ * recorded before the script begins, and it begins at most once: a start that finds the step does not run it again. Its
+ * own failure is in the output and in its step, and changes no result. A node runs it, too, if its hub takes a release back:
+ * the undo of the node succeeds, and the release was reverted.
+ */
+
+/** What the script of one deployment needs. */
+export interface FailureScriptNeeds {
+  row: DeploymentRow
+  script: ChosenScript | null
+  steps: Steps
+  stage(): ScriptStage
+  /** Aborted when the server stops and does not wait. Cancelling the deployment does not stop the script. */
+  forced: AbortSignal
+  /** Waits until no other deployment uses the target. */
+  holdTarget(signal: AbortSignal): Promise<unknown>
+  /** Begins to watch what a script changes. Resolves with the function that ends it. */
+  watch(): Promise<() => Promise<void>>
+}
+
+/** Runs the script if the deployment has one and it has not begun yet. `error`: why it failed. Never rejects. */
+async function runFailureScript(
+  needs: FailureScriptNeeds,
+  error: unknown,
+  { isTakenBack = false }: { isTakenBack?: boolean } = {}
+): Promise<void> {
+  const { row, script, steps, stage, forced } = needs
+  if (script === null || forced.aborted || steps.all().some(({ name }) => name === 'onFailure')) return
+  const { masker, output, env } = stage()
+  const reason = masker.text(sentenceOf(error, null))
+  // If svc is killed meanwhile, the next start finds the reason here.
+  if (!isTakenBack) row.errorMessage = reason
+  const isReverted = isTakenBack || row.revertedAt !== null
+  const facts = { SVC_FAILURE: isReverted ? 'reverted' : 'failed', SVC_FAILURE_REASON: reason }
+  await steps
+    .run('onFailure', async step => {
+      await needs.holdTarget(forced)
+      const end = await needs.watch()
+      const own = { ...stage(), env: { ...env, ...facts }, signal: forced }
+      return runScript(own, script, step).finally(() => end())
+    })
+    .catch((failure: unknown) => {
+      if (!(failure instanceof StopRequest)) output.say(`✗ ${masker.text(sentenceOf(failure, 'onFailure'))}`)
+    })
 }

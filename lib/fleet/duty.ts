@@ -2,7 +2,7 @@
  * The rules of a node for the rollouts of one project, without time, network and disk of its own: which order it obeys,
  * what it does next, and what it answers. The agent keeps the state in its database before it acts on it.
  */
-import type { DutyState, NodeOrder } from '../model/duty.js'
+import type { DutyState, NodeOrder } from '../model/fleet-wire.js'
 import type { NodeAnswer } from '../model/rollout.js'
 
 /** What a node does next. */

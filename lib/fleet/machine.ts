@@ -19,8 +19,7 @@ import {
   type RolloutNode,
   type RolloutState
 } from '../model/rollout.js'
-import { Waiting } from './waiting.js'
-import { nodeCount, waveSize } from './waves.js'
+import { nodeCount, Waiting, waveSize } from './waves.js'
 
 /** What a node is told to do, and the number of that order. */
 export interface Order {

@@ -6,16 +6,15 @@
  * link that leads out of the target is listed as an entry of size 0 that is not a directory. Hiding it would make the
  * listing wrong. Opening it is refused.
  */
+
 import { constants, type Stats } from 'node:fs'
-import { lstat, open, opendir, realpath, type FileHandle } from 'node:fs/promises'
+import { type FileHandle, lstat, open, opendir, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { isInside, nameOfDescriptor, placeOfDescriptor, stagingPrefix } from '../base/files.js'
 import { invalid, reasonOf, Refusal } from '../base/errors.js'
-import type { FileContent, FileEntry } from '../model/file-entry.js'
-import { lookOnlyFlags } from './held.js'
-import { languageOf } from './language.js'
-import { holdTargetAsync } from './reach.js'
-import { regularFileFlags } from './regular.js'
+import type { FileContent, FileEntry } from '../model/manifest.js'
+import { holdTargetAsync, lookOnlyFlags } from './held.js'
+import { regularFileFlags } from './disk.js'
 
 /** Maximum size of a preview; larger content is answered as binary (§8). */
 export const maxPreviewBytes = 1024 * 1024
@@ -271,4 +270,153 @@ function explain(error: NodeJS.ErrnoException, path: string): Error {
     default:
       return error
   }
+}
+
+/** File extensions of each language. The names are those that editors and highlighters use. */
+const endings: Record<string, string> = {
+  bash: 'sh bash zsh ksh',
+  bat: 'bat cmd',
+  c: 'c h',
+  clojure: 'clj cljs edn',
+  cpp: 'cc cpp cxx hpp hh hxx',
+  csharp: 'cs',
+  css: 'css',
+  dart: 'dart',
+  diff: 'diff patch',
+  elixir: 'ex exs',
+  erlang: 'erl hrl',
+  fsharp: 'fs fsx',
+  go: 'go',
+  graphql: 'graphql gql',
+  groovy: 'groovy gradle',
+  haskell: 'hs',
+  html: 'html htm xhtml',
+  ini: 'ini cfg conf properties',
+  java: 'java',
+  javascript: 'js mjs cjs jsx',
+  json: 'json jsonc json5 map webmanifest',
+  julia: 'jl',
+  kotlin: 'kt kts',
+  less: 'less',
+  lua: 'lua',
+  markdown: 'md markdown mdx',
+  nginx: 'nginx',
+  nim: 'nim',
+  perl: 'pl pm',
+  php: 'php phtml',
+  powershell: 'ps1 psm1',
+  protobuf: 'proto',
+  python: 'py pyi pyw',
+  r: 'r',
+  ruby: 'rb rake gemspec',
+  rust: 'rs',
+  sass: 'sass',
+  scala: 'scala sc',
+  scss: 'scss',
+  sql: 'sql',
+  svelte: 'svelte',
+  swift: 'swift',
+  terraform: 'tf hcl',
+  toml: 'toml',
+  typescript: 'ts mts cts tsx',
+  vue: 'vue',
+  xml: 'xml svg xsl xsd rss atom plist',
+  yaml: 'yaml yml',
+  zig: 'zig'
+}
+
+/** Files that are recognized by their whole name. */
+const names: Record<string, string> = {
+  dockerfile: 'dockerfile',
+  containerfile: 'dockerfile',
+  makefile: 'makefile',
+  gnumakefile: 'makefile',
+  'cmakelists.txt': 'cmake',
+  jenkinsfile: 'groovy',
+  gemfile: 'ruby',
+  rakefile: 'ruby',
+  vagrantfile: 'ruby',
+  'nginx.conf': 'nginx',
+  '.bashrc': 'bash',
+  '.profile': 'bash',
+  '.env': 'ini',
+  '.editorconfig': 'ini',
+  '.npmrc': 'ini',
+  '.babelrc': 'json',
+  '.eslintrc': 'json',
+  '.prettierrc': 'json',
+  '.htaccess': 'apache',
+  'go.mod': 'go'
+}
+
+const byEnding = new Map(
+  Object.entries(endings).flatMap(([language, list]) => list.split(' ').map(ending => [ending, language] as const))
+)
+
+/** Returns the language of a file by its name (§2.4), or `plaintext` if it is unknown. */
+export function languageOf(name: string): string {
+  const lower = name.toLowerCase()
+  const known = Object.hasOwn(names, lower) ? names[lower] : undefined
+  if (known !== undefined) return known
+  if (lower.startsWith('.env.')) return 'ini'
+  if (lower.startsWith('dockerfile.')) return 'dockerfile'
+  const dot = lower.lastIndexOf('.')
+  return (dot === -1 ? undefined : byEnding.get(lower.slice(dot + 1))) ?? 'plaintext'
+}
+
+/** Limits of a walk. The panel waits for the result, so a walk stops early. */
+export interface WalkLimits {
+  maxEntries: number
+  /** Time of `performance.now()` at which the walk stops. */
+  deadlineMs: number
+}
+
+/** A deeper tree is not measured: each level keeps two descriptors open. */
+const maxDepth = 100
+const directoryFlags = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/**
+ * Returns the total size in bytes of the files below a directory. Links are not followed, and a file with several names
+ * counts once. Returns null if the directory is missing, unreadable, or exceeds the limits. A directory that its owner
+ * replaces with a link in the meantime is not followed either: each directory is opened by its name in the one above
+ * it.
+ */
+export async function measureTree(directory: string, limits: WalkLimits): Promise<number | null> {
+  const counted = new Set<string>()
+  let entries = 0
+
+  async function measure(place: string, flags: number, depth: number): Promise<number> {
+    if (depth > maxDepth) throw new Error('The tree is too deep')
+    const handle = await open(place, flags)
+    try {
+      return await measureOpened(handle, place, depth)
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async function measureOpened({ fd }: FileHandle, place: string, depth: number): Promise<number> {
+    const here = nameOfDescriptor(fd, place)
+    let bytes = 0
+    for await (const entry of await opendir(here)) {
+      if (++entries > limits.maxEntries || performance.now() > limits.deadlineMs)
+        throw new Error('The tree is too large')
+      const path = `${here}/${entry.name}`
+      if (entry.isDirectory()) bytes += await measure(path, directoryFlags | (constants.O_NOFOLLOW ?? 0), depth + 1)
+      else if (entry.isFile()) bytes += sizeOnce(await lstat(path).catch(() => null), counted)
+    }
+    return bytes
+  }
+
+  return measure(directory, directoryFlags, 0).catch(() => null)
+}
+
+function sizeOnce(stats: Stats | null, counted: Set<string>): number {
+  if (stats === null) return 0
+  if (stats.nlink > 1) {
+    const id = `${stats.dev}:${stats.ino}`
+    if (counted.has(id)) return 0
+    counted.add(id)
+  }
+  return stats.size
 }

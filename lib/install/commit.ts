@@ -8,7 +8,7 @@
  * files that only need a new time. Files to be removed come last: they are moved to `aside/<n>`, so that nothing that a
  * new page needs is missing while both exist. Directories that became empty are removed after them, children first.
  *
- * What gives way to another type of entry (give-way.ts) is removed before everything else: there is a moment in which
+ * What gives way to another type of entry (kept-owner.ts) is removed before everything else: there is a moment in which
  * neither is there.
  *
  * The list of these moves is in the undo journal, synced to disk, before the first rename (undo.ts). File contents are
@@ -17,18 +17,14 @@
  */
 import type { Stats } from 'node:fs'
 import { parentOf } from '../base/files.js'
-import type { Disk } from './disk.js'
+import { changeTime, type Disk } from './disk.js'
 import type { StagedFile, TargetSync } from './durable.js'
-import { changedMeanwhile, holdFolders } from './folders.js'
-import type { HeldDirectory } from './held.js'
-import { keptOwnerOf, otherGroup, type KeptOwner } from './kept-owner.js'
-import type { Folder, Item, Plan } from './plan.js'
+import { changedMeanwhile, type HeldDirectory, holdFolders } from './held.js'
+import { type KeptOwner, keptOwnerOf, otherGroup } from './kept-owner.js'
+import type { Folder, Item, Plan, Records } from './plan.js'
 import type { PutBackNeeds } from './put-back.js'
-import type { Records } from './record.js'
 import type { RemovedDirectory, RemovedFile } from './removal.js'
-import { changeTime } from './regular.js'
-import type { JournalLine, RemoveLine, TimeLine } from './journal-line.js'
-import type { Journal } from './journal.js'
+import type { Journal, JournalLine, RemoveLine, TimeLine } from './journal.js'
 
 /** Everything that a commit works with. */
 export interface CommitNeeds {

@@ -1,7 +1,7 @@
 /*
  * Compares a tree with the target: what a deployment of these files would add, replace, and leave as it is. The disk is
- * compared, not the records about it. The rules are those of a deployment (unpack/stage.ts), directories are held as in
- * a deployment (folders.ts), links are never followed, and nothing is written.
+ * compared, not the records about it. The rules are those of a deployment (staging.ts), directories are held as in
+ * a deployment (held.ts), links are never followed, and nothing is written.
  *
  * It runs in a thread, or in a helper process with the rights of the project's user. A comparison that takes too long
  * ends early, and says that it is incomplete.
@@ -12,30 +12,29 @@ import type { TimedEntry } from '../archive/tree.js'
 import { parentOf } from '../base/files.js'
 import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 import type { DriftedFile, PlanBytes, PlanCheck, PlanConflict, PlanCounts, PlanPaths } from '../model/plan.js'
-import type { OwnedEntry } from '../model/tree.js'
+import type { OwnedEntry } from '../model/manifest.js'
 import { compareTreePaths, linkMode, type TreeEntry } from '../shared/tree-text.js'
 import { fitBeforeImages } from './before-images.js'
-import { decide, type Decision } from './decide.js'
-import { createDigester } from './digest.js'
-import type { Disk } from './disk.js'
+import {
+  beforeLimits,
+  decide,
+  type Decision,
+  findUnowned,
+  type Ownership,
+  type Removes,
+  takesUnowned
+} from './ownership.js'
+import { createDigester, findEntry, type FoundEntry, isEdited } from './found-entry.js'
+import { type Disk, sameTimeMs } from './disk.js'
 import { buildExpected, type Expected } from './expected.js'
-import { createLists, createWrites, type Lists } from './findings.js'
-import { findEntry, isEdited, type FoundEntry } from './found-entry.js'
-import { clearWay, isAtOrBelow } from './give-way.js'
-import { holdFolders } from './folders.js'
-import { checkDeployPath, type TargetRules } from './guard.js'
-import type { HeldDirectory } from './held.js'
-import { groupUnder, modeUnder, type ModePolicy } from './modes.js'
-import type { Ownership, Removes } from './ownership.js'
+import { checkMissingTarget, checkTarget, createLists, createWrites, failed, type Lists, passed } from './findings.js'
+import { clearWay, isAtOrBelow } from './kept-owner.js'
+import { type HeldDirectory, holdFolders, holdTarget } from './held.js'
+import { checkDeployPath, createReserved, groupUnder, type ModePolicy, modeUnder, type TargetRules } from './guard.js'
 import { readOwnedTree } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
 import { findFolders, inTheWay, type Item } from './plan.js'
-import { checkMissingTarget, checkTarget, failed, passed } from './preflight.js'
-import { holdTarget } from './reach.js'
 import { targetDrifted, targetEmptied, type Edits } from './reckon.js'
-import { sameTimeMs } from './regular.js'
-import { createReserved } from './reserved.js'
-import { beforeLimits, findUnowned, takesUnowned } from './unowned.js'
 
 /** The parameters of a comparison, as plain data. */
 export interface CompareJob {
@@ -53,7 +52,7 @@ export interface CompareJob {
   edited?: Ownership['edited']
   /** The deployments whose archives are kept, and the limit of what is kept otherwise; default: all fits. */
   keeps?: Pick<Ownership, 'archives' | 'before'>
-  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  /** Paths that the archive must not touch (guard.ts); default: none. */
   reserved?: readonly string[]
   /** Whether every file is read, although the owned tree proves that it is untouched. */
   isFull?: boolean
@@ -177,7 +176,7 @@ async function compareIn(
   const needed = new Set<string>()
   for (const { path } of tree.entries())
     for (let at = parentOf(path); at !== '' && !needed.has(at); at = parentOf(at)) needed.add(at)
-  /** The directories in the way, and the files and links that give way (give-way.ts). */
+  /** The directories in the way, and the files and links that give way (kept-owner.ts). */
   const ways = new Map<string, Refusal>()
   const given = new Set<string>()
   const writes = createWrites({ disk, root, folders })
@@ -412,7 +411,7 @@ async function compareMissing(
   }
 }
 
-/** Applies the rules of staging (unpack/stage.ts). */
+/** Applies the rules of staging (staging.ts). */
 function differenceOf(item: WantedItem, found: FoundEntry): 'changed' | 'timeOnly' | 'unchanged' {
   if (item.kind !== found.kind || !found.sha256.startsWith(item.sha256)) return 'changed'
   if (item.kind === 'symlink') return 'unchanged'

@@ -17,10 +17,8 @@
  *
  * Times of files whose contents stay are not synced; the next deployment sets them again.
  */
-import { abreast } from './abreast.js'
-import { fileSystemOf, notSyncable, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
-import { holdFolders } from './folders.js'
-import type { HeldDirectory } from './held.js'
+import { abreast, type Disk, fileSystemOf, notSyncable, syncDirectoryAsync, syncOpen } from './disk.js'
+import { type HeldDirectory, holdFolders } from './held.js'
 
 /**
  * Syncs the file system of a directory. Resolves with false if it could not. After an abort it may resolve later,

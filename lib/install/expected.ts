@@ -6,13 +6,12 @@
 import { createHash } from 'node:crypto'
 import { Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
-import { createContentsDigest } from '../model/tree.js'
+import { createContentsDigest } from '../model/manifest.js'
 import { defaultFileMode, linkMode, treeLine, type TreeEntry } from '../shared/tree-text.js'
 import type { Disk } from './disk.js'
-import type { Folders } from './folders.js'
-import type { Item } from './plan.js'
+import type { Folders } from './held.js'
+import type { Item, Records } from './plan.js'
 import type { Reckoned } from './reckon.js'
-import type { Records } from './record.js'
 
 /** What a plan wants, and what it found. It is plain data, for threads and helper processes. */
 export interface Expected {

@@ -1,15 +1,17 @@
 /*
  * Folds manifests into an owned tree, and checks a tree. Both read and write whole files, line by line, which takes
- * about 6 us of processor time per line: fold-threads.ts does it in a thread if there are many.
+ * about 6 us of processor time per line: a thread does it if there are many.
  */
+
 import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { Refusal } from '../base/errors.js'
-import { pathOfLine, type ManifestLine } from '../model/manifest.js'
-import type { OwnedEntry } from '../model/tree.js'
+import { type ManifestLine, type OwnedEntry, pathOfLine } from '../model/manifest.js'
 import { compareTreePaths } from '../shared/tree-text.js'
+import { createWorkerPool } from '../base/workers.js'
 import { readManifestLines } from './manifest.js'
 import { readScripted, withScripted } from './scripted-file.js'
-import { foldManifest, readOwnedEntries, writeOwnedTree, type OwnedHead } from './owned-tree.js'
+import { foldManifest, type OwnedHead, readOwnedEntries, writeOwnedTree } from './owned-tree.js'
 
 /** A manifest to fold. */
 export interface FoldedManifest {
@@ -82,4 +84,55 @@ async function* linesOf(
     torn.push({ deployId, reason: error.message })
   }
   yield* older.sort((a, b) => compareTreePaths(pathOfLine(a), pathOfLine(b)))
+}
+
+/*
+ * The thread that folds and checks owned trees. A small task is done without it: starting a thread takes longer.
+ * measured: bench/fold
+ */
+
+/** Does tasks on owned trees. */
+export interface FoldThreads {
+  /** Does a task like `doFoldTask`, and throws what that throws. */
+  run(task: FoldTask): Promise<TornManifest[]>
+  /** Ends idle threads. */
+  close(): Promise<void>
+}
+
+/** An idle thread ends after this time, which frees its memory. */
+const idleMs = 10_000
+/** Total size of the files of a task from which a thread does it: about 20 ms of work. */
+const defaultThreadBytes = 512 * 1024
+/** Young objects of the thread are few and short-lived; the default of 48 MB would only be filled with garbage. */
+const maxYoungGenerationSizeMb = 3
+
+/** Creates the thread, which starts when there is work. */
+export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}): FoldThreads {
+  const pool = createWorkerPool<FoldTask, TornManifest[]>({
+    module: new URL('./fold-worker.js', import.meta.url),
+    resourceLimits: { maxYoungGenerationSizeMb },
+    maxBusy: 1,
+    idleMs
+  })
+  return {
+    async run(task) {
+      if ((await bytesOf(task)) < threadBytes) return doFoldTask(task)
+      return pool.use(thread => thread.ask(task))
+    },
+    close: () => pool.close()
+  }
+}
+
+async function bytesOf(task: FoldTask): Promise<number> {
+  const manifests = task.kind === 'fold' ? task.manifests : []
+  const paths = [task.path, ...manifests.map(({ path }) => path)]
+  const sizes = await Promise.all(
+    paths.map(path =>
+      stat(path).then(
+        ({ size }) => size,
+        () => 0
+      )
+    )
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
 }

@@ -1,19 +1,18 @@
 /* Writes the manifest of an extraction (manifest.ts). */
 import {
+  createTreeDigest,
   type EarlierFile,
   type FileOwner,
   type ManifestFile as FileLine,
   type ManifestLine,
   pathOfLine
 } from '../model/manifest.js'
-import { createTreeDigest } from '../model/tree.js'
 import { defaultFileMode, fileType, linkMode, treeOrder } from '../shared/tree-text.js'
-import { writeFully, type Disk } from './disk.js'
+import { type Disk, writeFully } from './disk.js'
 import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
-import type { Item, Plan } from './plan.js'
+import type { Digest, Item, Plan, Records } from './plan.js'
 import type { Reckoned } from './reckon.js'
 import { earlierDirectory } from './removal.js'
-import type { Digest, Records } from './record.js'
 
 /** Bytes that are collected before a write; a line has at most 20 KiB. */
 const batchBytes = 256 * 1024

@@ -11,15 +11,15 @@ import { dirname, join } from 'node:path'
 import { createLineSplitter } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
 import {
-  deploymentIdPattern,
   type Changes,
+  deploymentIdPattern,
   type ManifestFile as FileLine,
   type ManifestLine,
   type RemovedEntry
 } from '../model/manifest.js'
 import { removeBeforeImages } from './before-images.js'
-import { syncDirectory, syncDirectoryAsync, syncOpen, type Disk } from './disk.js'
-import { deployIdOf } from './journal-file.js'
+import { type Disk, syncDirectory, syncDirectoryAsync, syncOpen } from './disk.js'
+import { deployIdOf } from './journal.js'
 import { parseScripted } from './scripted-file.js'
 import type { Recovery } from './undo.js'
 
@@ -90,7 +90,7 @@ export function nameManifest(disk: Disk, path: string): void {
 }
 
 /**
- * Returns the manifest of a helper process (journal-file.ts). svc has opened it, and svc also renames and removes it.
+ * Returns the manifest of a helper process (journal.ts). svc has opened it, and svc also renames and removes it.
  */
 export function openedManifest(disk: Disk, fd: number): ManifestFile {
   return {

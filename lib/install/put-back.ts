@@ -27,13 +27,11 @@
 import type { Stats } from 'node:fs'
 import { parentOf } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
-import type { Disk } from './disk.js'
-import { createDisplace, createKeepEarlier, type Displacing } from './displaced.js'
-import { holdFolders, type Folders } from './folders.js'
-import type { HeldDirectory } from './held.js'
-import { giveOwnerAt, restoreOwner, type KeptOwner } from './kept-owner.js'
-import type { JournalLine } from './journal-line.js'
-import { changeTime, sameTimeMs } from './regular.js'
+import { changeTime, type Disk, sameTimeMs } from './disk.js'
+import { createDisplace, createKeepEarlier, type Displacing } from './before-images.js'
+import { type Folders, type HeldDirectory, holdFolders } from './held.js'
+import { giveOwnerAt, type KeptOwner, restoreOwner } from './kept-owner.js'
+import type { JournalLine } from './journal.js'
 
 /** The directories that are needed to put a target back. */
 export interface PutBackNeeds {

@@ -5,7 +5,7 @@
  *                     An edit that equals the new contents is not lost, and does not count.
  *   removed files     owned files that the archive does not contain (prune), or that are named (an exact rollback). Only
  *                     files that are still as svc put them there; they are read for that. Files that svc never put there
- *                     are not looked at, unless the deployment removes them, too (unowned.ts).
+ *                     are not looked at, unless the deployment removes them, too (ownership.ts).
  *   removed folders   directories that svc made and that become empty.
  *   kept contents     where the contents of each replaced or removed file are kept: in the archive of the deployment that
  *                     put it there, or in the before-images (before-images.ts).
@@ -14,20 +14,16 @@
  * but the before-images.
  */
 import { Refusal } from '../base/errors.js'
-import type { EarlierFile, KeptContents } from '../model/manifest.js'
-import type { OwnedEntry } from '../model/tree.js'
+import type { EarlierFile, KeptContents, OwnedEntry } from '../model/manifest.js'
 import { compareTreePaths } from '../shared/tree-text.js'
-import { decide } from './decide.js'
-import { fitBeforeImages, writeBeforeImages, type BeforeFile, type BeforeImage } from './before-images.js'
+import { beforeLimits, decide, findUnowned, type Ownership, takesUnowned } from './ownership.js'
+import { type BeforeFile, type BeforeImage, fitBeforeImages, writeBeforeImages } from './before-images.js'
 import type { Disk } from './disk.js'
-import type { Folders } from './folders.js'
-import { isEdited, type FoundEntry } from './found-entry.js'
-import { clearWay, staysInTheWay, wayOf } from './give-way.js'
-import { otherOwner } from './kept-owner.js'
+import type { Folders } from './held.js'
+import { type FoundEntry, isEdited } from './found-entry.js'
+import { clearWay, otherOwner, staysInTheWay, wayOf } from './kept-owner.js'
 import { isDirectory, readOwnedEntries, UnusableTree } from './owned-tree.js'
-import type { Ownership } from './ownership.js'
-import type { Item, Plan } from './plan.js'
-import type { Records } from './record.js'
+import type { Item, Plan, Records } from './plan.js'
 import {
   createRemoval,
   earlierDirectory,
@@ -36,7 +32,6 @@ import {
   type RemovedDirectory,
   type RemovedFile
 } from './removal.js'
-import { beforeLimits, findUnowned, takesUnowned } from './unowned.js'
 
 /** Edited files: their number, and some of them. */
 export interface Edits {
@@ -57,7 +52,7 @@ export interface Reckoned {
   gone: readonly string[]
   /** Children first. */
   directories: readonly RemovedDirectory[]
-  /** What the paths contained that change between file, directory and link (give-way.ts). */
+  /** What the paths contained that change between file, directory and link (kept-owner.ts). */
   gaveWay: ReadonlyMap<string, EarlierFile>
   /** Returns where the earlier contents of an item are kept; undefined if they are those of the new entry. */
   keptOf(index: number): KeptContents | undefined
@@ -79,7 +74,7 @@ export interface ReckonNeeds {
   before: BeforeFile
   /** The path of the staging directory in calls (held.ts). */
   staging: string
-  /** Paths that are never removed (reserved.ts); absent: none. */
+  /** Paths that are never removed (guard.ts); absent: none. */
   reserved?: readonly string[] | undefined
   /** Throws if the extraction must be abandoned. */
   check(): void

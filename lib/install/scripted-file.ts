@@ -10,7 +10,7 @@ import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createLineSplitter } from '../base/text.js'
 import { syncDirectory } from '../base/files.js'
-import { pathOfLine, type ManifestLine, type ScriptedLine } from '../model/manifest.js'
+import { type ManifestLine, pathOfLine, type ScriptedLine } from '../model/manifest.js'
 import { compareTreePaths } from '../shared/tree-text.js'
 
 /** Number of lines that are written at a time. */

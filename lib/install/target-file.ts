@@ -2,12 +2,9 @@
  * One file of a target: what is at a path, its contents, or its removal. For the maintenance file, which no deployment
  * put there. Every call names an entry of a held directory (held.ts), and follows no link.
  */
-import { canHoldDirectories } from './held.js'
-import { createDigester } from './digest.js'
-import { syncDirectory, type Disk } from './disk.js'
-import { holdFolders, nameOf, type Folders } from './folders.js'
-import { holdTarget } from './reach.js'
-import { openRegular } from './regular.js'
+import { canHoldDirectories, type Folders, holdFolders, holdTarget, nameOf } from './held.js'
+import { createDigester } from './found-entry.js'
+import { type Disk, openRegular, syncDirectory } from './disk.js'
 import { parentOf } from '../base/files.js'
 
 /** A question about a file, or its removal. It is plain data, for threads and helper processes. */

@@ -5,7 +5,7 @@
  * interrupted extractions without searching targets.
  *
  *   svc-undo 4                  format and version (3 has no `placed`; 2 does not encode paths; 1 also lacks `staging`)
- *   helper <user> <pid> <start> only of earlier versions of svc (now journal-owner.ts)
+ *   helper <user> <pid> <start> only of earlier versions of svc (now `<id>.helper`)
  *   target <path>               the real path of the target
  *   (the staging directory is created only after these lines are on disk)
  *   staging <mark>              the staging directory was created, and contains this mark (staging.ts)
@@ -36,7 +36,7 @@
  *                               time did not get it, or was changed since. So undoing may be interrupted as well,
  *                               and be started again.
  *   `placed`                    the caller decides: nothing is done, or the deployment is completed, or it is put back.
- *   `reverting`                 like `ready`, except that files which were edited since are kept (displaced.ts). The
+ *   `reverting`                 like `ready`, except that files which were edited since are kept (before-images.ts). The
  *                               line is on disk before the first of these moves, so a start does not mistake a half
  *                               reverted target for a placed one. The journal stays until the record says so.
  *   `done`, `undone`            the deployment is complete, or was put back: staging is removed. The journal of a
@@ -50,18 +50,17 @@
  * by their own deployment, so undo does not depend on that. test/install/power-cut.test.ts builds the
  * states that may be left.
  */
-import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { Refusal } from '../base/errors.js'
-import { disk, syncDirectory, type Disk } from './disk.js'
-import { createDisplacing, publishDisplaced, type Displaced, type PlacedFile } from './displaced.js'
-import { identityOf, type HeldDirectory } from './held.js'
-import { readJournal, type FoundJournal } from './journal.js'
-import { deployIdOf, journalAt, notedHelper, type JournalFile } from './journal-file.js'
-import { ownerPathOf, readOwner, type JournalOwner } from './journal-owner.js'
+
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { hasCode, Refusal } from '../base/errors.js'
+import { integer, line, maxPathLength, multiline, readFields } from '../base/fields.js'
+import { disk, type Disk, syncDirectory, writeFully } from './disk.js'
+import { createDisplacing, type Displaced, type PlacedFile, publishDisplaced } from './before-images.js'
+import { type HeldDirectory, holdTarget, identityOf } from './held.js'
+import { deployIdOf, type FoundJournal, journalAt, type JournalFile, notedHelper, readJournal } from './journal.js'
 import { putBack } from './put-back.js'
-import { holdTarget } from './reach.js'
-import { findStaging, removeStaging, type FoundStaging, type Staging } from './staging.js'
+import { findStaging, type FoundStaging, removeStaging, type Staging } from './staging.js'
 
 /** The result of recovering an interrupted extraction. */
 export type Recovery =
@@ -91,7 +90,7 @@ export interface RecoverOptions {
   held?: StillHeld
   /** What to do with a deployment that is placed but not settled; default: `revert`. */
   placed?: PlacedDecision | undefined
-  /** Returns the files of the deployment by their paths. Files that differ from them are kept (displaced.ts). */
+  /** Returns the files of the deployment by their paths. Files that differ from them are kept (before-images.ts). */
   files?: (() => ReadonlyMap<string, PlacedFile>) | undefined
   /** Called with the edited files that were kept. */
   onDisplaced?: ((displaced: Displaced) => void) | undefined
@@ -292,6 +291,65 @@ function ifThere<T>(read: () => T): T | null {
     return read()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/*
+ * `deployments/<id>.helper`: which helper process works on an extraction, with whose rights, and in which target. The
+ * file is there as long as the undo journal is.
+ *
+ * svc alone writes it, before the process gets its job. The process, and with it the user of the project, can write the
+ * journal itself. So svc takes from the journal nothing that it acts on with its own rights: not whose rights a recovery
+ * has, not which process it ends, and not which deployments have to wait for it.
+ */
+
+/** The process that performs an extraction instead of a thread of svc. */
+export interface JournalOwner {
+  user: string
+  uid: number
+  pid: number
+  /** Start time and boot as in proc(5). They distinguish the process from a later one with the same number. */
+  startedAt: string
+  bootId: string
+  /** The real path of the target. */
+  target: string
+}
+
+const fields = {
+  user: line({ min: 1 }),
+  uid: integer(0, 2 ** 32),
+  pid: integer(1, 2 ** 31),
+  startedAt: line(),
+  bootId: line(),
+  target: multiline({ min: 1, max: maxPathLength })
+}
+
+/** Returns the path of the file that belongs to a journal. */
+export function ownerPathOf(journalPath: string): string {
+  return journalPath.replace(/\.undo$/, '.helper')
+}
+
+/** Writes the owner of a journal. It and the names in its directory are on disk when this returns. */
+export function writeOwner(disk: Disk, journalPath: string, owner: JournalOwner): void {
+  const path = ownerPathOf(journalPath)
+  const fd = disk.openSync(`${path}.tmp`, 'w', 0o600)
+  try {
+    writeFully(disk, fd, Buffer.from(`${JSON.stringify(owner)}\n`))
+    disk.fdatasyncSync(fd)
+  } finally {
+    disk.closeSync(fd)
+  }
+  disk.renameSync(`${path}.tmp`, path)
+  syncDirectory(disk, dirname(path))
+}
+
+/** Returns the owner of a journal, or null if a thread of svc works on it. */
+export function readOwner(journalPath: string): JournalOwner | null {
+  try {
+    return readFields(JSON.parse(readFileSync(ownerPathOf(journalPath), 'utf8')), fields)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
     throw error
   }
 }

@@ -1,21 +1,19 @@
 /*
  * Verifies entries of an owned tree: whether the target still contains what svc put there. Every file is read, because
- * a size and a time prove nothing. Directories are held (folders.ts), links are never followed, and nothing is written.
+ * a size and a time prove nothing. Directories are held (held.ts), links are never followed, and nothing is written.
  *
  * It runs in a thread, or in a helper process with the rights of the project's user. The caller sends one slice of the
  * tree at a time, so that memory does not depend on the number of files.
  */
 import { hasCode, reasonOf, Refusal } from '../base/errors.js'
-import type { OwnedEntry } from '../model/tree.js'
-import type { FindingState } from '../model/verify.js'
+import type { OwnedEntry } from '../model/manifest.js'
+import type { FindingState } from '../model/plan.js'
 import { linkType } from '../shared/tree-text.js'
-import { createDigester, type Digester, type FileDigest } from './digest.js'
+import { createDigester, type Digester, type FileDigest } from './found-entry.js'
 import type { Disk } from './disk.js'
-import { exactTimeMs } from './exact-items.js'
-import { holdFolders, type Folders } from './folders.js'
+import { exactTimeMs } from './removal.js'
+import { type Folders, type HeldDirectory, holdFolders, holdTarget } from './held.js'
 import { checkDeployPath, type TargetRules } from './guard.js'
-import type { HeldDirectory } from './held.js'
-import { holdTarget } from './reach.js'
 
 /** An entry to verify. The time of a file is compared only if it is given: not every way back restores times. */
 export type VerifiedEntry = Pick<OwnedEntry, 'path' | 'mode' | 'gid' | 'size' | 'sha256'> &

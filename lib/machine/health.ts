@@ -2,15 +2,22 @@ import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
 import { type Clock, instantOf } from '../base/clock.js'
 import { describeRuntime } from '../base/runtime.js'
-import type { ClusterStatus } from '../model/cluster.js'
-import type { ExpiringCertificate, FleetHealth, HealthDetail, UnfinishedTarget } from '../model/health.js'
+import type {
+  BrokenProject,
+  BrokenProjects,
+  ClusterStatus,
+  DeploymentBrief,
+  ExpiringCertificate,
+  FleetHealth,
+  HealthDetail,
+  UnfinishedTarget
+} from '../model/health.js'
 import type { DiskFigures } from '../model/machine.js'
 import type { Reader, Store } from '../store/database.js'
 import { goingDeploymentId, listDeployments, liveDeployment, pendingReverts } from '../store/tables/deployments.js'
 import { countWaitingMessages } from '../store/tables/server.js'
 import type { ProjectScope } from '../model/access.js'
 import { type DeploymentRow, listedDeployment } from '../model/deployment.js'
-import type { BrokenProject, BrokenProjects, DeploymentBrief } from '../model/overview.js'
 import {
   type BrokenRow,
   countBrokenProjects,

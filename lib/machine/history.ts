@@ -14,11 +14,10 @@ import {
   type StepName,
   stepNames
 } from '../model/deployment.js'
-import type { MachineFacts, MachineHistory, MachineMinute } from '../model/machine.js'
+import type { Heatmap, MachineFacts, MachineHistory, MachineMinute, SuccessRates } from '../model/machine.js'
 import type { Reader, Store } from '../store/database.js'
 import { insertMachineMinutes, readMachineHistory, trimMachineHistory } from '../store/tables/server.js'
 import type { ProjectScope } from '../model/access.js'
-import type { Heatmap, SuccessRates } from '../model/stats.js'
 import { among, choice, equalities, rowReader, text, where } from '../store/tables/table.js'
 import { countDeploymentsByDay, steps } from '../store/tables/deployments.js'
 import { percentsBetween, readMemory, takeSample } from './resources.js'

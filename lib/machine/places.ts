@@ -3,7 +3,7 @@ import type { Dirent } from 'node:fs'
 import { userHome } from '../base/runtime.js'
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path'
 import { invalid, isDenied, reasonOf, Refusal } from '../base/errors.js'
-import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../model/place.js'
+import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../model/project.js'
 
 /** The directories of the machine, for choosing a deployPath or a log file. */
 export interface Places {

@@ -1,8 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { elapsedOf, type Clock } from '../base/clock.js'
-import type { ClusterHealth, HubState } from '../model/cluster.js'
-import type { HealthReport } from '../model/health.js'
+import { type Clock, elapsedOf } from '../base/clock.js'
+import type { ClusterHealth, HealthReport, HubState } from '../model/health.js'
 import { isCutOff } from '../shared/cut-off.js'
 import type { Store } from '../store/database.js'
 

@@ -22,8 +22,10 @@
  * Agents before this protocol (1) check the signatures of single lines, without freshness. A hub still serves them; an
  * agent does not follow a hub of before.
  */
-import type { OrderAction, NodeAnswer } from './rollout.js'
+
+import type { NodeAnswer, OrderAction, RolloutPolicy } from './rollout.js'
 import type { PolicyChanges } from './policy.js'
+import type { Actor } from './audit.js'
 
 /** The body of `POST /api/agent/enroll`. */
 export interface EnrollRequest {
@@ -265,3 +267,95 @@ export const silentAfterMs = 45_000
 export const reportEveryMs = 20_000
 /** A node that was not heard of for this long is unreachable. */
 export const lostAfterMs = 60_000
+
+/** What the client of a push sent for scripts. */
+export type ScriptOffer = Pick<ReleaseDocument, 'offered' | 'clientEnv'>
+
+/** A release for the nodes of a project. */
+export interface NodeRelease {
+  projectId: string
+  deployId: string
+  treeSha256: string
+  archiveSha256: string
+  archiveBytes: number
+  policy: RolloutPolicy
+  offer: ScriptOffer
+  /** The deployment whose archive a rollback deploys again; null: it is none. */
+  rollbackOf: string | null
+  actor: Actor
+}
+
+/** Who watches a rollout. */
+export interface RolloutWatch {
+  say(line: string): void
+  /** Ends the watching; the rollout continues. */
+  signal: AbortSignal
+}
+
+/** The end of a rollout, or the state in which it waits for a user. */
+export interface RollEnd {
+  outcome: 'done' | 'halted' | 'reverted'
+  /** What happened, as a sentence. */
+  sentence: string
+}
+
+/** Rollouts of deployments. An abort ends only the watching, and throws the reason of the signal. */
+export interface Rolls {
+  /** Begins a rollout and follows it. Refuses 409 `no_nodes`. */
+  begin(release: NodeRelease, watch: RolloutWatch): Promise<RollEnd>
+  /** Follows the rollout that an earlier process has begun. */
+  follow(deployId: string, watch: RolloutWatch): Promise<RollEnd>
+  /** Stops the rollout of a deployment, if it is going on. */
+  halt(deployId: string, reason: string): Promise<void>
+}
+
+/* What a node knows about the rollouts of a project, and has done for them. `fleet/duty.ts` has the rules. */
+
+/** An order as it reaches a node. */
+export interface NodeOrder {
+  /** The history of the hub's database that numbers belong to; empty: of before histories had names. */
+  epoch: string
+  rolloutId: string
+  /** The number of the rollout in its project. */
+  number: number
+  attempt: number
+  action: OrderAction
+}
+
+/** What a node knows about the newest rollout of a project, and has done for it. */
+export interface DutyState extends NodeOrder {
+  hasPrepared: boolean
+  /** What became of the release here. `none`: the earlier files are in place, and nothing was tried. */
+  outcome: 'none' | 'refused' | 'begun' | 'good' | 'failed' | 'stuck' | 'reverting' | 'reverted'
+  /** The order that `outcome` is the result of. */
+  doneAttempt: number
+  error: string | null
+}
+
+/** What an agent keeps about the newest rollout of a project. */
+export interface Duty {
+  projectId: string
+  /** The node for which the hub gave the order: an agent may be enrolled again, also by another hub. */
+  nodeId: string
+  /** Whether the project is not placed here any more: only the last order is kept, so that none before it is obeyed. */
+  isRemoved: boolean
+  state: DutyState
+  /** The state before the work began that `state.outcome` is about; null: no work has begun. */
+  before: DutyState | null
+  /** The release, as the order says. */
+  release: {
+    /** The deployment of the hub. */
+    deployId: string
+    treeSha256: string
+    archiveSha256: string
+    archiveBytes: number
+  }
+  /** The deployment of the node that puts the release in place; null: there is none yet. */
+  swapId: string | null
+  /** The deployment of the node that undoes `swapId`; null: there is none yet. */
+  undoId: string | null
+  /** What the last work ended with, for the hub. */
+  failedStep: string | null
+  output: string | null
+  tookMs: number | null
+}

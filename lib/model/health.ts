@@ -1,7 +1,7 @@
 import type { Instant } from './scalars.js'
-import type { ClusterHealth, ClusterStatus } from './cluster.js'
-import type { DeploymentRow } from './deployment.js'
+import type { DeploymentRow, ListedDeployment } from './deployment.js'
 import type { DiskFigures } from './machine.js'
+import type { Project, ShownProject } from './project.js'
 
 /** Statistics of the server (§2.9). @schema ServerStatus */
 export interface ServerStatus {
@@ -119,3 +119,166 @@ export interface FleetHealth {
 }
 
 type RecentDeployment = Pick<DeploymentRow, 'id' | 'projectId' | 'projectName' | 'status' | 'startTime' | 'duration'>
+
+/** The state of the cluster, as one of its hubs sees it. @schema ClusterStatus */
+export interface ClusterStatus {
+  /** The name of the cluster. */
+  name: string
+  /** The hub that answers. */
+  hub: string
+  /** `alone`: it hears of no leader, so its reads may be old and nothing can be changed. */
+  role: 'leader' | 'follower' | 'alone'
+  /** The hub that leads; null: none that this hub hears of. */
+  leader: ClusterHub | null
+  /** How old a read of this hub may be. */
+  staleSeconds: number
+  /** The number of the last write that this hub has. */
+  sequence: number
+  /** Why this hub cannot follow or lead; null if it can. */
+  problem: string | null
+  /** The same for programs, such as `log_older` or `hub_removed`. */
+  reason: string | null
+  /** All hubs that have ever followed, by name, as etcd said last; empty if it never answered. */
+  hubs: Array<
+    ClusterHub & {
+      /** The last write that the hub had when it was last seen. */
+      applied: number
+      /** How many writes it was behind this hub. */
+      behind: number
+      /** When it was last seen, by its own clock; null: never. */
+      seenAt: Instant | null
+    }
+  >
+}
+
+/** What a hub knows of itself without asking anybody. */
+export type HubState = Pick<ClusterStatus, 'role' | 'staleSeconds' | 'sequence' | 'problem' | 'reason'>
+
+/** What the probe says of a hub to everybody: no names and no addresses. */
+export type ClusterHealth = Pick<ClusterStatus, 'role' | 'staleSeconds'> & {
+  /** Why the hub cannot follow or lead; absent if it can. */
+  reason?: string
+}
+
+/** The cluster, as one of its hubs sees it. */
+export interface ClusterView {
+  state(): HubState
+  /** Also asks for the other hubs. It does not fail if nobody answers. */
+  status(): Promise<ClusterStatus>
+  /** Gives the cluster a new key. `hubs` are those that the caller has seen: others do not get it. */
+  rekey(hubs: readonly ClusterHub[]): Promise<void>
+}
+
+/** A hub and the address at which the others reach it. */
+export interface ClusterHub {
+  name: string
+  url: string
+}
+
+/** The contents of the panel's first page, in one answer: the panel requests it every few seconds. */
+export interface Overview {
+  status: ServerStatus
+  health: HealthReport
+  runningCount: number
+  queuedCount: number
+  broken: BrokenProjects
+  /** The latest deployments, newest first. */
+  deployments: ListedDeployment[]
+  /** The pinned projects. */
+  pinned: PinnedProject[]
+  /** The newest project. Null as soon as anything has been deployed. */
+  newestProject: ShownProject | null
+  /** Null unless the query `days` asks for them. */
+  days: RecentDays | null
+}
+
+/** The projects whose newest finished deployment failed, also in the background. */
+export interface BrokenProjects {
+  total: number
+  /** The projects that have been broken for the longest first; not all of them if there are many. */
+  items: BrokenProject[]
+}
+
+/** A project whose newest finished deployment failed. */
+export interface BrokenProject {
+  projectId: string
+  projectName: string
+  projectEnv: string
+  /** Start of the first failure since the last success. */
+  since: Instant
+  /** The deployment that failed last. */
+  failed: DeploymentBrief
+  /** The newest successful deployment, or null. */
+  lastGood: DeploymentBrief | null
+  /** Whether the files of `lastGood` are still in the target. */
+  isLastGoodLive: boolean
+  /** A queued or running deployment of the project, or null. */
+  goingId: string | null
+}
+
+/** The fields of a deployment that one line about it needs. */
+export type DeploymentBrief = Pick<
+  ListedDeployment,
+  | 'id'
+  | 'status'
+  | 'triggerSource'
+  | 'message'
+  | 'provenance'
+  | 'startTime'
+  | 'endTime'
+  | 'errorMessage'
+  | 'hasArtifact'
+  | 'backgroundFailed'
+>
+
+/** The contents of a project's page in the panel, except for the project itself, in one answer. */
+export interface ProjectOverview {
+  /** The deployment whose files are in the target; null if none is known. */
+  live: ListedDeployment | null
+  /**
+   * If `live` is a rollback, the deployment whose archive it deployed, unless that has been removed; null otherwise.
+   */
+  liveSource: ListedDeployment | null
+  /** The current failure of the project, or null. */
+  broken: BrokenProject | null
+  /** The latest deployments, newest first. */
+  deployments: ListedDeployment[]
+  deploymentCount: number
+}
+
+/** The results of the deployments of the last days. Days on which none finished are omitted. */
+export interface RecentDays {
+  /** The current date of the server (UTC): `2026-11-21`. */
+  today: string
+  items: DayCounts[]
+}
+
+/** The number of deployments of a day, by result. */
+export interface DayCounts {
+  date: string
+  success: number
+  failed: number
+}
+
+/** The fields of a pinned project that the panel shows. */
+export type PinnedProject = Pick<Project, 'id' | 'name' | 'env' | 'status' | 'lastDeployAt'>
+
+/** The topics that a page can follow. Each stands for tables of the store. */
+export const changeTopics = {
+  projects: ['projects', 'projectTags', 'categories', 'tags'],
+  deployments: ['deployments', 'projects'],
+  locks: ['locks', 'projects'],
+  logSources: ['logSources', 'projects'],
+  audit: ['audit'],
+  settings: ['settings'],
+  sessions: ['sessions']
+} as const satisfies Record<string, readonly string[]>
+
+/** The name of a topic. */
+export type ChangeTopic = keyof typeof changeTopics
+
+/**
+ * The answer of `GET /api/changes`: a text for each topic. It differs from the previous text if something in the topic
+ * may have changed.
+ */
+export type ChangeVersions = Record<ChangeTopic, string>

@@ -2,6 +2,8 @@
  * Locks refuse deployments for a limited time. A lock always expires, so that a forgotten one cannot block a project
  * forever, and a deployment holds no lock (the queue orders deployments), so that a failed one leaves none behind.
  */
+
+import { unprintableIn } from '../base/text.js'
 import type { Instant } from './scalars.js'
 
 /** The kinds of locks. A project, and the server, has at most one of each. */
@@ -36,4 +38,66 @@ export function lockSentence({ owner, reason, expiresAt }: Lock, projectName: st
 /** `2026-11-23T18:00:12.345Z` → `2026-11-23 18:00 UTC`. */
 function minuteOf(instant: string): string {
   return `${instant.slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/*
+ * The maintenance of a project: one file in its target, which the web server looks for (docs/maintenance.md). It does
+ * not refuse deployments, and it has no expiry, because nothing would tell the web server.
+ */
+
+/** The maintenance of a project, as the API shows it. @schema Maintenance */
+export interface Maintenance {
+  /** When it began, as ISO text. */
+  since: Instant
+  /** The caller that began it, as in the audit log. */
+  by: string
+  reason: string | null
+}
+
+/** The stored maintenance of a project, with what is needed to recognize its file. */
+export interface MaintenanceRow extends Maintenance {
+  projectId: string
+  /** The file, relative to the target. */
+  path: string
+  /** The contents that svc gave it. */
+  sha256: string
+}
+
+/** A maintenance in a list of locks. @schema ListedMaintenance */
+export interface ListedMaintenance extends Omit<ListedLock, 'projectId' | 'kind' | 'owner' | 'reason' | 'expiresAt'> {
+  projectId: string
+  kind: 'maintenance'
+  /** The caller that began it, as in the audit log. */
+  owner: string
+  reason: string | null
+  /** A maintenance does not expire. */
+  expiresAt: null
+}
+
+/** The kinds of `GET /api/locks`. */
+export const listedLockKinds = ['lock', 'maintenance', 'all'] as const
+
+/** Maximum length of a path in characters. */
+const maxLength = 1024
+/** Names that svc uses for its own directories in targets. */
+export const ownPrefix = '.svc-'
+
+/** Returns why a path cannot name a file of the target, as the end of a sentence; null if it can. */
+export function targetFileFault(path: string): string | null {
+  if (path === '') return 'is empty'
+  if (path.length > maxLength) return `is longer than ${maxLength} characters`
+  if (unprintableIn(path) !== null) return 'contains an invisible character'
+  if (path.includes('\\')) return 'contains a backslash. Use "/" between directories'
+  if (path.startsWith('/') || /^[a-z]:/i.test(path)) return 'is not relative to the target'
+  const names = path.split('/')
+  if (names.some(name => name === '' || name === '.' || name === '..')) return 'has an empty name, "." or ".." in it'
+  if (names.some(name => name.toLowerCase().startsWith(ownPrefix))) {
+    return `has a name that begins with "${ownPrefix}": those are reserved for svc`
+  }
+  return null
+}
+
+/** Returns the maintenance as the API shows it. */
+export function shownMaintenance({ since, by, reason }: MaintenanceRow): Maintenance {
+  return { since, by, reason }
 }

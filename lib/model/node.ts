@@ -1,3 +1,4 @@
+import { checked, line, type Read, record } from '../base/fields.js'
 import type { Bytes, Instant } from './scalars.js'
 
 /** A machine that receives releases. */
@@ -80,3 +81,49 @@ export const fleetLimits = {
 
 /** How long the token of an enrollment is valid. */
 export const enrollmentLimits = { minSeconds: 60, defaultSeconds: 60 * 60, maxSeconds: 7 * 24 * 60 * 60 } as const
+
+/* Labels of nodes: `zone=eu`. */
+
+const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]*$/
+
+/** Returns why the key of a label is not usable, as the end of a sentence, or null. */
+export function labelKeyFault(key: string): string | null {
+  if (keyPattern.test(key) && key.length <= fleetLimits.labelLength) return null
+  return `expected a name of letters, digits, ".", "_", "/" and "-", at most ${fleetLimits.labelLength} characters`
+}
+
+/** Reads the labels of a node. */
+export const nodeLabels: Read<Record<string, string>> = Object.assign(
+  checked(
+    record(line({ max: fleetLimits.labelLength }), key => {
+      const fault = labelKeyFault(key)
+      return fault === null ? null : `is not a name of a label: ${fault}`
+    }),
+    labels => {
+      const count = Object.keys(labels).length
+      return count <= fleetLimits.labels ? null : `${count} labels, at most ${fleetLimits.labels} are allowed`
+    }
+  ),
+  { example: { zone: 'eu' } }
+)
+
+/** Parses `key=value`. Returns null if the text is something else. */
+export function parseLabel(text: string): { key: string; value: string } | null {
+  const at = text.indexOf('=')
+  const [key, value] = [text.slice(0, Math.max(0, at)), text.slice(at + 1)]
+  return at < 1 || labelKeyFault(key) !== null || value.length > fleetLimits.labelLength ? null : { key, value }
+}
+
+/* Names of nodes. They are operands of commands and parts of paths, so they are one word. */
+
+/** Returns why a text cannot be the name of a node, as the end of a sentence, or null. */
+function nodeNameFault(name: string): string | null {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name)) return 'expected a word of letters, digits, ".", "_" and "-"'
+  return /^node_/i.test(name) ? 'a name that begins with "node_" looks like an id' : null
+}
+
+/** Reads the name of a node. */
+export const nodeName: Read<string> = Object.assign(
+  checked(line({ min: 1, max: fleetLimits.nameLength, trim: true }), nodeNameFault),
+  { example: 'web-1' }
+)

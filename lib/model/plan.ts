@@ -2,9 +2,11 @@
  * The plan of a deployment: what it would do to the target, and what would stop it. `POST /api/deploy/plan` answers it.
  * Nothing is changed by a plan. An upload that names its id is held to it (install/expected.ts).
  */
+
 import type { Instant } from './scalars.js'
 import type { DeploymentStatus, RanScript } from './deployment.js'
 import type { Project } from './project.js'
+import type { Policy } from './policy.js'
 
 /** The kinds of paths of a plan. */
 export const planKinds = [
@@ -216,4 +218,88 @@ export interface DriftReport {
 /** Returns whether a plan would change anything in the target. */
 export function changesAnything({ added, changed, timeOnly, pruned }: PlanCounts): boolean {
   return added + changed + timeOnly + pruned > 0
+}
+
+/* What a rollback or an undo would do. Nothing is changed by such a plan. */
+
+/**
+ * The plan of a rollback or an undo. In exact mode, `added`, `changed` and `timeOnly` are brought back, `pruned` is
+ * removed, and `drifted` was edited on the server: it stays unless the request forces it back.
+ * @schema RollbackPlan
+ */
+export interface RollbackPlan {
+  success: true
+  mode: Policy['rollback']
+  /** The deployment whose files would be in the target; null: the state before the first one. */
+  to: PlanLive | null
+  /** Number of deployments that would be undone; 0 for an overlay. */
+  over: number
+  /** Whether the comparison ended early: counts and lists are incomplete. */
+  partial: boolean
+  baseline: Baseline
+  counts: PlanCounts
+  /** `added`, `changed` and `timeOnly` are brought back, `pruned` are removed. */
+  paths: PlanPaths
+  bytes: PlanBytes
+  checks: PlanCheck[]
+  /** Why the rollback would be refused; null if it would not. */
+  problem: { code: string; message: string } | null
+}
+
+/** How far a project can go back exactly. */
+export interface ExactWindow {
+  /** The deployment that an undo would take back. */
+  undo: { deployId: string; message: string | null } | null
+  /**
+   * The oldest state that can be restored exactly, after this deployment (null: before the first one), and the number
+   * of steps to it.
+   */
+  exactBackTo: { deployId: string | null; steps: number } | null
+}
+
+/* The results of a verification: what svc put into a target, compared with the target. */
+
+/** How an entry differs from what svc put there. `changed`: other contents; `mode`: only other permission bits, or another group. */
+export const findingStates = ['changed', 'missing', 'other_type', 'mode'] as const
+/** How an entry differs from what svc put there. */
+export type FindingState = (typeof findingStates)[number]
+
+/** The totals of a verification. */
+export interface VerifyTotals {
+  files: number
+  ok: number
+  changed: number
+  missing: number
+  otherType: number
+  mode: number
+  /** Whether a deployment was in progress, or changed the target meanwhile: the findings may be its files. */
+  isOutdated: boolean
+}
+
+/** A line of the answer to `GET /api/projects/:id/verify`. */
+export type VerifyEvent =
+  | { event: 'start'; files: number; baseline: Baseline }
+  | { event: 'progress'; done: number; files: number }
+  /** `since` is the deployment that put the entry there. */
+  | { event: 'finding'; path: string; state: FindingState; since: string }
+  /** A regular file, with the SHA-256 that svc put there. */
+  | { event: 'file'; path: string; sha256: string }
+  | ({ event: 'end' } & VerifyTotals)
+
+/** What svc owns in the target of a project: the answer to `GET /api/projects/:id/tree`. @schema TreeSummary */
+export interface TreeSummary extends ExactWindow {
+  success: true
+  /** What the server knows of the files that svc put into the target. */
+  baseline: Baseline
+  /** Number of files and symbolic links. */
+  files: number
+  bytes: number
+  /** The last deployment whose files are in the target. */
+  liveId: string | null
+  /** The SHA-256 of the tree of these files. */
+  treeSha256: string | null
+  /** The last verification of these files. Null after a deployment or a restart. */
+  verified: { at: Instant; differing: number } | null
+  /** The last search for edited files. Null after a deployment or a restart. */
+  drift: { at: Instant; count: number } | null
 }

@@ -15,10 +15,15 @@ import {
   type Read
 } from '../base/fields.js'
 import { invalid } from '../base/errors.js'
-import { allowedEnvFault, maxAllowedEnv } from './client-env.js'
+import { allowedEnvFault, maxAllowedEnv } from './variable.js'
 import { givenPolicy } from './policy-keys.js'
-import { maxDiskMbLimit } from './project.js'
-import { maxScriptTimeoutSeconds, normalDirectory, scriptDirectoryFault, scriptShellFault } from './script-settings.js'
+import {
+  maxDiskMbLimit,
+  maxScriptTimeoutSeconds,
+  normalDirectory,
+  scriptDirectoryFault,
+  scriptShellFault
+} from './project.js'
 
 const ids = list(line({ min: 1, max: 100 }), { max: 200 })
 

@@ -1,5 +1,7 @@
+import { isAbsolute } from 'node:path'
+import { unprintableIn } from '../base/text.js'
 import type { Instant } from './scalars.js'
-import { changePolicy, policyReaders, type GivenPolicy, type PolicyChanges } from './policy.js'
+import { changePolicy, defaultPolicy, type GivenPolicy, type PolicyChanges, policyOf, policyReaders } from './policy.js'
 import type { Readers } from './readers.js'
 
 /** The status of the last deployment, or `idle` if there was none (§2.1; decided: the value set). */
@@ -176,4 +178,153 @@ export function newProject(fields: NewProject, { id, token, at }: { id: string; 
     createdAt: at,
     updatedAt: at
   }
+}
+
+/** The colours of categories and tags (§2.6). */
+export const labelColors = ['blue', 'green', 'yellow', 'purple', 'pink', 'cyan', 'gray'] as const
+/** The colour of a label. */
+export type LabelColor = (typeof labelColors)[number]
+
+/** A category (a project has at most one) or a tag (a project may have many): the same record (§2.6). @schema Label */
+export interface Label {
+  id: string
+  name: string
+  color: LabelColor
+  /** Position in lists: smaller numbers come first. */
+  sortOrder: number
+  /** Number of projects with this label. */
+  projectCount: number
+  createdAt: Instant
+  updatedAt: Instant
+}
+
+/** Whether a label is a category or a tag. */
+export type LabelKind = 'category' | 'tag'
+
+/*
+ * The rules of a project's script settings: shell, working directory, time limit. Whether the shell and the directory
+ * exist is only checked when a script begins.
+ */
+
+/** Maximum time limit of a script in seconds: a day, like the setting `script_timeout`. */
+export const maxScriptTimeoutSeconds = 86_400
+/** Maximum length of a path in characters. */
+const maxLength = 4096
+
+/** Returns why this cannot be a project's shell, as the end of a sentence; null if it can. */
+export function scriptShellFault(shell: string): string | null {
+  if (shell.length > maxLength) return `is longer than ${maxLength} characters`
+  if (unprintableIn(shell) !== null) return 'contains an invisible character'
+  if (shell === 'sh' || shell === 'bash' || (isAbsolute(shell) && !/[\\/]$/.test(shell))) return null
+  return 'is neither "sh", "bash" nor the absolute path of a program'
+}
+
+/** Returns why this cannot be a project's working directory, as the end of a sentence; null if it can. */
+export function scriptDirectoryFault(directory: string): string | null {
+  if (directory.length > maxLength) return `is longer than ${maxLength} characters`
+  if (unprintableIn(directory) !== null) return 'contains an invisible character'
+  if (isAbsolute(directory) || /^[\\/]/.test(directory)) return 'is not relative to the target'
+  if (directory.split(/[\\/]/).includes('..')) return 'leaves the target'
+  return null
+}
+
+/** Returns a working directory as it is stored: without `.` and doubled separators; null for the target itself. */
+export function normalDirectory(directory: string): string | null {
+  return (
+    directory
+      .split(/[\\/]/)
+      .filter(name => name !== '' && name !== '.')
+      .join('/') || null
+  )
+}
+
+/** A directory or file of the server's file system that can be chosen in the panel (decisions §10). */
+export interface PlaceEntry {
+  name: string
+  /** An absolute path. */
+  path: string
+  isDir: boolean
+  isSymlink: boolean
+  isHidden: boolean
+}
+
+/** The entries of a directory. */
+export interface PlaceListing {
+  path: string
+  /** The parent directory. Null for a root. */
+  parent: string | null
+  exists: boolean
+  isDir: boolean
+  /** Whether the directory has more entries than listed. */
+  truncated: boolean
+  /** Directories first, then sorted by name. */
+  entries: PlaceEntry[]
+}
+
+/** The directories where choosing may begin. */
+export interface PlaceHome {
+  /** The home directory of the user that svc runs as. */
+  home: string
+  /** The working directory of the server. */
+  cwd: string
+  /** The path separator. */
+  sep: string
+  /** The roots of the file systems. */
+  roots: string[]
+}
+
+/** The kinds of entries that a listing can be limited to. */
+export const inclusions = ['dirs', 'files', 'both'] as const
+/** Whether a listing includes directories, files, or both. */
+export type Inclusion = (typeof inclusions)[number]
+
+/*
+ * Which requests store or run a command. A browser that was left open must not be enough for them (auth/second-factor.ts).
+ */
+
+/**
+ * The fields of a project, and whether a change of one decides what runs, where, as whom, or what a deploy token may do. A
+ * new field needs its row here.
+ */
+const decides: { [Key in keyof WritableFields]: boolean } = {
+  name: false,
+  deployPath: true,
+  description: false,
+  env: false,
+  categoryId: false,
+  pm2AppName: true,
+  tagIds: false,
+  preDeployScript: true,
+  postDeployScript: true,
+  postDeployAsync: true,
+  allowClientScripts: true,
+  allowedEnv: true,
+  runAs: true,
+  umask: true,
+  scriptTimeoutSeconds: false,
+  scriptShell: true,
+  scriptDirectory: true,
+  maxDiskMb: false,
+  policy: true,
+  pinned: false
+}
+
+type WritableFields = Omit<Project, 'id' | 'token' | 'status' | 'lastDeployAt' | 'createdAt' | 'updatedAt'>
+
+/** Whether a change of a project decides what runs. A field with the value that it has already changes nothing. */
+export function changesCommands(project: Project, given: { [Key in keyof WritableFields]?: unknown }): boolean {
+  return (Object.keys(decides) as Array<keyof WritableFields>).some(key => {
+    const value = given[key]
+    if (!decides[key] || value === undefined) return false
+    if (key === 'policy') return !keepsPolicy(project, value as object)
+    return JSON.stringify(value) !== JSON.stringify(project[key])
+  })
+}
+
+function keepsPolicy(project: Project, given: object): boolean {
+  const now: Record<string, unknown> = { ...policyOf(project) }
+  const usual: Record<string, unknown> = { ...defaultPolicy }
+  return Object.entries(given).every(
+    ([key, value]) => value === undefined || JSON.stringify(value ?? usual[key]) === JSON.stringify(now[key])
+  )
 }

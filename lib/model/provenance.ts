@@ -8,10 +8,9 @@ import {
   nullable,
   object,
   oneOf,
-  withDefault,
-  type Read
+  type Read,
+  withDefault
 } from '../base/fields.js'
-import { withoutCredentials } from './repository.js'
 
 /** Maximum size of the `provenance` field of an upload, in bytes of JSON. */
 export const maxProvenanceBytes = 16 * 1024
@@ -122,4 +121,86 @@ export function webAddress(text: string): string | null {
 /** Returns the first digits of a commit's id, as people write it. */
 export function shortCommit(commit: string): string {
   return commit.slice(0, 7)
+}
+
+/** The placeholders that a pattern may contain in braces. */
+export const commitUrlHoles = ['repository', 'commit'] as const
+
+/** The commit pages of public services. Their hosts are unique, so the address is certain. */
+const knownForges: Readonly<Record<string, string>> = {
+  'github.com': 'https://github.com/{repository}/commit/{commit}',
+  'gitlab.com': 'https://gitlab.com/{repository}/-/commit/{commit}',
+  'bitbucket.org': 'https://bitbucket.org/{repository}/commits/{commit}',
+  'codeberg.org': 'https://codeberg.org/{repository}/commit/{commit}',
+  'gitea.com': 'https://gitea.com/{repository}/commit/{commit}'
+}
+
+/**
+ * Returns the address of a deployment's commit page: from `pattern` (the setting `commit_url`), or, if that is empty,
+ * for a public service that the repository's address names. Returns null if there is no commit, or the address is not
+ * known. The host of the result is never one that the client chose.
+ */
+export function commitUrl(provenance: Provenance | null, pattern: string): string | null {
+  if (provenance === null || provenance.commit === null) return null
+  const place = provenance.repository === null ? null : repositoryPlace(provenance.repository)
+  const known = place !== null && Object.hasOwn(knownForges, place.host) ? knownForges[place.host] : undefined
+  const wanted = pattern === '' ? known : pattern
+  if (wanted === undefined || (place === null && wanted.includes('{repository}'))) return null
+  const path = place === null ? '' : place.path.split('/').map(encodeURIComponent).join('/')
+  return wanted.replaceAll('{repository}', () => path).replaceAll('{commit}', provenance.commit)
+}
+
+/*
+ * Addresses of git repositories: https://host/path, ssh://host/path, and the scp-like host:path (git-clone(1), "GIT
+ * URLS").
+ */
+
+/** The host and path of a repository: `example.org` and `team/shop`. */
+export interface RepositoryPlace {
+  host: string
+  path: string
+}
+
+const scpLike = /^(?:[^/]*@)?(\[[^\]/@]+\]|[^/:@\s]{2,}):(?!\/\/|:)([^]+)$/
+
+/**
+ * Returns the address without user name, password, query and fragment, which may be credentials. Returns null if
+ * another machine could not use the rest: an empty text, a local path, an unknown form.
+ */
+export function withoutCredentials(address: string): string | null {
+  const given = address.trim()
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(given)?.[1]?.toLowerCase()
+  if (scheme !== undefined) return ofScheme(given, scheme)
+  const [, host, path] = scpLike.exec(given) ?? []
+  if (host === undefined || path === undefined || /[\\@\r\n\u2028\u2029]/.test(path)) return null
+  return `${host}:${path.replace(/[?#][^]*$/, '')}`
+}
+
+function ofScheme(given: string, scheme: string): string | null {
+  if (!['http', 'https', 'ssh', 'git', 'git+ssh', 'ssh+git'].includes(scheme)) return null
+  const url = parseUrl(given)
+  if (url === null || url.host === '') return null
+  // The setters of URL do nothing for some schemes.
+  return `${scheme}://${url.host}${url.pathname.replace(/(?<!\/)\/+$/, '')}`
+}
+
+/** Returns the host and the path of an address that `withoutCredentials` returned; null if it does not have both. */
+export function repositoryPlace(address: string): RepositoryPlace | null {
+  const isUrl = address.includes('://')
+  const [, host, path] = (isUrl ? /^[^:]+:\/\/([^/]+)\/(.+)$/ : scpLike).exec(address) ?? []
+  if (host === undefined || path === undefined) return null
+  const trimmed = path.replace(/^\/+|(?<!\/)\/+$/g, '').replace(/\.git$/, '')
+  if (trimmed === '' || trimmed.split('/').some(part => part === '' || part === '.' || part === '..')) return null
+  // A port belongs to ssh or to the web server, which may not be the same.
+  return { host: host.toLowerCase(), path: trimmed }
+}
+
+/** Returns the address of a deployment's page, for links outside the panel; null if no public address is configured. */
+export function deploymentPage(publicUrl: string | null, id: string): string | null {
+  return publicUrl === null ? null : `${publicUrl}/deployments/${encodeURIComponent(id)}`
+}
+
+/** Returns the address of the list of tokens, for links outside the panel; null if no public address is configured. */
+export function tokensPage(publicUrl: string | null): string | null {
+  return publicUrl === null ? null : `${publicUrl}/settings`
 }

@@ -1,7 +1,7 @@
 /*
  * Who reads a field of a record. Each record has one table of type `Readers`, beside its type: a field that the table
  * does not name does not compile, so no field is shown to everybody because somebody forgot it. The answers of the API
- * are made from these tables (api/masks.ts).
+ * are made from these tables (api/deployments.ts).
  */
 
 /**

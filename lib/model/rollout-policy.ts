@@ -1,8 +1,7 @@
 /* Readers of the policy of rollouts: as a key of a project's policy, and as what one push sets instead. */
 import { checked, integer, line, mapped, nullable, object, oneOf, optional, reads, type Read } from '../base/fields.js'
 import { invalid } from '../base/errors.js'
-import { fleetLimits } from './node.js'
-import { labelKeyFault } from './node-labels.js'
+import { fleetLimits, labelKeyFault } from './node.js'
 import { defaultRolloutPolicy, rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
 /** Longest pause between two waves, in seconds: a week. */

@@ -1,7 +1,7 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
-import { deploymentPage, tokensPage } from '../model/links.js'
+import { deploymentPage, tokensPage } from '../model/provenance.js'
 import type { Project } from '../model/project.js'
-import type { TokenLock, TokenReminder } from '../model/token-advice.js'
+import type { TokenLock, TokenReminder } from '../model/access.js'
 import { countOf } from '../base/text.js'
 
 /** An event of a deployment that is reported, with its trigger (§6.5). */

@@ -7,11 +7,10 @@
  * killed is sent again, with the same id. The target is read for each attempt: a change of its address applies at once.
  */
 
-import { type Clock, elapsedOf } from '../base/clock.js'
+import { type Clock, elapsedOf, pause } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import type { Ids } from '../base/digests.js'
-import { pause } from '../base/pause.js'
-import type { WaitingMessage } from '../model/notification-target.js'
+import type { WaitingMessage } from '../model/setting.js'
 import type { Store } from '../store/database.js'
 import {
   deleteDelivered,

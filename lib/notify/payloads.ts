@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { oneLine as escapedLine } from '../base/text.js'
 import { type Provenance, shortCommit } from '../model/provenance.js'
-import { type NotificationKind, suggestedKind } from '../model/notification-target.js'
+import { type NotificationKind, suggestedKind } from '../model/setting.js'
 import { type DeploymentNotification, headlineOf, type Notification, type TokenNotification } from './events.js'
 
 /** Part of every title and text, because chat services can require a keyword in each message. */

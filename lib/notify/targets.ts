@@ -3,18 +3,19 @@ import type { Ids } from '../base/digests.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import {
+  checkSeen,
   eventKeys,
   maskedAddress,
   maxNotificationTargets,
-  settingsTargetId,
-  suggestedKind,
   type NotificationEvent,
   type NotificationKind,
   type NotificationTarget,
-  type NotificationTargetView
-} from '../model/notification-target.js'
-import { checkSeen, type Seen } from '../model/seen.js'
-import { signingSecretFault } from '../model/signing-secret.js'
+  type NotificationTargetView,
+  type Seen,
+  settingsTargetId,
+  signingSecretFault,
+  suggestedKind
+} from '../model/setting.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import {
   deleteNotificationTarget,

@@ -3,7 +3,7 @@
  *
  * The process is Node with one module of svc, a small environment of its own, and the descriptors that it is given. So
  * it can read and write files of the data directory without permission to open anything there. It lives until svc has
- * used the answer: svc can take over a file that the process has opened (install/taken-file.ts).
+ * used the answer: svc can take over a file that the process has opened (install/helper-answers.ts).
  *
  * The user can signal the process, and svc believes no more of its answer than of that user (helper-wire.ts). A
  * process that the user has stopped is ended, because others wait for its place.

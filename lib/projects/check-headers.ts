@@ -10,9 +10,19 @@ import type { Check, GivenPolicy, PolicyChanges } from '../model/policy.js'
 import { hiddenValue } from '../model/readers.js'
 import type { Store } from '../store/database.js'
 import { listProjects, updateProject } from '../store/tables/projects.js'
-import { seal, unseal } from './seal.js'
-import { curesOfLostKey, headerPlace, headersOf, needsStoredKey, sealedPrefix, type Header } from './sealed-places.js'
-import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
+import {
+  curesOfLostKey,
+  type FoundKey,
+  type Header,
+  headerPlace,
+  headersOf,
+  needsStoredKey,
+  seal,
+  sealedPrefix,
+  unseal,
+  unusableKey,
+  type VariablesKey
+} from './seal.js'
 
 /** Seals the header values of a policy. `before` is the stored policy, whose values `***` keeps. */
 export type SealPolicy = <P extends GivenPolicy>(policy: P, place: { projectId: string; before: PolicyChanges }) => P

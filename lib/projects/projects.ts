@@ -1,28 +1,44 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import { Refusal, invalid, notFound } from '../base/errors.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import type { DeploymentStatus, FinalStatus } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStatus, FinalStatus, RanScript } from '../model/deployment.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges } from '../model/policy.js'
 import type { ProjectScope } from '../model/access.js'
-import { newProject, type NewProject, type Project, type ProjectFields } from '../model/project.js'
-import { checkSeen, type Seen } from '../model/seen.js'
-import type { CheckHeaders } from './check-headers.js'
+import {
+  type Label,
+  type LabelColor,
+  labelColors,
+  type LabelKind,
+  newProject,
+  type NewProject,
+  type Project,
+  type ProjectFields,
+  type RecentScripts
+} from '../model/project.js'
+import { checkSeen, type Seen } from '../model/setting.js'
 import { checkRights } from '../proc/identity.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { keepReads } from '../store/live-memory.js'
 import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../store/tables/deployments.js'
 import {
+  deleteLabel,
   deleteProject,
   findLabel,
+  findLabelByName,
   findProject,
+  insertLabel,
   insertProject,
   keepProjects,
+  listLabels,
+  updateLabel,
   updateProject
 } from '../store/tables/projects.js'
 import { findMaintenance } from '../store/tables/locks.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
+import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import type { CheckHeaders } from './check-headers.js'
 
 /** The projects of a server. Every change is audited. */
 export interface Projects {
@@ -259,4 +275,156 @@ function inMaintenance(name: string): Refusal {
 /** Returns the fields without undefined ones. */
 function present(fields: ProjectFields): Partial<Project> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+type BulkNeeds = Pick<Projects, 'get' | 'update' | 'remove'>
+
+/** Applies an action to many projects. A refusal for one project does not stop the others. */
+export async function applyToProjects(
+  projects: BulkNeeds,
+  { action, ids, actor }: { action: BulkAction; ids: string[]; actor: Actor }
+): Promise<BulkOutcome> {
+  const apply = operationOf(projects, action, actor)
+  const outcome: BulkOutcome = { done: 0, failed: [] }
+  for (const id of new Set(ids)) {
+    try {
+      await apply(id)
+      outcome.done++
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      outcome.failed.push({ id, error: error.message })
+    }
+  }
+  return outcome
+}
+
+function operationOf(
+  projects: BulkNeeds,
+  { action, categoryId, tagIds, allowClientScripts }: BulkAction,
+  actor: Actor
+): (id: string) => Promise<unknown> {
+  if (action === 'delete') return id => projects.remove(id, actor)
+  if (action === 'setCategory') return id => projects.update(id, { categoryId }, actor)
+  if (action === 'setClientScripts') {
+    if (allowClientScripts === undefined) throw missing('allowClientScripts', action)
+    return id => projects.update(id, { allowClientScripts }, actor)
+  }
+  if (tagIds === undefined) throw missing('tagIds', action)
+  return id => {
+    const had = projects.get(id).tagIds
+    const tags = action === 'addTags' ? [...had, ...tagIds] : had.filter(tagId => !tagIds.includes(tagId))
+    return projects.update(id, { tagIds: tags }, actor)
+  }
+}
+
+function missing(field: string, action: string): Refusal {
+  return invalid(field, `"${field}" is missing: "${action}" requires it`)
+}
+
+/** The fields of a label that a client can set. */
+export interface LabelFields {
+  name?: string | undefined
+  /** Null, as if it were absent: the first unused colour of a new label, the present one of another. */
+  color?: LabelColor | null | undefined
+  sortOrder?: number | undefined
+}
+
+/** Categories or tags (§2.6). Both have the same rules and different tables. */
+export interface Labels {
+  /** Returns the labels ordered by `sortOrder`, then by name; with a scope, those of its projects. */
+  list(scope?: ProjectScope): Label[]
+  /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
+  create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
+  /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
+  update(id: string, fields: LabelFields & Seen, actor: Actor): Promise<Label>
+  /** Removes a label. Resolves with the number of projects that had it. Refuses: 404. */
+  remove(id: string, actor: Actor): Promise<number>
+}
+
+interface LabelNeeds {
+  store: Store
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+}
+
+/** Creates the labels of one kind. */
+export function createLabels(kind: LabelKind, { store, clock, ids, audit }: LabelNeeds): Labels {
+  const noun = kind === 'category' ? 'Category' : 'Tag'
+
+  function existing(db: Reader, id: string): Label {
+    const label = findLabel(db, kind, id)
+    if (label === undefined) throw notFound(noun, id)
+    return label
+  }
+
+  function checkName(db: Reader, name: string, ownId?: string): void {
+    const other = findLabelByName(db, kind, name)
+    if (other === undefined || other.id === ownId) return
+    const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
+    throw new Refusal('conflict', 'name_taken', sentence, {
+      field: 'name',
+      other: { kind, id: other.id, name: other.name }
+    })
+  }
+
+  return {
+    list: scope => listLabels(store, kind, scope),
+
+    create: (fields, actor) =>
+      store.write(tx => {
+        checkName(tx, fields.name)
+        const label: Label = {
+          id: ids.id(kind === 'category' ? 'cat_' : 'tag_'),
+          name: fields.name,
+          color: fields.color ?? unusedColor(listLabels(tx, kind)),
+          sortOrder: fields.sortOrder ?? 0,
+          projectCount: 0,
+          createdAt: instantOf(clock),
+          updatedAt: instantOf(clock)
+        }
+        insertLabel(tx, kind, label)
+        audit.within(tx, { action: `${kind}.create`, actor, target: label.id, detail: label.name })
+        return label
+      }),
+
+    update: (id, fields, actor) =>
+      store.write(tx => {
+        const before = existing(tx, id)
+        checkSeen(fields, before.updatedAt, `The ${kind}`)
+        if (fields.name !== undefined) checkName(tx, fields.name, id)
+        updateLabel(tx, kind, {
+          id,
+          name: fields.name ?? before.name,
+          color: fields.color ?? before.color,
+          sortOrder: fields.sortOrder ?? before.sortOrder,
+          updatedAt: instantOf(clock)
+        })
+        audit.within(tx, { action: `${kind}.update`, actor, target: id, detail: fields.name ?? before.name })
+        return existing(tx, id)
+      }),
+
+    remove: (id, actor) =>
+      store.write(tx => {
+        const { name } = existing(tx, id)
+        const projects = deleteLabel(tx, kind, id)
+        audit.within(tx, { action: `${kind}.delete`, actor, target: id, detail: name })
+        return projects
+      })
+  }
+}
+
+function unusedColor(labels: Label[]): LabelColor {
+  return labelColors.find(color => labels.every(label => label.color !== color)) ?? labelColors[0]
+}
+
+/** Returns the scripts of the last deployment that ran any. `deployments` is ordered newest first. */
+export function recentScripts(deployments: readonly DeploymentRow[]): RecentScripts {
+  const latest = deployments.find(({ scripts }) => scripts.some(({ step }) => step !== 'onFailure'))
+  const scriptOf = (step: RanScript['step']) => latest?.scripts.find(ran => ran.step === step)?.script ?? ''
+  return {
+    deployId: latest?.id ?? null,
+    preDeployScript: scriptOf('preDeploy'),
+    postDeployScript: scriptOf('postDeploy')
+  }
 }

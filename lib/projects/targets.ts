@@ -2,14 +2,12 @@
  * Reads the targets of projects with the project's rights: those of svc, or those of the project's own user (`runAs`)
  * in a helper process.
  */
-import type { FileEntry } from '../model/file-entry.js'
+import type { FileEntry } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
 import { runHelper } from '../proc/helper.js'
 import { findRights, type Rights } from '../proc/identity.js'
-import { listDirectory, openFile, type Inspect, type OpenedFile } from '../install/browse.js'
-import { listedEntries, measuredSizes, openDescriptor } from '../install/helper-answers.js'
-import { takeOver } from '../install/taken-file.js'
-import { measureTree } from '../install/tree-size.js'
+import { type Inspect, listDirectory, measureTree, type OpenedFile, openFile } from '../install/browse.js'
+import { listedEntries, measuredSizes, openDescriptor, takeOver } from '../install/helper-answers.js'
 import type { TargetJob } from './target-helper.js'
 
 /** The fields of a project that determine its target and its rights. */

@@ -3,19 +3,29 @@ import { countOf } from '../base/text.js'
 import { Refusal, invalid, notFound } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import {
+  type GivenVariable,
   maxVariables,
   maxVariablesBytes,
-  variableValueFault,
-  type GivenVariable,
   type OpenedVariable,
   type StoredVariable,
-  type Variable
+  type Variable,
+  variableValueFault
 } from '../model/variable.js'
 import type { Reader, Store, Transaction } from '../store/database.js'
 import { deleteVariable, findProject, listSecrets, listVariables, putVariable } from '../store/tables/projects.js'
-import { curesOfLostKey, needsStoredKey, neededTexts } from './sealed-places.js'
-import { keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from './seal.js'
-import { unusableKey, type FoundKey, type VariablesKey } from './variables-key.js'
+import {
+  curesOfLostKey,
+  type FoundKey,
+  keyIdOf,
+  keyIdOfSealed,
+  neededTexts,
+  needsStoredKey,
+  seal,
+  sealedBytes,
+  unseal,
+  unusableKey,
+  type VariablesKey
+} from './seal.js'
 
 /** Changes some variables and keeps the others. */
 export interface VariablesChange {
@@ -43,7 +53,7 @@ export interface Variables {
   change(projectId: string, change: VariablesChange, actor: Actor): Promise<Variable[]>
   /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
   open(projectId: string): Promise<OpenedVariable[]>
-  /** Returns why something encrypted (sealed-places.ts) cannot be decrypted; null if all can. */
+  /** Returns why something encrypted (seal.ts) cannot be decrypted; null if all can. */
   check(): Promise<SecretsFault | null>
 }
 

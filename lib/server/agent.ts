@@ -2,31 +2,35 @@
  * An agent of a fleet: a whole server without the panel, and what connects it to its hub. Everything comes in as options,
  * so that one process can run many agents (test/bench).
  */
+
 import { hostname } from 'node:os'
-import { createAgent, type Agent, type AgentTimes } from '../fleet/agent/agent.js'
-import { enrol } from '../fleet/agent/enrol.js'
+import type { IncomingMessage } from 'node:http'
+import { type Agent, type AgentTimes, createAgent } from '../fleet/agent/agent.js'
+import { createHubClient, enrol } from '../fleet/agent/hub-client.js'
 import { createKeyring } from '../fleet/agent/from-hub.js'
-import { createHubClient } from '../fleet/agent/hub-client.js'
 import {
   addressesOf,
+  type AgentKey,
+  type Identity,
   isConfidential,
   openAgentKey,
   openNextKey,
   readIdentity,
   replaceIdentity,
-  writeIdentity,
-  type AgentKey,
-  type Identity
+  writeIdentity
 } from '../fleet/agent/identity.js'
-import { createAgentRelay } from '../fleet/relay/agent-relay.js'
+import { type AgentRelayNeeds, createAgentRelay, type OwnAnswer, type TerminalEnd } from '../fleet/relay/agent-relay.js'
 import { randomIds } from '../base/digests.js'
 import { reasonOf, Refusal } from '../base/errors.js'
-import { readVersion } from '../config/version.js'
-import { createCaller, type Caller } from '../http/outgoing/caller.js'
+import { readVersion } from '../config/home.js'
+import { type Caller, createCaller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'
-import { createOwnServer } from './relay.js'
-import { reportFailure, type Reporter } from './reporter.js'
-import { serve, type RunningServer, type ServeOptions } from './serve.js'
+import { openTerminal, type TerminalNeeds } from '../api/terminal.js'
+import { relayedHeaders } from '../auth/bearer.js'
+import type { Closed } from '../http/websocket/socket.js'
+import type { RelayedHead } from '../model/fleet-wire.js'
+import { type Reporter, reportFailure } from './front.js'
+import { type RunningServer, serve, type ServeOptions } from './serve.js'
 
 /** Options of `startAgent`. */
 export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEnded'> {
@@ -204,4 +208,61 @@ function refuseReadable(
 
 function missing(field: string, what: string): Refusal {
   return new Refusal('usage', 'usage', `This machine is not a node yet. Use ${field}: ${what}`, { field })
+}
+
+/* What an agent relays to the users of its hub: the answers of its own server, and terminals. */
+
+/** Where the server of an agent is asked, and as whom. */
+export interface OwnServer {
+  /** The path of its local socket. */
+  socketPath: string
+  /** The secret of `World.relaySecret`. */
+  secret: string
+  terminal: Pick<TerminalNeeds, 'terminals' | 'projects'>
+}
+
+/** Time limit until the own server begins to answer. */
+const answerMs = 60_000
+const pageLeft = 1001
+
+/** Creates what the relay of an agent needs of its own server. */
+export function createOwnServer({
+  socketPath,
+  secret,
+  terminal
+}: OwnServer): Pick<AgentRelayNeeds, 'ask' | 'terminal'> {
+  const caller = createCaller({ address: 'http://localhost', socketPath, environment: {} })
+
+  return {
+    async ask({ method, path, headers, caller: user }, signal): Promise<OwnAnswer> {
+      const sent = { ...headers, ...relayedHeaders(secret, user) }
+      const answer = await caller.send({ method, path: `/api/${path}`, headers: sent, limitMs: answerMs, signal })
+      return { head: headOf(answer), body: answer }
+    },
+
+    async terminal(request, end) {
+      const { name, projects: _, ...user } = request.caller
+      const query = new URL(request.path, 'http://localhost').searchParams
+      const run = await openTerminal(terminal, { query, actor: { ...user, name: `hub:${name}`, ip: null } })
+      await run({
+        send: message => end.send(String(message)),
+        close: (code, reason = '') => end.close(code, reason),
+        messages: end.messages,
+        closed: closedOf(end)
+      })
+    }
+  }
+}
+
+function headOf(answer: IncomingMessage): RelayedHead {
+  const headers = Object.entries(answer.headers).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value]] : []
+  )
+  return { status: answer.statusCode as number, headers: Object.fromEntries(headers) }
+}
+
+async function closedOf({ left }: TerminalEnd): Promise<Closed> {
+  return (await left) === 'closed'
+    ? { how: 'peer', code: 1000, reason: '' }
+    : { how: 'peer', code: pageLeft, reason: '' }
 }

@@ -3,7 +3,7 @@ import { bunVersion } from '../base/runtime.js'
 import type { Certificate, CertificateFiles } from '../http/tls/certificate.js'
 import { isLoopback } from '../http/core/headers.js'
 import type { HttpServer, ServerOptions } from '../http/core/server.js'
-import type { SocketPlace } from '../http/core/socket-file.js'
+import type { SocketPlace } from '../http/core/listen.js'
 import type { ExpiryWarnings } from './expiry.js'
 import type { Reloadable } from './reload.js'
 
@@ -56,12 +56,12 @@ interface EntranceNeeds {
  */
 export async function prepareEntrance(options: EntranceOptions, { base, ...needs }: EntranceNeeds): Promise<Entrance> {
   const { host = defaultHost, port = defaultPort, socket, tls } = options
-  if (socket !== undefined) await (await import('../http/core/socket-file.js')).checkSocketPath(socket.path)
+  if (socket !== undefined) await (await import('../http/core/listen.js')).checkSocketPath(socket.path)
   const security = tls === undefined ? null : await openTls(tls, needs)
   return {
     secure: security === null ? {} : { secure: security.secure },
     async check() {
-      if (socket === undefined) await (await import('../http/core/listen-address.js')).checkAddress({ host, port })
+      if (socket === undefined) await (await import('../http/core/listen.js')).checkAddress({ host, port })
     },
     reload: async () => (await security?.reload()) ?? null,
     async open(http) {
@@ -84,11 +84,7 @@ export async function prepareEntrance(options: EntranceOptions, { base, ...needs
 
 /** The TLS modules are loaded only if they are used, because loading them takes time. */
 async function openTls(files: CertificateFiles, { clock, expiry, report }: Omit<EntranceNeeds, 'base'>) {
-  const [{ openRenewal }, { createSecureServer }, { contextOf }] = await Promise.all([
-    import('../http/tls/certificate.js'),
-    import('../http/tls/secure-server.js'),
-    import('../http/tls/certificate.js')
-  ])
+  const { contextOf, createSecureServer, openRenewal } = await import('../http/tls/certificate.js')
   const renewal = await openRenewal({
     files,
     clock,

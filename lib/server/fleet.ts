@@ -11,11 +11,10 @@ import type { Deployer } from '../deploy/deployer.js'
 import { systemActor } from '../model/audit.js'
 import { findDeployment } from '../store/tables/deployments.js'
 import { countEnrollments, countNodes, countPlacements } from '../store/tables/fleet.js'
-import { createVariablesKey } from '../projects/variables-key.js'
+import { createVariablesKey } from '../projects/seal.js'
 import type { CheckHeaders } from '../projects/check-headers.js'
 import type { Variables } from '../projects/variables.js'
-import type { Front, World } from './front.js'
-import { createSealing } from './sealing.js'
+import { createSealing, type Front, type World } from './front.js'
 
 /** The fleet of a server. */
 export interface FleetService {

@@ -1,34 +1,47 @@
 import type { AdminToken } from '../auth/admin-token.js'
-import { createAllowList, type AllowList } from '../auth/allow-list.js'
-import { createAudit, type Audit } from '../audit/audit.js'
+import { type AllowList, createAllowList, createFailures, type Failures } from '../auth/failures.js'
+import { type Audit, createAudit } from '../audit/audit.js'
 import { createCheckpointFile, createKeeper, type Keeper } from '../audit/keeper.js'
 import { createServerKey, type ServerKey } from '../audit/server-key.js'
-import { createBearer, type Bearer } from '../auth/bearer.js'
-import { createFailures, type Failures } from '../auth/failures.js'
+import { type Auth, type Bearer, type Caller, createBearer, createRelayedCallers } from '../auth/bearer.js'
 import { createLimiter, type Limiter } from '../auth/limiter.js'
-import { createProof, type Proof } from '../auth/proof.js'
-import { createSecondFactors, type SecondFactors } from '../auth/second-factor.js'
-import { createSealing } from './sealing.js'
+import {
+  createProof,
+  createSecondFactors,
+  type Proof,
+  type Sealing,
+  type SecondFactors
+} from '../auth/second-factor.js'
 import { createNamedTokens, type NamedTokens } from '../auth/named-tokens.js'
 import { createNodeRequests, type NodeRequests } from '../auth/node-requests.js'
-import { createRelayedCallers } from '../auth/relayed-callers.js'
 import { openSessionKey } from '../auth/session-key.js'
 import { Sessions } from '../auth/sessions.js'
-import { createTickets, type Tickets } from '../auth/tickets.js'
-import { elapsedOf, type Clock } from '../base/clock.js'
+import { createTickets, type Tickets } from '../auth/secret.js'
+import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import type { Environment, Home } from '../config/home.js'
 import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
-import type { ClusterView } from '../model/cluster.js'
-import type { ExpiringCertificate } from '../model/health.js'
+import type { ClusterView, ExpiringCertificate } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { TokenLock } from '../model/token-advice.js'
-import type { Store } from '../store/database.js'
+import type { TokenLock } from '../model/access.js'
+import type { Reader, Store } from '../store/database.js'
 import { findProject, findProjectByToken } from '../store/tables/projects.js'
-import { createVariablesKey } from '../projects/variables-key.js'
+import {
+  createVariablesKey,
+  curesOfLostKey,
+  needsStoredKey,
+  ownPlace,
+  seal,
+  unseal,
+  unusableKey,
+  type VariablesKey
+} from '../projects/seal.js'
 import { createProbe, type Probe, type ProbeNeeds } from '../machine/probe.js'
-import type { ServerKeys } from './cluster/keys.js'
 import { createSettings, type Settings } from '../settings/settings.js'
+import { probeRow } from '../api/probe.js'
+import { createRest } from '../base/runtime.js'
+import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
+import type { ServerKeys } from './cluster/keys.js'
 
 /** What the services need from the process that runs them. */
 export interface World {
@@ -212,4 +225,123 @@ function hasToken(admin: AdminToken): boolean {
   } catch {
     return false
   }
+}
+
+interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'> {
+  /** In a cluster: what this hub does with requests. */
+  hub?: HubSide<Auth, Caller>
+  /** Base path as `normaliseBase` returns it. */
+  base: string
+  /** Public URL as `readPublicUrl` returns it. */
+  publicUrl: string | null
+  log(message: string, error?: unknown): void
+  /** Called after each answered request, if given. */
+  onRequest?: ((request: RequestEvent) => void) | undefined
+}
+
+/** The parts of the front that every request needs. */
+export interface ListenerFront {
+  probe: Front['probe']
+  bearer: Front['bearer']
+  named: Pick<Front['named'], 'ended'>
+  settings: Pick<Front['settings'], 'list'>
+}
+
+/** Event of an answered request. */
+export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
+
+/**
+ * Creates the HTTP server of the whole program. It answers health requests at once, and all others when it gets the
+ * table (table.ts).
+ */
+export function createListener(
+  { probe, bearer, named, settings }: ListenerFront,
+  { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
+): HttpServer<Auth, Caller> {
+  const answered = createRest()
+  return new HttpServer<Auth, Caller>({
+    routes: [probeRow(probe)],
+    isPartial: true,
+    base,
+    authorize: (route, facts) => bearer.authorise(route.auth, facts),
+    lifeOf: ({ session, token }) => session?.ended() ?? (token === undefined ? undefined : named.ended(token.id)),
+    callerOf: ({ role, name, token, node }) => (role === 'anonymous' ? undefined : (token?.id ?? node?.id ?? name)),
+    publicUrl,
+    trustedProxies: () => settings.list('trusted_proxies'),
+    allowedHosts: createAllowedHosts(publicUrl, () => settings.list('allowed_hosts')),
+    log: event => {
+      if (event.kind === 'request') answered()
+      pass(event, { log, onRequest })
+    },
+    ...secure
+  })
+}
+
+/** Returns the names of the setting and of SVC_PUBLIC_URL. Returns the same array until the setting changes. */
+function createAllowedHosts(publicUrl: string | null, listed: () => readonly string[]): () => readonly string[] {
+  const own = publicUrl === null ? [] : [new URL(publicUrl).hostname]
+  let list: readonly string[] = []
+  let hosts: readonly string[] = own
+  return () => {
+    if (list !== listed()) hosts = [...own, ...(list = listed())]
+    return hosts
+  }
+}
+
+const outOfDescriptors =
+  'Cannot open files or accept connections: too many open files. ' +
+  'Raise the limit (LimitNOFILE= in the unit, or ulimit -n)'
+
+function pass(event: ServerEvent, { log, onRequest }: Pick<ListenerOptions, 'log' | 'onRequest'>): void {
+  if (event.kind === 'request') onRequest?.(event)
+  else if (event.kind === 'out_of_descriptors') log(outOfDescriptors)
+  else log(`${event.method} ${event.path} failed (${event.id})`, event.error)
+}
+
+/**
+ * Encrypts secrets with the key of the variables, which backups contain. `name` says what they are: the second factor of
+ * a token, or what a client sent for a rollout.
+ */
+export function createSealing(store: Reader, key: VariablesKey, name: 'second factor' | 'rollout'): Sealing {
+  const unusable = (why: string) => unusableKey(key.path, why, curesOfLostKey(store))
+  return {
+    async seal(id, secret) {
+      const found = await key.find()
+      if (found.key !== null) return seal(found.key, ownPlace(id, name), secret)
+      if (!found.isMissing || needsStoredKey(store)) throw unusable(found.why)
+      return seal(await key.create(), ownPlace(id, name), secret)
+    },
+    async unseal(id, sealed) {
+      const found = await key.find()
+      if (found.key === null) throw unusable(found.why)
+      const secret = unseal(found.key, ownPlace(id, name), sealed)
+      if (secret === null) throw unusable(`it is not the key that encrypted this ${name}`)
+      return secret
+    }
+  }
+}
+
+/** Prints the lines of a running server. */
+export interface Reporter {
+  /** Prints an information. `fields` are the parts of the line, for structured logs. */
+  info(line: string, fields?: object): void
+  /** Prints a warning. `fault` is an internal error: the parts of the line. */
+  warn(line: string, fault?: { message: string; error: unknown }): void
+}
+
+/** Prints a warning about a failure, with the stack of its error. */
+export function reportFailure(report: Reporter, message: string, error?: unknown): void {
+  if (error === undefined) report.warn(message)
+  else report.warn(`${message}: ${textOf(error)}`, { message, error })
+}
+
+/** Reports an answered request. The path is printed without its query, which may contain a ticket. */
+export function reportRequest(report: Reporter, { method, path, status, ms, address, aborted }: RequestEvent): void {
+  const rounded = Math.round(ms * 10) / 10
+  const line = `${address} ${method} ${path} ${status} ${rounded} ms${aborted ? ', aborted' : ''}`
+  report.info(line, { method, path, status, ms: rounded, address, aborted })
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,5 +1,5 @@
 import { Refusal } from '../base/errors.js'
-import { reportFailure, type Reporter } from './reporter.js'
+import { type Reporter, reportFailure } from './front.js'
 
 /** Reads one thing again. Returns what has changed, as a noun, or null if nothing has. */
 export type Reloadable = () => Promise<string | null>

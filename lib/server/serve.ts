@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs'
-import { rmdir } from 'node:fs/promises'
-import { openAdminToken, weaknessOf, type AdminToken } from '../auth/admin-token.js'
+import { readdir, rm, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type AdminToken, openAdminToken, weaknessOf } from '../auth/admin-token.js'
 import { finishRestore } from '../backup/place.js'
 import { callAll } from '../base/async.js'
-import { createSteadyClock, type Clock, type SteadyClock } from '../base/clock.js'
+import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
-import { randomIds, type Ids } from '../base/digests.js'
+import { type Ids, randomIds } from '../base/digests.js'
 import { reasonOf } from '../base/errors.js'
 import { readDotenv } from '../config/dotenv.js'
 import { tokenOf } from '../base/text.js'
@@ -15,28 +16,37 @@ import {
   type Home,
   noSpaceFor,
   readConfig,
+  readPublicUrl,
+  readVersion,
   refuseHub,
   refuseNetworkHome,
   warningOfRoot
 } from '../config/home.js'
-import { readPublicUrl } from '../config/public-url.js'
-import { lookForLeftovers } from '../deploy/leftovers.js'
 import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
 import { openStore, type StoreOptions } from '../store/durable-store.js'
-import type { Store } from '../store/database.js'
+import type { Reader, Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../install/held.js'
+import { removeEndedLocks } from '../config/lock.js'
+import { removeLeftovers } from '../base/files.js'
+import { isAnyRunning } from '../store/tables/projects.js'
+import { listScriptProcesses } from '../store/tables/deployments.js'
 import type { ClusterOptions } from './cluster/options.js'
 import { createExpiryWarnings, type ExpiryWarnings } from './expiry.js'
-import { prepareEntrance, type EntranceOptions, type Opened } from './entrance.js'
-import { createFront, type Front, type World } from './front.js'
-import { removeHomeLeftovers } from './leftovers.js'
-import { createListener, type RequestEvent } from './listener.js'
+import { type EntranceOptions, type Opened, prepareEntrance } from './entrance.js'
+import {
+  createFront,
+  createListener,
+  type Front,
+  type Reporter,
+  reportFailure,
+  reportRequest,
+  type RequestEvent,
+  type World
+} from './front.js'
 import type { Reloadable } from './reload.js'
-import { reportFailure, reportRequest, type Reporter } from './reporter.js'
 import type { Services } from './services.js'
-import { readVersion } from '../config/version.js'
 
 /** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
 export type ShowsToken = 'always' | 'new' | 'never'
@@ -357,4 +367,42 @@ export function announce(
   const weakness = weaknessOf(token)
   if (weakness !== null) report.warn(`The admin token is weak: ${weakness}`)
   for (const warning of place.warnings) report.warn(warning)
+}
+
+/**
+ * Unfinished files beside the database (store/recovery.ts, redo.ts, durable-store.ts), and the file of the health
+ * probe.
+ */
+const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/
+
+/** The key of the server, or of an agent. */
+const keyNames = ['server.ed25519', 'server.pub', 'agent.ed25519']
+
+/**
+ * Removes files that killed processes left in the data directory itself. The caller owns the directory and has not
+ * opened the store. Commands may change config.json at the same time, so of their files only those older than
+ * `startedMs` are removed. Returns the removed paths.
+ */
+export async function removeHomeLeftovers(
+  { directory, configFile, variablesKey, keys }: Pick<Home, 'directory' | 'configFile' | 'variablesKey' | 'keys'>,
+  startedMs: number
+): Promise<string[]> {
+  const paths = (await readdir(directory))
+    .filter(name => unfinishedPattern.test(name))
+    .map(name => join(directory, name))
+  for (const path of paths) await rm(path)
+  for (const path of [configFile, variablesKey]) paths.push(...(await removeLeftovers(path, startedMs)))
+  for (const name of keyNames) paths.push(...(await removeLeftovers(join(keys, name), startedMs).catch(() => [])))
+  return [...paths, ...(await removeEndedLocks(configFile))]
+}
+
+/**
+ * Checks whether a server that did not stop cleanly left something for recovery.ts: an undo journal in `deployments`, a
+ * deployment whose record says that it is running, or a recorded script process. Reads the directory at once. The
+ * returned function checks the store as soon as it is open.
+ */
+export function lookForLeftovers(deployments: string): (store: Reader) => Promise<boolean> {
+  const names = readdir(deployments).catch(() => [])
+  return async store =>
+    isAnyRunning(store) || listScriptProcesses(store).length > 0 || (await names).some(name => name.endsWith('.undo'))
 }

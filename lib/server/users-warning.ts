@@ -2,7 +2,7 @@ import { warningOfUsers } from '../model/project-users.js'
 import { maySwitchUser } from '../proc/identity.js'
 import type { Reader } from '../store/database.js'
 import { readProjects } from '../store/tables/projects.js'
-import type { Reporter } from './reporter.js'
+import type { Reporter } from './front.js'
 
 /** Warns at the start of a server that can give each project a user, and names the projects that have none. */
 export function warnOfUsers(store: Reader, report: Pick<Reporter, 'warn'>): void {

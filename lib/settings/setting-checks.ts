@@ -1,12 +1,11 @@
 import { parseUrl, unprintableIn } from '../base/text.js'
 import { isAbsolute } from 'node:path'
 import { Refusal } from '../base/errors.js'
-import { readAuthorities } from '../http/outgoing/trust.js'
+import { readAuthorities } from '../http/outgoing/caller.js'
 import { parseCidr } from '../http/core/headers.js'
-import { eventKeys } from '../model/notification-target.js'
-import { signingSecretFault } from '../model/signing-secret.js'
-import { commitUrlHoles } from '../model/commit-link.js'
-import { tokenFault } from '../model/token.js'
+import { eventKeys, signingSecretFault } from '../model/setting.js'
+import { commitUrlHoles } from '../model/provenance.js'
+import { tokenFault } from '../model/access.js'
 
 /** Takes a trimmed value and returns it as it is stored. Refuses a wrong value with 400 and names the key. */
 export type Check = (value: string, key: string) => string

@@ -1,7 +1,6 @@
 import { type Clock, elapsedOf } from '../base/clock.js'
 import { isDiskFull, reasonOf, Refusal } from '../base/errors.js'
-import type { Call, Store, Transaction } from './database.js'
-import { createFollowers, type Followed } from './followers.js'
+import { type Call, createFollowers, type Followed, type Store, type Transaction } from './database.js'
 import type { Memory } from './memory.js'
 import { encodeTransaction } from './redo.js'
 import { runCalls } from './schema.js'

@@ -245,7 +245,7 @@ const locks = `
   CREATE UNIQUE INDEX locksByPlace ON locks (ifnull(projectId, ''), kind);
   CREATE INDEX locksByProject ON locks (projectId);`
 
-/** What an agent of a fleet was told and has done (tables/duties.ts). */
+/** What an agent of a fleet was told and has done (tables/fleet.ts). */
 const duties = `
   CREATE TABLE duties (
     projectId TEXT PRIMARY KEY NOT NULL,

@@ -1,5 +1,5 @@
 import { type Clock, elapsedOf } from '../base/clock.js'
-import type { TelemetryCounts, TelemetryOverview, TelemetryReport } from '../model/telemetry.js'
+import type { TelemetryCounts, TelemetryOverview, TelemetryReport } from '../model/setting.js'
 import type { Store } from '../store/database.js'
 import { insertReport, readReports, trimReports } from '../store/tables/server.js'
 import { countOf } from '../base/text.js'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { arch, platform } from 'node:os'
 import { type Clock, instantOf } from '../base/clock.js'
 import { type Environment, type GlobalConfig, type Home, readConfig, writeConfig } from '../config/home.js'
-import type { TelemetryEvent, TelemetryReport } from '../model/telemetry.js'
+import type { TelemetryEvent, TelemetryReport } from '../model/setting.js'
 import { parseHttpUrl, post } from '../http/outgoing/post.js'
 
 /** Whether and where reports are sent. There is no built-in address: by default nothing leaves the machine. */

@@ -17,9 +17,8 @@ import { closing } from '../base/async.js'
 import { notFound, nullIfMissing, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { Label, LabelKind } from '../model/label.js'
-import type { NotificationTarget } from '../model/notification-target.js'
-import { projectReaders, type Project } from '../model/project.js'
+import { type Label, type LabelKind, type Project, projectReaders } from '../model/project.js'
+import type { NotificationTarget } from '../model/setting.js'
 import { showing } from '../model/readers.js'
 import { packingResult } from '../install/helper-answers.js'
 import { runHelper } from '../proc/helper.js'
@@ -29,25 +28,24 @@ import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../st
 import { listLabels, listProjects, listVariables } from '../store/tables/projects.js'
 import { isPlaced } from '../store/tables/fleet.js'
 import { listNotificationTargets, readSettings } from '../store/tables/server.js'
-import type { TransferNeeds } from './needs.js'
+import { openScratch, type Scratch, type TransferNeeds } from './needs.js'
 import type { PackJob } from './pack-helper.js'
 import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
 import {
+  type ArtifactEntry,
   artifactPath,
   deployedPath,
-  outputPath,
-  packageFiles,
-  packageRoot,
-  schemaVersion,
-  scriptedPath,
-  type ArtifactEntry,
   type IncludedPart,
   type LogSourceRecord,
   type Manifest,
+  outputPath,
+  packageFiles,
+  packageRoot,
   type PackedDeployment,
-  type PackedVariable
+  type PackedVariable,
+  schemaVersion,
+  scriptedPath
 } from './package.js'
-import { openScratch, type Scratch } from './scratch.js'
 
 /** The parts and options of an export. */
 export interface ExportRequest {

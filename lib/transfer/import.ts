@@ -20,8 +20,7 @@ import { closing } from '../base/async.js'
 import { fingerprintOf } from '../base/digests.js'
 import { linkOrCopy } from '../base/files.js'
 import { nullIfMissing, Refusal } from '../base/errors.js'
-import type { LabelKind } from '../model/label.js'
-import type { Project } from '../model/project.js'
+import type { LabelKind, Project } from '../model/project.js'
 import type { ImportResult, PartResult, Strategy } from '../model/transfer.js'
 import { checkRights } from '../proc/identity.js'
 import type { Reader, Transaction } from '../store/database.js'
@@ -36,11 +35,10 @@ import {
   updateProject
 } from '../store/tables/projects.js'
 import { insertNotificationTarget, updateNotificationTarget, writeSetting } from '../store/tables/server.js'
-import type { Asked, SealPolicy, TransferNeeds } from './needs.js'
+import { type Asked, openScratch, type Scratch, type SealPolicy, type TransferNeeds } from './needs.js'
 import { isManifestLine, isScriptedLine } from '../install/manifest.js'
-import { copyList } from './file-lists.js'
-import { artifactPath, deployedPath, outputPath, scriptedPath } from './package.js'
-import { bringsOf } from './brings.js'
+import { bringsOf, copyList } from './brings.js'
+import { artifactPath, deployedPath, openPackage, outputPath, type Package, scriptedPath } from './package.js'
 import {
   changed,
   created,
@@ -52,9 +50,7 @@ import {
   type Planned,
   type SettingsPlan
 } from './plan.js'
-import { openPackage, type Package } from './read-package.js'
-import { readRecords, type GivenDeployment } from './records.js'
-import { openScratch, type Scratch } from './scratch.js'
+import { type GivenDeployment, readRecords } from './records.js'
 
 /** The options of an import. */
 export interface ImportRequest extends Asked {
@@ -68,7 +64,7 @@ export interface ImportRequest extends Asked {
 }
 
 /**
- * Imports the package at `path`. Refuses like read-package.ts, records.ts, plan.ts and archive/read.ts; also an invalid
+ * Imports the package at `path`. Refuses like package.ts, records.ts, plan.ts and archive/read.ts; also an invalid
  * setting.
  */
 export async function importPackage(needs: TransferNeeds, path: string, request: ImportRequest): Promise<ImportResult> {
@@ -308,7 +304,7 @@ async function writeNoted(needs: TransferNeeds, { plan, files, request, makePlan
 /**
  * Puts files under the final names of their deployments. Previous files are kept aside until the import has finished.
  * The name of a file kept aside includes a fingerprint of its record: after a kill, the next start puts the file back
- * if the record is still the same (deploy/asides.ts).
+ * if the record is still the same (deploy/strays.ts).
  */
 async function placeFiles(
   { home, ids, store }: TransferNeeds,

@@ -4,7 +4,7 @@ import type { ZipSource } from '../archive/source.js'
 import { writeZip } from '../archive/write.js'
 import { Refusal } from '../base/errors.js'
 import { withWriteStream } from '../base/files.js'
-import { holdTargetAsync } from '../install/reach.js'
+import { holdTargetAsync } from '../install/held.js'
 
 /** Which target is packed, and how. */
 export interface PackTargetOptions {

@@ -23,7 +23,16 @@
  * their hub: a package moves projects to a server that has other nodes. Packages of other programs are accepted too: only `manifest.json` with its schemaVersion
  * is required, and of a record only the fields without a default.
  */
+
+import { createHash } from 'node:crypto'
 import type { DeploymentRow } from '../model/deployment.js'
+import { createEntryReader } from '../archive/entry-data.js'
+import { checkNames } from '../archive/names.js'
+import { type ArchiveEntry, openArchive } from '../archive/read.js'
+import { createJsonListReader, type JsonListLimits } from '../base/json-list.js'
+import { oneLine } from '../base/text.js'
+import { OpenFile } from '../base/files.js'
+import { Refusal } from '../base/errors.js'
 
 /** The version of the format (§9). A newer package is refused. */
 export const schemaVersion = 1
@@ -107,4 +116,189 @@ export interface LogSourceRecord {
   sortOrder: number
   createdAt: string
   updatedAt: string
+}
+
+/** An open package, whose version this program supports. */
+export interface Package {
+  /** The parsed manifest, of which only `schemaVersion` was checked. */
+  readonly manifest: Readonly<Record<string, unknown>>
+  /** Returns the JSON of a small file; undefined if the package has no such file. Refuses what is not JSON. */
+  json(name: string): Promise<unknown>
+  /**
+   * Calls `onItem` with the items of a file that is a JSON list, one by one, with pauses; not at all if the package has
+   * no such file. Refuses what is not a list, or has more than `maxItems`. Errors of `onItem` are passed on.
+   */
+  list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void>
+  /** Returns whether the package has the file. */
+  has(name: string): boolean
+  /** Returns the projects that have an artifact, and its deployment and SHA-256 if the index contains them. */
+  artifacts(): Array<Pick<ArtifactEntry, 'projectId' | 'deployId' | 'sha256'>>
+  /** Writes an entry to a new file and checks its size, its CRC, and its SHA-256 (hex) if one is given. */
+  extract(
+    name: string,
+    path: string,
+    options?: { sha256?: string | null; signal?: AbortSignal | undefined }
+  ): Promise<void>
+  /** Closes the file of the package. */
+  close(): void
+}
+
+/** Maximum number of entries: up to two per deployment. */
+const maxEntries = 500_000
+/** Maximum size of a list of records. */
+const maxListBytes = 256 * 1024 * 1024
+/** Limits of JSON that is parsed without a pause: a record, whose scripts and outputs make it long, or the manifest. */
+const ofRecord = { itemBytes: 8 * 1024 * 1024, itemValues: 50_000 }
+const ofWhole = { itemBytes: 16 * 1024 * 1024, itemValues: 250_000, items: 1 }
+
+/**
+ * Opens a package. Refuses like archive/read.ts, and (`invalid`) `not_a_package`, `broken_package`, and (`conflict`)
+ * `newer_package` for a schemaVersion above the supported one.
+ */
+export async function openPackage(path: string): Promise<Package> {
+  // Entries are unpacked one by one, so the total uncompressed size does not matter.
+  const archive = await openArchive(path, { maxEntries, maxExtractedBytes: Number.MAX_SAFE_INTEGER })
+  try {
+    checkEntries(archive.entries)
+  } catch (error) {
+    archive.close()
+    throw error
+  }
+  const root = rootOf(archive.entries)
+  const entries = new Map(
+    archive.entries.filter(({ kind }) => kind === 'file').map(entry => [entry.path, entry] as const)
+  )
+  const reader = createEntryReader(archive)
+  const find = (name: string): ArchiveEntry | undefined => entries.get(root + name)
+
+  interface ListReading {
+    limits: JsonListLimits
+    onItem(item: unknown, index: number): void
+    /** Two characters, put before and after the bytes of the file to make a list of them. */
+    frame?: '[]'
+  }
+
+  async function readList(entry: ArchiveEntry, { limits, onItem, frame }: ListReading): Promise<void> {
+    const name = entry.path.slice(root.length)
+    if (entry.size > maxListBytes) throw broken(name, `it has ${entry.size} bytes, at most ${maxListBytes} are allowed`)
+    const items = createJsonListReader(onItem, limits)
+    try {
+      if (frame !== undefined) items.push(Buffer.from(frame[0] as string))
+      await reader.read(entry, piece => items.push(piece))
+      if (frame !== undefined) items.push(Buffer.from(frame[1] as string))
+      items.end()
+    } catch (error) {
+      throw error instanceof SyntaxError ? broken(name, `it cannot be read as JSON (${error.message})`, error) : error
+    }
+  }
+
+  async function json(name: string): Promise<unknown> {
+    const entry = find(name)
+    let value: unknown
+    const onItem = (item: unknown): void => void (value = item)
+    if (entry !== undefined) await readList(entry, { limits: ofWhole, onItem, frame: '[]' })
+    return value
+  }
+
+  async function list(name: string, maxItems: number, onItem: (item: unknown, index: number) => void): Promise<void> {
+    const entry = find(name)
+    if (entry !== undefined) await readList(entry, { limits: { ...ofRecord, items: maxItems }, onItem })
+  }
+
+  try {
+    const manifest = checkManifest(await json(packageFiles.manifest))
+    return {
+      manifest,
+      json,
+      list,
+      has: name => find(name) !== undefined,
+      artifacts() {
+        const prefix = root + artifactPath('').slice(0, -'.zip'.length)
+        const ids = [...entries.keys()].flatMap(name =>
+          name.startsWith(prefix) && name.endsWith('.zip') ? [name.slice(prefix.length, -'.zip'.length)] : []
+        )
+        const index = indexOf(manifest)
+        return ids.map(projectId => ({ projectId, ...readIndexed(index.get(projectId)) }))
+      },
+      async extract(name, to, { sha256 = null, signal } = {}) {
+        const entry = find(name)
+        if (entry === undefined) throw broken(name, 'it is missing')
+        const hash = sha256 === null ? null : createHash('sha256')
+        const file = new OpenFile(to, 'wx', 0o600)
+        try {
+          await reader.read(entry, piece => {
+            signal?.throwIfAborted()
+            hash?.update(piece)
+            file.writeSync(piece)
+          })
+        } finally {
+          file.close()
+        }
+        if (hash !== null && hash.digest('hex') !== sha256)
+          throw broken(name, 'its SHA-256 differs from the one in the manifest')
+      },
+      close: () => archive.close()
+    }
+  } catch (error) {
+    archive.close()
+    throw error
+  }
+}
+
+/** Refuses two entries that some file system takes for one, and what is neither a file nor a directory. */
+function checkEntries(entries: readonly ArchiveEntry[]): void {
+  checkNames(entries, { windows: false, folds: () => ({ letterCase: true, normalForm: true }) })
+  const link = entries.find(({ kind }) => kind === 'symlink')
+  if (link !== undefined) throw broken(oneLine(link.path), 'it is a symbolic link, and a package contains only files')
+}
+
+/**
+ * Returns the prefix of the entries: that of svc, or the only top directory, because packages of programs of the same family
+ * differ in its name.
+ */
+function rootOf(entries: readonly ArchiveEntry[]): string {
+  const tops = new Set(entries.map(({ path }) => path.slice(0, path.indexOf('/') + 1)))
+  const [only = ''] = tops
+  return tops.size === 1 && only !== '' ? only : packageRoot
+}
+
+function checkManifest(value: unknown): Record<string, unknown> {
+  const why = `it does not contain ${packageRoot}${packageFiles.manifest} with a schemaVersion`
+  if (typeof value !== 'object' || value === null) throw notPackage(why)
+  const manifest = value as Record<string, unknown>
+  const version = manifest['schemaVersion']
+  if (!Number.isSafeInteger(version) || (version as number) < 1) throw notPackage(why)
+  if ((version as number) <= schemaVersion) return manifest
+  const sentence = `The package cannot be imported: its schemaVersion is ${String(version)}, but this svc supports at most ${schemaVersion}. Update svc first`
+  throw new Refusal('conflict', 'newer_package', sentence, { field: 'manifest.schemaVersion' })
+}
+
+/**
+ * Returns the index of artifacts by project. The index may be missing or come from another program: invalid items are
+ * ignored.
+ */
+function indexOf(manifest: Record<string, unknown>): Map<unknown, unknown> {
+  const items: unknown = manifest['artifacts']
+  return new Map(Array.isArray(items) ? items.map(item => [(item as ArtifactEntry | null)?.projectId, item]) : [])
+}
+
+function readIndexed(item: unknown): Pick<ArtifactEntry, 'deployId' | 'sha256'> {
+  const { deployId, sha256 } = (item ?? {}) as Record<string, unknown>
+  const isHash = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)
+  return { deployId: typeof deployId === 'string' ? deployId : null, sha256: isHash ? sha256 : null }
+}
+
+function notPackage(why: string): Refusal {
+  return new Refusal(
+    'invalid',
+    'not_a_package',
+    `The file cannot be imported: it is not a package of "svc export": ${why}`
+  )
+}
+
+function broken(name: string, why: string, cause?: unknown): Refusal {
+  return new Refusal('invalid', 'broken_package', `The package cannot be imported: ${name}: ${why}`, {
+    field: name,
+    cause
+  })
 }

@@ -8,9 +8,8 @@
  */
 import { oneLine } from '../base/text.js'
 import { Refusal, invalid } from '../base/errors.js'
-import type { Label, LabelKind } from '../model/label.js'
-import type { NotificationTarget } from '../model/notification-target.js'
-import type { Project } from '../model/project.js'
+import type { Label, LabelKind, Project } from '../model/project.js'
+import type { NotificationTarget } from '../model/setting.js'
 import { hiddenValue } from '../model/readers.js'
 import type { Strategy } from '../model/transfer.js'
 import type { Reader } from '../store/database.js'
@@ -26,7 +25,7 @@ import { findNotificationTarget, readSettings } from '../store/tables/server.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
 import type { LogSourceTable } from './needs.js'
-import { packageFiles, type LogSourceRecord, type PackedVariable } from './package.js'
+import { type LogSourceRecord, packageFiles, type PackedVariable } from './package.js'
 import type { GivenDeployment, PackageRecords } from './records.js'
 
 /** The action for a record. */

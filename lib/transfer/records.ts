@@ -1,3 +1,8 @@
+/*
+ * Records of programs of the same family: names in snake_case, 0 and 1 for booleans, lists as JSON texts, as their databases
+ * have them, and other names of fields and settings. They become records with svc's own names, which the readers then check.
+ */
+
 import { isAbsolute } from 'node:path'
 import {
   checked,
@@ -5,52 +10,117 @@ import {
   flag,
   instant,
   integer,
+  type JsonSchema,
   line,
   list,
   mapped,
   maxNameLength,
   maxPathLength,
   multiline,
+  name as nameOfLine,
   nullable,
   object,
-  name as nameOfLine,
   oneOf,
   optional,
+  type Read,
   reads,
   record,
-  withDefault,
-  type Read
+  withDefault
 } from '../base/fields.js'
 import { oneLine } from '../base/text.js'
 import { invalid } from '../base/errors.js'
 import {
+  type CheckResult,
+  type DeploymentRow,
+  type DeploymentStep,
   revertReasons,
   scriptSteps,
   stepNames,
-  triggerSources,
-  type CheckResult,
-  type DeploymentRow,
-  type DeploymentStep
+  triggerSources
 } from '../model/deployment.js'
 import { logKinds } from '../model/log-source.js'
-import { labelColors, type Label } from '../model/label.js'
+import { defaultEnv, type Label, labelColors, newProject, type Project } from '../model/project.js'
 import {
   eventKeys,
   maskedAddress,
   maxNotificationTargets,
   notificationKinds,
+  type NotificationTarget,
   settingsTargetId,
-  type NotificationTarget
-} from '../model/notification-target.js'
-import { signingSecretFault } from '../model/signing-secret.js'
+  signingSecretFault
+} from '../model/setting.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
-import { defaultEnv, newProject, type Project } from '../model/project.js'
 import { provenanceReader } from '../model/provenance.js'
-import { tokenFault } from '../model/token.js'
+import { tokenFault } from '../model/access.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../model/variable.js'
-import { ownSettings, tolerant } from './other-names.js'
-import { packageFiles, type LogSourceRecord, type PackedVariable } from './package.js'
-import type { Package } from './read-package.js'
+import { type LogSourceRecord, type Package, packageFiles, type PackedVariable } from './package.js'
+
+/** Other names of fields, after the change from snake_case. */
+const fields = new Map([['allowCliHooks', 'allowClientScripts']])
+/** Other names of settings. */
+const settingNames = new Map([
+  ['artifact_keep_n', 'keep_archives'],
+  ['allow_cli_hooks', 'allow_client_scripts']
+])
+
+/** Returns a reader that also takes the names and values of other programs. Where both names occur, svc's own applies. */
+export function tolerant<T>(read: Read<T>): Read<T> {
+  const properties = (read.schema as { properties?: Record<string, JsonSchema> }).properties ?? {}
+  const tolerated = (value: unknown, field: string): T => read(renamed(value, properties), field)
+  return Object.assign(tolerated, { schema: read.schema, example: read.example })
+}
+
+function renamed(given: unknown, properties: Readonly<Record<string, JsonSchema>>): unknown {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  const found = new Map<string, unknown>()
+  for (const [key, value] of Object.entries(given)) {
+    const name = Object.hasOwn(properties, key) ? key : ownName(key)
+    if (name !== key && (Object.hasOwn(given, name) || found.has(name))) continue
+    found.set(name, ownValue(value, typesOf(Object.hasOwn(properties, name) ? properties[name] : undefined)))
+  }
+  return Object.fromEntries(found)
+}
+
+function ownName(key: string): string {
+  const camel = key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+  return fields.get(camel) ?? camel
+}
+
+function typesOf(schema: JsonSchema | undefined): unknown[] {
+  const { type, anyOf = [] } = (schema ?? {}) as { type?: unknown; anyOf?: JsonSchema[] }
+  return [type, ...anyOf.flatMap(typesOf)]
+}
+
+function ownValue(value: unknown, types: readonly unknown[]): unknown {
+  if (types.includes('boolean') && (value === 0 || value === 1)) return value === 1
+  if (types.includes('array') && typeof value === 'string' && value.trimStart().startsWith('[')) return parsed(value)
+  return value
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Returns the settings of a package by their keys; other programs write a list of `{key, value}`. */
+export function ownSettings(given: unknown): unknown {
+  const entries: Array<[unknown, unknown]> = Array.isArray(given)
+    ? given.map(item => [(item as { key?: unknown } | null)?.key, (item as { value?: unknown } | null)?.value])
+    : Object.entries(given ?? {})
+  const isList = Array.isArray(given)
+  if (!isList && (typeof given !== 'object' || given === null)) return given
+  const keys = new Set(entries.map(([key]) => key))
+  return Object.fromEntries(
+    entries.flatMap(([key, value]) => {
+      if (typeof key !== 'string') return []
+      const own = settingNames.get(key) ?? key
+      return own !== key && keys.has(own) ? [] : [[own, value]]
+    })
+  )
+}
 
 /** A deployment, and the end of its output in case the package does not have the whole output. */
 export interface GivenDeployment {

@@ -30,7 +30,7 @@ const described = Object.values(readDocument().paths).flatMap(each => Object.val
 const bodyFields = (media: string): string[] =>
   described.flatMap(({ requestBody }) => Object.keys(requestBody?.content[media]?.schema.properties ?? {}))
 const fields = [...new Set([...bodyFields('application/json'), ...settingRows.map(({ key }) => key)])]
-// The options of an import are read by one list, from the query and from the form (migration.ts).
+// The options of an import are read by one list, from the query and from the form (api/transfer.ts).
 const importOptions = ['strategy', 'restoreArtifacts', 'accessSettings', 'dryRun']
 const parameters = found(
   /\bquery(?:Text|Limit|Choice|Offset|Path|Count|Time)?(?:\(\s*(?:request\.)?query,\s*|\.(?:get|has|getAll)\()'(\w+)'/g

@@ -1,9 +1,9 @@
+import t from 'tap'
 import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
 import type { DeploymentStep } from '../../lib/model/deployment.js'
-import type { Overview, ProjectOverview } from '../../lib/model/overview.js'
+import type { Overview, ProjectOverview } from '../../lib/model/health.js'
 import type { Project } from '../../lib/model/project.js'
 import { startServer } from '../support/server.js'
 import { until } from '../support/until.js'
@@ -190,4 +190,22 @@ t.test('a project is broken or not, depending on its history', async t => {
   })
 
   t.match(await client.get('/api/projects/none/overview'), { status: 404 })
+})
+
+t.test('search over the API', async t => {
+  const { client, createProject } = await startServer(t)
+  const { id } = await createProject('shop')
+  const { status, body } = await client.get('/api/search?q=%20shop%20')
+  t.equal(status, 200)
+  t.equal(body.q, 'shop')
+  t.same(
+    body.groups.map(({ type }: { type: string }) => type),
+    ['projects', 'deployments', 'log-sources', 'audit', 'settings']
+  )
+  t.match(body.groups[0], { type: 'projects', total: 1, items: [{ id, title: 'shop', href: `projects/${id}` }] })
+  t.equal((await client.get('/api/search?q=shop&types=projects,audit')).body.groups.length, 2)
+  t.equal((await client.get('/api/search')).body.groups[0].total, 0)
+  t.match(await client.get('/api/search?q=x&types=users'), { status: 400, body: { field: 'types' } })
+  t.match(await client.get('/api/search?q=x&limit=0'), { status: 400, body: { field: 'limit' } })
+  t.equal((await client.get(`/api/search?q=${'x'.repeat(201)}`)).status, 400)
 })

@@ -1,16 +1,21 @@
 import t from 'tap'
-import { existsSync, mkdirSync, rmSync, symlinkSync, utimesSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, watch, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { Readable } from 'node:stream'
+import { tmpdir } from 'node:os'
 import { treeMediaType } from '../../lib/archive/tree-wire.js'
 import type { PlanAnswer } from '../../lib/model/plan.js'
-import { eventsOf, type ClientReply } from '../support/client.js'
+import { type ClientReply, eventsOf } from '../support/client.js'
 import { treeBody, zipBytes } from '../support/planned.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
-import { startServer } from '../support/server.js'
+import { adminToken, startServer } from '../support/server.js'
 import { snapshot } from '../support/tree.js'
+import { receiveTree } from '../../lib/api/plan.js'
+import { createBudget, createSpool } from '../../lib/base/budget.js'
+import { Refusal } from '../../lib/base/errors.js'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -301,4 +306,106 @@ t.test('plan', async t => {
     t.equal((await post({ body })).status, 200)
     rmSync(site, { recursive: true })
   })
+})
+
+t.test('deploy/check fails with the same errors as the upload', async t => {
+  const stage = await startServer(t, {
+    settings: { global_deploy_token: 'global-deploy-token', max_upload_size: '7', max_extracted_size: '11' }
+  })
+  const [shop, forum] = [await stage.createProject('shop'), await stage.createProject('forum')]
+  const check = (token: string, query: string) => stage.as(token).get(`/api/deploy/check?${query}`)
+
+  for (const token of [shop.token, 'global-deploy-token']) {
+    const { status, body } = await check(token, `projectId=${shop.id}&scripts=preDeploy`)
+    t.equal(status, 200)
+    t.strictSame(body, {
+      success: true,
+      project: { id: shop.id, name: 'shop', env: 'production' },
+      deploymentsAhead: 0,
+      maxUploadBytes: 7 * 1024 * 1024,
+      maxExtractedBytes: 11 * 1024 * 1024,
+      features: ['confirm'],
+      rollout: null
+    })
+  }
+  const { token, record } = (await stage.client.post('/api/tokens', { name: 'ci', role: 'deployer' })).body
+  t.match(await check(token, `projectId=${shop.id}`), {
+    status: 200,
+    body: { token: { name: 'ci', expiresAt: record.expiresAt } }
+  })
+  t.match(await check('a-wrong-token', `projectId=${shop.id}`), { status: 401 })
+  t.match(await check(forum.token, `projectId=${shop.id}`), { status: 403, body: { code: 'other_project' } })
+  t.match(
+    await check(forum.token, 'projectId=proj_unknown'),
+    { status: 403, body: { code: 'other_project' } },
+    'no token learns which ids exist'
+  )
+  t.match(await check('global-deploy-token', 'projectId=proj_unknown'), {
+    status: 404,
+    body: { code: 'no_such_project' }
+  })
+  t.match(await check(adminToken, `projectId=${shop.id}`), {
+    status: 403,
+    body: { code: 'deploy_token_needed', error: /deploy token/ }
+  })
+  t.match(await check(shop.token, ''), { status: 400, body: { field: 'projectId' } })
+
+  await stage.client.put('/api/settings', { allow_client_scripts: 'false' })
+  t.match(await check(shop.token, `projectId=${shop.id}&scripts=postDeploy`), {
+    status: 403,
+    body: { code: 'client_scripts_off', error: /postDeploy/ }
+  })
+  t.match(await check(shop.token, `projectId=${shop.id}`), { status: 200 }, 'without a script')
+
+  await stage.client.put('/api/settings', { max_home_size: '1' })
+  t.match(await check(shop.token, `projectId=${shop.id}`), { status: 413, body: { code: 'home_full' } })
+})
+
+const refuse = (): Refusal => new Refusal('too_many', 'too_much_at_once', 'Too much')
+const budget = createBudget({ all: 100 * 1024 * 1024, each: { caller: 70 * 1024 * 1024 }, refuse })
+const spool = createSpool({ directory: mkdtempSync(join(tmpdir(), 'svc-tree-')), budget })
+
+async function read(bytes: Buffer | Readable, headers: Record<string, string> = {}): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  if (Buffer.isBuffer(bytes)) for (let at = 0; at < bytes.length; at += 1000) chunks.push(bytes.subarray(at, at + 1000))
+  const body = Buffer.isBuffer(bytes) ? Readable.from(chunks) : bytes
+  const request = { headers: { 'content-type': 'text/vnd.svc-tree', ...headers }, body, caller: 'me', hold() {} }
+  const tree = await receiveTree(request, spool)
+  try {
+    return await tree.read()
+  } finally {
+    await tree.discard()
+  }
+}
+
+const gzip = { 'content-encoding': 'gzip' }
+const text = Buffer.from(Array.from({ length: 10_000 }, (_, i) => `line ${i * 7919}\n`).join(''))
+
+t.test('reads a body, compressed or not', async t => {
+  t.ok((await read(text)).equals(text))
+  t.ok((await read(gzipSync(text), gzip)).equals(gzipSync(text)), 'as it was sent')
+  t.ok((await read(text, { 'content-type': 'Text/VND.svc-tree; charset=utf-8' })).equals(text))
+  t.equal(budget.held(), 0, 'everything is given back')
+})
+
+t.test('refuses other types and codings, and too much data', async t => {
+  await t.rejects(read(text, { 'content-type': 'text/plain' }), { code: 'unsupported_type' })
+  await t.rejects(read(text, { 'content-encoding': 'deflate' }), { code: 'unsupported_type' })
+  await t.rejects(read(text, gzip), { code: 'broken_gzip' })
+  const piece = Buffer.alloc(1024 * 1024)
+  const large = Readable.from(Array.from({ length: 65 }, () => piece))
+  await t.rejects(read(large), { code: 'tree_too_large', message: '64 MB' })
+  t.equal(budget.held(), 0, 'everything is given back')
+})
+
+t.test('a body that fails fails the reading with its error', async t => {
+  const lost = new Refusal('invalid', 'aborted', 'The connection was closed')
+  for (const headers of [gzip, {}]) {
+    const body = new Readable({ read: () => {} })
+    const reading = read(body, headers)
+    body.push(gzipSync(text).subarray(0, 100))
+    setImmediate(() => body.destroy(lost))
+    await t.rejects(reading, lost)
+  }
+  t.equal(budget.held(), 0, 'everything is given back')
 })

@@ -1,12 +1,29 @@
 import t from 'tap'
-import { needsProof, param, type ApiRequest } from '../../lib/api/route.js'
+import {
+  type ApiRequest,
+  checkProject,
+  checkScope,
+  needsProof,
+  param,
+  queryChoice,
+  queryLimit,
+  queryOffset,
+  queryPath,
+  type Scope,
+  signedBytes,
+  signedJson,
+  switchText
+} from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { asksAgain } from '../support/access-rules.js'
 import { setClock } from '../support/clock.js'
-import { formOf } from '../support/client.js'
+import { eventsOf, formOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { signIn } from '../support/session.js'
 import { zipOf } from '../support/zip.js'
+import type { Caller } from '../../lib/auth/bearer.js'
+import { notFound, type Refusal } from '../../lib/base/errors.js'
+import { sha256 } from '../../lib/base/digests.js'
 
 t.test('a parameter that the path does not contain is a bug, not a refusal', async t => {
   const request = { params: { id: 'proj_a' } } as unknown as ApiRequest
@@ -155,4 +172,167 @@ t.test('a session past its proof runs no command, reads no secret and changes no
       path
     )
   }
+})
+
+const lookup = {
+  ofDeployment: (id: string) => (id === 'dep_shop' ? 'proj_shop' : id === 'dep_blog' ? 'proj_blog' : undefined),
+  ofLogSource: (id: string) => (id === 'lsrc_blog' ? 'proj_blog' : undefined),
+  ofRollout: (id: string) => (id === 'ro_shop' ? 'proj_shop' : id === 'ro_blog' ? 'proj_blog' : undefined)
+}
+const all = { role: 'viewer', projects: null } as unknown as Caller
+const shop = { role: 'viewer', projects: ['proj_shop'], token: { id: 'tok_a', name: 'ci' } } as unknown as Caller
+const deployToken = { role: 'project', projects: ['proj_shop'] } as unknown as Caller
+
+function codeOf(scope: Scope, actor: Caller, params: Record<string, string> = {}): string {
+  try {
+    checkScope(scope, { actor, params }, lookup)
+    return 'in'
+  } catch (error) {
+    return (error as Refusal).code
+  }
+}
+
+t.test('a caller without a scope may ask for everything', async t => {
+  for (const scope of ['none', 'server', 'filtered', 'given', 'project', 'deployment', 'logSource', 'rollout'] as const)
+    t.equal(codeOf(scope, all, { id: 'unknown' }), 'in', scope)
+})
+
+t.test('a limited caller gets its own projects, and 404 for all others', async t => {
+  const cases: Array<[Scope, Record<string, string>, string]> = [
+    ['none', {}, 'in'],
+    ['filtered', {}, 'in'],
+    ['given', {}, 'in'],
+    ['server', {}, 'scope_too_narrow'],
+    ['project', { id: 'proj_shop' }, 'in'],
+    ['project', { id: 'proj_blog' }, 'not_found'],
+    ['project', { id: 'proj_none' }, 'not_found'],
+    ['deployment', { id: 'dep_shop' }, 'in'],
+    ['deployment', { deployId: 'dep_blog' }, 'not_found'],
+    ['deployment', { id: 'dep_none' }, 'not_found'],
+    ['logSource', { sourceId: 'lsrc_blog' }, 'not_found'],
+    ['logSource', { sourceId: 'lsrc_none' }, 'not_found'],
+    ['rollout', { rolloutId: 'ro_shop' }, 'in'],
+    ['rollout', { rolloutId: 'ro_blog' }, 'not_found'],
+    ['rollout', { rolloutId: 'ro_none' }, 'not_found']
+  ]
+  for (const [scope, params, code] of cases)
+    t.equal(codeOf(scope, shop, params), code, `${scope} ${JSON.stringify(params)}`)
+  t.equal(codeOf('project', deployToken, { id: 'proj_blog' }), 'other_project')
+  t.equal(codeOf('deployment', deployToken, { id: 'dep_none' }), 'in', 'the handler answers')
+  t.equal(codeOf('rollout', deployToken, { rolloutId: 'ro_blog' }), 'other_project')
+})
+
+t.test('the refusal is that of an unknown id', async t => {
+  t.throws(() => checkProject(shop, 'proj_blog', () => notFound('Project', 'proj_blog')), {
+    message: 'Project not found: "proj_blog"'
+  })
+})
+
+t.test('query parameters', async t => {
+  const query = new URLSearchParams('limit=7&big=9999&zero=0&word=x&status=failed&empty=')
+  const limits = { fallback: 100, max: 500 }
+  t.equal(queryLimit(query, 'limit', limits), 7)
+  t.equal(queryLimit(query, 'big', limits), 500, 'a value above the maximum becomes the maximum')
+  t.equal(queryLimit(query, 'absent', limits), 100)
+  t.equal(queryLimit(query, 'empty', limits), 100)
+  t.throws(() => queryLimit(query, 'zero', limits), { code: 'invalid_field', field: 'zero' })
+  t.throws(() => queryLimit(query, 'word', limits), { code: 'invalid_field', field: 'word' })
+  t.equal(queryChoice(query, 'status', ['failed', 'success']), 'failed')
+  t.equal(queryChoice(query, 'empty', ['failed']), undefined)
+  t.throws(() => queryChoice(query, 'word', ['failed']), { code: 'invalid_field', field: 'word' })
+})
+
+t.test('switches in text', async t => {
+  for (const [given, meant] of [
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+    ['', undefined],
+    [null, undefined]
+  ]) {
+    t.equal(switchText(given as string | null, 'postDeployAsync'), meant)
+  }
+  t.throws(() => switchText('yes', 'postDeployAsync'), { code: 'invalid_field', field: 'postDeployAsync' })
+})
+
+t.test('a byte offset', async t => {
+  const read = (text: string): number | undefined => queryOffset(new URLSearchParams(text), 'at')
+  t.strictSame(['', 'at=', 'at=0', 'at=123456789012345'].map(read), [undefined, undefined, 0, 123456789012345])
+  for (const text of ['at=-1', 'at=1.5', 'at=x', 'at=1234567890123456'])
+    t.throws(() => read(text), { code: 'invalid_field', message: /expected a byte offset/ })
+})
+
+t.test('a path has no control characters', async t => {
+  const read = (path: string): string | undefined => queryPath(new URLSearchParams({ path }), 'path')
+  t.strictSame(['', 'a b/\u00e9'].map(read), [undefined, 'a b/\u00e9'])
+  t.throws(() => read('a\nb'), { code: 'invalid_field', message: /must not contain control characters/ })
+})
+
+t.test('accepts a request without an optional body, but refuses a broken body', async t => {
+  const { client, createProject } = await startServer(t)
+  const { id } = await createProject('shop')
+  await client.put(`/api/projects/${id}/lock`, { reason: 'audit' })
+  const headers = { 'content-type': 'application/json' }
+  t.match(await client.send('DELETE', `/api/projects/${id}/lock`, { headers, body: '{' }), { status: 400 })
+  t.match(await client.send('DELETE', `/api/projects/${id}/lock`), { status: 200 })
+})
+
+function requestOf(text: string, signed = text): ApiRequest {
+  const bodySha256 = sha256(Buffer.from(signed)).toString('hex')
+  const bytes = async (): Promise<Buffer> => Buffer.from(text)
+  return {
+    bytes,
+    actor: { node: { id: 'node_a', name: 'plant-a', session: 's', bodySha256 } }
+  } as unknown as ApiRequest
+}
+
+t.test('reads the body that was signed', async t => {
+  t.equal((await signedBytes(requestOf('a body'))).toString(), 'a body')
+  t.same(await signedJson(requestOf('{"a":1}')), { a: 1 })
+  await t.rejects(signedBytes(requestOf('a body', 'another one')), { code: 'wrong_digest' })
+  await t.rejects(signedJson(requestOf('{"a":')), { code: 'invalid_body' })
+})
+
+t.test('the id that a client gives its request finds the deployment', async t => {
+  const stage = await startServer(t)
+  const { client, as } = stage
+  const shop = await stage.createProject('shop')
+  const blog = await stage.createProject('blog')
+  const push = async ({ id, token }: { id: string; token: string }, traceId: string) => {
+    const { contentType, body } = formOf([
+      ['projectId', id],
+      ['file', { filename: 'a.zip', bytes: await zipOf({ a: id }) }]
+    ])
+    const headers = { 'content-type': contentType, 'x-svc-trace-id': traceId }
+    return await as(token).send('POST', '/api/deploy/upload', { headers, body })
+  }
+  const found = async (traceId: string, reader = client) => {
+    const { body } = await reader.get(`/api/logs?traceId=${encodeURIComponent(traceId)}`)
+    return body.map(({ id }: { id: string }) => id)
+  }
+  const idOf = (reply: Awaited<ReturnType<typeof push>>) => eventsOf(reply).at(-1).deployId as string
+
+  const first = idOf(await push(shop, 'run-7/a:1'))
+  const second = idOf(await push(shop, ''))
+  const third = idOf(await push(blog, 'run-7/a:1'))
+  t.same(await found('run-7/a:1'), [third, first])
+  t.same(await found('run-7/a:1', as(shop.token)), [first], 'only what the caller may see')
+  t.same(await found('run-7'), [])
+  t.equal((await client.get(`/api/logs/${first}`)).body.traceId, 'run-7/a:1')
+  t.equal((await client.get(`/api/logs/${second}`)).body.traceId, null)
+
+  const headers = { 'x-svc-trace-id': 'back' }
+  const path = `/api/deployments/${first}/rollback`
+  const rollback = await client.send('POST', path, { headers })
+  t.same(await found('back'), [rollback.body.deployId])
+  const undo = await client.send('POST', `/api/projects/${shop.id}/undo`, { headers })
+  t.same(await found('back'), [undo.body.deployId, rollback.body.deployId])
+
+  for (const odd of ['two words', 'x'.repeat(201), 'ü']) {
+    const refused = { status: 400, body: { code: 'invalid_field', field: 'X-Svc-Trace-Id' } }
+    t.match(await push(shop, odd), refused)
+    t.match(await client.send('POST', path, { headers: { 'x-svc-trace-id': odd } }), refused)
+  }
+  t.equal((await client.get('/api/logs')).body.length, 5)
 })

@@ -247,7 +247,7 @@ t.test('a page of another origin cannot open a terminal with the cookie', async 
 t.test('a backup contains no sessions, and a token in the file ends them', async t => {
   const stage = await startServer(t)
   const { cookie } = await signIn(stage.as(null))
-  const { listOthers } = await import('../../lib/backup/contents.js')
+  const { listOthers } = await import('../../lib/backup/format.js')
   const { files } = await listOthers(stage.home.directory)
   t.ok(files.some(({ path }) => path === 'config.json') || files.length === 0)
   t.notOk(files.some(({ path }) => path.startsWith('session.key')))

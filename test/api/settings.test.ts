@@ -1,6 +1,10 @@
 import t from 'tap'
 import { settingRows } from '../../lib/settings/settings.js'
 import { startServer } from '../support/server.js'
+import { eventsOf } from '../support/client.js'
+import { startReceiver } from '../support/receiver.js'
+import { zipOf } from '../support/zip.js'
+import { setClock } from '../support/clock.js'
 
 t.test('settings', async t => {
   const { client, restart } = await startServer(t)
@@ -129,5 +133,204 @@ t.test('settings', async t => {
       failedCount: 0,
       successRate: 0
     })
+  })
+})
+
+const path = '/api/notification-targets'
+
+t.test('notification targets', async t => {
+  const stage = await startServer(t)
+  const { client } = stage
+  const receiver = await startReceiver(t)
+  const audit = async (): Promise<string> => (await client.get('/api/audit?limit=500')).text
+  const secretUrl = `${receiver.url}/services/a-secret-path?key=a-secret-key`
+
+  await t.test('can be added, listed without secrets, changed and removed, and survive a restart', async t => {
+    t.match((await client.get(path)).body, {
+      items: [{ id: 'settings', isFromSettings: true, enabled: false }],
+      domains: [{ domain: String, kind: String }]
+    })
+    const created = await client.post(path, { name: 'Team', url: secretUrl, secret: 'a-signing-secret' })
+    t.match(created, {
+      status: 200,
+      body: { success: true, target: { id: /^ntf_/, kind: 'generic', hasSecret: true, address: `${receiver.url}/…` } }
+    })
+    const { id } = created.body.target
+    t.match((await client.put(`${path}/${id}`, { kind: 'slack', events: ['deploy_failure'] })).body, {
+      target: { kind: 'slack', hasSecret: false, events: ['deploy_failure'] }
+    })
+    await stage.restart()
+    const { text, body } = await client.get(path)
+    t.match(body.items, [{ id: 'settings' }, { id, name: 'Team', kind: 'slack' }])
+    for (const secret of ['a-secret', 'a-signing-secret']) {
+      t.notMatch(text, secret)
+      t.notMatch(created.text, secret)
+      t.notMatch(await audit(), secret)
+    }
+    t.equal((await client.delete(`${path}/${id}`)).status, 200)
+    t.equal((await client.delete(`${path}/${id}`)).status, 404)
+  })
+
+  await t.test('are refused with the name of the invalid field', async t => {
+    for (const [given, field] of [
+      [{ name: 'a' }, 'url'],
+      [{ name: '', url: secretUrl }, 'name'],
+      [{ name: 'a', url: 'mailto:a@b' }, 'url'],
+      [{ name: 'a', url: secretUrl, kind: 'irc' }, 'kind'],
+      [{ name: 'a', url: secretUrl, events: ['deploy'] }, 'events[0]'],
+      [{ name: 'a', url: secretUrl, projectIds: ['proj_none'] }, 'projectIds'],
+      [{ name: 'a', url: secretUrl, enabled: 'no' }, 'enabled'],
+      [{ name: 'a', url: secretUrl, projectIds: Array(1_001).fill('x') }, 'projectIds']
+    ] as const) {
+      const { status, body, text } = await client.post(path, given)
+      t.match({ status, body }, { status: 400, body: { field } }, field)
+      t.notMatch(text, 'a-secret')
+    }
+    t.match(await client.put(`${path}/settings`, { name: 'x' }), { status: 409, body: { code: 'settings_target' } })
+  })
+
+  await t.test('get a test message; a failure is reported without the address', async t => {
+    const { id } = (await client.post(path, { name: 'Chat', kind: 'wecom', url: secretUrl, enabled: false })).body
+      .target
+    receiver.behave({ status: 200, body: '{"errcode":93000,"errmsg":"invalid webhook url, a-secret-key"}' })
+    const failed = await client.post(`${path}/${id}/test`)
+    t.match(failed.body, {
+      success: false,
+      statusCode: 200,
+      attempts: 1,
+      error: 'The test message was not delivered: answered with the error code 93000: the address is not valid'
+    })
+    t.notMatch(failed.text, 'a-secret')
+    t.notMatch(await audit(), 'a-secret')
+    receiver.behave({ status: 200, body: '{"errcode":0}' })
+    t.match((await client.post(`${path}/${id}/test`)).body, { success: true, statusCode: 200, attempts: 1 })
+    t.match(JSON.parse(receiver.requests.at(-1)?.text as string), {
+      msgtype: 'markdown',
+      markdown: { content: /test message: notifications arrive here/ }
+    })
+    t.equal((await client.post(`${path}/ntf_unknown/test`)).status, 404)
+    t.match(await client.post(`${path}/settings/test`), { status: 400, body: { code: 'no_webhook' } })
+    await client.delete(`${path}/${id}`)
+  })
+
+  await t.test('get a message about a deployment if they want it, including the target of the settings', async t => {
+    receiver.behave(200)
+    receiver.requests.length = 0
+    const shop = await stage.createProject('shop')
+    const blog = await stage.createProject('blog')
+    await client.put('/api/settings', { webhook_url: `${receiver.url}/settings` })
+    await client.post(path, { name: 'all', url: `${receiver.url}/all` })
+    await client.post(path, { name: 'shop', kind: 'slack', url: `${receiver.url}/shop`, projectIds: [shop.id] })
+    await client.post(path, { name: 'blog', url: `${receiver.url}/blog`, projectIds: [blog.id] })
+    await client.post(path, { name: 'failures', url: `${receiver.url}/failures`, events: ['deploy_failure'] })
+    const bytes = await zipOf({ 'index.html': 'hello' })
+    eventsOf(
+      await stage.as(shop.token).upload([
+        ['projectId', shop.id],
+        ['file', { filename: 'a.zip', bytes }]
+      ])
+    )
+    const requests = await receiver.received(3)
+    t.same(requests.map(({ path }) => path).sort(), ['/all', '/settings', '/shop'])
+    await client.delete(`/api/projects/${blog.id}`)
+    const { items } = (await client.get(path)).body
+    const ofBlog = items.find(({ name }: { name: string }) => name === 'blog')
+    t.same(ofBlog.projectIds, [blog.id], 'a target whose project was deleted does not become a target of all projects')
+    t.equal((await client.put(`${path}/${ofBlog.id}`, { name: 'was blog', projectIds: [blog.id] })).status, 200)
+  })
+})
+
+const report = {
+  event: 'svc.push.start',
+  ts: '2030-01-01T00:00:00.000Z',
+  svcVersion: '1.2.3',
+  instanceId: 'instance-1',
+  os: 'linux',
+  arch: 'x64'
+}
+
+t.test('a server collects the reports of its fleet', async t => {
+  const clock = setClock()
+  const stage = await startServer(t, { clock })
+  const anybody = stage.as(null)
+  const overview = async (query = '') => (await anybody.get(`/api/public/telemetry/overview${query}`)).body
+
+  t.test('a report is counted, and survives a restart', async t => {
+    t.match(await anybody.post('/api/public/telemetry/report', report), {
+      status: 200,
+      body: { success: true },
+      headers: { 'access-control-allow-origin': '*' }
+    })
+    await anybody.post('/api/public/telemetry/report', { ...report, event: 'svc.serve.startup', secret: 'ignored' })
+    const expected = {
+      days: 2,
+      totals: { instances: 1, startups: 1, pushes: 1 },
+      daily: [
+        { date: '2029-12-31', instances: 0, startups: 0, pushes: 0 },
+        { date: '2030-01-01', instances: 1, startups: 1, pushes: 1 }
+      ],
+      versions: [{ version: '1.2.3', count: 1 }],
+      platforms: [{ os: 'linux', arch: 'x64', count: 1 }]
+    }
+    t.strictSame(await overview('?days=2'), expected)
+    await stage.restart()
+    t.strictSame(await overview('?days=2'), expected)
+    t.equal((await overview()).days, 30)
+    t.equal((await overview('?days=100000')).days, 365)
+    t.equal((await anybody.get('/api/public/telemetry/overview?days=x')).status, 400)
+  })
+
+  t.test('pages of any origin may call both routes', async t => {
+    for (const path of ['report', 'overview']) {
+      const { status, headers } = await anybody.send('OPTIONS', `/api/public/telemetry/${path}`, {
+        headers: { origin: 'https://page.test', 'access-control-request-method': 'POST' }
+      })
+      t.equal(status, 204)
+      t.match(headers, { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'content-type' })
+    }
+    t.equal((await anybody.get('/api/public/telemetry/overview')).headers['access-control-allow-origin'], '*')
+    t.equal((await anybody.send('OPTIONS', '/api/projects')).status, 405)
+  })
+
+  t.test('refuses an invalid report and names the field', async t => {
+    const cases: Array<[patch: Record<string, unknown>, field: string]> = [
+      [{ event: 'svc.else' }, 'event'],
+      [{ event: undefined }, 'event'],
+      [{ ts: 'yesterday' }, 'ts'],
+      [{ svcVersion: '<b>' }, 'svcVersion'],
+      [{ instanceId: '' }, 'instanceId'],
+      [{ instanceId: 7 }, 'instanceId'],
+      [{ os: 'x'.repeat(65) }, 'os'],
+      [{ arch: null }, 'arch']
+    ]
+    for (const [patch, field] of cases) {
+      t.match(
+        await anybody.post('/api/public/telemetry/report', { ...report, ...patch }),
+        { status: 400, body: { field } },
+        field
+      )
+    }
+    t.match(await anybody.post('/api/public/telemetry/report'), { status: 400 })
+    const large = { ...report, more: 'x'.repeat(1024) }
+    t.match(await anybody.post('/api/public/telemetry/report', large), { status: 413, body: { code: 'too_large' } })
+    t.equal((await overview('?days=1')).totals.instances, 1)
+  })
+
+  t.test('one address cannot use up the limit of others', async t => {
+    clock.advance(60_000)
+    const statuses: number[] = []
+    for (let i = 0; i < 32; i++) statuses.push((await anybody.post('/api/public/telemetry/report', report)).status)
+    t.same(statuses, [...Array(30).fill(200), 429, 429])
+    const refused = await anybody.post('/api/public/telemetry/report', report)
+    t.match(refused, { body: { code: 'rate_limited' }, headers: { 'access-control-allow-origin': '*' } })
+    t.match(refused.headers['retry-after'], /^\d+$/)
+    const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
+    t.equal((await anybody.post('/api/public/telemetry/report', report, elsewhere)).status, 200)
+    const status = async (address: string) =>
+      (await anybody.post('/api/public/telemetry/report', report, { 'x-forwarded-for': address })).status
+    const ofOneNetwork: number[] = []
+    for (let i = 0; i < 31; i++) ofOneNetwork.push(await status(`2001:db8:1:2::${i}`))
+    t.same(ofOneNetwork, [...Array(30).fill(200), 429], 'the /64 of an IPv6 address is one')
+    t.equal(await status('2001:db8:1:3::1'), 200)
   })
 })

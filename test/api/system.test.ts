@@ -1,5 +1,19 @@
 import t from 'tap'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { once } from 'node:events'
 import { startServer } from '../support/server.js'
+import { healthHandlers } from '../../lib/api/system.js'
+import type { HealthDetail } from '../../lib/model/health.js'
+import type { Health } from '../../lib/machine/health.js'
+import { type Hub, startHubs } from '../support/hubs.js'
+import { eventsOf } from '../support/client.js'
+import { parseMetrics } from '../support/prometheus.js'
+import { openStream } from '../support/sse.js'
+import { zipOf } from '../support/zip.js'
+import { signIn } from '../support/session.js'
+import { standInPm2 } from '../support/pm2.js'
 
 t.test('GET /api/system/resources', async t => {
   const { client } = await startServer(t)
@@ -7,4 +21,454 @@ t.test('GET /api/system/resources', async t => {
   t.equal(status, 200)
   t.same(Object.keys(body), ['collectedAt', 'host', 'cpu', 'memory', 'disk', 'process', 'container'])
   t.ok(body.cpu.percent >= 0 && body.cpu.percent <= 100)
+})
+
+t.test('a healthy server answers 200', async t => {
+  const { client, as, home } = await startServer(t)
+  const { status, body } = await as(null).get('/api/health')
+  t.equal(status, 200)
+  t.match(body, { status: 'ok', uptime: Number, version: String })
+  t.ok(Number.isInteger(body.uptime))
+  t.equal((await as(null).send('HEAD', '/api/health')).status, 200)
+
+  const detail = await client.get('/api/health/detail')
+  t.match(detail.body, {
+    version: body.version,
+    runtime: { name: String, version: String },
+    uptimeSec: Number,
+    serverTime: /Z$/,
+    db: { ok: true, latencyMs: Number, path: home.database },
+    disk: { freeBytes: Number, totalBytes: Number, percentUsed: Number },
+    kiteHome: { path: home.directory, writable: true, tmpWritable: true },
+    hostNamesChecked: false,
+    revertsPending: [],
+    unfinishedTargets: [],
+    deploy: { last5: [], successRate: null },
+    memoryMB: { rss: Number, heapUsed: Number }
+  })
+  t.equal(detail.status, detail.body.disk.percentUsed >= 95 ? 503 : 200)
+})
+
+t.test('an unhealthy server answers 503 with the same fields', async t => {
+  const handlers = (isWell: boolean) =>
+    healthHandlers({
+      health: {
+        report: async () => ({ status: 'ok', uptime: 1, version: 'dev' }),
+        isWritable: async () => true,
+        detail: async () => ({ version: 'dev' }) as HealthDetail,
+        isWell: () => isWell
+      } satisfies Health
+    })
+  for (const [isWell, status] of [
+    [true, 200],
+    [false, 503]
+  ] as const) {
+    t.match(await handlers(isWell).detail(), { kind: 'json', status })
+  }
+})
+
+t.test('the detail of a hub says which hub leads, and how far the others are', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  t.match(await leader.client.get('/api/health/detail'), {
+    status: 200,
+    body: {
+      cluster: { hub: 'h1', role: 'leader', leader: { name: 'h1' }, hubs: [{ name: 'h1' }, { name: 'h2', behind: 0 }] }
+    }
+  })
+  await follower.client.get('/api/cluster')
+  await cluster.separate('h2', true)
+  t.match(await follower.client.get('/api/health/detail'), {
+    status: 200,
+    body: {
+      db: { ok: true },
+      cluster: { role: 'alone', leader: null, staleSeconds: 2, hubs: [{ name: 'h1' }, { name: 'h2' }] }
+    }
+  })
+})
+
+t.test('the detail of a server alone has no cluster', async t => {
+  const { client } = await startServer(t)
+  t.notOk('cluster' in (await client.get('/api/health/detail')).body)
+  t.notOk('cluster' in (await client.get('/api/health')).body)
+})
+
+const promtool = process.env['PROMTOOL'] ?? 'promtool'
+const hasPromtool = spawnSync(promtool, ['--version']).status === 0
+// The packages of Debian only work with the Python of Debian.
+const python = ['python3', '/usr/bin/python3'].find(
+  program => spawnSync(program, ['-c', 'import prometheus_client']).status === 0
+)
+
+t.test('metrics', async t => {
+  const stage = await startServer(t, { base: '/tools/svc', settings: { metrics_token: 'the-metrics-token' } })
+  const { client } = stage
+  const scraper = stage.as('the-metrics-token')
+  const scrape = async () => parseMetrics((await scraper.get('/metrics')).text)
+  const value = (metrics: Awaited<ReturnType<typeof scrape>>, name: string, labels: Record<string, string> = {}) => {
+    const samples = metrics.get(name)?.samples ?? []
+    return samples.find(sample => Object.entries(labels).every(([label, text]) => sample.labels[label] === text))?.value
+  }
+  const shop = await stage.createProject('shop', { name: 'a "shop" \\ 汉' })
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const push = (fields: Array<[string, string]> = []) =>
+    stage.as(shop.token).upload([['projectId', shop.id], ...fields, ['file', { filename: 'a.zip', bytes }]])
+
+  await t.test('are below the prefix, for the admin token and the metrics token, which opens nothing else', async t => {
+    const reply = await scraper.get('/metrics')
+    t.equal(reply.status, 200)
+    t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+    t.equal((await client.get('/metrics')).status, 200)
+    t.equal((await stage.as(null).get('/metrics')).status, 401)
+    t.equal((await stage.as(shop.token).get('/metrics')).status, 403)
+    t.equal((await scraper.get('/api/projects')).status, 403)
+    const head = await scraper.send('HEAD', '/metrics')
+    t.match(head, { status: 200, text: '' })
+    t.ok(Number(head.headers['content-length']) > 1000)
+    t.equal((await scraper.send('POST', '/metrics')).status, 405)
+  })
+
+  await t.test('count events', async t => {
+    const before = await scrape()
+    t.equal(value(before, 'svc_deployments_total', { project: shop.id, status: 'success' }), 0)
+    const { deployId } = eventsOf(await push()).at(-1)
+    await push([['preDeploy', 'exit 3']])
+    const stream = await openStream(client, `/api/logs/${deployId}/stream`)
+    await stream.next('status')
+    stream.close()
+    const after = await scrape()
+    const labels = { project: shop.id, project_name: 'a "shop" \\ 汉' }
+    t.equal(value(after, 'svc_deployments_total', { ...labels, status: 'success' }), 1)
+    t.equal(value(after, 'svc_deployments_total', { ...labels, status: 'failed' }), 1)
+    t.equal(value(after, 'svc_uploads_total'), 2)
+    t.equal(value(after, 'svc_upload_bytes_total'), 2 * bytes.length)
+    t.equal(value(after, 'svc_uploads_in_flight'), 0)
+    t.equal(value(after, 'svc_deployments_running'), 0)
+    t.equal(value(after, 'svc_projects'), 1)
+    t.equal(value(after, 'svc_store_healthy'), 1)
+    t.ok((value(after, 'svc_store_commits_total') ?? 0) > (value(before, 'svc_store_commits_total') ?? 0))
+    const durations = after
+      .get('svc_deployment_duration_seconds')
+      ?.samples.filter(({ name }) => name.endsWith('_count'))
+    t.same(
+      durations?.map(({ labels, value }) => [labels['status'], value]),
+      [
+        ['success', 1],
+        ['failed', 1]
+      ]
+    )
+    t.match(after.get('svc_build_info')?.samples, [{ labels: { version: String, runtime: 'node' }, value: 1 }])
+    const startedAt = value(after, 'svc_start_time_seconds') ?? 0
+    t.ok(Math.abs(Date.now() / 1000 - startedAt) < 600)
+    await client.delete(`/api/projects/${shop.id}`)
+    const removed = await scrape()
+    t.equal(
+      value(removed, 'svc_deployments_total', { project: shop.id, status: 'success' }),
+      1,
+      'a counter does not fall'
+    )
+    t.equal(value(removed, 'svc_projects'), 0)
+  })
+
+  await t.test('pass promtool', { skip: !hasPromtool && 'there is no promtool here (PROMTOOL names it)' }, async t => {
+    const { text } = await scraper.get('/metrics')
+    const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { input: text })
+    t.same([status, `${stdout}`, `${stderr}`], [0, '', ''])
+  })
+
+  await t.test(
+    'can be read by prometheus_client',
+    { skip: python === undefined && 'there is no prometheus_client here' },
+    async t => {
+      const { text } = await scraper.get('/metrics')
+      const program = `
+import sys
+from prometheus_client.parser import text_string_to_metric_families as parse
+for family in parse(sys.stdin.read()):
+    assert family.documentation and family.type in ('counter', 'gauge', 'histogram', 'summary'), family
+    print(family.name, len(family.samples))
+`
+      const { status, stdout, stderr } = spawnSync(python as string, ['-c', program], { input: text })
+      t.equal(status, 0, `${stderr}`)
+      t.equal(`${stdout}`.trim().split('\n').length, parseMetrics(text).size)
+    }
+  )
+
+  await t.test('need the admin token if the setting is empty', async t => {
+    await client.put('/api/settings', { metrics_token: '' })
+    t.equal((await scraper.get('/metrics')).status, 401)
+    t.equal((await client.get('/metrics')).status, 200)
+    t.match(await client.put('/api/settings', { metrics_token: 'short' }), {
+      status: 400,
+      body: { field: 'metrics_token' }
+    })
+  })
+})
+
+t.test('each hub says what it is, and only the leader how far the others are', async t => {
+  const { hubs, cluster } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const scrape = async ({ client }: Hub) => {
+    const { text } = await client.get('/metrics')
+    return { text, lines: text.split('\n').filter(line => line.startsWith('svc_cluster_')) }
+  }
+  await cluster.separate('h2', true)
+  await leader.client.post('/api/categories', { name: 'One', color: 'blue' })
+  const [first, second] = [await scrape(leader), await scrape(follower)]
+  const behind = first.lines.find(line => line.startsWith('svc_cluster_hub_behind_writes{hub="h2"}'))
+  t.match(first.lines.join('\n'), /^svc_cluster_is_leader 1\nsvc_cluster_is_cut_off 0\nsvc_cluster_stale_seconds 0\n/)
+  t.ok(Number(behind?.split(' ')[1]) >= 1)
+  t.match(first.text, /^svc_cluster_hub_seen_timestamp_seconds\{hub="h2"\} \d/m)
+  t.match(second.lines.join('\n'), /^svc_cluster_is_leader 0\nsvc_cluster_is_cut_off 1\nsvc_cluster_stale_seconds 2\n/)
+  t.notMatch(second.text, 'svc_cluster_hub_')
+  t.ok(first.text.match(/http:/) === null, 'no addresses')
+  if (!hasPromtool) return
+  for (const { text } of [first, second]) {
+    const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { input: text })
+    t.same([status, `${stdout}`, `${stderr}`], [0, '', ''])
+  }
+})
+
+t.test('a server alone has no metrics of a cluster', async t => {
+  const { client } = await startServer(t)
+  t.notMatch((await client.get('/metrics')).text, 'svc_cluster_')
+})
+
+t.test('stats over the API', async t => {
+  const { client, createProject } = await startServer(t)
+  const project = await createProject('shop')
+  const heatmap = await client.get('/api/stats/heatmap')
+  t.equal(heatmap.body.days, 365)
+  t.equal(heatmap.body.cells.length, 365)
+  t.equal((await client.get('/api/stats/heatmap?days=7')).body.cells.length, 7)
+  t.equal((await client.get('/api/stats/success-rate')).body.points.length, 30)
+  t.match((await client.get(`/api/stats/durations?projectId=${project.id}&days=9999`)).body, {
+    days: 366,
+    projectId: project.id,
+    deployments: 0,
+    steps: [],
+    recent: []
+  })
+  t.equal((await client.get('/api/stats/durations?projectId=proj_unknown')).status, 404)
+  t.match(await client.get('/api/stats/heatmap?days=x'), { status: 400, body: { field: 'days' } })
+})
+
+t.test('storage', async t => {
+  const stage = await startServer(t)
+  const { client } = stage
+  const shop = await stage.createProject('shop')
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const push = async () => {
+    const reply = await stage.as(shop.token).upload([
+      ['projectId', shop.id],
+      ['file', { filename: 'a.zip', bytes }]
+    ])
+    return eventsOf(reply).at(-1).deployId as string
+  }
+  const ids = [await push(), await push(), await push()]
+  const rollback = await client.post(`/api/deployments/${ids[2]}/rollback`)
+  const archives = () => readdirSync(stage.home.deployments).filter(name => name.endsWith('.zip')).length
+
+  t.test('counts the archive of a rollback once, because it is the same file', async t => {
+    const { status, body } = await client.get('/api/storage')
+    t.equal(status, 200)
+    t.match(body, {
+      home: { path: stage.home.directory, bytes: Number, freeBytes: Number, totalBytes: Number, percentUsed: Number },
+      totals: { archives: 3 * bytes.length, logs: Number, tmp: 0, database: Number },
+      projects: [{ projectId: shop.id, archiveCount: 4, archiveBytes: 3 * bytes.length, deployPathBytes: 5 }]
+    })
+    t.ok(body.totals.database > 0 && body.totals.logs > 0 && body.projects[0].logBytes > 0)
+  })
+
+  t.test('cleaning: a dry run, then the removal', async t => {
+    const stale = join(stage.home.tmp, `${'a'.repeat(43)}.zip`)
+    writeFileSync(stale, 'left behind')
+    utimesSync(stale, 1_000_000_000, 1_000_000_000)
+    const dry = await client.post('/api/storage/clean', { dryRun: true, keep: 1 })
+    t.strictSame(dry.body, {
+      success: true,
+      dryRun: true,
+      removed: {
+        archives: [ids[2], ids[1], ids[0]].map(deployId => ({ deployId, projectId: shop.id, bytes: bytes.length })),
+        temporaryFiles: [{ name: `${'a'.repeat(43)}.zip`, bytes: 11 }],
+        unrecordedFiles: []
+      },
+      unrecordedLeft: [],
+      freedBytes: 2 * bytes.length + 11
+    })
+    t.equal(archives(), 4)
+    t.same((await client.post('/api/storage/clean')).body.removed.archives, [], 'the setting keeps ten archives')
+    const { body } = await client.post('/api/storage/clean', { keep: 2, projectId: shop.id })
+    t.equal(body.removed.archives.length, 2)
+    t.equal(archives(), 2)
+    t.equal((await client.get(`/api/logs/${ids[0]}`)).body.hasArtifact, false)
+    t.equal(
+      (await client.get(`/api/logs/${rollback.body.deployId}`)).body.hasArtifact,
+      true,
+      'the live archive is kept'
+    )
+    t.equal((await client.get('/api/audit?action=storage.clean')).body.items.length, 2)
+  })
+
+  t.test('files without a record are listed, and only removed on request', async t => {
+    const name = `dep_${'a'.repeat(16)}.zip`
+    const stray = join(stage.home.deployments, name)
+    writeFileSync(stray, 'of a lost database')
+    t.same((await client.post('/api/storage/clean')).body.unrecordedLeft, [], 'it may still get a record')
+    utimesSync(stray, 1_000_000_000, 1_000_000_000)
+    const listed = { unrecordedLeft: [{ name, bytes: 18 }], removed: { unrecordedFiles: [] } }
+    t.match((await client.post('/api/storage/clean')).body, listed)
+    t.match((await client.post('/api/storage/clean', { projectId: shop.id, unrecorded: true })).body, {
+      unrecordedLeft: []
+    })
+    t.ok(existsSync(stray), 'one project: its archives only')
+    const asked = { removed: { unrecordedFiles: [{ name, bytes: 18 }] }, unrecordedLeft: [], freedBytes: 18 }
+    t.match((await client.post('/api/storage/clean', { dryRun: true, unrecorded: true })).body, asked)
+    t.ok(existsSync(stray))
+    t.match((await client.post('/api/storage/clean', { unrecorded: true })).body, asked)
+    t.notOk(existsSync(stray))
+  })
+
+  t.test('refuses invalid values', async t => {
+    for (const [body, status] of [
+      [{ dryRun: 'yes' }, 400],
+      [{ unrecorded: 1 }, 400],
+      [{ keep: 0 }, 400],
+      [{ keep: 1.5 }, 400],
+      [{ projectId: 7 }, 400],
+      [{ projectId: 'proj_unknown' }, 404],
+      [[], 400]
+    ] as const)
+      t.equal((await client.post('/api/storage/clean', body)).status, status, JSON.stringify(body))
+  })
+})
+
+t.test('one request returns which topics have changed, or 304 if none has', async t => {
+  const stage = await startServer(t)
+  const ask = () => stage.client.get('/api/changes')
+  let before = await ask()
+  t.equal((await stage.client.get('/api/changes', { 'if-none-match': before.headers.etag as string })).status, 304)
+
+  const changed = async (work: () => Promise<unknown>): Promise<string[]> => {
+    await work()
+    const after = await ask()
+    const topics = Object.keys(after.body).filter(topic => after.body[topic] !== before.body[topic])
+    const status = (await stage.client.get('/api/changes', { 'if-none-match': before.headers.etag as string })).status
+    t.equal(status, topics.length === 0 ? 304 : 200)
+    before = after
+    return topics.sort()
+  }
+  t.same(await changed(async () => {}), [])
+  t.same(await changed(() => stage.createProject('shop')), ['audit', 'deployments', 'locks', 'logSources', 'projects'])
+  t.same(await changed(() => stage.client.put('/api/lock', { reason: 'move' })), ['audit', 'locks'])
+  t.same(await changed(() => stage.client.put('/api/settings', { keep_archives: '7' })), ['audit', 'settings'])
+  t.same(await changed(() => signIn(stage.as(null))), ['audit', 'sessions'])
+})
+
+t.test('GET /api/cluster says which hub leads', async t => {
+  const { hubs } = await startHubs(t)
+  const [, follower] = hubs as [Hub, Hub]
+  t.match(await follower.client.get('/api/cluster'), {
+    status: 200,
+    body: {
+      cluster: {
+        name: 'test',
+        hub: 'h2',
+        role: 'follower',
+        leader: { name: 'h1' },
+        hubs: [{ name: 'h1' }, { name: 'h2' }]
+      }
+    }
+  })
+})
+
+t.test('a server alone is not part of a cluster', async t => {
+  const { client } = await startServer(t)
+  t.strictSame((await client.get('/api/cluster')).body, { success: true, cluster: null })
+})
+
+/** Uses a stand-in for pm2. test/cli/pm2.test.ts uses the real one. */
+t.test('PM2 over the API', async t => {
+  const pm2 = standInPm2(t)
+  const list = [
+    {
+      name: 'shop',
+      pm_id: 1,
+      pid: 2,
+      monit: { memory: 3, cpu: 4 },
+      pm2_env: { status: 'online', exec_mode: 'fork_mode' }
+    }
+  ]
+  pm2.install(list)
+  const environment = { ...pm2.env, PATH: `${pm2.env.PATH}:${process.env['PATH']}` }
+  const { client, createProject } = await startServer(t, { environment })
+  const binding = async (pm2AppName: string | null) => {
+    const { id } = await createProject(`p-${pm2AppName}`, { pm2AppName })
+    return (await client.get(`/api/projects/${id}/pm2`)).body
+  }
+
+  t.same((await client.get('/api/pm2/available')).body, { available: true })
+  t.same((await client.get('/api/pm2/apps')).body, { apps: [{ name: 'shop', pmId: 1, status: 'online' }] })
+  t.match(await binding('shop'), {
+    bound: true,
+    found: true,
+    name: 'shop',
+    pid: 2,
+    memoryBytes: 3,
+    cpuPercent: 4,
+    instances: 1
+  })
+  t.same(await binding('gone'), { bound: true, found: false, name: 'gone' })
+  t.match(await binding(null), { bound: false, message: String })
+  t.equal((await client.get('/api/projects/proj_unknown/pm2')).status, 404)
+})
+
+t.test('an answer without applications says why', async t => {
+  const missing = { reason: 'missing', message: /^PM2 not found/ }
+  const { client } = await startServer(t, { environment: standInPm2(t).env })
+  t.match((await client.get('/api/pm2/available')).body, { available: false, ...missing })
+  t.match((await client.get('/api/pm2/apps')).body, { apps: [], ...missing })
+})
+
+t.test('adds the log files of the application of a project, each once', async t => {
+  const pm2 = standInPm2(t)
+  const logs = t.testdir({ 'out-0.log': '', 'error.log': '' })
+  const entry = (id: number) => ({
+    name: 'shop',
+    pm_id: id,
+    pm2_env: {
+      status: 'online',
+      pm_out_log_path: join(logs, `out-${id}.log`),
+      pm_err_log_path: join(logs, 'error.log')
+    }
+  })
+  const quiet = { name: 'quiet', pm_id: 9, pm2_env: { pm_out_log_path: '/dev/null', pm_err_log_path: '/dev/null' } }
+  pm2.install([entry(0), entry(1), quiet])
+  const { client, createProject } = await startServer(t, { environment: pm2.env })
+  const { id } = await createProject('shop', { pm2AppName: 'shop' })
+  const path = `/api/projects/${id}/log-sources`
+  await client.post(path, { items: [{ filePath: join(logs, 'error.log'), label: 'mine' }] })
+  const { status, body } = await client.post(`${path}/pm2`)
+  t.equal(status, 200)
+  t.match(body.items, [
+    { filePath: join(logs, 'out-0.log'), label: 'out-0.log', kind: 'pm2' },
+    { filePath: join(logs, 'out-1.log') }
+  ])
+  t.match((await client.get(path)).body.items, [{ label: 'mine' }, {}, {}])
+  t.same((await client.post(`${path}/pm2`)).body, { success: true, items: [] })
+
+  const refused = async (pm2AppName: string | null) => {
+    const other = await createProject(`other-${pm2AppName}`, { pm2AppName })
+    return client.post(`/api/projects/${other.id}/log-sources/pm2`)
+  }
+  for (const [name, error] of [
+    [null, /is not linked/],
+    ['gone', /no application "gone"/],
+    ['quiet', /no application "quiet" that writes log files/]
+  ] as const)
+    t.match(await refused(name), { status: 409, body: { code: 'no_pm2_logs', error } })
+  pm2.daemon.close()
+  await once(pm2.daemon, 'close')
+  await new Promise(done => setTimeout(done, 1600))
+  t.match(await client.post(`${path}/pm2`), { status: 409, body: { error: /daemon of this user is not running/ } })
 })

@@ -1,9 +1,9 @@
+import t from 'tap'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import type { AuditEntry } from '../../lib/model/audit.js'
 import { isRunning } from '../support/processes.js'
-import { adminToken, startServer, type Stage } from '../support/server.js'
+import { adminToken, type Stage, startServer } from '../support/server.js'
 import { close, frame } from '../support/frames.js'
 import { breakOff } from '../support/websocket.js'
 import {
@@ -16,6 +16,7 @@ import {
 } from '../support/web-terminal.js'
 import { openTerminal as openLink } from '../../www/server/terminal.js'
 import { until } from '../support/until.js'
+import { readMessage } from '../../lib/api/terminal.js'
 
 const environment = {
   SHELL: '/bin/bash',
@@ -356,3 +357,36 @@ t.test('docs/streams.md lists the message types of the code', async t => {
   for (const [, type] of model.matchAll(/type: '(\w+)'/g))
     t.match(documented, new RegExp(`\\| (client|server) \\| \`${type}\` \\|`), String(type))
 })
+
+t.test('accepts the messages of a client', async t => {
+  t.same(readMessage('{"type":"input","data":"ls\\r","more":1}'), { type: 'input', data: 'ls\r' })
+  t.same(readMessage('{"type":"resize","cols":132,"rows":43}'), { type: 'resize', cols: 132, rows: 43 })
+  t.same(readMessage('{"type":"ping"}'), { type: 'ping' })
+  t.same(readMessage('{"type":"ack","bytes":0}'), { type: 'ack', bytes: 0 })
+})
+
+for (const text of [
+  '',
+  'ls',
+  '[]',
+  'null',
+  '1',
+  '"input"',
+  '{}',
+  '{"type":"data","data":"x"}',
+  '{"type":"input"}',
+  '{"type":"input","data":1}',
+  '{"type":"resize","cols":80}',
+  '{"type":"resize","cols":0,"rows":24}',
+  '{"type":"resize","cols":80,"rows":1001}',
+  '{"type":"resize","cols":80.5,"rows":24}',
+  '{"type":"resize","cols":"80","rows":"24"}',
+  '{"type":"ack","bytes":-1}',
+  '{"type":"ack","bytes":1e300}',
+  '{"type":"ack"}',
+  '{"type":"__proto__"}'
+]) {
+  t.test(`refuses ${text === '' ? 'an empty message' : text}`, async t => {
+    t.match(readMessage(text), { type: 'invalid', sentence: /^Invalid message: / })
+  })
+}

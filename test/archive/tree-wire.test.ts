@@ -4,7 +4,7 @@ import { checkNames, type NamedEntry } from '../../lib/archive/names.js'
 import { createSortedNames, type Digits, maxTreeEntries, readTree, writeTree } from '../../lib/archive/tree-wire.js'
 import type { TimedEntry } from '../../lib/archive/tree.js'
 import { Refusal } from '../../lib/base/errors.js'
-import { createContentsDigest, createTreeDigest } from '../../lib/model/tree.js'
+import { createContentsDigest, createTreeDigest } from '../../lib/model/manifest.js'
 import { compareTreePaths } from '../../lib/shared/tree-text.js'
 
 const digits = 'ab'.repeat(32)

@@ -9,7 +9,7 @@ import type { ZipSource } from '../../lib/archive/source.js'
 import { treeOf, type TimedEntry } from '../../lib/archive/tree.js'
 import { walkTree } from '../../lib/archive/walk.js'
 import { writeZip } from '../../lib/archive/write.js'
-import { createTreeDigest } from '../../lib/model/tree.js'
+import { createTreeDigest } from '../../lib/model/manifest.js'
 import { compareTreePaths, defaultFileMode, linkMode } from '../../lib/shared/tree-text.js'
 
 async function walk(root: string): Promise<ZipSource[]> {

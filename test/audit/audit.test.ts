@@ -10,17 +10,18 @@ import {
   trimLeaves,
   writeLeaf
 } from '../../lib/audit/audit.js'
-import { entryText, type SealedEntry } from '../../lib/audit/entry-text.js'
 import {
   appendLeaf,
   blockLeaves,
   consistencyProof,
   emptyFrontier,
+  entryText,
   type Frontier,
   frontierAt,
   hashLeaf,
   hashNode,
-  rootOf
+  rootOf,
+  type SealedEntry
 } from '../../lib/audit/tree.js'
 import { randomIds } from '../../lib/base/digests.js'
 import { type AuditEntry, systemActor } from '../../lib/model/audit.js'

@@ -1,10 +1,19 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { readCheckpoint, readNote, signNote, writeCheckpoint } from '../../lib/audit/signed-note.js'
-import { entryLine, entryText, exportExtension, otherLine, type SealedEntry } from '../../lib/audit/entry-text.js'
+import {
+  appendLeaf,
+  emptyFrontier,
+  entryLine,
+  entryText,
+  exportExtension,
+  hashLeaf,
+  otherLine,
+  rootOf,
+  type SealedEntry
+} from '../../lib/audit/tree.js'
 import type { VerifierOptions } from '../../lib/audit/verifier.js'
 import { createServerKey } from '../../lib/audit/server-key.js'
-import { appendLeaf, emptyFrontier, hashLeaf, rootOf } from '../../lib/audit/tree.js'
 import { sha256Base64 } from '../../lib/base/digests.js'
 import { exported, verified } from './export-stage.js'
 import { openLog } from './stage.js'

@@ -6,16 +6,23 @@ import {
   consistencyProof,
   createGaps,
   emptyFrontier,
+  entryLine,
+  entryStart,
+  entryText,
   type Frontier,
   frontierAt,
   hashBytes,
   hashLeaf,
+  hashLength,
   hashNode,
   inclusionProof,
   isFrontier,
+  leafStart,
+  otherLine,
   type ReadNode,
   readRanges,
   rootOf,
+  type SealedEntry,
   writeRanges
 } from '../../lib/audit/tree.js'
 import { isConsistent, isIncluded } from '../../lib/shared/merkle-proof.js'
@@ -160,4 +167,45 @@ t.test('counts missing entries', async t => {
   for (const seq of [1, 2, 3, 7]) gaps.miss(seq, seq)
   gaps.miss(257, 512)
   t.equal(gaps.count(), 260)
+})
+
+const entry: SealedEntry = {
+  failures: null,
+  ok: true,
+  detail: 'Grüße "x"\n',
+  target: 'proj_a',
+  projectId: null,
+  claimedIp: null,
+  ip: '192.0.2.1',
+  sessionId: null,
+  role: 'admin',
+  tokenName: null,
+  tokenId: null,
+  actor: 'admin',
+  action: 'project.create',
+  at: '2030-01-01T00:00:00.000Z',
+  id: 'aud_a',
+  seq: 7
+}
+
+t.test('has the fields in a fixed order, without those that are null', async t => {
+  t.equal(
+    entryText(entry),
+    '{"seq":7,"id":"aud_a","at":"2030-01-01T00:00:00.000Z","action":"project.create","actor":"admin",' +
+      '"role":"admin","ip":"192.0.2.1","target":"proj_a","detail":"Grüße \\"x\\"\\n","ok":true}'
+  )
+})
+
+t.test('contains every field that is not null', async t => {
+  const filled = Object.fromEntries(Object.entries(entry).map(([field, value]) => [field, value ?? 'x']))
+  t.same(JSON.parse(entryText(filled as unknown as SealedEntry)), filled)
+})
+
+t.test('lines are JSON, with the text of the entry unchanged', async t => {
+  const [leaf, text] = [hashLeaf('x').toString('base64'), '{"seq":1,"id":"aud_a"}']
+  t.equal(leaf.length, hashLength)
+  const line = entryLine(leaf, text)
+  t.equal(line, `${leafStart}${leaf}${entryStart}${text}}\n`)
+  t.same(JSON.parse(line), { leaf, entry: { seq: 1, id: 'aud_a' } })
+  t.same(JSON.parse(otherLine({ leaf, removed: 2 })), { leaf, removed: 2 })
 })

@@ -1,5 +1,13 @@
 import t from 'tap'
-import { createBearer, type Auth, type Caller, type Credentials, type Role } from '../../lib/auth/bearer.js'
+import {
+  type Auth,
+  type Caller,
+  createBearer,
+  createRelayedCallers,
+  type Credentials,
+  relayedHeaders,
+  type Role
+} from '../../lib/auth/bearer.js'
 import { createLimiter } from '../../lib/auth/limiter.js'
 import { Refusal } from '../../lib/base/errors.js'
 import { setClock } from '../support/clock.js'
@@ -317,4 +325,14 @@ t.test('a session cookie gives the rights of the admin token, and allows uploads
   const bearer = bearerWith()
   for (let n = 0; n < 20; n++)
     t.throws(() => bearer.authorise('admin', withCookie('old')), { message: /has ended/ }, 'it never locks the address')
+})
+
+const caller = { name: 'token:Zoë', role: 'viewer' as const, projects: ['proj_a'], seesScripts: false }
+
+t.test('only requests with the secret of the process are relayed ones', async t => {
+  const callerOf = createRelayedCallers('secret')
+  t.strictSame(callerOf(relayedHeaders('secret', caller)), { ...caller, name: 'hub:token:Zoë' })
+  t.equal(callerOf(relayedHeaders('other', caller)), null)
+  t.equal(callerOf({}), null)
+  t.throws(() => callerOf(relayedHeaders('secret', { ...caller, role: 'local' as never })), /unknown role/)
 })

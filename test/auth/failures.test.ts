@@ -1,10 +1,11 @@
 import t from 'tap'
-import { createFailures } from '../../lib/auth/failures.js'
+import { addressesOf, checkKeepsIn, createAllowList, createFailures } from '../../lib/auth/failures.js'
 import type { Failure } from '../../lib/auth/limiter.js'
 import { readRanges } from '../../lib/audit/tree.js'
 import { randomIds } from '../../lib/base/digests.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { openStage } from '../support/store.js'
+import { localClient } from '../../lib/http/core/headers.js'
 
 async function aLog(t: Parameters<typeof openStage>[0], keep?: number) {
   const { store, clock, audit } = await openStage(t)
@@ -100,4 +101,40 @@ t.test('limits its entries without removing others', async t => {
   const left = new Set(entries().map(({ seq }) => seq))
   for (const [from, to] of removed.flatMap(({ target }) => readRanges(target ?? '')))
     for (let seq = from; seq <= to; seq++) t.notOk(left.has(seq), `${seq} was removed, as the log says`)
+})
+
+t.test('returns the addresses of an actor', async t => {
+  const of = (witnessed: string, address: string) => addressesOf({ witnessed, address, viaProxy: true, local: false })
+  t.strictSame(of('203.0.113.9', '203.0.113.9'), { ip: '203.0.113.9', claimedIp: null })
+  t.strictSame(of('203.0.113.9', '10.0.0.1'), { ip: '203.0.113.9', claimedIp: '10.0.0.1' })
+  t.strictSame(addressesOf(localClient), { ip: null, claimedIp: null })
+})
+
+const cases: Array<[allowed: string[], address: string, isAllowed: boolean]> = [
+  [[], '203.0.113.9', true],
+  [['203.0.113.9'], '203.0.113.9', true],
+  [['203.0.113.9'], '203.0.113.90', false],
+  [['203.0.113.0/24'], '203.0.113.90', true],
+  [['203.0.113.0/24'], '203.0.114.1', false],
+  [['2001:db8::/32'], '2001:db8:1::5', true],
+  [['2001:db8::/32'], '2001:db9::5', false],
+  [['203.0.113.9'], '::ffff:203.0.113.9', true],
+  [['10.0.0.0/8', '::1'], '::1', true],
+  [['10.0.0.0/8'], 'not an address', false]
+]
+
+t.test('allows the addresses of the list', async t => {
+  for (const [allowed, address, isAllowed] of cases) {
+    const check = () => createAllowList({ allowed: () => allowed }).check(address)
+    if (isAllowed) t.doesNotThrow(check, `${address} in ${allowed}`)
+    else t.throws(check, { kind: 'forbidden', code: 'address_not_allowed' }, `${address} in ${allowed}`)
+  }
+})
+
+t.test('refuses a list without the address of the client that sets it', async t => {
+  for (const [allowed, address, isAllowed] of cases) {
+    const check = () => checkKeepsIn(allowed, address)
+    if (isAllowed) t.doesNotThrow(check)
+    else t.throws(check, { kind: 'invalid', code: 'shuts_out_yourself', field: 'allowed_ips' })
+  }
 })

@@ -1,10 +1,20 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
+import type { Test } from 'tap'
 import { createLimiter } from '../../lib/auth/limiter.js'
-import { createSecondFactors } from '../../lib/auth/second-factor.js'
-import { codeOf } from '../../lib/auth/totp.js'
+import {
+  codeOf,
+  createProof,
+  createSecondFactors,
+  newRecoveryCodes,
+  newSecret,
+  otpauthOf,
+  recoveryDigest,
+  stepOf
+} from '../../lib/auth/second-factor.js'
 import type { Request } from '../../lib/http/core/route.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { openStage } from '../support/store.js'
+import { setClock } from '../support/clock.js'
 
 const actor = { name: 'token:ana', ip: '192.0.2.1' }
 const owner = { id: 'tok_a', name: 'ana' }
@@ -162,4 +172,85 @@ t.test('a removed second factor is not asked for', async t => {
   await t.rejects(factors.remove(owner, actor), { code: 'not_found' })
   await t.rejects(factors.confirm(owner, { code: '1', origin, ...inSession }), { code: 'factor_not_begun' })
   t.match(listAudit(store, { limit: 1 }), [{ action: 'second_factor.remove' }])
+})
+
+/** "12345678901234567890" in base32. */
+const secret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
+
+t.test('RFC 4226, appendix D', async t => {
+  const codes = ['755224', '287082', '359152', '969429', '338314', '254676', '287922', '162583', '399871', '520489']
+  for (const [step, code] of codes.entries()) t.equal(codeOf(secret, step), code)
+})
+
+t.test('RFC 6238, appendix B, last six digits', async t => {
+  const cases: Array<[seconds: number, code: string]> = [
+    [59, '287082'],
+    [1111111109, '081804'],
+    [1111111111, '050471'],
+    [1234567890, '005924'],
+    [2000000000, '279037'],
+    [20000000000, '353130']
+  ]
+  for (const [seconds, code] of cases) {
+    t.equal(codeOf(secret, Math.floor(seconds / 30)), code)
+    t.equal(stepOf(code, { secret, nowMs: seconds * 1000, lastStep: 0 }), Math.floor(seconds / 30))
+  }
+})
+
+t.test('a code is accepted one step early or late, and once', async t => {
+  const nowMs = 1_000_000 * 30_000
+  const at = (step: number, lastStep = 0) => stepOf(codeOf(secret, step), { secret, nowMs, lastStep })
+  t.same(
+    [-2, -1, 0, 1, 2].map(by => at(1_000_000 + by)),
+    [null, 999_999, 1_000_000, 1_000_001, null]
+  )
+  t.equal(at(1_000_000, 1_000_000), null, 'it was used')
+  t.equal(at(999_999, 1_000_000), null, 'an earlier one is not accepted either')
+  t.equal(at(1_000_001, 1_000_000), 1_000_001)
+  const spaced = codeOf(secret, 1_000_000).replace(/^(...)/, '$1 ')
+  t.equal(stepOf(spaced, { secret, nowMs, lastStep: 0 }), 1_000_000)
+  for (const wrong of ['', '12345', '1234567', 'abcdef', '١٢٣٤٥٦'])
+    t.equal(stepOf(wrong, { secret, nowMs, lastStep: 0 }), null, wrong)
+})
+
+t.test('a secret has 160 bits, and its address is read by authenticators', async t => {
+  const one = newSecret()
+  t.match(one, /^[A-Z2-7]{32}$/)
+  t.not(one, newSecret())
+  const link = new URL(otpauthOf({ secret: one, account: 'Ana & Bob', issuer: 'svc deploy.example.com' }))
+  t.equal(link.protocol, 'otpauth:')
+  t.same(Object.fromEntries(link.searchParams), {
+    secret: one,
+    issuer: 'svc deploy.example.com',
+    algorithm: 'SHA1',
+    digits: '6',
+    period: '30'
+  })
+  t.match(link.pathname, 'svc%20deploy.example.com:Ana%20%26%20Bob')
+})
+
+t.test('recovery codes are random, and typed in any way', async t => {
+  const codes = newRecoveryCodes()
+  t.equal(new Set(codes).size, 10)
+  for (const code of codes) t.match(code, /^([a-z2-7]{4}-){3}[a-z2-7]{4}$/)
+  t.equal(recoveryDigest('ABCD efgh-ijkl mnop'), recoveryDigest('abcd-efgh-ijkl-mnop'))
+  t.not(recoveryDigest('abcd-efgh-ijkl-mnop'), recoveryDigest('abcd-efgh-ijkl-mnoq'))
+})
+
+t.test('a session counts as proven for some minutes', async t => {
+  const clock = setClock()
+  const state = { minutes: 15 }
+  const proof = createProof({ clock, minutes: () => state.minutes })
+  const provenAt = new Date(clock.now()).toISOString()
+  proof.check(provenAt)
+  t.ok(proof.isRecent(provenAt))
+  t.equal(Date.parse(proof.until(provenAt) as string) - clock.now(), 15 * 60_000)
+  clock.advance(15 * 60_000)
+  t.throws(() => proof.check(provenAt), { kind: 'forbidden', code: 'proof_required' })
+  t.throws(() => proof.check(null), { code: 'proof_required' }, 'a session of an earlier version')
+  proof.check(undefined)
+  t.same([proof.isRecent(provenAt), proof.isRecent(undefined)], [false, true])
+  state.minutes = 0
+  proof.check(provenAt)
+  t.equal(proof.until(provenAt), null)
 })

@@ -1,5 +1,8 @@
 import t from 'tap'
-import { createSteadyClock, elapsedOf, instantOf, machineTimeOf } from '../../lib/base/clock.js'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createSteadyClock, elapsedOf, instantOf, machineTimeOf, pause } from '../../lib/base/clock.js'
 
 const hourMs = 60 * 60_000
 
@@ -81,4 +84,30 @@ t.test('does not affect durations and the times of files', async t => {
 
 t.test('The time of a clock is ISO text with milliseconds', async t => {
   t.equal(instantOf({ now: () => 1_893_553_445_678 }), '2030-01-02T03:04:05.678Z')
+})
+
+t.test('an abort rejects with the reason of the signal, before and during the pause', async t => {
+  const reason = new Error('Ctrl-C')
+  const controller = new AbortController()
+  const waiting = pause(60_000, controller.signal)
+  controller.abort(reason)
+  await t.rejects(waiting, reason)
+  await t.rejects(pause(60_000, controller.signal), reason)
+  await pause(0)
+  await pause(0, new AbortController().signal)
+})
+
+t.test('no other wait rejects with an error that is not the reason', async t => {
+  const lib = fileURLToPath(new URL('../../../lib', import.meta.url))
+  const paths = readdirSync(lib, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.ts'))
+  t.ok(paths.length > 300)
+  for (const path of paths.filter(path => path !== join('base', 'clock.ts'))) {
+    const source = readFileSync(join(lib, path), 'utf8')
+    const [, name] = /setTimeout(?: as (\w+))? } from 'node:timers\/promises'/.exec(source) ?? []
+    if (path.startsWith('cli')) t.equal(name, undefined, `${path} uses pause`)
+    if (name === undefined) continue
+    // A wait that is caught, or raced, has an answer for the error.
+    const bare = new RegExp(`^\\s*await ${name}\\((?!.*\\)\\.(?:catch|then)\\().*signal.*\\)$`, 'm').exec(source)
+    t.equal(bare, null, `${path}: use pause`)
+  }
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Context } from '../../lib/cli/command.js'
 import { rollbackLines, showRollback } from '../../lib/cli/exact-run.js'
 import { createPaint } from '../../lib/cli/terminal/output.js'
-import type { RollbackPlan } from '../../lib/model/rollback-plan.js'
+import type { RollbackPlan } from '../../lib/model/plan.js'
 
 t.test('a dry run fails if the rollback would be refused', async t => {
   const printed: unknown[] = []

@@ -7,7 +7,7 @@ import {
   requirePlacement
 } from '../../lib/cli/push-options.js'
 import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
-import type { UploadPermit } from '../../lib/model/upload-permit.js'
+import type { UploadPermit } from '../../lib/model/access.js'
 import { statusServer } from '../support/held.js'
 
 const none = {

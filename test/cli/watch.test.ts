@@ -5,7 +5,7 @@ import type { Context } from '../../lib/cli/command.js'
 import { nothingKnown } from '../../lib/cli/run-result.js'
 import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'
 import type { Deployment } from '../../lib/model/deployment.js'
-import type { PlannedRollout, UploadPermit } from '../../lib/model/upload-permit.js'
+import type { PlannedRollout, UploadPermit } from '../../lib/model/access.js'
 
 const log = (text: string): RunEvent => ({ event: 'log', text }) as RunEvent
 const end = { event: 'status', status: 'success', duration: '1.00s', deployId: 'dep_a' } as RunEvent

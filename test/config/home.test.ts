@@ -3,9 +3,11 @@ import {
   appendFileSync,
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -20,6 +22,8 @@ import {
   noSpaceFor,
   openHome,
   readConfig,
+  readPublicUrl,
+  readVersion,
   refuseLooseHome,
   refuseNetworkHome,
   warningOfRoot,
@@ -347,3 +351,50 @@ t.test(
     await refuseNetworkHome(home, {}, () => Promise.reject(new Error('no statfs')))
   }
 )
+
+const read = (SVC_PUBLIC_URL: string | undefined, base = '') => readPublicUrl({ SVC_PUBLIC_URL }, base)
+
+t.test('returns public addresses without a trailing slash', async t => {
+  const cases: Array<[text: string | undefined, base: string, expected: string | null]> = [
+    [undefined, '', null],
+    ['', '/tools/svc', null],
+    ['https://deploy.example.org', '', 'https://deploy.example.org'],
+    ['https://deploy.example.org/', '', 'https://deploy.example.org'],
+    [' http://DEPLOY.example.org:8080/ ', '', 'http://deploy.example.org:8080'],
+    ['https://deploy.example.org:443/tools/svc/', '/tools/svc', 'https://deploy.example.org/tools/svc'],
+    ['https://[2001:db8::1]/a', '/a', 'https://[2001:db8::1]/a']
+  ]
+  for (const [text, base, expected] of cases) t.equal(read(text, base), expected, String(text))
+})
+
+t.test('refuses invalid public addresses and says why', async t => {
+  const cases: Array<[text: string, base: string, sentence: string]> = [
+    ['deploy.example.org', '', configSays.publicUrl('deploy.example.org') + configSays.publicUrlForm],
+    ['/tools/svc', '/tools/svc', configSays.publicUrlForm],
+    ['ftp://deploy.example.org', '', configSays.publicUrlForm],
+    ['https://', '', configSays.publicUrlForm],
+    [
+      'https://me:secret@deploy.example.org',
+      '',
+      configSays.publicUrl('https://deploy.example.org/') + configSays.publicUrlPassword
+    ],
+    ['//me:secret@deploy.example.org', '', configSays.publicUrl('//deploy.example.org')],
+    ['https://deploy.example.org?a=1', '', configSays.publicUrlQuery],
+    ['https://deploy.example.org/#', '', configSays.publicUrlQuery],
+    ['https://deploy.example.org/tools', '', configSays.publicUrlNoBase],
+    ['https://deploy.example.org', '/tools/svc', configSays.publicUrlBase('/tools/svc')]
+  ]
+  for (const [text, base, message] of cases) {
+    t.throws(
+      () => read(text, base),
+      { kind: 'invalid', code: 'invalid_public_url', field: 'SVC_PUBLIC_URL', message },
+      text
+    )
+  }
+})
+
+t.test('returns dev for a checkout of the sources, and the version for a package', async t => {
+  const top = new URL('../../../', import.meta.url)
+  const { version } = JSON.parse(readFileSync(new URL('package.json', top), 'utf8')) as { version: string }
+  t.equal(readVersion(), existsSync(new URL('.git', top)) ? 'dev' : version)
+})

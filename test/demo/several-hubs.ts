@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ClusterStatus } from '../../lib/model/cluster.js'
+import type { ClusterStatus } from '../../lib/model/health.js'
 import { startEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
 import { connected, expect, nodeNames, replaceInPage, showPages, type Fleet, type Hub } from './fleet.js'

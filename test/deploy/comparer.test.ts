@@ -1,7 +1,8 @@
 import t from 'tap'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createComparer, type ComparerNeeds } from '../../lib/deploy/comparer.js'
+import { writeFileSync } from 'node:fs'
+import { type ComparerNeeds, createComparer } from '../../lib/deploy/comparer.js'
 import type { Compared } from '../../lib/install/compare.js'
 import type { Outcome } from '../../lib/install/unpack/extract-threads.js'
 import { systemClock } from '../../lib/base/clock.js'
@@ -9,6 +10,7 @@ import { Refusal } from '../../lib/base/errors.js'
 import { createExecutors } from '../../lib/install/unpack/executors.js'
 import { aProject } from '../store/stage.js'
 import { treeBody } from '../support/planned.js'
+import { deployStage, never } from '../support/deploy-stage.js'
 
 const { signal } = new AbortController()
 const trees: ComparerNeeds['trees'] = { read: async () => ({ baseline: 'building' }) }
@@ -82,4 +84,14 @@ t.test('projects whose comparisons are slow share one place', async t => {
   t.strictSame(going, ['b'])
   ends.splice(0).forEach(end => end())
   await Promise.all(again)
+})
+
+t.test('a target that cannot be read is a problem, not an empty list', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  await stage.deploy(project, { a: 'one' })
+  writeFileSync(`${stage.directory}/file`, 'x')
+  await stage.change(project, { deployPath: `${stage.directory}/file` })
+  const report = await stage.deployer.drift({ projectId: project.id, isFull: false, signal: never })
+  t.match(report, { success: true, partial: true, problem: /is not a directory$/, count: 0, files: [] })
 })

@@ -162,7 +162,7 @@ t.test('exact rollbacks', async t => {
     t.strictSame(stateOf(project.deployPath), touched)
   })
 
-  t.test('a way back to what is there already brings nothing back', async t => {
+  t.test('a way back to the files that are there brings nothing back', async t => {
     const project = await stage.addProject()
     const first = await stage.deploy(project, { a: '1', b: '1' })
     await undo(project)

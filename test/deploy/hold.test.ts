@@ -1,9 +1,12 @@
-import { readdir } from 'node:fs/promises'
 import t from 'tap'
-import { liveDeployment } from '../../lib/store/tables/deployments.js'
+import { appendFile, readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { liveDeployment, pendingReverts } from '../../lib/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { contentsOf, gateOf, leftIn, statusServer, stepsOf } from '../support/held.js'
 import { until } from '../support/until.js'
+import { type HoldPlan, holdPlanOf, longestMs } from '../../lib/deploy/hold.js'
+import { defaultGate, defaultPolicy } from '../../lib/model/policy.js'
 
 t.test('a deployment whose checks pass is settled', async t => {
   const stage = await deployStage(t)
@@ -116,4 +119,61 @@ t.test('a deployment that nobody confirms goes back', async t => {
   t.match(row.errorMessage, /^Nobody confirmed the deployment within 0\.3 s; the earlier files are back$/)
   t.strictSame(await readdir(project.deployPath), [])
   await t.rejects(stage.deployer.confirm(row.id, admin), { code: 'too_late' })
+})
+
+const gate = { ...defaultGate, after: [{ tcp: 'a:1' }] }
+
+t.test('a deployment is held only if the policy or the request says so', async t => {
+  t.equal(holdPlanOf(defaultPolicy, null), null)
+  t.equal(holdPlanOf({ ...defaultPolicy, gate: { ...gate, after: [] } }, null), null, 'no checks')
+  t.match(holdPlanOf({ ...defaultPolicy, gate }, null), { gate, confirmSeconds: null, revertsOnPostFailure: false })
+  t.match(holdPlanOf({ ...defaultPolicy, onPostFailure: 'revert' }, null), { revertsOnPostFailure: true })
+  t.match(holdPlanOf({ ...defaultPolicy, confirm: { seconds: 90 } }, null), { confirmSeconds: 90 })
+  t.match(holdPlanOf({ ...defaultPolicy, confirm: { seconds: 90 } }, 30), { confirmSeconds: 30 })
+  t.match(holdPlanOf({ ...defaultPolicy, revertScript: 'none' }, 30), { runsRevertScript: false })
+})
+
+t.test('the upper bound of each phase contains the phases after it', async t => {
+  const plan = holdPlanOf({ ...defaultPolicy, gate }, 90) as HoldPlan
+  t.equal(longestMs(plan, 'confirm', 1000), 90_000)
+  t.ok(longestMs(plan, 'check', 1000) >= (gate.deadline + gate.timeout + 90) * 1000)
+  t.ok(longestMs(plan, 'post', 1000) > longestMs(plan, 'check', 1000) + 1000)
+})
+
+t.test('files that were edited meanwhile are kept and listed', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({
+    postDeployScript: 'test ! -e b.txt || echo script >> b.txt; echo log > made.log'
+  })
+  await stage.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  const run = await stage.push(project, { 'a.txt': '2\n', 'b.txt': '2\n' }, { confirmSeconds: 60 })
+  await until(() => stage.deployer.confirmUntil(run.deployId) !== null)
+  await appendFile(join(project.deployPath, 'a.txt'), 'edited\n')
+  const row = await stage.deployer.revert(run.deployId, admin)
+  t.equal(row.revertReason, 'operator')
+  const directory = `.svc-displaced-${row.id}`
+  t.match(await stage.output(row.id), `→ 1 file edited meanwhile kept in ${directory}: a.txt`)
+  t.equal(await contentsOf(project, `${directory}/a.txt`), '2\nedited\n')
+  t.equal(await contentsOf(project, 'made.log'), 'log\n')
+})
+
+t.test('a revert that fails is reported, and the next start tries again', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': '1' })
+  const run = await stage.push(project, { 'a.txt': '2' }, { confirmSeconds: 60 })
+  await until(() => stage.deployer.confirmUntil(run.deployId) !== null)
+  await rename(project.deployPath, `${project.deployPath}-away`)
+  const row = await stage.deployer.revert(run.deployId, admin)
+  t.match(row, { status: 'failed', revertReason: 'operator', revertedAt: null, placed: 2 })
+  t.strictSame(pendingReverts(stage.store), [row.id])
+  t.match(row.errorMessage, /^Reverted by admin; the earlier files are not back yet: .* does not exist/)
+  t.match(stage.audits.at(-2), { action: 'deployment.revert_failed', target: run.deployId, ok: false })
+  await rename(`${project.deployPath}-away`, project.deployPath)
+  const restarted = await stage.restart()
+  t.match(restarted.row(run.deployId), { status: 'failed', revertReason: 'operator', revertedAt: /Z$/, placed: null })
+  t.equal(await contentsOf(project), '1')
+  t.match(await restarted.output(run.deployId), 'the earlier files are back after all')
+  t.equal(liveDeployment(restarted.store, project.id)?.id, first.id)
+  t.strictSame(await leftIn(restarted, project), [])
 })

@@ -1,8 +1,33 @@
 import t from 'tap'
-import { endOf, eventOf, moveRecord, sendNotice } from '../../lib/deploy/record.js'
-import type { DeploymentRow } from '../../lib/model/deployment.js'
-import { deployStage } from '../support/deploy-stage.js'
+import type { Test } from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import {
+  assertTransition,
+  type Cause,
+  createOpenDeployments,
+  endOf,
+  eventOf,
+  moveRecord,
+  refuseIfFinal,
+  refuseUnlessFinal,
+  sendNotice
+} from '../../lib/deploy/record.js'
+import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment.js'
+import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
 import { deploySays } from '../support/sentences/deploy.js'
+import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { createFiles } from '../../lib/deploy/files.js'
+import type { Project } from '../../lib/model/project.js'
+import { listDeployments, liveDeployment, placements, updateDeployment } from '../../lib/store/tables/deployments.js'
+import { matching } from '../support/sentences/matching.js'
+import { contentsOf } from '../support/held.js'
+import { until } from '../support/until.js'
 
 t.test('changes a status only as the table allows', async t => {
   const stage = await deployStage(t)
@@ -46,4 +71,266 @@ t.test('tolerates a failed notification, and skips a deleted project', async t =
   t.equal(stage.faults.length, 1)
   sendNotice({ ...stage, notify }, { ...row, projectId: 'proj_none' }, notice)
   t.equal(stage.faults.length, 1)
+})
+
+const allowed = new Set([
+  'queued running turn',
+  ...['end', 'cancel', 'stop', 'restart'].flatMap(cause => [`queued failed ${cause}`, `running failed ${cause}`]),
+  'running success end',
+  'success success correction',
+  'success failed correction',
+  'failed success correction',
+  'failed failed correction'
+])
+
+t.test('allows only the transitions of the table', async t => {
+  const states: DeploymentStatus[] = ['queued', 'running', 'success', 'failed']
+  const causes: Cause[] = ['turn', 'end', 'cancel', 'stop', 'restart', 'correction']
+  for (const from of states) {
+    for (const to of states) {
+      for (const cause of causes) {
+        const move = `${from} ${to} ${cause}`
+        const attempt = (): void => assertTransition(from, to, cause)
+        if (allowed.has(move)) t.doesNotThrow(attempt, move)
+        else t.throws(attempt, { message: deploySays.noTransition(from, to, cause) }, move)
+      }
+    }
+  }
+})
+
+t.test('both refusals name the status', async t => {
+  const row = (status: DeploymentStatus) => ({ id: 'dep_1', status }) as DeploymentRow
+  t.throws(() => refuseUnlessFinal(row('running'), 'marked'), {
+    kind: 'conflict',
+    code: 'not_finished',
+    message: /running/
+  })
+  t.throws(() => refuseUnlessFinal(row('queued'), 'marked'), { code: 'not_finished', message: /queued/ })
+  t.throws(() => refuseIfFinal(row('success'), 'cancelled'), {
+    kind: 'conflict',
+    code: 'already_finished',
+    message: /success/
+  })
+  t.doesNotThrow(() => refuseUnlessFinal(row('failed'), 'marked'))
+  t.doesNotThrow(() => refuseIfFinal(row('queued'), 'cancelled'))
+})
+
+const killer = fileURLToPath(new URL('../support/killed-deploy.js', import.meta.url))
+
+/**
+ * Deploys in a process that is killed between the last rename and the next write of the record. Returns the next stage.
+ */
+async function killedWhenDone(
+  t: Test,
+  before: DeployStage,
+  project: Project,
+  files: Record<string, string>
+): Promise<{ stage: DeployStage; id: string }> {
+  await before.store.close()
+  const child = spawn(process.execPath, [killer, before.directory, project.id, JSON.stringify(files)], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
+  let id = ''
+  child.stdout?.on('data', (text: Buffer) => void (id += text.toString()))
+  const [, signal] = (await once(child, 'close')) as [number | null, string | null]
+  t.equal(signal, 'SIGKILL')
+  t.ok(existsSync(createFiles(before.home).journal(id)), 'the journal tells the next start')
+  return { stage: await deployStage(t, before.directory), id }
+}
+
+const steps = (stage: DeployStage, id: string): string[] =>
+  stage.row(id).steps.map(({ name, status }) => `${name} ${status}`)
+const postDeployScript = 'echo "after [$SVC_PREVIOUS_DEPLOY_ID]"'
+
+t.test('after a kill with the files in place, the record and the output say so', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject({ postDeployScript })
+  await before.deploy(project, { 'a.txt': '1' })
+  const { stage, id } = await killedWhenDone(t, before, project, { 'a.txt': '2', 'b.txt': '2' })
+  t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), '2')
+  t.match(stage.row(id), {
+    status: 'failed',
+    placed: 2,
+    fileCount: 2,
+    endTime: /^20/,
+    errorMessage: deploySays.restartedWhileRunning
+  })
+  t.strictSame(steps(stage, id), ['store success', 'target success', 'preDeploy skipped', 'extract success'])
+  t.match(
+    await stage.output(id),
+    matching(deploySays.filesStayForRollback, '✗ ', deploySays.restartedWhileRunning, /\n$/)
+  )
+  t.equal(liveDeployment(stage.store, project.id)?.id, id)
+  t.strictSame(
+    (await readdir(stage.home.deployments)).filter(name => name.endsWith('.undo')),
+    []
+  )
+  t.strictSame(await readdir(project.deployPath), ['a.txt', 'b.txt'])
+
+  const next = await stage.deploy(project, { 'a.txt': '3' })
+  t.match(await stage.output(next.id), `after [${id}]`)
+  t.equal(next.placed, 3)
+})
+
+t.test('after a kill, the record says where the contents are that its scripts replaced', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject()
+  const first = await before.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  await before.change(project, { preDeployScript: 'echo changed > b.txt' })
+  const { stage, id } = await killedWhenDone(t, before, project, { 'a.txt': '1', 'c.txt': '2' })
+  t.match(placements(stage.store, project.id)[0], { id, beforeFrom: [first.id] })
+})
+
+t.test('after a kill with no files to move, the deployment is live', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject({ postDeployScript })
+  await before.deploy(project, { 'a.txt': '1' })
+  const { stage, id } = await killedWhenDone(t, before, project, { 'a.txt': '1' })
+  t.match(stage.row(id), { status: 'failed', placed: 2, fileCount: 1 })
+  t.match(await stage.output(id), deploySays.filesStay)
+})
+
+t.test('after a kill during the post-deploy script, the files are recorded as in place', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject({ postDeployScript: 'kill -9 $PPID' })
+  await before.store.close()
+  const child = spawn(process.execPath, [killer, before.directory, project.id, '{"a.txt":"1"}', 'later'], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
+  await once(child, 'close')
+  const stage = await deployStage(t, before.directory)
+  const [row] = listDeployments(stage.store, { limit: 1 })
+  t.match(row, { status: 'failed', placed: 1 })
+  t.match(await stage.output(row?.id as string), deploySays.filesStay)
+})
+
+t.test('the next deployment completes a record that is already final', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': '1' })
+  const late = await stage.deploy(project, { 'a.txt': '2' })
+  // This happens if it is cancelled while a system call hangs and then returns.
+  const failed = late.steps.map(step => (step.name === 'extract' ? { ...step, status: 'failed' as const } : step))
+  await stage.store.write(tx => {
+    tx.run('UPDATE deployments SET placed = NULL WHERE id = ?', late.id)
+    updateDeployment(tx, late.id, {
+      status: 'failed',
+      errorMessage: deploySays.cancelledBy('admin'),
+      steps: failed,
+      fileCount: null
+    })
+  })
+  await writeFile(
+    createFiles(stage.home).journal(late.id),
+    `svc-undo 2\ntarget ${project.deployPath}\nstaging x\nready 0 0\ndone\n`
+  )
+  const next = await stage.deploy(project, { 'a.txt': '3' })
+  t.equal(next.placed, 3)
+  t.match(stage.row(late.id), {
+    status: 'failed',
+    errorMessage: deploySays.cancelledBy('admin'),
+    placed: 2,
+    fileCount: 1
+  })
+  t.match(steps(stage, late.id).join(), 'extract success')
+  t.match(await stage.output(late.id), deploySays.inPlaceAfterAll)
+  t.equal(stage.row(first.id).placed, 1)
+  t.strictSame(
+    (await readdir(stage.home.deployments)).filter(name => name.endsWith('.undo')),
+    []
+  )
+})
+
+t.test('a target whose disk is missing at a start is restored by the next start', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject()
+  const row = await before.deploy(project, { 'a.txt': '1' })
+  const journal = createFiles(before.home).journal(row.id)
+  await before.store.write(tx => {
+    tx.run('UPDATE deployments SET placed = NULL WHERE id = ?', row.id)
+    updateDeployment(tx, row.id, { status: 'running', steps: row.steps.slice(0, 2) })
+  })
+  // Interrupted before anything was moved. The mark is checked first.
+  await writeFile(journal, `svc-undo 2\ntarget ${project.deployPath}\n`)
+  await rename(project.deployPath, `${project.deployPath}.away`)
+  const without = await before.restart()
+  t.match(without.row(row.id), { status: 'failed', placed: null })
+  t.match(await without.output(row.id), deploySays.targetNotThere)
+  t.ok(existsSync(journal), 'the next start tries again')
+  t.match(without.faults, [[deploySays.diskMissing]])
+  await rename(`${project.deployPath}.away`, project.deployPath)
+  const back = await without.restart()
+  t.notOk(existsSync(journal))
+  t.strictSame(back.faults, [])
+})
+
+t.test('lists the journal of an unknown deployment whose target does not exist: its disk may come back', async t => {
+  const stage = await deployStage(t)
+  const journal = createFiles(stage.home).journal('dep_aaaaaaaaaaaaaaaa')
+  await writeFile(journal, 'svc-undo 2\ntarget /nowhere/at/all\n')
+  const { deployer } = await stage.restart()
+  t.ok(existsSync(journal))
+  t.same(deployer.unfinishedTargets(), [{ deployId: 'dep_aaaaaaaaaaaaaaaa', target: '/nowhere/at/all' }])
+})
+
+t.test('a thread that dies after the last rename does not fail the deployment', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const { id } = await stage.deploy(project, { 'a.txt': '1', 'b/c.txt': '22' })
+  const files = createFiles(stage.home)
+  const executors = createExecutors()
+  t.teardown(() => executors.close())
+  const dying = {
+    ...executors,
+    as: () => ({
+      isStuck: () => false,
+      async run(job: Parameters<ReturnType<typeof executors.as>['run']>[0], signal: AbortSignal) {
+        const outcome = await executors.as(null).run(job, signal)
+        return job.kind === 'extract' ? { kind: 'died' as const } : outcome
+      }
+    })
+  }
+  const extracted = await extractArchive(dying, {
+    archivePath: files.archive(id),
+    target: project.deployPath,
+    deployId: 'dep_bbbbbbbbbbbbbbbb',
+    home: stage.home,
+    limits: { maxEntries: 10, maxExtractedBytes: 1e6 },
+    signal: never
+  })
+  t.match(extracted, { fileCount: 2, bytes: 3, changedCount: 0 })
+})
+
+t.test('the next deployment finishes a revert that failed', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  await stage.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
+  const run = await stage.push(project, { 'a.txt': '2', 'b.txt': '2' }, { confirmSeconds: 60 })
+  await until(() => stage.deployer.confirmUntil(run.deployId) !== null)
+  await rename(project.deployPath, `${project.deployPath}-away`)
+  await stage.deployer.revert(run.deployId, admin)
+  await rename(`${project.deployPath}-away`, project.deployPath)
+  t.equal((await stage.deploy(project, { 'a.txt': '3' })).status, 'success')
+  t.equal(await contentsOf(project, 'b.txt'), '1', 'the file before the reverted deployment')
+  t.match(stage.row(run.deployId), { revertedAt: /Z$/, placed: null })
+})
+
+t.test('decides by the record', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const open = createOpenDeployments({ ...stage, files: createFiles(stage.home) })
+  const { id } = await stage.deploy(project, { 'a.txt': '1' })
+  const change = (patch: Partial<DeploymentRow>) => stage.store.write(tx => updateDeployment(tx, id, patch))
+  t.equal(open.decide('dep_unknown'), 'revert', 'no record')
+  t.equal(open.decide(id), 'settle', 'its files are in place')
+  await change({ status: 'running', heldFor: 'check' })
+  t.equal(open.decide(id), 'leave', 'its run decides')
+  await change({ status: 'failed', heldFor: null, revertReason: 'check' })
+  t.equal(open.decide(id), 'revert', 'it failed')
+  await open.onReverted(id)
+  t.match(stage.row(id), { placed: null, revertReason: 'check', revertedAt: /Z$/ })
+  const { revertedAt } = stage.row(id)
+  await open.onReverted(id)
+  await open.onReverted('dep_unknown')
+  t.equal(stage.row(id).revertedAt, revertedAt, 'again')
 })

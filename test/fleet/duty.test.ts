@@ -1,6 +1,6 @@
 import t from 'tap'
 import { answerOf, beginning, ended, obey, workOf } from '../../lib/fleet/duty.js'
-import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
+import type { DutyState, NodeOrder } from '../../lib/model/fleet-wire.js'
 
 const order = (attempt: number, action: NodeOrder['action'], number = 1): NodeOrder => ({
   epoch: 'e1',

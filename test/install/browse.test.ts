@@ -1,8 +1,15 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { listDirectory, maxPreviewBytes, openFile, readPreview } from '../../lib/install/browse.js'
+import {
+  languageOf,
+  listDirectory,
+  maxPreviewBytes,
+  measureTree,
+  openFile,
+  readPreview
+} from '../../lib/install/browse.js'
 import { refusalOf } from '../support/extraction.js'
 
 function furnished(t: { testdir(): string }): string {
@@ -131,4 +138,54 @@ t.test('opens a file for download, with its size', async t => {
   const file = await openFile(target, 'index.html')
   t.match(file, { name: 'index.html', size: 13, mtimeMs: 1_700_000_000_000 })
   await file.handle.close()
+})
+
+t.test('recognizes the language by the file name', async t => {
+  const cases: Record<string, string> = {
+    'index.html': 'html',
+    'a.b.TS': 'typescript',
+    Dockerfile: 'dockerfile',
+    'Dockerfile.dev': 'dockerfile',
+    '.env': 'ini',
+    '.env.local': 'ini',
+    'nginx.conf': 'nginx',
+    'x.conf': 'ini',
+    Makefile: 'makefile',
+    README: 'plaintext',
+    c: 'plaintext',
+    'x.c': 'c',
+    constructor: 'plaintext',
+    'x.__proto__': 'plaintext',
+    'data.json': 'json',
+    'style.css': 'css',
+    'x.': 'plaintext'
+  }
+  for (const [name, language] of Object.entries(cases)) t.equal(languageOf(name), language, name)
+})
+
+const limits = { maxEntries: 100, deadlineMs: Infinity }
+
+t.test('measures the size of the files below a directory', async t => {
+  const directory = t.testdir({
+    a: 'x'.repeat(100),
+    below: { b: 'x'.repeat(20), deeper: { c: 'xxx' }, empty: {} },
+    link: t.fixture('symlink', '/etc')
+  })
+  t.equal(await measureTree(directory, limits), 123)
+  linkSync(join(directory, 'a'), join(directory, 'below/again'))
+  t.equal(await measureTree(directory, limits), 123, 'a file with two names counts once')
+  t.equal(await measureTree(join(directory, 'below'), { ...limits, maxEntries: 5 }), 123)
+  t.equal(await measureTree(join(directory, 'below'), { ...limits, maxEntries: 4 }), null, 'too many entries')
+  t.equal(await measureTree(directory, { ...limits, deadlineMs: 0 }), null, 'too late')
+  t.equal(await measureTree(join(directory, 'missing'), limits), null)
+  t.equal(await measureTree(join(directory, 'a'), limits), null, 'a file is not a directory')
+})
+
+t.test('does not block on a pipe, and does not measure a very deep tree', async t => {
+  const directory = t.testdir({ a: 'xyz' })
+  if (process.platform !== 'win32') execFileSync('mkfifo', [join(directory, 'pipe')])
+  t.equal(await measureTree(directory, limits), 3)
+  if (process.platform !== 'win32') t.equal(await measureTree(join(directory, 'pipe'), limits), null)
+  mkdirSync(join(directory, 'd/'.repeat(120)), { recursive: true })
+  t.equal(await measureTree(directory, { ...limits, maxEntries: 1000 }), null)
 })

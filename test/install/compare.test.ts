@@ -15,7 +15,7 @@ import {
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { OwnedEntry } from '../../lib/model/tree.js'
+import type { OwnedEntry } from '../../lib/model/manifest.js'
 import { disk, type Disk } from '../../lib/install/disk.js'
 import { writeOwnedTree } from '../../lib/install/owned-tree.js'
 import { compareTreePaths } from '../../lib/shared/tree-text.js'

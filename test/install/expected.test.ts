@@ -1,14 +1,12 @@
 import t from 'tap'
 import { utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createContentsDigest } from '../../lib/model/tree.js'
+import { createContentsDigest } from '../../lib/model/manifest.js'
 import { buildExpected, planOutdated, refuseOutdated, type Expected } from '../../lib/install/expected.js'
 import { disk } from '../../lib/install/disk.js'
-import { holdFolders } from '../../lib/install/folders.js'
+import { holdFolders, holdTarget } from '../../lib/install/held.js'
 import { canonicalOrder } from '../../lib/install/manifest-writer.js'
-import type { Item } from '../../lib/install/plan.js'
-import { holdTarget } from '../../lib/install/reach.js'
-import { createRecords } from '../../lib/install/record.js'
+import { createRecords, type Item } from '../../lib/install/plan.js'
 import { nothingReckoned } from './nothing-reckoned.js'
 
 const plannedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5)

@@ -1,13 +1,26 @@
 import t from 'tap'
-import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../lib/base/digests.js'
 import { beforeAt } from '../../lib/install/before-images.js'
 import { disk } from '../../lib/install/disk.js'
-import { lookAgain } from '../../lib/install/look-again.js'
+import { differingMarks, lookAgain, markBytes, markTarget } from '../../lib/install/look-again.js'
 import { openArchive } from '../../lib/archive/read.js'
-import type { OwnedEntry } from '../../lib/model/tree.js'
+import type { OwnedEntry } from '../../lib/model/manifest.js'
+import { directoryMode, noContents, ownedContents } from '../../lib/install/owned-tree.js'
 
 t.test('looks at entries that were touched, and copies what is new', async t => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-look-'))
@@ -53,4 +66,36 @@ t.test('looks at entries that were touched, and copies what is new', async t => 
     { now: { mode: 0o100750 } },
     'nothing is kept that would run with rights of somebody else'
   )
+})
+
+const paths = ['a', 'b', 'd', 'd/c', 'e']
+
+async function* entries() {
+  for (const path of paths) {
+    const mode = path === 'd' ? directoryMode : 0o100644
+    yield { path, mode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since: 'dep_1' }
+  }
+}
+
+t.test('marks show what was touched, without a clock', async t => {
+  const target = mkdtempSync(join(tmpdir(), 'svc-marks-'))
+  mkdirSync(join(target, 'd'))
+  for (const path of ['a', 'b', 'd/c']) writeFileSync(join(target, path), 'x')
+  const owned = await ownedContents({ deployId: 'dep_1', sequence: 1, target }, entries())
+  const mark = () => markTarget({ target, rules: { home: '/nowhere', allowSystemPaths: true }, owned }, { disk })
+  const touched = async (work: () => void): Promise<string[]> => {
+    const before = await mark()
+    t.equal(before.length, paths.length * markBytes)
+    work()
+    return [...differingMarks(before, await mark())].map(at => paths[at] as string)
+  }
+  const place = (path: string): string => join(target, path)
+  t.strictSame(await touched(() => {}), [])
+  t.strictSame(await touched(() => appendFileSync(place('a'), 'y')), ['a'])
+  t.strictSame(await touched(() => chmodSync(place('b'), 0o600)), ['b'])
+  t.strictSame(await touched(() => rmSync(place('b'))), ['b'])
+  t.strictSame(await touched(() => symlinkSync('a', place('b'))), ['b'])
+  t.strictSame(await touched(() => writeFileSync(place('d/new'), '')), [], 'what svc does not own')
+  t.strictSame(await touched(() => renameSync(place('d'), place('f'))), ['d', 'd/c'])
+  t.strictSame(await touched(() => symlinkSync('f', place('d'))), [], 'nothing is found through a link')
 })

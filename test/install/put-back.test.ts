@@ -16,8 +16,8 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { disk, type Disk } from '../../lib/install/disk.js'
 import { putBack, type PutBackNeeds } from '../../lib/install/put-back.js'
-import { holdTarget } from '../../lib/install/reach.js'
-import type { JournalLine } from '../../lib/install/journal-line.js'
+import { holdTarget } from '../../lib/install/held.js'
+import type { JournalLine } from '../../lib/install/journal.js'
 
 /** A target with these files, and a staging directory in it. */
 function stage(t: Test, files: Record<string, string>) {

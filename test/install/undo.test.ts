@@ -4,6 +4,7 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   statSync,
@@ -13,9 +14,17 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { disk, type Disk } from '../../lib/install/disk.js'
-import { journalAt } from '../../lib/install/journal-file.js'
-import { beginJournal } from '../../lib/install/journal.js'
-import { describeJournal, listJournals, recover as recoverFile } from '../../lib/install/undo.js'
+import { beginJournal, journalAt } from '../../lib/install/journal.js'
+import {
+  describeJournal,
+  listJournals,
+  ownerPathOf,
+  readOwner,
+  recover as recoverFile,
+  removeJournalFiles,
+  removeLeftOwners,
+  writeOwner
+} from '../../lib/install/undo.js'
 import { snapshot } from '../support/tree.js'
 
 const recover = (path: string) => recoverFile(disk, journalAt(disk, path))
@@ -360,4 +369,38 @@ t.test('keeps entries that are created while staging is removed, even if that is
       failing
     )
   }
+})
+
+t.test('notes the process of a journal, privately, and until the journal is removed', async t => {
+  const directory = t.testdir({})
+  const journal = join(directory, 'dep_a.undo')
+  const owner = { user: 'app', uid: 33, pid: 7, startedAt: '123', bootId: 'b', target: '/srv/a\nb' }
+  t.equal(readOwner(journal), null)
+  writeFileSync(journal, '')
+  writeOwner(disk, journal, owner)
+  t.strictSame(readOwner(journal), owner)
+  t.equal(statSync(ownerPathOf(journal)).mode & 0o777, 0o600)
+  removeJournalFiles(journal)
+  t.strictSame(readdirSync(directory), [])
+  removeJournalFiles(journal)
+})
+
+t.test('a file that is not whole is an error, never a journal of svc itself', async t => {
+  const journal = join(t.testdir({}), 'dep_a.undo')
+  for (const text of ['', '{', '{}', '{"user":"app","uid":-1,"pid":1,"startedAt":"1","bootId":"","target":"/"}']) {
+    writeFileSync(ownerPathOf(journal), text)
+    t.throws(() => readOwner(journal), text)
+  }
+})
+
+t.test('removes only what has no journal', async t => {
+  const directory = t.testdir({
+    'dep_a.undo': '',
+    'dep_a.helper': '',
+    'dep_b.helper': '',
+    'dep_c.helper.tmp': '',
+    'dep_b.zip': ''
+  })
+  removeLeftOwners(directory)
+  t.strictSame(readdirSync(directory).sort(), ['dep_a.helper', 'dep_a.undo', 'dep_b.zip'])
 })

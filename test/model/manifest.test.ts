@@ -1,5 +1,6 @@
 import t from 'tap'
-import { pathOfLine } from '../../lib/model/manifest.js'
+import { createHash } from 'node:crypto'
+import { createTreeDigest, pathOfLine } from '../../lib/model/manifest.js'
 
 t.test('every line is about a path', t => {
   const before = { size: 0, mode: 0o100644, sha256: '' }
@@ -7,4 +8,14 @@ t.test('every line is about a path', t => {
   t.equal(pathOfLine({ removed: 'b', before }), 'b')
   t.equal(pathOfLine({ made: 'c' }), 'c')
   t.end()
+})
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+t.test('The digest of a tree is the SHA-256 of its canonical text', async t => {
+  const digest = createTreeDigest()
+  digest.add({ mode: 0o100755, size: 2, sha256: sha256('hi'), path: 'bin/run' })
+  digest.add({ mode: 0o120777, size: 3, sha256: sha256('run'), path: 'bin/start' })
+  t.equal(digest.end(), sha256(`svc-tree 1\n100755 2 ${sha256('hi')} bin/run\n120777 3 ${sha256('run')} bin/start\n`))
+  t.equal(createTreeDigest().end(), sha256('svc-tree 1\n'), 'an empty tree has a digest, too')
 })

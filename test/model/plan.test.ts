@@ -1,5 +1,5 @@
 import t from 'tap'
-import { changesAnything, planKinds, type PlanCounts } from '../../lib/model/plan.js'
+import { changesAnything, type PlanCounts, planKinds } from '../../lib/model/plan.js'
 
 const counts = (patch: Partial<PlanCounts> = {}): PlanCounts =>
   ({ ...Object.fromEntries(planKinds.map(kind => [kind, 0])), ...patch }) as PlanCounts

@@ -1,5 +1,15 @@
 import t from 'tap'
-import { isCommitId, provenanceReader, shortCommit, webAddress } from '../../lib/model/provenance.js'
+import {
+  commitUrl,
+  deploymentPage,
+  isCommitId,
+  provenanceReader,
+  repositoryPlace,
+  shortCommit,
+  tokensPage,
+  webAddress,
+  withoutCredentials
+} from '../../lib/model/provenance.js'
 
 const refuse = provenanceReader('refuse')
 const escape = provenanceReader('escape')
@@ -88,4 +98,115 @@ t.test('recognises commit ids and web addresses', async t => {
   t.equal(webAddress('https://user:pass@ci.test/x'), 'https://ci.test/x')
   t.equal(webAddress('ftp://ci.test'), null)
   t.equal(webAddress('x'), null)
+})
+
+const hash = '0123456789abcdef0123456789abcdef01234567'
+const read = provenanceReader('refuse')
+const claim = (fields: object) => read(fields, 'provenance')
+
+t.test('returns the page of a commit', async t => {
+  const pattern = 'https://git.example.org/{repository}/commit/{commit}?at={commit}'
+  const cases: Array<[what: string, repository: string | null, pattern: string, address: string | null]> = [
+    ['GitHub', 'git@github.com:team/shop.git', '', `https://github.com/team/shop/commit/${hash}`],
+    [
+      'GitHub by https, with a token',
+      'https://x:y@github.com/team/shop',
+      '',
+      `https://github.com/team/shop/commit/${hash}`
+    ],
+    ['GitLab', 'https://gitlab.com/a/b/c.git', '', `https://gitlab.com/a/b/c/-/commit/${hash}`],
+    ['Bitbucket', 'https://bitbucket.org/a/b', '', `https://bitbucket.org/a/b/commits/${hash}`],
+    ['Codeberg', 'https://codeberg.org/a/b', '', `https://codeberg.org/a/b/commit/${hash}`],
+    ['another host', 'https://git.test/a/b', '', null],
+    ['a host with a known ending', 'https://notgithub.com/a/b', '', null],
+    ['a host with a known beginning', 'https://github.com.evil.test/a/b', '', null],
+    ['a property name of every object', 'https://constructor/a/b', '', null],
+    ['no repository', null, '', null],
+    ['a pattern', 'ssh://git@git.test:2222/a/b.git', pattern, `https://git.example.org/a/b/commit/${hash}?at=${hash}`],
+    ['a pattern wins', 'https://github.com/a/b', pattern, `https://git.example.org/a/b/commit/${hash}?at=${hash}`],
+    ['a pattern without a repository', null, pattern, null],
+    ['a pattern without the placeholder', null, 'https://git.test/c/{commit}', `https://git.test/c/${hash}`],
+    [
+      'characters that would change the path',
+      'git.test:a"b/$&/<c>',
+      pattern,
+      `https://git.example.org/a%22b/%24%26/%3Cc%3E/commit/${hash}?at=${hash}`
+    ],
+    ['a path that leaves its directory', 'git.test:../../x', pattern, null],
+    [
+      'a path that contains a placeholder',
+      'git.test:{commit}',
+      pattern,
+      `https://git.example.org/%7Bcommit%7D/commit/${hash}?at=${hash}`
+    ]
+  ]
+  for (const [what, repository, given, address] of cases)
+    t.equal(commitUrl(claim({ commit: hash, repository }), given), address, what)
+  t.equal(commitUrl(null, pattern), null)
+  t.equal(commitUrl(claim({ repository: 'https://github.com/a/b' }), ''), null, 'no commit')
+})
+
+t.test('removes credentials from addresses of repositories', async t => {
+  const cases: Array<[given: string, shown: string | null]> = [
+    ['https://github.com/team/shop.git', 'https://github.com/team/shop.git'],
+    ['https://gitlab-ci-token:glcbt-hunter2@gitlab.test/team/shop.git', 'https://gitlab.test/team/shop.git'],
+    ['https://hunter2@github.com/team/shop', 'https://github.com/team/shop'],
+    ['https://x:hunter2@git.test:8443/team/shop/', 'https://git.test:8443/team/shop'],
+    ['https://git.test/team/shop?access_token=hunter2#hunter2', 'https://git.test/team/shop'],
+    ['https://a:hunter2@b@git.test/shop', 'https://git.test/shop'],
+    ['HTTPS://USER:hunter2@git.test/shop', 'https://git.test/shop'],
+    ['ssh://git:hunter2@git.test:2222/team/shop.git', 'ssh://git.test:2222/team/shop.git'],
+    ['git+ssh://hunter2@git.test/shop', 'git+ssh://git.test/shop'],
+    ['git://git.test/shop', 'git://git.test/shop'],
+    ['git@github.com:team/shop.git', 'github.com:team/shop.git'],
+    ['hunter2@git.test:team/shop', 'git.test:team/shop'],
+    ['user:hunter2@git.test:team/shop', 'git.test:team/shop'],
+    ['a@b:hunter2@git.test:team/shop', 'git.test:team/shop'],
+    ['git@[::1]:shop.git', '[::1]:shop.git'],
+    ['  git@git.test:shop  ', 'git.test:shop'],
+    ['git@git.test:shop?token=hunter2', 'git.test:shop'],
+    ['', null],
+    ['/srv/git/shop.git', null],
+    ['../shop', null],
+    ['file:///home/ada/hunter2/shop', null],
+    ['C:\\Users\\ada\\shop', null],
+    ['C:/Users/ada/shop', null],
+    ['ext::sh -c hunter2', null],
+    ['https:/user:hunter2@git.test/shop', null],
+    ['https://', null],
+    ['https://[bad', null]
+  ]
+  for (const [given, shown] of cases) {
+    const found = withoutCredentials(given)
+    t.equal(found, shown, given)
+    t.notMatch(found ?? '', /hunter2/, given)
+    if (found !== null) t.equal(withoutCredentials(found), found, `${given}: nothing more to remove`)
+  }
+})
+
+t.test('returns host and path of a repository', async t => {
+  const cases: Array<[string, { host: string; path: string } | null]> = [
+    ['https://GitHub.com/team/shop.git', { host: 'github.com', path: 'team/shop' }],
+    ['ssh://git.test:2222/team/sub/shop.git', { host: 'git.test:2222', path: 'team/sub/shop' }],
+    ['git.test:team/shop.git', { host: 'git.test', path: 'team/shop' }],
+    ['git.test:/srv/shop', { host: 'git.test', path: 'srv/shop' }],
+    ['https://git.test', null],
+    ['https://git.test/', null],
+    ['git.test:../../etc', null],
+    ['git.test:a//b', null],
+    ['git.test:.git', null],
+    ['nothing', null]
+  ]
+  for (const [given, place] of cases) t.strictSame(repositoryPlace(given), place, given)
+})
+
+t.test('returns the page of a deployment below the public address, and null without an address', async t => {
+  t.equal(deploymentPage('https://deploy.example/svc', 'dep_a'), 'https://deploy.example/svc/deployments/dep_a')
+  t.equal(deploymentPage('https://deploy.example', 'a/b'), 'https://deploy.example/deployments/a%2Fb')
+  t.equal(deploymentPage(null, 'dep_a'), null)
+})
+
+t.test('returns the page of the tokens, and null without an address', async t => {
+  t.equal(tokensPage('https://deploy.example/svc'), 'https://deploy.example/svc/settings')
+  t.equal(tokensPage(null), null)
 })

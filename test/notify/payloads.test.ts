@@ -12,12 +12,7 @@ import {
   webhookHeaders
 } from '../../lib/notify/payloads.js'
 import { notificationOf, tokenNotification } from '../../lib/notify/events.js'
-import {
-  maskedAddress,
-  type NotificationKind,
-  notificationKinds,
-  suggestedKind
-} from '../../lib/model/notification-target.js'
+import { maskedAddress, type NotificationKind, notificationKinds, suggestedKind } from '../../lib/model/setting.js'
 import type { Provenance } from '../../lib/model/provenance.js'
 import { aReminder, occasion } from '../support/occasion.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { randomIds } from '../../lib/base/digests.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
-import { maxNotificationTargets } from '../../lib/model/notification-target.js'
+import { maxNotificationTargets } from '../../lib/model/setting.js'
 import { createTargets } from '../../lib/notify/targets.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import { setClock } from '../support/clock.js'

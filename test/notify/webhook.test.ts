@@ -13,7 +13,7 @@ import { aReminder, occasion } from '../support/occasion.js'
 import { makeSigned } from '../support/certificates.js'
 import { type Behaviour, startReceiver } from '../support/receiver.js'
 import { until } from '../support/until.js'
-import type { NotificationKind } from '../../lib/model/notification-target.js'
+import type { NotificationKind } from '../../lib/model/setting.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }
 const never = () => ({ signal: new AbortController().signal })

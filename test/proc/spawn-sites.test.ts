@@ -24,9 +24,9 @@ const sites: Record<string, string> = {
   'cli/service/supervision.ts':
     'spawn: svc itself by another runtime; it is configured by its environment. runProcess: pm2, which starts svc. Both tried below',
   'cli/system-user.ts': 'execFile: useradd, without a variable of svc; tried in test/cli/system-user.test.ts',
-  'deploy/checks.ts':
-    'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/checks.test.ts',
-  'deploy/scripts/script-run.ts': 'runProcess: scripts of deployments, tried below',
+  'deploy/gate.ts':
+    'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/gate.test.ts',
+  'deploy/scripts/scripts.ts': 'runProcess: scripts of deployments, tried below',
   'install/sync-program.ts': 'runProcess: sync with PATH alone',
   'proc/helper.ts':
     'spawn: a module of svc with the rights of another user, without an environment; tried in test/proc/helper.test.ts',

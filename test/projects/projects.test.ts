@@ -1,13 +1,16 @@
+import t from 'tap'
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
-import { systemActor as actor } from '../../lib/model/audit.js'
-import { createProjects } from '../../lib/projects/projects.js'
+import { systemActor as actor, systemActor } from '../../lib/model/audit.js'
+import { applyToProjects, createLabels, createProjects, recentScripts } from '../../lib/projects/projects.js'
 import { readRedo } from '../../lib/store/redo.js'
 import { listAudit } from '../../lib/store/tables/audit.js'
 import { listDeployments } from '../../lib/store/tables/deployments.js'
 import { insertDeployments } from '../support/many-deployments.js'
 import { openStage } from '../support/store.js'
+import { notFound } from '../../lib/base/errors.js'
+import { labelColors, type Project, type ProjectFields } from '../../lib/model/project.js'
+import type { DeploymentRow, RanScript } from '../../lib/model/deployment.js'
 
 /** Returns the number of transactions in the redo log of a store. */
 function transactionsIn(directory: string): number {
@@ -160,4 +163,112 @@ t.test('projects', async t => {
     const outcomes = await Promise.allSettled(taking)
     t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
   })
+})
+
+/** Creates projects that record the actions on them. "gone" does not exist. */
+function recorder() {
+  const done: unknown[] = []
+  const get = (id: string): Project => {
+    if (id === 'gone') throw notFound('Project', id)
+    return { id, tagIds: ['tag_a'] } as Project
+  }
+  return {
+    done,
+    projects: {
+      get,
+      async update(id: string, fields: ProjectFields) {
+        done.push([id, fields])
+        return get(id)
+      },
+      async remove(id: string) {
+        get(id)
+        done.push(id)
+      }
+    }
+  }
+}
+
+t.test('applies the action to each project', async t => {
+  const cases: Array<[Parameters<typeof applyToProjects>[1]['action'], unknown]> = [
+    [{ action: 'delete', categoryId: null }, 'one'],
+    [{ action: 'setCategory', categoryId: 'cat_a' }, ['one', { categoryId: 'cat_a' }]],
+    [{ action: 'setCategory', categoryId: null }, ['one', { categoryId: null }]],
+    [
+      { action: 'setClientScripts', categoryId: null, allowClientScripts: false },
+      ['one', { allowClientScripts: false }]
+    ],
+    [{ action: 'addTags', categoryId: null, tagIds: ['tag_b'] }, ['one', { tagIds: ['tag_a', 'tag_b'] }]],
+    [{ action: 'removeTags', categoryId: null, tagIds: ['tag_a'] }, ['one', { tagIds: [] }]]
+  ]
+  for (const [action, expected] of cases) {
+    const { projects, done } = recorder()
+    const outcome = await applyToProjects(projects, { action, ids: ['one', 'one'], actor: systemActor })
+    t.same(outcome, { done: 1, failed: [] })
+    t.same(done, [expected])
+  }
+})
+
+t.test('a refusal does not stop the other projects', async t => {
+  const { projects, done } = recorder()
+  const action = { action: 'delete', categoryId: null } as const
+  const outcome = await applyToProjects(projects, { action, ids: ['one', 'gone', 'two'], actor: systemActor })
+  t.equal(outcome.done, 2)
+  t.match(outcome.failed, [{ id: 'gone', error: /not found/ }])
+  t.same(done, ['one', 'two'])
+})
+
+t.test('requires tags for changes of tags', async t => {
+  const action = { action: 'addTags', categoryId: null } as const
+  await t.rejects(applyToProjects(recorder().projects, { action, ids: ['one'], actor: systemActor }), {
+    code: 'invalid_field',
+    field: 'tagIds'
+  })
+})
+
+t.test('labels', async t => {
+  const stage = await openStage(t)
+  const tags = createLabels('tag', stage)
+  const categories = createLabels('category', stage)
+
+  t.test('chooses the first unused colour, or the first if all are used', async t => {
+    const colors = []
+    for (let i = 0; i < 8; i++) colors.push((await tags.create({ name: `tag ${i}` }, actor)).color)
+    t.same(colors, [...labelColors, 'blue'])
+  })
+
+  t.test('a category and a tag may share a name', async t => {
+    t.match(await categories.create({ name: 'TAG 1' }, actor), { name: 'TAG 1', color: 'blue' })
+    await t.rejects(tags.create({ name: 'TAG 1' }, actor), { kind: 'conflict', code: 'name_taken' })
+  })
+
+  t.test('an update keeps omitted fields and sets the time', async t => {
+    const { id } = await tags.create({ name: 'time', color: 'pink', sortOrder: 4 }, actor)
+    stage.clock.advance(5000)
+    t.match(await tags.update(id, { name: 'Time' }, actor), {
+      name: 'Time',
+      color: 'pink',
+      sortOrder: 4,
+      createdAt: '2030-01-01T00:00:00.000Z',
+      updatedAt: '2030-01-01T00:00:05.000Z'
+    })
+  })
+
+  t.test('refuses unknown labels', async t => {
+    await t.rejects(tags.update('tag_x', { name: 'x' }, actor), { kind: 'not_found', code: 'not_found' })
+    await t.rejects(categories.remove('cat_x', actor), { kind: 'not_found', code: 'not_found' })
+  })
+})
+
+const ran = (step: RanScript['step'], script: string): RanScript => ({ step, script, source: 'client', async: false })
+const row = (id: string, scripts: RanScript[]) => ({ id, scripts }) as DeploymentRow
+
+t.test('returns the scripts of the newest deployment that ran any', async t => {
+  const rows = [
+    row('dep_3', []),
+    row('dep_2', [ran('postDeploy', 'make restart')]),
+    row('dep_1', [ran('preDeploy', 'old')])
+  ]
+  t.same(recentScripts(rows), { deployId: 'dep_2', preDeployScript: '', postDeployScript: 'make restart' })
+  t.same(recentScripts([row('dep_1', [])]), { deployId: null, preDeployScript: '', postDeployScript: '' })
+  t.same(recentScripts([]), { deployId: null, preDeployScript: '', postDeployScript: '' })
 })

@@ -1,6 +1,32 @@
-import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { keyBytes, keyIdOf, keyIdOfSealed, seal, sealedBytes, unseal } from '../../lib/projects/seal.js'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  createVariablesKey,
+  keyBytes,
+  keyIdOf,
+  keyIdOfSealed,
+  needsStoredKey,
+  seal,
+  sealedBytes,
+  type SealedPlace,
+  sealedPlaces,
+  unseal
+} from '../../lib/projects/seal.js'
+import { defaultGate } from '../../lib/model/policy.js'
+import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
+import { createVariables } from '../../lib/projects/variables.js'
+import { createSealing } from '../../lib/server/front.js'
+import type { Transaction } from '../../lib/store/database.js'
+import { insertDeployment } from '../../lib/store/tables/deployments.js'
+import { insertProject, updateProject } from '../../lib/store/tables/projects.js'
+import { putQueuedRelease } from '../../lib/store/tables/fleet.js'
+import { insertRollout } from '../../lib/store/tables/rollouts.js'
+import { putFactor } from '../../lib/store/tables/access.js'
+import { openStage } from '../support/store.js'
+import { insertNamedToken } from '../support/a-token.js'
+import { aDeployment, aProject } from '../store/stage.js'
 
 const key = randomBytes(keyBytes)
 const place = { projectId: 'proj_a', name: 'DB_PASSWORD' }
@@ -38,4 +64,142 @@ t.test('opens nothing with another key, another place, or a changed byte', async
   })
   for (const text of ['', 'hunter22', sealed.slice(0, -30), `v2${sealed.slice(2)}`, `${sealed}.x`])
     t.equal(unseal(key, place, text), null)
+})
+
+const at = '2030-01-01T00:00:00.000Z'
+const factor = { confirmedAt: at, lastStep: 0, recovery: [], wrongAt: [], lockedUntil: null }
+const rollout = {
+  id: 'ro_a',
+  projectId: 'proj_a',
+  number: 1,
+  deployId: 'dep_a',
+  treeSha256: 'a',
+  archiveSha256: 'b',
+  archiveBytes: 1,
+  policy: defaultRolloutPolicy,
+  state: 'swapping',
+  wave: 1,
+  waves: 1,
+  lastAttempt: 0,
+  pausedUntil: null,
+  revertFrom: null,
+  haltedReason: null,
+  createdAt: at,
+  endedAt: null
+} as const
+const check = { http: 'http://127.0.0.1/', header: { Authorization: '' } }
+
+/** Writes a sealed text in each column, and removes the need for it. */
+const doors: Record<keyof typeof sealedPlaces, [put: (tx: Transaction, sealed: string) => void, end: string]> = {
+  'variables.value': [
+    (tx, sealed) =>
+      tx.run(
+        "INSERT INTO variables (projectId, name, value, secret, updatedAt) VALUES ('proj_a', 'A', ?, 1, ?)",
+        sealed,
+        at
+      ),
+    'DELETE FROM variables'
+  ],
+  'projects.policy': [
+    (tx, sealed) =>
+      updateProject(tx, 'proj_a', {
+        policy: {
+          gate: { ...defaultGate, after: [{ ...check, header: { Authorization: `sealed:${sealed}` } }] }
+        }
+      }),
+    "UPDATE projects SET policy = '{}'"
+  ],
+  'secondFactors.secret': [
+    (tx, secret) => putFactor(tx, { ...factor, tokenId: 'tok_a', secret }),
+    'DELETE FROM secondFactors'
+  ],
+  'rollouts.sealed': [
+    (tx, sealed) => insertRollout(tx, { ...rollout, sealed }),
+    `UPDATE rollouts SET endedAt = '${at}'`
+  ],
+  'queuedReleases.sealed': [
+    (tx, sealed) => putQueuedRelease(tx, 'dep_a', { sealed, rollout: {}, role: null }),
+    "UPDATE deployments SET status = 'failed'"
+  ]
+}
+
+/** What the text of each column is bound to, and how users read of it. */
+const told: Record<keyof typeof sealedPlaces, [place: SealedPlace, name: string]> = {
+  'variables.value': [{ projectId: 'proj_a', name: 'A' }, 'proj_a: A'],
+  'projects.policy': [{ projectId: 'proj_a', name: 'header authorization' }, 'proj_a: header Authorization'],
+  'secondFactors.secret': [{ projectId: 'tok_a', name: 'second factor' }, 'second factor of ana'],
+  'rollouts.sealed': [{ projectId: 'dep_a', name: 'rollout' }, 'proj_a: rollout ro_a'],
+  'queuedReleases.sealed': [{ projectId: 'dep_a', name: 'rollout' }, 'proj_a: queued deployment dep_a']
+}
+
+t.test('a lost key is named with what it encrypted, and replaced only if nothing of that is still needed', async t => {
+  for (const column of Object.keys(doors) as Array<keyof typeof doors>) {
+    const [[put, end], [place, name]] = [doors[column], told[column]]
+    const { store, directory, clock } = await openStage(t)
+    const path = join(directory, 'variables.key')
+    const key = createVariablesKey(path)
+    const sealing = createSealing(store, key, 'second factor')
+    const variables = createVariables({ store, clock, audit: { within() {} }, key })
+    const sealed = seal(await key.create(), place, 'secret')
+    await store.write(tx => {
+      insertProject(tx, aProject({ id: 'proj_a' }))
+      insertDeployment(tx, aDeployment({ id: 'dep_a', projectId: 'proj_a', status: 'queued' }))
+      insertNamedToken(tx, { id: 'tok_a', name: 'ana' })
+      put(tx, sealed)
+    })
+    t.equal(await variables.check(), null, `${column} opens`)
+    rmSync(path)
+    t.ok(needsStoredKey(store), column)
+    t.same(await variables.check(), { why: 'the file is missing', secrets: [name] })
+    const { cure } = sealedPlaces[column]
+    const message = `Cannot use the key of the secrets: the file is missing. Restore "${path}" from a backup, or ${cure}`
+    await t.rejects(sealing.seal('tok_b', 'x'), { code: 'variables_key', message }, column)
+    await store.write(tx => tx.run(end))
+    t.notOk(needsStoredKey(store), `${column}, no longer needed`)
+    t.equal(await variables.check(), null)
+    t.type(await sealing.seal('tok_b', 'x'), 'string')
+  }
+})
+
+t.test('every column for something encrypted is listed', async t => {
+  const { store } = await openStage(t)
+  const tables = store.all("SELECT name FROM sqlite_master WHERE type = 'table'").map(({ name }) => String(name))
+  const columns = tables.flatMap(table =>
+    store.all(`SELECT name FROM pragma_table_info('${table}')`).map(({ name }) => `${table}.${String(name)}`)
+  )
+  const found = columns.filter(column => /\.(sealed|secret)$/.test(column) && column !== 'variables.secret')
+  // The secrets of notification targets are stored as they are: the server signs messages with them.
+  const expected = [...Object.keys(sealedPlaces).filter(column => found.includes(column)), 'notificationTargets.secret']
+  t.strictSame(found.sort(), expected.sort())
+  for (const column of Object.keys(sealedPlaces)) t.ok(columns.includes(column), column)
+})
+
+t.test('creates the key once, readable only by its owner', async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'variables.key')
+  const file = createVariablesKey(path)
+  t.match(await file.find(), { key: null, isMissing: true, why: /missing/ })
+  const keys = await Promise.all([file.create(), file.create(), file.create()])
+  t.ok(keys.every(key => key.equals(keys[0] as Buffer) && key.length === 32))
+  t.match(readFileSync(path, 'utf8'), /^[0-9a-f]{64}\n$/)
+  if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
+  t.strictSame(readdirSync(directory), ['variables.key'], 'no other file stays')
+  t.strictSame(await file.create(), keys[0], 'an existing key is kept')
+  const found = await createVariablesKey(path).find()
+  t.strictSame(found.key, keys[0])
+})
+
+t.test('never replaces a file that is not a key', async t => {
+  const path = join(t.testdir(), 'variables.key')
+  for (const text of ['', 'x'.repeat(64), 'ab'.repeat(31), 'ab'.repeat(33)]) {
+    writeFileSync(path, text)
+    const file = createVariablesKey(path)
+    t.match(await file.find(), { key: null, isMissing: false, why: /does not contain a key/ })
+    await t.rejects(file.create(), { code: 'variables_key', kind: 'unavailable' })
+    t.equal(readFileSync(path, 'utf8'), text)
+  }
+  rmSync(path)
+  writeFileSync(path, 'AB'.repeat(32), { mode: 0o600 })
+  t.ok((await createVariablesKey(path).find()).key, 'capital hexadecimal digits are accepted')
+  chmodSync(path, 0o600)
 })

@@ -5,7 +5,7 @@
  *   @schema Name            the document contains the type once, under this name
  *   @format, @minimum, …    keywords of JSON Schema
  *   @number                 a number that need not be whole
- *   @hidden                 null for callers without a right to it (api/masks.ts)
+ *   @hidden                 null for callers without a right to it (api/deployments.ts)
  *   @errors a b *group      error codes, and groups of them (lib/api/errors.ts)
  *   @header Name text       a header of an answer
  *   @media, @example        of a body or an answer that is no JSON

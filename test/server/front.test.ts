@@ -1,9 +1,19 @@
-import { join } from 'node:path'
 import t from 'tap'
+import { join } from 'node:path'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AdminToken } from '../../lib/auth/admin-token.js'
 import { ensureHome, locateHome } from '../../lib/config/home.js'
-import { createFront, type World } from '../../lib/server/front.js'
+import {
+  createFront,
+  createSealing,
+  type Reporter,
+  reportFailure,
+  reportRequest,
+  type World
+} from '../../lib/server/front.js'
 import { openStage } from '../support/store.js'
+import { startServer } from '../support/server.js'
+import { createVariablesKey } from '../../lib/projects/seal.js'
 
 t.test('needs only a store, and lets health report whether there is a token', async t => {
   const { store, clock, ids, directory } = await openStage(t)
@@ -22,4 +32,90 @@ t.test('needs only a store, and lets health report whether there is a token', as
   } as unknown as AdminToken
   t.not((await createFront(world as unknown as World, broken).probe.report()).status, 'ok')
   t.same(faults, [])
+})
+
+t.test('serves API and panel under one base path, and reports failures only to the operator', async t => {
+  const stage = await startServer(t, { base: '/tools/svc' })
+
+  t.test('answers an unknown path of the API with an error in JSON, never with the page', async t => {
+    const { status, headers, body } = await stage.as(null).get('/api/unknown')
+    t.equal(status, 404)
+    t.match(headers['content-type'], /^application\/json/)
+    t.match(body, { success: false, error: String, code: 'not_found' })
+  })
+
+  t.test('answers a bug with a 500 and an id, and logs the same id', async t => {
+    const { deployer } = stage.server.services
+    const readOutput = deployer.readOutput
+    const project = await stage.createProject('shop')
+    await stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', { filename: 'a.zip', bytes: emptyZip }]
+    ])
+    const [record] = (await stage.client.get('/api/logs')).body
+    t.teardown(() => void (deployer.readOutput = readOutput))
+    deployer.readOutput = async () => {
+      throw new TypeError('a secret of the inside')
+    }
+    const { status, body, text } = await stage.client.get(`/api/logs/${record.id}`)
+    t.equal(status, 500)
+    t.match(body, { success: false, code: 'internal_error' })
+    t.notMatch(text, 'a secret of the inside')
+    const [told] = stage.told.warn.filter(line => line.includes('a secret of the inside'))
+    const id = /"(\w+)"/.exec(body.error)?.[1] as string
+    t.match(told, id)
+    t.equal((await stage.client.get('/api/projects')).status, 200, 'other clients are not affected')
+  })
+})
+
+/** An end of central directory record, and nothing else (APPNOTE §4.3.16). */
+const emptyZip = Buffer.concat([Buffer.from('504b0506', 'hex'), Buffer.alloc(18)])
+
+t.test('encrypts with the key of the variables, for one token', async t => {
+  const { store, directory } = await openStage(t)
+  const variablesKey = join(directory, 'variables.key')
+  const sealing = createSealing(store, createVariablesKey(variablesKey), 'second factor')
+  const sealed = await sealing.seal('tok_a', 'the-secret')
+  t.notMatch(sealed, 'the-secret')
+  t.equal(await sealing.unseal('tok_a', sealed), 'the-secret')
+  const ofRollout = createSealing(store, createVariablesKey(variablesKey), 'rollout')
+  await t.rejects(ofRollout.unseal('tok_a', sealed), { code: 'variables_key' }, 'of another kind')
+  await t.rejects(sealing.unseal('tok_b', sealed), { code: 'variables_key' }, 'a copied row is useless')
+  const key = readFileSync(variablesKey)
+  rmSync(variablesKey)
+  await t.rejects(sealing.unseal('tok_a', sealed), { code: 'variables_key', message: /is missing/ })
+  writeFileSync(variablesKey, 'damaged')
+  await t.rejects(sealing.seal('tok_a', 'x'), { code: 'variables_key' })
+  writeFileSync(variablesKey, key)
+  t.equal(await sealing.unseal('tok_a', sealed), 'the-secret')
+})
+
+function reporter(): { report: Reporter; calls: unknown[][] } {
+  const calls: unknown[][] = []
+  return { report: { info: (...given) => void calls.push(given), warn: (...given) => void calls.push(given) }, calls }
+}
+
+t.test('reports a failure with the stack of its error', async t => {
+  const { report, calls } = reporter()
+  const error = new TypeError('a bug')
+  reportFailure(report, 'Archives could not be pruned', error)
+  reportFailure(report, 'It failed', 'no error object')
+  reportFailure(report, 'The limit of open files is reached')
+  t.match(calls, [
+    [/^Archives could not be pruned: TypeError: a bug\n +at /, { message: 'Archives could not be pruned', error }],
+    ['It failed: no error object', { message: 'It failed', error: 'no error object' }],
+    ['The limit of open files is reached']
+  ])
+})
+
+t.test('reports a request as a line and as parts', async t => {
+  const { report, calls } = reporter()
+  const event = { kind: 'request', method: 'GET', path: '/api/projects', status: 200, address: '192.0.2.1' } as const
+  reportRequest(report, { ...event, ms: 1.2345, aborted: false })
+  reportRequest(report, { ...event, ms: 20, aborted: true })
+  t.strictSame(calls[0], [
+    '192.0.2.1 GET /api/projects 200 1.2 ms',
+    { method: 'GET', path: '/api/projects', status: 200, ms: 1.2, address: '192.0.2.1', aborted: false }
+  ])
+  t.equal(calls[1]?.[0], '192.0.2.1 GET /api/projects 200 20 ms, aborted')
 })

@@ -1,11 +1,21 @@
-import { existsSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t from 'tap'
 import { weaknessOf } from '../../lib/auth/admin-token.js'
 import { locateHome } from '../../lib/config/home.js'
-import { serve, type ServeOptions } from '../../lib/server/serve.js'
+import { lookForLeftovers, serve, type ServeOptions } from '../../lib/server/serve.js'
 import { findOwner } from '../../lib/store/owner.js'
 import { createClient, eventsOf, formOf } from '../support/client.js'
 import { withDiskHook } from '../support/disk-hook.js'
@@ -14,6 +24,10 @@ import { startReceiver } from '../support/receiver.js'
 import { configOf, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { serverSays } from '../support/sentences/server.js'
+import { startServeProcess } from '../support/serve-process.js'
+import { insertDeployment, updateDeployment } from '../../lib/store/tables/deployments.js'
+import { deployStage } from '../support/deploy-stage.js'
+import { aDeployment } from '../store/stage.js'
 
 t.test('generates a strong token at the first start, keeps it for the owner only, and prints it', async t => {
   const { told, home, server } = await startServer(t, { environment: { ADMIN_TOKEN: '' } })
@@ -296,4 +310,77 @@ t.test('a stop whose last writes fail closes everything, then says what failed',
   t.equal(await findOwner(home.directory), null)
   const again = await serve(options)
   await again.stop({ wait: true })
+})
+
+t.test('removes what killed processes left in the data directory, and reports it once', async t => {
+  const cwd = t.testdir({ elsewhere: {} })
+  const home = join(cwd, 'server-home')
+  const first = await startServeProcess(t, cwd)
+  await first.api('POST', '/api/projects', { name: 'Shop', deployPath: join(cwd, 'www') })
+  await first.stop('SIGKILL')
+  const gone = [
+    'config.json.0123456789ab.tmp',
+    'variables.key.0123456789ab.tmp',
+    'keys/server.ed25519.0123456789ab.tmp',
+    'keys/server.pub.0123456789ab.tmp',
+    'svc.db.tmp',
+    'svc.db.redo.tmp',
+    'svc.db.schema-3.tmp',
+    'health.probe'
+  ]
+  const kept = ['svc.db.schema-3', 'notes.tmp', 'config.json.bak']
+  mkdirSync(join(home, 'keys'), { recursive: true, mode: 0o700 })
+  for (const name of [...gone, ...kept]) {
+    writeFileSync(join(home, name), '{"adminToken":"in clear"}')
+    utimesSync(join(home, name), 1_000_000_000, 1_000_000_000)
+  }
+
+  const second = await startServeProcess(t, cwd)
+  await second.warns(/Removed files that killed processes left behind: .*svc\.db\.tmp/)
+  t.equal((await second.api<unknown[]>('GET', '/api/projects')).length, 1)
+  // The server itself writes svc.db.tmp meanwhile.
+  await second.stop()
+  for (const name of gone) t.notOk(existsSync(join(home, name)), name)
+  for (const name of kept) t.ok(existsSync(join(home, name)), name)
+
+  const third = await startServeProcess(t, cwd)
+  t.equal((await third.api<unknown[]>('GET', '/api/projects')).length, 1)
+  // As root, svc names the projects without a user of their own.
+  const said = third.saidOnStderr().split('\n')
+  t.strictSame(
+    said.filter(line => line !== '' && !line.includes('no user of their own')),
+    [],
+    'a clean start prints no other warning'
+  )
+})
+
+t.test('starts even if a leftover cannot be removed', async t => {
+  const cwd = t.testdir({
+    elsewhere: { 'config.json': '{}' },
+    'server-home': { 'health.probe': { 'a-directory': '' } }
+  })
+  const home = join(cwd, 'server-home')
+  symlinkSync(join(cwd, 'elsewhere/config.json'), join(home, 'config.json'))
+  const server = await startServeProcess(t, cwd)
+  await server.warns(/Cannot remove the files that killed processes left in ".*server-home": /)
+  t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 0)
+})
+
+t.test('finds a journal, or a record of a running deployment', async t => {
+  const stage = await deployStage(t)
+  const { store, home } = stage
+  const { id: projectId } = await stage.addProject()
+  const isThere = (): Promise<boolean> => lookForLeftovers(home.deployments)(store)
+  t.equal(await isThere(), false)
+  const journal = join(home.deployments, 'dep_x.undo')
+  writeFileSync(journal, '')
+  t.equal(await isThere(), true)
+  rmSync(journal)
+  for (const status of ['queued', 'running'] as const) {
+    await store.write(tx => insertDeployment(tx, aDeployment({ id: `dep_${status}`, projectId, status })))
+    t.equal(await isThere(), true, status)
+    await store.write(tx => updateDeployment(tx, `dep_${status}`, { status: 'failed' }))
+    t.equal(await isThere(), false)
+  }
+  t.equal(await lookForLeftovers(join(home.deployments, 'none'))(store), false, 'a first start')
 })

@@ -1,4 +1,4 @@
-import { planKinds, type PlanAnswer, type PlanCounts, type PlanPaths } from '../../lib/model/plan.js'
+import { type PlanAnswer, type PlanCounts, planKinds, type PlanPaths } from '../../lib/model/plan.js'
 
 /** A plan in which nothing would change. */
 export function aPlan(patch: Partial<PlanAnswer> = {}): PlanAnswer {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { locateHome } from '../../lib/config/home.js'
-import { startAgent, type AgentOptions, type RunningAgent } from '../../lib/server/agent.js'
+import { type AgentOptions, type RunningAgent, startAgent } from '../../lib/server/agent.js'
 import { until } from './until.js'
 import { startFakeHub, type FakeHub } from './fake-hub.js'
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import type { ClusterStatus } from '../../lib/model/cluster.js'
+import type { ClusterStatus } from '../../lib/model/health.js'
 import type { Project } from '../../lib/model/project.js'
 import type { RolloutPolicy } from '../../lib/model/rollout.js'
 import { startAgentProcess, type AgentProcess } from './agent-process.js'

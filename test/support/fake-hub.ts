@@ -4,18 +4,18 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import {
-  hubKeyText,
-  lineText,
-  releaseText,
-  requestText,
-  sessionText,
   type AgentReport,
   type Asked,
   type BlobRanges,
   type DesiredLine,
+  hubKeyText,
+  lineText,
   type OrderLine,
   type RelayedRequest,
   type ReleaseDocument,
+  releaseText,
+  requestText,
+  sessionText,
   type SignedHubKey
 } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer, OrderAction } from '../../lib/model/rollout.js'

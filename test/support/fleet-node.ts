@@ -1,5 +1,5 @@
 import type { Work } from '../../lib/fleet/duty.js'
-import type { DutyState, NodeOrder } from '../../lib/model/duty.js'
+import type { DutyState, NodeOrder } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer } from '../../lib/model/rollout.js'
 import type { Random } from './random.js'
 

@@ -4,7 +4,7 @@ import { runSync } from '../../lib/install/sync-program.js'
 import { serveHelper } from '../../lib/proc/helper-process.js'
 import { firstDescriptor } from '../../lib/proc/kept-descriptors.js'
 import { disk } from '../../lib/install/disk.js'
-import { holdTarget } from '../../lib/install/reach.js'
+import { holdTarget } from '../../lib/install/held.js'
 
 /** A helper process that does what its job says, for the tests of helper processes. */
 export type Job =

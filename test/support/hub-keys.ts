@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { systemClock, type Clock } from '../../lib/base/clock.js'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import {
   createHubReader,
   forwardKeyOf,

@@ -8,7 +8,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { locateHome } from '../../lib/config/home.js'
-import { startAgent, type RunningAgent } from '../../lib/server/agent.js'
+import { type RunningAgent, startAgent } from '../../lib/server/agent.js'
 
 /** Number of agents that start at the same time. */
 const starting = 8

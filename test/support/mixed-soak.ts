@@ -29,7 +29,7 @@ const quietMs = 15_000
 /** Growth that is allowed: records and audit entries stay in memory, and V8 keeps some free memory. */
 const heapMarginBytes = 16e6
 const rssMarginBytes = 80e6
-/** What a server has at rest, before anything here made it collect (lib/base/at-rest.ts), and the most that passes. */
+/** What a server has at rest, before anything here made it collect (lib/base/runtime.ts), and the most that passes. */
 const restBytes = 140e6
 const maxRestBytes = 150e6
 /** Twice the time between two of its looks, and the time that the last shells live. */

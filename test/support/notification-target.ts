@@ -1,4 +1,4 @@
-import type { NotificationTarget } from '../../lib/model/notification-target.js'
+import type { NotificationTarget } from '../../lib/model/setting.js'
 
 /** A stored target of notifications. */
 export function aTarget(fields: Partial<NotificationTarget> = {}): NotificationTarget {

@@ -1,6 +1,6 @@
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
-import type { TokenReminder } from '../../lib/model/token-advice.js'
+import type { TokenReminder } from '../../lib/model/access.js'
 import type { Occasion } from '../../lib/notify/events.js'
 import { aProject } from '../store/stage.js'
 

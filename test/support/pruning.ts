@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { sha256 } from '../../lib/base/digests.js'
 import { directoryMode, noContents, writeOwnedTree } from '../../lib/install/owned-tree.js'
 import type { Ownership } from '../../lib/install/ownership.js'
-import type { OwnedEntry } from '../../lib/model/tree.js'
+import type { OwnedEntry } from '../../lib/model/manifest.js'
 import { compareTreePaths } from '../../lib/shared/tree-text.js'
 
 /** Returns the contents of an owned tree: contents by path; a path that ends with `/` is a directory. */

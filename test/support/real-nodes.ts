@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { locateHome } from '../../lib/config/home.js'
-import { startAgent, type RunningAgent } from '../../lib/server/agent.js'
+import { type RunningAgent, startAgent } from '../../lib/server/agent.js'
 import type { Stage } from './server.js'
 import { until } from './until.js'
 

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../lib/base/clock.js'
 import { type Home, locateHome } from '../../lib/config/home.js'
-import { serve, type RunningServer } from '../../lib/server/serve.js'
+import { type RunningServer, serve } from '../../lib/server/serve.js'
 import type { Project } from '../../lib/model/project.js'
 import { createClient, type Client } from './client.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createCollector, createRateLimit } from '../../lib/telemetry/collector.js'
-import { telemetryEvents, type TelemetryReport } from '../../lib/model/telemetry.js'
+import { telemetryEvents, type TelemetryReport } from '../../lib/model/setting.js'
 import { openStage } from '../support/store.js'
 import { setClock } from '../support/clock.js'
 

@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TerminalMessage } from '../../lib/model/terminal.js'
 import type { Pty, PtyEnded } from '../../lib/proc/pty.js'
 import {
   createSession,
+  createSessionInput,
   defaultSessionLimits,
   type SessionLimits,
   type TerminalClient
@@ -150,4 +151,57 @@ t.test('pauses the shell while too much output is unacknowledged', async t => {
     await sleep(1)
   }
   t.ok(calls.includes('pause'))
+})
+
+/** An input whose terminal accepts what it was given when `accept` is called, and at most `limit` pieces. */
+function startInput(limit = Infinity) {
+  const typed: string[] = []
+  const waiting: Array<() => void> = []
+  const input = createSessionInput({
+    write(text, onTaken = () => {}) {
+      if (typed.length === limit) return false
+      typed.push(text)
+      waiting.push(onTaken)
+      return true
+    }
+  })
+  let calls = 0
+  const type = (data: string, at?: number): string =>
+    input.type({ type: 'input', data, ...(at === undefined ? {} : { at }) }, () => calls++)
+  return { input, typed, type, accept: () => waiting.shift()?.(), calls: () => calls }
+}
+
+t.test('joins characters that were cut between two inputs', async t => {
+  const { type, typed, input } = startInput()
+  for (const data of ['a\ud83d', '\ude80b\ud83d', '\ude80']) type(data)
+  t.same(typed, ['a', '\u{1f680}b', '\u{1f680}'])
+  t.equal(input.received, 4 + 7 + 3, 'as each message alone has them')
+})
+
+t.test('tells a client that counts what was accepted', async t => {
+  const { input, type, accept, calls } = startInput()
+  type('é', 0)
+  type('b', 2)
+  t.notOk(input.isTakenDue)
+  accept()
+  t.ok(input.isTakenDue)
+  t.equal(input.tell(), 2)
+  t.notOk(input.isTakenDue)
+  accept()
+  t.equal(input.tell(), 3)
+  t.equal(calls(), 2)
+  input.attach()
+  type('c')
+  accept()
+  t.notOk(input.isTakenDue, 'another client, which does not count')
+})
+
+t.test('skips what it has, and refuses a gap and what nobody reads', async t => {
+  const { input, type, typed } = startInput(2)
+  t.same(
+    [type('ab', 0), type('ab', 0), type('bc', 1), type('e', 4), type('d', 3)],
+    ['typed', 'typed', 'typed', 'gap', 'overflow']
+  )
+  t.same(typed, ['ab', 'c'])
+  t.equal(input.received, 3)
 })

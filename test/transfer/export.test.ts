@@ -8,7 +8,7 @@ import { insertLabel, insertProject } from '../../lib/store/tables/projects.js'
 import { insertNode, insertPlacement } from '../../lib/store/tables/fleet.js'
 import { planExport, type ExportRequest } from '../../lib/transfer/export.js'
 import type { TransferNeeds } from '../../lib/transfer/needs.js'
-import { openPackage } from '../../lib/transfer/read-package.js'
+import { openPackage } from '../../lib/transfer/package.js'
 import { readRecords } from '../../lib/transfer/records.js'
 import { openStage } from '../support/store.js'
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { LabelKind } from '../../lib/model/label.js'
+import type { LabelKind } from '../../lib/model/project.js'
 import { insertDeployment } from '../../lib/store/tables/deployments.js'
 import { insertLabel, insertProject } from '../../lib/store/tables/projects.js'
 import { divideSettings, planImport } from '../../lib/transfer/plan.js'

@@ -5,9 +5,8 @@
  * mostly wait.
  */
 import { t } from '../words/t.js'
-import { compressedTypes } from '../shared/compressed-types.js'
-import { crc32 } from '../shared/crc32.js'
 import {
+  compressedTypes,
   defaultZip64FromBytes,
   deflated,
   directoryOf,
@@ -16,6 +15,7 @@ import {
   stored,
   type ZipRecord
 } from '../shared/zip-records.js'
+import { crc32 } from '../shared/crc32.js'
 
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }

@@ -1,4 +1,4 @@
-import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/overview.js'
+import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/health.js'
 import { css } from '../dom/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
 import { createLockCalls, type LockCalls, type Restriction } from '../server/lock-calls.js'

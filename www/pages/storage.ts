@@ -1,5 +1,5 @@
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import type { ProjectUsage, StorageUsage } from '../../lib/model/storage.js'
+import type { ProjectUsage, StorageUsage } from '../../lib/model/machine.js'
 import { css } from '../dom/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
 import { roomTabs } from '../elements/base/room-tabs.js'

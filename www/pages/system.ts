@@ -1,6 +1,5 @@
 import type { HealthDetail } from '../../lib/model/health.js'
-import type { MachineHistory, ResourceSnapshot } from '../../lib/model/machine.js'
-import type { Pm2Apps } from '../../lib/model/pm2.js'
+import type { MachineHistory, Pm2Apps, ResourceSnapshot } from '../../lib/model/machine.js'
 import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { fullPercent, machineFacts, nearlyFullPercent } from '../elements/machine/machine-facts.js'

@@ -1,5 +1,5 @@
 import type { Answered, Given } from '../../lib/api/map/call.js'
-import type { LabelColor, LabelKind, Label } from '../../lib/model/label.js'
+import type { Label, LabelColor, LabelKind } from '../../lib/model/project.js'
 import { createAuditWitness } from '../state/audit-witness.js'
 import type { TokenStorage } from '../state/session.js'
 import { createCall, placeOf } from './call.js'

@@ -1,6 +1,6 @@
 import { noteServerDate, serverNow } from '../state/server-clock.js'
 import { hasDots } from '../dom/address.js'
-import type { SignedIn } from '../../lib/model/session.js'
+import type { SignedIn } from '../../lib/model/access.js'
 import type { Session } from '../state/session.js'
 
 /** A refusal of the server. The message is for the user, the code for programs. */

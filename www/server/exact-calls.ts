@@ -1,6 +1,5 @@
 import type { Deployment } from '../../lib/model/deployment.js'
-import type { RollbackPlan } from '../../lib/model/rollback-plan.js'
-import type { VerifyEvent } from '../../lib/model/verify.js'
+import type { RollbackPlan, VerifyEvent } from '../../lib/model/plan.js'
 import { createCall, placeOf, startDeployment } from './call.js'
 import type { Client } from './client.js'
 import { createNdjsonReader } from './ndjson.js'

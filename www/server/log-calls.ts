@@ -1,6 +1,6 @@
 import type { Given } from '../../lib/api/map/call.js'
 import type { LogSource } from '../../lib/model/log-source.js'
-import type { LogLevel } from '../../lib/shared/log-level.js'
+import type { LogLevel } from '../shared/log-line.js'
 import { createCall, placeOf } from './call.js'
 import type { Client } from './client.js'
 

@@ -1,4 +1,4 @@
-import { createLineReader, type LineReader } from '../shared/lines.js'
+import { createLineReader, type LineReader } from '../shared/streams.js'
 
 /** Creates a reader that passes the value of each JSON line to `onValue`. Skips empty lines. Throws a SyntaxError. */
 export function createNdjsonReader(onValue: (value: unknown) => void): LineReader {

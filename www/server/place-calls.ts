@@ -1,4 +1,4 @@
-import type { Inclusion } from '../../lib/model/place.js'
+import type { Inclusion } from '../../lib/model/project.js'
 import { createCall } from './call.js'
 import type { Client } from './client.js'
 

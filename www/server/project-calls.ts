@@ -1,6 +1,6 @@
 import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
 import type { Given } from '../../lib/api/map/call.js'
-import type { Label } from '../../lib/model/label.js'
+import type { Label } from '../../lib/model/project.js'
 import { createCall, placeOf } from './call.js'
 import { ifMatch, type Client } from './client.js'
 

@@ -1,5 +1,5 @@
 import { pauseMs } from './client.js'
-import { createEventReader, type ServerEvent } from '../shared/event-stream.js'
+import { createEventReader, type ServerEvent } from '../shared/streams.js'
 
 /*
  * Event streams over fetch, because EventSource cannot send headers. A stream that is silent for longer than the

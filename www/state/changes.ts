@@ -1,4 +1,4 @@
-import type { ChangeVersions, ChangeTopic } from '../../lib/model/changes.js'
+import type { ChangeTopic, ChangeVersions } from '../../lib/model/health.js'
 
 /** Reloads lists only when the server reports that something in them may have changed. */
 export interface ChangeWatch {

@@ -1,4 +1,4 @@
-import { levelOfLine, reachesLevel, type LogLevel } from '../shared/log-level.js'
+import { levelOfLine, type LogLevel, reachesLevel } from '../shared/log-line.js'
 import { Announcer, type LogLine, type LogText } from './log-text.js'
 
 /*

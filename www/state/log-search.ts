@@ -2,7 +2,7 @@ import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
 import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
-import type { ServerEvent } from '../shared/event-stream.js'
+import type { ServerEvent } from '../shared/streams.js'
 import { Announcer } from './log-text.js'
 import { errorWords, streamWords } from '../words/errors.js'
 

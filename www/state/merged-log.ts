@@ -1,4 +1,4 @@
-import { timeOfLine } from '../shared/line-time.js'
+import { timeOfLine } from '../shared/log-line.js'
 import { Announcer, type LogLine, type LogText } from './log-text.js'
 import { serverNow } from './server-clock.js'
 

@@ -1,6 +1,6 @@
 import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/log-calls.js'
-import { timeOfLine } from '../shared/line-time.js'
+import { timeOfLine } from '../shared/log-line.js'
 import { LogSearch, type LogSearching, type SearchState, type Sought } from './log-search.js'
 import { Announcer } from './log-text.js'
 import { serverNow } from './server-clock.js'

@@ -1,10 +1,22 @@
-import type { AccessReport } from '../../model/access-report.js'
-import type { AccessToken, NewToken, TokenList } from '../../model/access.js'
+import type {
+  AccessReport,
+  AccessToken,
+  ListedSession,
+  NewToken,
+  SignedIn,
+  TokenHolder,
+  TokenList
+} from '../../model/access.js'
 import type { Instant } from '../../model/scalars.js'
-import type { ListedSession, SignedIn } from '../../model/session.js'
-import type { TokenHolder } from '../../model/token-holder.js'
-import type { changeTokenFields, loginFields, proveFields, resetTokenFields, ticketFields } from '../auth.js'
-import type { codeFields, removalFields } from '../second-factor.js'
+import type {
+  changeTokenFields,
+  codeFields,
+  loginFields,
+  proveFields,
+  removalFields,
+  resetTokenFields,
+  ticketFields
+} from '../auth.js'
 import type { newTokenFields, rotateFields, tokenFields } from '../tokens.js'
 
 /** What a sign-in answers. `session` only if it begins one. */

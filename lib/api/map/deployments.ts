@@ -1,9 +1,9 @@
 import type { Changes, ManifestFile } from '../../model/manifest.js'
 import type { Continued, Ran, Switch, Traced } from './common.js'
 import type { DeploymentAnswer } from '../../model/deployment.js'
-import type { RollbackPlan } from '../../model/rollback-plan.js'
+import type { RollbackPlan } from '../../model/plan.js'
 import type { UnfinishedTarget } from '../../model/health.js'
-import type { UploadPermit } from '../../model/upload-permit.js'
+import type { UploadPermit } from '../../model/access.js'
 import type { markFields, rollbackFields, undoFields } from '../deployments.js'
 
 /** A deployment that was cancelled. */

@@ -1,9 +1,6 @@
 import type { Enrollment, ListedNode, ListedPlacement } from '../../model/node.js'
 import type { ListedRollout, ListedRolloutNode, RolloutDetail } from '../../model/rollout.js'
-import type { drainFields, nodeFields } from '../nodes.js'
-import type { enrollmentFields } from '../enrollments.js'
-import type { haltFields, revertFields } from '../rollouts.js'
-import type { placementFields } from '../placements.js'
+import type { drainFields, enrollmentFields, haltFields, nodeFields, placementFields, revertFields } from '../fleet.js'
 
 /** Nodes, enrollments, placements and rollouts. */
 export interface FleetRoutes {

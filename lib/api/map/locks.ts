@@ -1,7 +1,5 @@
-import type { ListedLock } from '../../model/lock.js'
-import type { ListedMaintenance, Maintenance } from '../../model/maintenance.js'
-import type { lockFields, unlockFields } from '../locks.js'
-import type { maintenanceFields } from '../maintenance.js'
+import type { ListedLock, ListedMaintenance, Maintenance } from '../../model/lock.js'
+import type { lockFields, maintenanceFields, unlockFields } from '../locks.js'
 
 /** Locks of projects and of the whole server, and the maintenance of projects. */
 export interface LockRoutes {

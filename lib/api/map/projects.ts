@@ -1,13 +1,17 @@
-import type { Label } from '../../model/label.js'
-import type { labelFields, newLabelFields } from '../labels.js'
-import type { FileContent, FileEntry } from '../../model/file-entry.js'
+import type { Label, RecentScripts, ShownProject } from '../../model/project.js'
+import type {
+  bulkFields,
+  labelFields,
+  newLabelFields,
+  pinFields,
+  variablesChangeFields,
+  variablesFields
+} from '../projects.js'
+import type { FileContent, FileEntry } from '../../model/manifest.js'
 import type { IfUpdated } from './common.js'
-import type { ShownProject, RecentScripts } from '../../model/project.js'
-import type { ProjectOverview } from '../../model/overview.js'
+import type { ProjectOverview } from '../../model/health.js'
 import type { Variable } from '../../model/variable.js'
-import type { bulkFields, pinFields } from '../projects.js'
 import type { newProjectFields, projectFields } from '../../model/project-fields.js'
-import type { variablesChangeFields, variablesFields } from '../variables.js'
 
 /** Projects, their variables and files, categories and tags. */
 export interface ProjectRoutes {

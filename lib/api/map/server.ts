@@ -1,24 +1,36 @@
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof, RotatedKey } from '../../model/audit.js'
-import type { ChangeVersions } from '../../model/changes.js'
-import type { Cleaned, StorageUsage } from '../../model/storage.js'
-import type { ClusterStatus } from '../../model/cluster.js'
+import type {
+  ChangeVersions,
+  ClusterStatus,
+  HealthDetail,
+  HealthReport,
+  Overview,
+  ServerStatus
+} from '../../model/health.js'
+import type {
+  Cleaned,
+  Heatmap,
+  MachineHistory,
+  Pm2Apps,
+  Pm2Availability,
+  Pm2Binding,
+  ResourceSnapshot,
+  StorageUsage,
+  SuccessRates
+} from '../../model/machine.js'
 import type { Durations } from '../../machine/history.js'
-import type { HealthDetail, HealthReport, ServerStatus } from '../../model/health.js'
-import type { Heatmap, SuccessRates } from '../../model/stats.js'
 import type { IfUpdated } from './common.js'
-import type { MachineHistory, ResourceSnapshot } from '../../model/machine.js'
-import type { NotificationKind, NotificationTargetView } from '../../model/notification-target.js'
-import type { Overview } from '../../model/overview.js'
-import type { PlaceHome, PlaceListing } from '../../model/place.js'
-import type { Pm2Apps, Pm2Availability, Pm2Binding } from '../../model/pm2.js'
+import type {
+  NotificationKind,
+  NotificationTargetView,
+  SettingDescription,
+  TelemetryOverview
+} from '../../model/setting.js'
+import type { PlaceHome, PlaceListing } from '../../model/project.js'
 import type { SearchResult } from '../../search/search.js'
-import type { SettingDescription } from '../../model/setting.js'
-import type { TelemetryOverview } from '../../model/telemetry.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
-import type { cleanFields } from '../storage.js'
-import type { newTargetFields, targetFields } from '../notification-targets.js'
-import type { rekeyFields } from '../cluster.js'
-import type { reportFields } from '../telemetry.js'
+import type { cleanFields, rekeyFields } from '../system.js'
+import type { newTargetFields, reportFields, targetFields } from '../settings.js'
 
 /** The result of a test message. */
 export interface TestAnswer {

@@ -1,6 +1,5 @@
-import type { DriftReport } from '../../model/plan.js'
+import type { DriftReport, TreeSummary } from '../../model/plan.js'
 import type { Ran, Switch, Traced } from './common.js'
-import type { TreeSummary } from '../../model/verify.js'
 import type { repairFields } from '../deployments.js'
 
 /** The files that svc put into a target. */

@@ -12,9 +12,8 @@
  */
 import type * as http from 'node:http'
 import { reasonOf, Refusal } from '../../base/errors.js'
-import { pause } from '../../base/pause.js'
-import { parseServerUrl } from '../../config/client-config.js'
-import { type BearerToken, maySend } from '../../config/token-origin.js'
+import { pause } from '../../base/clock.js'
+import { type BearerToken, maySend, parseServerUrl } from '../../config/client-config.js'
 import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
 import { tokenTextFault } from '../../shared/token-text.js'
 import { usage } from '../command.js'

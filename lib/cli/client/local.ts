@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { type Home, refuseLooseHome } from '../../config/home.js'
 import { Refusal } from '../../base/errors.js'
-import type { ClusterStatus } from '../../model/cluster.js'
+import type { ClusterStatus } from '../../model/health.js'
 import { findOwner } from '../../store/owner.js'
 import { createClient, type Client } from './client.js'
 import type { Context } from '../command.js'

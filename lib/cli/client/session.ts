@@ -1,5 +1,5 @@
 import { Refusal } from '../../base/errors.js'
-import { parseServerUrl } from '../../config/client-config.js'
+import { defaultServerUrl, maySend, originOf, parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
 import {
   effectiveConfig,
@@ -10,7 +10,6 @@ import {
   type Sourced,
   type SourcedToken
 } from '../../config/precedence.js'
-import { defaultServerUrl, maySend, originOf } from '../../config/token-origin.js'
 import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'

@@ -5,7 +5,7 @@ import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { clusterKeyName, readClusterFile, readClusterKeys } from '../../config/cluster-file.js'
 import { ensureHome, locateHome } from '../../config/home.js'
-import type { ClusterStatus } from '../../model/cluster.js'
+import type { ClusterStatus } from '../../model/health.js'
 import { clusterOf, runningHub } from '../client/local.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
@@ -101,7 +101,7 @@ export const commands = {
       const file = clusterFileOf(words, { known: null, cwd, cluster })
       const options = await clusterOptionsOf(file, { home, env, keys })
       await checkMembers(options, output.warn)
-      const { joinCluster } = await import('../../server/cluster/join.js')
+      const { joinCluster } = await import('../../server/cluster/membership.js')
       const joined = await joinCluster({ home, file, options, warn: output.warn, info: output.note })
       output.result(
         json,
@@ -124,7 +124,7 @@ export const commands = {
     examples: [['cluster leave', 'leave the cluster']],
     async run({ options: { force, json } }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
-      const { leaveCluster } = await import('../../server/cluster/leave.js')
+      const { leaveCluster } = await import('../../server/cluster/membership.js')
       const { hub, outcome, aside } = await leaveCluster({
         home,
         optionsOf: file => clusterOptionsOf(file, { home, env }),

@@ -1,22 +1,20 @@
 import { Refusal } from '../../base/errors.js'
 import { closest, tokenOf } from '../../base/text.js'
 import {
+  adminTokenOrigin,
   type ClientConfig,
+  maySend,
   parseServerUrl,
+  projectTokenOrigin,
   readClientConfig,
   selectEnvironment,
+  storeAdminToken,
+  storeProjectTokens,
   writeClientConfig
 } from '../../config/client-config.js'
 import { readDotenv } from '../../config/dotenv.js'
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { configRows, maskToken } from '../../config/precedence.js'
-import {
-  adminTokenOrigin,
-  maySend,
-  projectTokenOrigin,
-  storeAdminToken,
-  storeProjectTokens
-} from '../../config/token-origin.js'
 import { loadConfiguration } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, parseUrl } from '../../base/text.js'
 import { locateHome } from '../../config/home.js'
-import { maySend } from '../../config/token-origin.js'
+import { maySend } from '../../config/client-config.js'
 import { createClient } from '../client/client.js'
 import { type AdminOptions, loadConfiguration, openAdminApi } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'

@@ -1,5 +1,5 @@
 import { Refusal } from '../../base/errors.js'
-import { pause } from '../../base/pause.js'
+import { pause } from '../../base/clock.js'
 import { locateHome } from '../../config/home.js'
 import type { HealthReport } from '../../model/health.js'
 import { type Client, createClient } from '../client/client.js'

@@ -5,14 +5,17 @@ import { oneLine, tokenOf } from '../../base/text.js'
 import {
   type ClientConfig,
   clientConfigPath,
+  maySend,
+  originOf,
   parseServerUrl,
   plainEnvironment,
+  projectTokenOrigin,
+  storeProjectTokens,
   writeClientConfig
 } from '../../config/client-config.js'
 import { readDotenv, writeDotenv } from '../../config/dotenv.js'
 import { locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { defaultOutputDir } from '../../config/precedence.js'
-import { maySend, originOf, projectTokenOrigin, storeProjectTokens } from '../../config/token-origin.js'
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { askServer, loadConfiguration } from '../client/session.js'

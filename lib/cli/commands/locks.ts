@@ -1,6 +1,5 @@
 import { oneLine } from '../../base/text.js'
-import { lockSentence } from '../../model/lock.js'
-import type { Maintenance } from '../../model/maintenance.js'
+import { lockSentence, type Maintenance } from '../../model/lock.js'
 import type { Api } from '../client/api.js'
 import { type AdminOptions, openAdmin, openProject } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'

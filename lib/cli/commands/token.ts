@@ -1,6 +1,13 @@
 import { countOf, oneLine } from '../../base/text.js'
-import type { AccessReport, ReportedBuiltIn, ReportedToken } from '../../model/access-report.js'
-import { type AccessRole, accessRoles, type ListedToken, tokenLimits } from '../../model/access.js'
+import {
+  type AccessReport,
+  type AccessRole,
+  accessRoles,
+  type ListedToken,
+  type ReportedBuiltIn,
+  type ReportedToken,
+  tokenLimits
+} from '../../model/access.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { type Home, locateHome, writeConfig } from '../../config/home.js'
-import { defaultServerUrl, storeProjectTokens } from '../../config/token-origin.js'
+import { defaultServerUrl, storeProjectTokens } from '../../config/client-config.js'
 import type { Project } from '../../model/project.js'
 import {
   type ImportBrings,
@@ -13,8 +13,7 @@ import {
   type Strategy
 } from '../../model/transfer.js'
 import { formatBytes } from '../../shared/size.js'
-import type { Manifest } from '../../transfer/package.js'
-import { openPackage } from '../../transfer/read-package.js'
+import { type Manifest, openPackage } from '../../transfer/package.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { countOf, oneLine } from '../../base/text.js'
 import { type Home, locateHome, readConfig } from '../../config/home.js'
-import type { Baseline } from '../../model/plan.js'
+import type { Baseline, FindingState, VerifyEvent } from '../../model/plan.js'
 import type { Finding, Level } from '../../model/transfer.js'
-import type { FindingState, VerifyEvent } from '../../model/verify.js'
 import { openStore } from '../../store/durable-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import {

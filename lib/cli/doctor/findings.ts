@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { countOf, oneLine } from '../../base/text.js'
-import type { AccessReport, ReportedToken } from '../../model/access-report.js'
-import type { TokenAdvice } from '../../model/access.js'
+import { type AccessReport, type ReportedToken, type TokenAdvice, unusedDays } from '../../model/access.js'
 import type { ListedNode } from '../../model/node.js'
 import { namesOf, withoutUser } from '../../model/project-users.js'
-import { unusedDays } from '../../model/token-advice.js'
 import { type HttpAnswer, probeHttp } from '../../probe/probe.js'
 
 /** The result of one check. */

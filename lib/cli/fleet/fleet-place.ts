@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { isGoing, type ListedRollout } from '../../model/rollout.js'
-import { parseLabel } from '../../model/node-labels.js'
+import { parseLabel } from '../../model/node.js'
 import { type Context, usage } from '../command.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { type AdminOptions, openProject, projectIdOf } from '../client/session.js'

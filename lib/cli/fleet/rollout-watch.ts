@@ -1,4 +1,4 @@
-import { pause } from '../../base/pause.js'
+import { pause } from '../../base/clock.js'
 import { countOf } from '../../base/text.js'
 import {
   isGoing,

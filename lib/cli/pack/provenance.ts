@@ -5,9 +5,9 @@ import {
   maxProvenanceBytes,
   type Provenance,
   provenanceLengths,
-  webAddress
+  webAddress,
+  withoutCredentials
 } from '../../model/provenance.js'
-import { withoutCredentials } from '../../model/repository.js'
 import { readGit } from './git.js'
 
 /** Maximum length of each text if all of them together are too long for the form field. */

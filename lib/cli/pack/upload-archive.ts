@@ -3,12 +3,11 @@
  * if the server has not accepted the upload: unsent bytes prove that, or the list of deployments.
  */
 import { Refusal } from '../../base/errors.js'
-import { pause } from '../../base/pause.js'
+import { pause } from '../../base/clock.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import { aheadSentence } from '../../model/rollout.js'
-import { daysLeftOf, reminderDays } from '../../model/token-advice.js'
-import type { UploadPermit } from '../../model/upload-permit.js'
+import { daysLeftOf, reminderDays, type UploadPermit } from '../../model/access.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'

@@ -6,8 +6,7 @@ import { isOpenUrl } from '../../http/outgoing/hub-request.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } from '../../config/cluster-file.js'
 import type { Environment, Home } from '../../config/home.js'
-import type { ClusterOptions } from '../../server/cluster/options.js'
-import type { ClusterSecrets } from '../../server/cluster/renewing.js'
+import type { ClusterOptions, ClusterSecrets } from '../../server/cluster/options.js'
 import { usage } from '../command.js'
 import type { HubWords } from './listening.js'
 
@@ -107,7 +106,7 @@ async function secretsOf(file: ClusterFile, env: Environment): Promise<ClusterSe
 
 /** Refuses an etcd of two members, and warns if it has fewer than the user named. Without an answer of etcd it does nothing. */
 export async function checkMembers({ etcd }: ClusterOptions, warn: (sentence: string) => void): Promise<void> {
-  const { countMembers, twoMembers } = await import('../../store/log/etcd/members.js')
+  const { countMembers, twoMembers } = await import('../../store/log/etcd/connection.js')
   const count = await countMembers(etcd)
   if (count === 2) throw usage('--store', twoMembers)
   const named = etcd.endpoints.length

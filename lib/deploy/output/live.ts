@@ -1,10 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlices, type Slices } from '../../base/async.js'
 import type { DeploymentRow } from '../../model/deployment.js'
-import type { ConfirmWindow } from '../confirm-window.js'
 import type { StopRequest } from '../failure.js'
 import type { Output } from './output.js'
-import { createSharedReads, type SharedReads } from './shared-reads.js'
-import { checkedOffset, type StoredBlock } from './stored-output.js'
+import { checkedOffset, readBlock, type StoredBlock } from './stored-output.js'
 
 /** A deployment that is queued or running, or whose background script is still running. */
 export interface LiveRun {
@@ -199,4 +198,106 @@ async function nextBlock(
   const end = output?.recent.end ?? Infinity
   if (offset >= end) return null
   return output?.recent.at(offset) ?? reads.read(path, offset, end)
+}
+
+/** Reads output files for followers. A block that many followers want at the same time is read once. */
+export interface SharedReads {
+  /** Returns the whole lines from `offset` on, none beyond `end`, or null if there are none. */
+  read(path: string, offset: number, end: number): Promise<StoredBlock | null>
+}
+
+/** Maximum number of parallel reads. It leaves threads of the pool for commits and other work. */
+const readsAbreast = 2
+/** Number of blocks kept in memory: followers that start together do not read in lockstep. */
+const keptBlocks = 8
+
+/** Creates the shared reads of one server. */
+export function createSharedReads(): SharedReads {
+  const reads = new Map<string, Promise<StoredBlock | null>>()
+  const waiting: Array<() => void> = []
+  let running = 0
+
+  async function readInTurn(path: string, offset: number, end: number): Promise<StoredBlock | null> {
+    if (running === readsAbreast) await new Promise<void>(resolve => waiting.push(resolve))
+    else running++
+    try {
+      return await readBlock(path, offset, end)
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) running--
+      else next()
+    }
+  }
+
+  function keep(key: string, block: Promise<StoredBlock | null>): void {
+    reads.set(key, block)
+    const forget = (): void => void reads.delete(key)
+    // A missing block is not cached: the file may have grown at the next call.
+    block.then(found => {
+      if (found === null) forget()
+    }, forget)
+    const [oldest] = reads.keys()
+    if (reads.size > keptBlocks && oldest !== undefined) reads.delete(oldest)
+  }
+
+  return {
+    read(path, offset, end) {
+      const key = `${offset} ${path}`
+      const known = reads.get(key)
+      if (known !== undefined) return known
+      const block = readInTurn(path, offset, end)
+      keep(key, block)
+      return block
+    }
+  }
+}
+
+/** The time in which a deployment waits to be confirmed. */
+export interface ConfirmWindow {
+  /** When it ends. */
+  readonly until: string
+  /** Confirms the deployment. Returns false if that is too late. */
+  confirm(): boolean
+}
+
+/** A window that its deployment waits for. */
+export interface OpenWindow extends ConfirmWindow {
+  /** Resolves with whether the deployment was confirmed in time. Rejects with the reason of an abort. */
+  decided(signal: AbortSignal): Promise<boolean>
+}
+
+/**
+ * Opens a window. Its length is measured by the elapsed time, so a change of the machine's clock does not affect it.
+ * `until` says when it ends by the clock now.
+ */
+export function openWindow({ ms, nowMs }: { ms: number; nowMs: number }): OpenWindow {
+  let state: 'open' | 'confirmed' | 'over' = 'open'
+  let wake = (): void => {}
+  const confirmed = new Promise<void>(resolve => (wake = resolve))
+  return {
+    until: new Date(nowMs + ms).toISOString(),
+    confirm() {
+      if (state === 'over') return false
+      state = 'confirmed'
+      wake()
+      return true
+    },
+    async decided(signal) {
+      const timer = new AbortController()
+      const stop = (): void => timer.abort()
+      signal.addEventListener('abort', stop)
+      if (signal.aborted) stop()
+      try {
+        await Promise.race([confirmed, sleep(Math.max(0, ms), undefined, { signal: timer.signal })])
+      } catch {
+        // Aborted: a confirmation that came first still applies.
+      } finally {
+        stop()
+        signal.removeEventListener('abort', stop)
+        if (state === 'open') state = 'over'
+      }
+      if (state !== 'confirmed') signal.throwIfAborted()
+      return state === 'confirmed'
+    }
+  }
 }

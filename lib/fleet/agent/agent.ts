@@ -2,27 +2,25 @@
  * The agent: keeps the stream from the hub open, does what it orders, and reports. It is a part of a whole svc, which
  * also works without the hub: it serves, reverts by itself, and takes local pushes.
  */
+
 import { join } from 'node:path'
-import { machineTimeOf, type Clock } from '../../base/clock.js'
+import { type Clock, machineTimeOf } from '../../base/clock.js'
 import { freeBytes } from '../../base/files.js'
 import type { Ids } from '../../base/digests.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import type { Caller } from '../../http/outgoing/caller.js'
-import { reportEveryMs, type DesiredLine } from '../../model/fleet-wire.js'
+import { type DesiredLine, type ReleaseDocument, reportEveryMs } from '../../model/fleet-wire.js'
 import type { Store } from '../../store/database.js'
 import { liveDeployment } from '../../store/tables/deployments.js'
 import { answerOf } from '../duty.js'
-import { adoptProject } from './adoption.js'
-import { keepConnected, type ConnectionWaits } from './connection.js'
+import { type ConnectionWaits, createHubClient, type HubClient, keepConnected } from './hub-client.js'
 import { createDuties } from './duties.js'
 import { noResult } from './duty-works.js'
 import { createKeyring } from './from-hub.js'
-import { createHubClient, type HubClient } from './hub-client.js'
-import { addressesOf, writeIdentity, type AgentKey, type Identity } from './identity.js'
-import { createLive } from './live.js'
-import { hubActor, type LocalDeployer, type LocalProjects, type LocalVariables } from './local.js'
+import { addressesOf, type AgentKey, type Identity, writeIdentity } from './identity.js'
+import { createLive, createReports } from './reports.js'
+import { type AdoptedFields, hubActor, type LocalDeployer, type LocalProjects, type LocalVariables } from './swap.js'
 import { createReleases } from './releases.js'
-import { createReports } from './reports.js'
 
 /** Times of an agent, in milliseconds. Tests shorten them. */
 export interface AgentTimes {
@@ -241,4 +239,39 @@ export function createAgent(needs: AgentNeeds): Agent {
       client.close()
     }
   }
+}
+
+/* Brings the record of a project on a node up to date with the release that is about to be prepared. */
+
+/**
+ * If the hub allows client scripts, the setting of the node decides: a node may forbid more than its hub, never allow more.
+ */
+const allowing = 'allowClientScripts'
+
+/** Dependencies of the adoption. */
+export interface AdoptionNeeds {
+  projects: LocalProjects
+  variables: LocalVariables
+}
+
+/** Makes the project of a release one of the node, with its variables. Refuses as `projects` and `variables` do. */
+export async function adoptProject({ projects, variables }: AdoptionNeeds, document: ReleaseDocument): Promise<void> {
+  const { projectId } = document
+  await projects.adopt(projectId, adoptedFields(document), hubActor)
+  const wanted = [...document.variables].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const present = await variables.open(projectId).catch(() => null)
+  // Nothing is written, and nothing is added to the audit log, if nothing has changed.
+  const known = present?.map(({ name, value, secret }) => ({ name, value, secret }))
+  if (known === undefined || JSON.stringify(known) !== JSON.stringify(wanted.map(plain)))
+    await variables.replace(projectId, wanted, hubActor)
+}
+
+function plain({ name, value, secret }: ReleaseDocument['variables'][number]) {
+  return { name, value, secret }
+}
+
+/** Returns the fields of the project that a release brings. */
+export function adoptedFields({ projectName, env, deployPath, policy, project }: ReleaseDocument): AdoptedFields {
+  const fields: AdoptedFields = { ...project, name: projectName, env, deployPath, policy }
+  return project[allowing] === true ? { ...fields, [allowing]: null } : fields
 }

@@ -2,16 +2,29 @@
  * Takes the orders of the hub, and has them done: for each project one work at a time (duty-works.ts). An order that cannot
  * be stored, because the disk is full, is obeyed later, and so is a work whose result cannot be.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { elapsedOf } from '../../base/clock.js'
-import type { OrderLine } from '../../model/fleet-wire.js'
-import type { Duty } from '../../model/duty.js'
-import { deleteHubDeployments, hasHubDeployment, listDuties, putDuty } from '../../store/tables/duties.js'
-import { obey, workOf, type DutyAnswer, type Ignored } from '../duty.js'
-import { createDutyWorks, noResult, type DutyWork, type DutyWorksNeeds } from './duty-works.js'
-import { createHistories } from './histories.js'
-import { keepDuty } from './kept-duty.js'
-import { defaultRetriesMs, waitAfter } from './ready.js'
+import type { Duty, OrderLine } from '../../model/fleet-wire.js'
+import {
+  beginEpoch,
+  deleteHubDeployments,
+  hasHubDeployment,
+  listDuties,
+  listEpochs,
+  putDuty
+} from '../../store/tables/fleet.js'
+import { type DutyAnswer, type Ignored, obey, workOf } from '../duty.js'
+import type { Reader, Transaction } from '../../store/database.js'
+import {
+  createDutyWorks,
+  defaultRetriesMs,
+  type DutyWork,
+  type DutyWorksNeeds,
+  keepDuty,
+  noResult,
+  waitAfter
+} from './duty-works.js'
 
 /** The duties of an agent. */
 export interface Duties {
@@ -203,4 +216,25 @@ export function createDuties(needs: DutiesNeeds): Duties {
 /** Whether an earlier process began a work of which the result is not known. */
 function isBegun({ state: { outcome } }: Duty): boolean {
   return outcome === 'begun' || outcome === 'reverting'
+}
+
+/* The histories of the hub's database that a node has seen: in memory at once, and in the database with the order. */
+
+/** The histories that a node has seen. */
+export type Histories = ReturnType<typeof createHistories>
+
+/** Creates the list, with those of the store. */
+export function createHistories(store: Reader) {
+  const all = listEpochs(store)
+  return {
+    /** Whether a hub has followed another history since. */
+    isReplaced: (epoch: string): boolean => all.includes(epoch) && all.at(-1) !== epoch,
+    /** Returns the history of what was ordered before histories had names, if an order of `epoch` arrives. */
+    first: (epoch: string): string => all[0] ?? epoch,
+    /** Follows a history from now on. Returns what writes it. */
+    follow(epoch: string): (tx: Transaction) => void {
+      if (!all.includes(epoch)) all.push(epoch)
+      return tx => beginEpoch(tx, epoch)
+    }
+  }
 }

@@ -3,29 +3,29 @@
  * work begins, the duty is on the disk, with the id of the deployment that is about to be made. After a crash, the
  * deployment's own record says what became of it; if there is none, nothing was done.
  */
+
+import { setTimeout as sleep } from 'node:timers/promises'
 import { withAnySignal } from '../../base/async.js'
-import { elapsedOf, type Clock } from '../../base/clock.js'
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
-import { Refusal } from '../../base/errors.js'
-import type { Duty } from '../../model/duty.js'
-import type { Store } from '../../store/database.js'
-import { findHubDeployment, insertHubDeployment } from '../../store/tables/duties.js'
-import { beginning, ended, workOf, type Work } from '../duty.js'
-import type { KeptDuty } from './kept-duty.js'
-import type { LocalDeployer } from './local.js'
-import { defaultRetriesMs, makeReady } from './ready.js'
-import type { Release } from './releases.js'
+import { reasonOf, Refusal } from '../../base/errors.js'
+import type { Duty } from '../../model/fleet-wire.js'
+import type { Store, Transaction } from '../../store/database.js'
+import { findHubDeployment, insertHubDeployment, putDuty } from '../../store/tables/fleet.js'
+import { beginning, ended, type Work, workOf } from '../duty.js'
 import {
   deploymentBefore,
+  type LocalDeployer,
   placedBy,
+  type Placing,
   revert,
   revertResult,
   swap,
+  type Swapped,
   swapResult,
-  untilFinished,
-  type Placing,
-  type Swapped
+  untilFinished
 } from './swap.js'
+import type { Release } from './releases.js'
 
 /** Dependencies of the works. */
 export interface DutyWorksNeeds {
@@ -211,3 +211,90 @@ export function createDutyWorks(
 
   return { run: works, followTree }
 }
+
+/*
+ * One duty of a node, in memory and in the database. A change is in memory at once; one that cannot be stored, because the
+ * disk is full, is taken back.
+ */
+
+/** A duty that is kept. */
+export interface KeptDuty {
+  readonly duty: Duty
+  /** Changes the duty, in memory at once. Resolves when it is on the disk; if that fails, the duty is as before. */
+  write(change: Partial<Duty>, also?: (tx: Transaction) => void): Promise<unknown>
+  /** Resolves when the writes until now have ended, well or not. */
+  written(): Promise<unknown>
+}
+
+/** Keeps a duty, which need not be stored yet. */
+export function keepDuty(store: Pick<Store, 'write'>, first: Duty): KeptDuty {
+  let duty = first
+  let written: Promise<unknown> = Promise.resolve()
+  return {
+    get duty() {
+      return duty
+    },
+    write(change, also) {
+      const before = duty
+      const next = { ...before, ...change }
+      duty = next
+      const writing = store.write(tx => {
+        putDuty(tx, next)
+        also?.(tx)
+      })
+      const restore = (): void => void (duty === next && (duty = before))
+      written = Promise.allSettled([written, writing.catch(restore)])
+      return writing
+    },
+    written: () => written
+  }
+}
+
+/* Fetches and checks the release of a duty, again and again while the hub cannot be reached. */
+
+/** Waits between attempts, in ms. The last one is repeated. */
+export const defaultRetriesMs: readonly number[] = [500, 1000, 2000, 5000, 10_000]
+
+/** Returns the wait after an attempt; the first one is 0. */
+export function waitAfter(attempt: number, retriesMs: readonly number[]): number {
+  return retriesMs[Math.min(attempt, retriesMs.length - 1)] as number
+}
+
+/** How a release is made ready. */
+export interface ReadyOptions {
+  prepare(signal: AbortSignal): Promise<Release>
+  retriesMs: readonly number[]
+  /** Called when the first attempt has failed. */
+  failed(reason: string): void
+  signal: AbortSignal
+}
+
+/** Returns a release that is ready, or the refusal that another attempt would not cure. */
+export async function makeReady({
+  prepare,
+  retriesMs,
+  failed,
+  signal
+}: ReadyOptions): Promise<Release | Refusal | 'given up'> {
+  let hadWrongDigest = false
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await prepare(signal)
+    } catch (error) {
+      if (signal.aborted) return 'given up'
+      const isFirstDamage = error instanceof Refusal && error.code === 'wrong_digest' && !hadWrongDigest
+      if (isFirstDamage) hadWrongDigest = true
+      else if (isFinal(error)) return error
+      else if (attempt === 0) failed(reasonOf(error))
+      await sleep(waitAfter(attempt, retriesMs), undefined, { signal }).catch(() => {})
+      if (signal.aborted) return 'given up'
+    }
+  }
+}
+
+function isFinal(error: unknown): error is Refusal {
+  return error instanceof Refusal && (error.kind !== 'unavailable' || ownRefusals.has(error.code))
+}
+
+/** Refusals of this machine, not of the network. */
+const ownRefusals: ReadonlySet<string> = new Set(['no_space', 'not_permitted', 'disk_full', 'variables_key'])

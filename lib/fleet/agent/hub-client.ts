@@ -2,15 +2,25 @@
  * Sends the requests of an agent to its hub, each signed with the key of the agent. A session begins with the first
  * request, and again when the hub has forgotten it, or after `moveOn`, which chooses the next address.
  */
+
 import type { IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
-import { Refusal } from '../../base/errors.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { invalid, reasonOf, Refusal } from '../../base/errors.js'
 import { sha256 } from '../../base/digests.js'
 import type { Caller } from '../../http/outgoing/caller.js'
-import { fleetProtocol, type Asked, type SessionRequest } from '../../model/fleet-wire.js'
-import { readSession, type Keyring } from './from-hub.js'
-import type { AgentKey } from './identity.js'
-import { signedHeaders } from './signatures.js'
+import {
+  type Asked,
+  type DesiredLine,
+  type EnrollAnswer,
+  type EnrollRequest,
+  fleetProtocol,
+  type SessionRequest,
+  silentAfterMs
+} from '../../model/fleet-wire.js'
+import { createLineReader } from '../../shared/streams.js'
+import { createStreamReader, type Keyring, readSession, signedHeaders } from './from-hub.js'
+import type { AgentKey, Identity } from './identity.js'
 
 /** One request of an agent. */
 export interface HubRequest {
@@ -174,7 +184,7 @@ export function createHubClient({ nodeId, key, keyring, createCaller, ...given }
 const mayPass: ReadonlySet<number> = new Set([requestTimeout, 429])
 
 /** Returns the refusal that an answer contains. */
-export async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
+async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
   const status = answer.statusCode as number
   const value = (await readJson(answer, maxRefusalBytes).catch(() => null)) as Record<string, unknown> | null
   const kind = status === 404 ? 'not_found' : status >= 500 || mayPass.has(status) ? 'unavailable' : 'forbidden'
@@ -202,4 +212,221 @@ async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unkn
 function unreachable(address: string, cause: unknown): Refusal {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause })
+}
+
+/*
+ * Keeps the stream from the hub open (`GET /api/agent/desired`), and passes its lines on. A line that is not one of the hub
+ * in its place ends the stream.
+ *
+ * STATES     connecting   a request is on its way
+ *            open         lines arrive; the hub sends one at least every 15 s, and after 45 s of silence it is left
+ *            waiting      after a stream that was open: up to 10 s, so that a hub that starts again is not flooded; after
+ *                         attempts that failed: longer each time
+ *
+ * Each attempt after a failure goes to the next address of a hub.
+ */
+
+/** The waits of a connection, in milliseconds. Tests shorten them. */
+export interface ConnectionWaits {
+  /** Maximum wait after a stream that was open. */
+  jitterMs: number
+  /** Wait after the first attempt that failed; it doubles with each further one. */
+  firstMs: number
+  longestMs: number
+  /** Time without a line after which the stream is left. */
+  silentMs: number
+}
+
+/** The default waits. */
+const defaultWaits: ConnectionWaits = {
+  jitterMs: 10_000,
+  firstMs: 1000,
+  longestMs: 30_000,
+  silentMs: silentAfterMs
+}
+
+/** Dependencies of the connection. */
+export interface ConnectionNeeds {
+  client: Pick<HubClient, 'open' | 'moveOn' | 'address'>
+  keyring: Keyring
+  /** Names this start of the agent: a copy of its data directory has another one. */
+  instance: string
+  /** Takes a line. */
+  take(line: DesiredLine): void
+  /** Called when a stream is open, and when it has ended. */
+  onOpen(): void
+  onEnd(): void
+  /** Returns a number from 0 to 1. */
+  random(): number
+  waits?: Partial<ConnectionWaits>
+  info(line: string): void
+  warn(line: string): void
+}
+
+/** Characters of a line; a longer one is not a line of a hub. */
+const maxLineLength = 512 * 1024
+
+/** Keeps the stream open until the signal aborts. Never rejects. */
+export async function keepConnected(needs: ConnectionNeeds, signal: AbortSignal): Promise<void> {
+  const { client, random, info, warn } = needs
+  const waits = { ...defaultWaits, ...needs.waits }
+  let failed = 0
+  let lastWarning = ''
+  while (!signal.aborted) {
+    let wasOpen = false
+    const why = await follow(needs, { silentMs: waits.silentMs, signal }, () => {
+      wasOpen = true
+      failed = 0
+      lastWarning = ''
+      info(`Connected to the hub ${client.address()}`)
+    }).then(
+      () => 'the hub ended the stream',
+      (error: unknown) => reasonOf(error)
+    )
+    if (signal.aborted) return
+    const warning = `${wasOpen ? 'The connection to the hub was lost' : 'Cannot connect to the hub'}: ${why}`
+    if (warning !== lastWarning) warn(warning)
+    lastWarning = warning
+    client.moveOn()
+    const ms = wasOpen
+      ? random() * waits.jitterMs
+      : (0.5 + random() / 2) * Math.min(waits.longestMs, waits.firstMs * 2 ** Math.min(failed++, 20))
+    await sleep(ms, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function follow(
+  { client, keyring, instance, take, onOpen, onEnd }: ConnectionNeeds,
+  { silentMs, signal }: { silentMs: number; signal: AbortSignal },
+  opened: () => void
+): Promise<void> {
+  const { answer, asked } = await client.open({
+    method: 'GET',
+    path: `/api/agent/desired?instance=${instance}`,
+    signal
+  })
+  answer.setTimeout(silentMs, () => answer.destroy(new Error(`it was silent for ${silentMs / 1000} s`)))
+  let isOpen = false
+  const read = createStreamReader({ asked, keyring, nowMs: () => performance.now() })
+  const reader = createLineReader(
+    text => {
+      const line = read(text)
+      if (!isOpen) {
+        isOpen = true
+        opened()
+        onOpen()
+      }
+      if (line !== null) take(line)
+    },
+    { maxLength: maxLineLength }
+  )
+  const decoder = new TextDecoder()
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) reader.push(decoder.decode(chunk, { stream: true }))
+  } catch (error) {
+    throw signal.aborted || error instanceof Refusal
+      ? error
+      : new Refusal('unavailable', 'stream_broken', reasonOf(error))
+  } finally {
+    answer.destroy()
+    if (isOpen) onEnd()
+  }
+}
+
+/*
+ * Makes a machine a node of a fleet, with a one-time token: `svcnode_<secret>_<public key of the hub, base64url>`. The
+ * answer must name the key that the token names.
+ */
+
+/** What a machine says about itself. */
+export interface EnrolOptions {
+  token: string
+  /** The addresses of the hubs. */
+  hubs: string[]
+  name: string
+  labels: Record<string, string>
+  version: string
+  key: AgentKey
+  createCaller(address: string): Caller
+  signal: AbortSignal
+}
+
+const limitMs = 30_000
+const maxEnrolledBytes = 64 * 1024
+const tokenPattern = /^svcnode_[\w-]+_([\w-]{43})$/
+
+/** Returns the key of the hub that a token names, in base64. Refuses (`invalid`) a text that is no token. */
+export function hubKeyOf(token: string): string {
+  const key = tokenPattern.exec(token)?.[1]
+  if (key !== undefined) return Buffer.from(key, 'base64url').toString('base64')
+  throw invalid('enroll', 'The enrollment token is not complete: it must be like "svcnode_…_…". Copy it again')
+}
+
+/** Enrolls at the first hub that answers. Refuses what the hub refuses, and (`unavailable`) hub_unreachable. */
+export async function enrol({ hubs, ...options }: EnrolOptions): Promise<Identity> {
+  const hubKey = hubKeyOf(options.token)
+  let failure: unknown
+  for (const address of hubs) {
+    try {
+      const answer = await ask(address, options)
+      if (answer.hubKey !== hubKey) throw otherHub(address)
+      return { hubs, nodeId: answer.nodeId, name: answer.name, hubKey }
+    } catch (error) {
+      if (error instanceof Refusal && error.kind !== 'unavailable') throw error
+      options.signal.throwIfAborted()
+      failure = error
+    }
+  }
+  throw failure
+}
+
+async function ask(
+  address: string,
+  { token, name, labels, version, key, createCaller, signal }: Omit<EnrolOptions, 'hubs'>
+): Promise<EnrollAnswer> {
+  const caller = createCaller(address)
+  const request: EnrollRequest = { token, publicKey: key.publicKey, name, labels, version }
+  const headers = { 'content-type': 'application/json' }
+  const body = Buffer.from(JSON.stringify(request))
+  try {
+    const answer = await caller
+      .send({ method: 'POST', path: '/api/agent/enroll', headers, body, limitMs, signal })
+      .catch((error: unknown) => {
+        signal.throwIfAborted()
+        const why = error instanceof Error ? error.message : String(error)
+        throw new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause: error })
+      })
+    if (answer.statusCode !== 200) throw await refusalOf(answer)
+    let text = ''
+    for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
+      text += chunk
+      if (text.length > maxEnrolledBytes) throw noHub(address)
+    }
+    return readAnswer(text) ?? reject(noHub(address))
+  } finally {
+    caller.close()
+  }
+}
+
+function readAnswer(text: string): EnrollAnswer | null {
+  try {
+    const value = JSON.parse(text) as EnrollAnswer
+    const isWhole = [value.nodeId, value.name, value.hubKey].every(field => typeof field === 'string' && field !== '')
+    return isWhole ? value : null
+  } catch {
+    return null
+  }
+}
+
+function reject(refusal: Refusal): never {
+  throw refusal
+}
+
+function noHub(address: string): Refusal {
+  return new Refusal('unavailable', 'bad_answer', `${address} did not answer like a hub. Check the address`)
+}
+
+function otherHub(address: string): Refusal {
+  const sentence = `${address} is not the hub that the enrollment token is for: it has another key. Check the address`
+  return new Refusal('forbidden', 'wrong_hub', sentence)
 }

@@ -2,35 +2,24 @@
  * The hub of a fleet: nodes, placements and rollouts, the streams of the agents, and their reports. It works in the
  * memory of one process; what must not be lost is in the store.
  */
-import type { Clock } from '../../base/clock.js'
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
-import type { Sink } from '../../http/core/route.js'
-import type { Rolls } from '../../model/node-release.js'
-import { fleetProtocol, heartbeatMs, type AgentReport, type DesiredLine } from '../../model/fleet-wire.js'
+import type { Reply, Sink } from '../../http/core/route.js'
+import { type AgentReport, type DesiredLine, fleetProtocol, heartbeatMs, type Rolls } from '../../model/fleet-wire.js'
 import type { AuditEvent } from '../../model/audit.js'
 import type { ServerKey } from '../../audit/server-key.js'
 import type { Store, Transaction } from '../../store/database.js'
 import { hasDoneRollout, rolledProjects } from '../../store/tables/rollouts.js'
-import { createBeginIn, type Release } from './begin.js'
-import { createCatchUp } from './catch-up.js'
-import { createEnrollments, type HubEnrollments } from './enrollments.js'
+import { createBeginIn, createCatchUp, createRollings, type Release } from './rolling.js'
+import { createEnrollments, createNodes, createPlacements, type HubEnrollments } from './nodes.js'
 import type { Fleet } from './fleet.js'
-import { createHistory } from './history.js'
-import { createHubKey, type HubKey } from './hub-key.js'
-import { createLinks, type NodeLinks } from './links.js'
-import { createNodes } from './nodes.js'
-import { createOrders, ordersOf } from './orders.js'
-import { createPlacements } from './placements.js'
-import { createPresence } from './presence.js'
+import { createHistory, createOrders, createReports, ordersOf } from './orders.js'
+import { createHubKey, createVoice, type HubKey, type NodeRequest } from './voice.js'
+import { createLinks, createPresence, createTwins, type NodeLinks, sharedError } from './links.js'
 import { createReleases, type Releases, type ReleasesNeeds } from './releases.js'
-import { createReports } from './reports.js'
-import { createRolls } from './roll.js'
-import { createRollings } from './rolling.js'
-import { createRolloutEvents } from './rollout-events.js'
-import { createTwins, sharedError } from './twins.js'
-import { createUploadRate, type UploadRate } from './upload-rate.js'
-import { createVoice, type NodeRequest } from './voice.js'
-import { createRolloutReader, createRollouts } from './rollouts.js'
+import { createRolloutEvents, createRolloutReader, createRollouts, createRolls } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */
 export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'mayClientsSendScripts'> {
@@ -269,4 +258,56 @@ export function createHub(needs: HubNeeds): Hub {
     },
     figures: () => ({ connected: links.count(), outdated: links.countOutdated(), followers: events.count() })
   }
+}
+
+/* Limits how fast the hub sends archives, to all nodes together. */
+
+/** Limits the rate of replies. */
+export interface UploadRate {
+  /** Returns a reply whose body is sent no faster than the limit allows, together with all others. */
+  limited(reply: Reply): Reply
+}
+
+const bytesPerMegabyte = 1024 * 1024
+
+/** Creates a limit. `megabytesPerSecond` is read again at each piece; 0 means none. */
+export function createUploadRate({
+  megabytesPerSecond,
+  clock,
+  wait = sleep
+}: {
+  megabytesPerSecond(): number
+  clock: Clock
+  wait?: (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
+}): UploadRate {
+  /** When the bytes that were taken so far are due. */
+  let dueMs = 0
+
+  async function take(bytes: number, signal: AbortSignal): Promise<void> {
+    const rate = megabytesPerSecond() * bytesPerMegabyte
+    if (rate === 0) return
+    const nowMs = elapsedOf(clock)
+    dueMs = Math.max(dueMs, nowMs) + (bytes / rate) * 1000
+    const aheadMs = dueMs - nowMs
+    if (aheadMs > 1) await wait(aheadMs, undefined, { signal })
+  }
+
+  function slowed(sink: Sink): Sink {
+    return {
+      signal: sink.signal,
+      sendHead: () => sink.sendHead(),
+      async write(chunk) {
+        await take(chunk.length, sink.signal)
+        await sink.write(chunk)
+      }
+    }
+  }
+
+  function limited(reply: Reply): Reply {
+    if (reply.kind === 'stream') return { ...reply, run: sink => reply.run(slowed(sink)) }
+    if (reply.kind === 'file') return { kind: 'file', open: async request => limited(await reply.open(request)) }
+    return reply
+  }
+
+  return { limited }
 }

@@ -3,8 +3,7 @@
  * of projects that are placed on it.
  */
 import { notFound } from '../../base/errors.js'
-import { fleetProtocol, releaseText, type ReleaseDocument } from '../../model/fleet-wire.js'
-import type { ScriptOffer } from '../../model/node-release.js'
+import { fleetProtocol, type ReleaseDocument, releaseText, type ScriptOffer } from '../../model/fleet-wire.js'
 import type { Project } from '../../model/project.js'
 import type { PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
@@ -13,9 +12,7 @@ import { findDeployment } from '../../store/tables/deployments.js'
 import { findPlacement } from '../../store/tables/fleet.js'
 import { findProject } from '../../store/tables/projects.js'
 import { archiveForNode, rolloutOfDeployment } from '../../store/tables/rollouts.js'
-import type { HubKey } from './hub-key.js'
-import { releaseTextOfProtocol1 } from './protocol-1.js'
-import type { NodeRequest } from './voice.js'
+import { type HubKey, type NodeRequest, releaseTextOfProtocol1 } from './voice.js'
 
 /** Encrypts texts of a deployment. */
 export interface OfferSealing {

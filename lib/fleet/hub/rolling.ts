@@ -3,21 +3,39 @@
  * transaction that acknowledges it, and its orders and news leave when it is on the disk. After a failure, the state is
  * read from the store again.
  */
-import type { Clock } from '../../base/clock.js'
-import { isGoing, type RolloutNode, type RolloutState } from '../../model/rollout.js'
-import type { Reader, Store, Transaction } from '../../store/database.js'
-import { findNode } from '../../store/tables/fleet.js'
+
+import { type Clock, instantOf } from '../../base/clock.js'
 import {
+  isGoing,
+  type NodePhase,
+  type RolloutNode,
+  type RolloutPolicy,
+  type RolloutState
+} from '../../model/rollout.js'
+import type { Reader, Store, Transaction } from '../../store/database.js'
+import { findNode, listPlacements, nodesOfProject } from '../../store/tables/fleet.js'
+import {
+  doneBefore,
   goingProjects,
   insertRollout,
   lastRollout,
   nextNodePosition,
+  nextRolloutNumber,
   putRolloutNodes,
+  removeOldOutputs,
+  removeOldRollouts,
   rolloutNodes,
   type StoredRollout,
   updateRollout
 } from '../../store/tables/rollouts.js'
-import { beginsByOrder, Machine, orderIn, type Order } from '../machine.js'
+import { beginsByOrder, Machine, type Order, orderIn } from '../machine.js'
+import type { Ids } from '../../base/digests.js'
+import { notFound, Refusal } from '../../base/errors.js'
+import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
+import { findProject } from '../../store/tables/projects.js'
+import { planWaves } from '../waves.js'
+import { fleetLimits, type FleetNode } from '../../model/node.js'
+import { type Presence, sharedError, type Twins } from './links.js'
 
 /** The last rollout of a project, with its rules. */
 export interface Rolling {
@@ -170,4 +188,126 @@ function save(tx: Transaction, rolling: Rolling): Saved {
 
 function stateOf({ state, wave, waves, lastAttempt, pausedUntil, revertFrom, haltedReason, endedAt }: StoredRollout) {
   return { state, wave, waves, lastAttempt, pausedUntil, revertFrom, haltedReason, endedAt }
+}
+
+/* Begins rollouts. */
+
+/** A release that is to be rolled out. */
+export interface Release
+  extends Pick<
+    StoredRollout,
+    'projectId' | 'deployId' | 'treeSha256' | 'archiveSha256' | 'archiveBytes' | 'policy' | 'sealed'
+  > {
+  policy: RolloutPolicy
+  actor?: Actor
+}
+
+/** Dependencies of `createBeginIn`. */
+export interface BeginNeeds {
+  clock: Clock
+  ids: Pick<Ids, 'id'>
+  audit: { within(tx: Transaction, event: AuditEvent): void }
+  presence: Pick<Presence, 'isLost'>
+  twins: Pick<Twins, 'isShared'>
+}
+
+/** Number of rollouts of a project that are kept. */
+const keptRollouts = 50
+
+/** Begins a rollout in a transaction, on all nodes of its project or on some. Refuses `not_found`, `too_many_waves`. */
+export type BeginIn = (turn: Turn, release: Release & { nodes?: readonly FleetNode[] }) => Rolling
+
+/** Creates the function that begins a rollout. An earlier rollout of the project that is still going on is halted. */
+export function createBeginIn({ clock, ids, audit, presence, twins }: BeginNeeds): BeginIn {
+  return (turn, { actor = systemActor, nodes: given, ...release }) => {
+    const { tx } = turn
+    const { projectId, policy, deployId } = release
+    if (findProject(tx, projectId) === undefined) throw notFound('Project', projectId)
+    const { waves, nodes } = planWaves(given ?? nodesOfProject(tx, projectId), policy)
+    if (waves > fleetLimits.waves) throw tooManyWaves(waves)
+    const id = ids.id('ro_')
+    const earlier = turn.of(projectId)
+    if (earlier !== null && isGoing(earlier.stored.state)) earlier.machine.halt(`Rollout ${id} replaces it`)
+    if (earlier !== null) turn.leave(projectId)
+    const number = nextRolloutNumber(tx, projectId)
+    const at = instantOf(clock)
+    const begun = {
+      wave: 0,
+      waves,
+      lastAttempt: 0,
+      pausedUntil: null,
+      revertFrom: null,
+      haltedReason: null,
+      endedAt: null
+    }
+    const stored: StoredRollout = { id, number, state: 'preparing', ...release, ...begun, createdAt: at }
+    const placed = nodes.map(node => ({ ...node, updatedAt: at }))
+    const added = turn.added(stored, placed)
+    const { machine } = added
+    machine.start()
+    for (const { nodeId } of placed) {
+      if (twins.isShared(nodeId)) machine.lost(nodeId, sharedError)
+      else if (presence.isLost(nodeId)) machine.lost(nodeId)
+    }
+    removeOldOutputs(tx, projectId, number)
+    removeOldRollouts(tx, projectId, keptRollouts)
+    audit.within(tx, { action: 'rollout.start', actor, projectId, target: id, detail: `deployment ${deployId}` })
+    return added
+  }
+}
+
+function tooManyWaves(waves: number): Refusal {
+  const given = `The policy "rollout" makes ${waves} waves of these nodes`
+  const sentence = `${given}, at most ${fleetLimits.waves} are allowed. Set a larger "then"`
+  return new Refusal('conflict', 'too_many_waves', sentence)
+}
+
+/*
+ * After the last rollout of a project was reverted, its nodes serve the release of before. A node that has nothing, such as one
+ * that is placed then, gets that release by a rollout of its own: the others have it, and do nothing.
+ */
+
+/**
+ * Lets nodes that have no release get that of the others, if the last rollout of the project was reverted. `placed` are the nodes
+ * that were placed in this turn: they have not said yet what they have.
+ */
+export type CatchUp = (turn: Turn, projectId: string, given?: { placed: ReadonlySet<string>; actor: Actor }) => void
+
+/** Phases in which a node certainly has what it had before the rollout. */
+const wentBack: ReadonlySet<NodePhase> = new Set(['reverted', 'failed', 'pending'])
+
+/** Creates the function that lets nodes catch up. A queued or running deployment reaches nodes that are placed meanwhile. */
+export function createCatchUp(needs: { beginIn: BeginIn; hasRunning(projectId: string): boolean }): CatchUp {
+  return (turn, projectId, given) => {
+    const { tx } = turn
+    const last = turn.of(projectId)
+    if (last?.stored.state !== 'reverted' || (given !== undefined && needs.hasRunning(projectId))) return
+    const earlier = doneBefore(tx, projectId, last.stored.number)
+    if (earlier === undefined) return
+    // What a user took from nodes with this release, they do not get by themselves.
+    const isUndone = earlier.deployId === last.stored.deployId
+    const empty = new Set(
+      listPlacements(tx, { projectId })
+        .filter(({ nodeId, liveDeployId, isDrifted, seenAt }) =>
+          seenAt === null || isUndone ? given?.placed.has(nodeId) : liveDeployId === null && !isDrifted
+        )
+        .map(({ nodeId }) => nodeId)
+    )
+    const nodes = nodesOfProject(tx, projectId).filter(({ id }) => empty.has(id))
+    if (nodes.every(({ isDrained }) => isDrained)) return
+    const open = [...last.machine.nodes].filter(({ nodeId, phase }) => !empty.has(nodeId) && !wentBack.has(phase))
+    const { deployId, treeSha256, archiveSha256, archiveBytes, sealed, policy } = earlier
+    const release = { projectId, deployId, treeSha256, archiveSha256, archiveBytes, sealed }
+    // Nobody chose the policy for this number of nodes, so it is widened, not refused.
+    const then = planWaves(nodes, policy).waves > fleetLimits.waves ? '1%' : policy.then
+    const { machine } = needs.beginIn(turn, {
+      ...release,
+      // One that is not connected gets it later: nobody waits for it.
+      policy: { ...policy, then, pause: 0, maxUnreachable: '100%' },
+      nodes,
+      ...(given && { actor: given.actor })
+    })
+    // Nodes that may still have the reverted release are asked when they are back.
+    for (const { nodeId } of open) machine.add(nodeId)
+  }
 }

@@ -1,11 +1,19 @@
 import { notFound, Refusal } from '../../base/errors.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
-import { isGoing, type ListedRollout, type ListedRolloutNode, type RolloutDetail } from '../../model/rollout.js'
+import {
+  isGoing,
+  type ListedRollout,
+  type ListedRolloutNode,
+  type RolloutDetail,
+  type RolloutEvent
+} from '../../model/rollout.js'
 import type { Store, Transaction } from '../../store/database.js'
 import {
   countPhases,
   findRollout,
   listRollouts,
+  type RolloutFilter,
+  rolloutOfDeployment,
   type StoredRollout,
   storedRolloutNode,
   type StoredRolloutNode,
@@ -13,11 +21,16 @@ import {
 } from '../../store/tables/rollouts.js'
 import { findProject } from '../../store/tables/projects.js'
 import type { Machine } from '../machine.js'
+import { type Clock, elapsedOf } from '../../base/clock.js'
+import { countOf } from '../../base/text.js'
+import type { RollEnd, RolloutWatch, Rolls } from '../../model/fleet-wire.js'
+import { nodesOfProject } from '../../store/tables/fleet.js'
 import type { Rollouts } from './fleet.js'
 import type { NodeLinks } from './links.js'
 import { requireNode } from './nodes.js'
-import type { Rollings } from './rolling.js'
-import type { RolloutEvents, RolloutReader } from './rollout-events.js'
+import type { Release, Rollings } from './rolling.js'
+import { createRolloutLines } from './rollout-lines.js'
+import type { Releases } from './releases.js'
 
 /** Dependencies of the rollouts. */
 export interface RolloutsNeeds {
@@ -124,7 +137,7 @@ export function createRollouts(needs: RolloutsNeeds & { reader: RolloutReader; e
 }
 
 /** Returns a rollout. Refuses `not_found`. */
-export function requireRollout(db: Pick<Store, 'all' | 'get'>, id: string): StoredRollout {
+function requireRollout(db: Pick<Store, 'all' | 'get'>, id: string): StoredRollout {
   const rollout = findRollout(db, id)
   if (rollout === undefined) throw notFound('Rollout', id)
   return rollout
@@ -151,4 +164,160 @@ const stateWords = {
 function replaced(id: string, last: string | undefined): Refusal {
   const sentence = `Cannot change rollout ${id}: rollout ${last} of the same project has replaced it`
   return new Refusal('conflict', 'rollout_state', sentence)
+}
+
+/* A rollout as the deployment sees it that began it: it waits for the end, and writes what happens to its output. */
+
+/** Dependencies of `createRolls`. */
+export interface RollsNeeds {
+  store: Store
+  clock: Clock
+  begin(release: Release): Promise<string>
+  releases: Pick<Releases, 'sealOffer' | 'offerOf'>
+  rollings: Rollings
+  events: RolloutEvents
+}
+
+/** Creates the rollouts of deployments. */
+export function createRolls({ store, clock, begin, releases, rollings, events }: RollsNeeds): Rolls {
+  async function follow(
+    { id, archiveBytes }: Pick<StoredRollout, 'id' | 'archiveBytes'>,
+    { say, signal, isResumed }: RolloutWatch & { isResumed: boolean }
+  ): Promise<RollEnd> {
+    const take = createRolloutLines({ say, archiveBytes, nowMs: () => elapsedOf(clock), isResumed })
+    for await (const event of events.follow(id, signal)) {
+      take(event)
+      if (event.type !== 'end') continue
+      const { state, haltedReason, nodeCount } = event.rollout
+      const outcome = state === 'done' || state === 'reverted' ? state : 'halted'
+      if (outcome === 'done') return { outcome, sentence: `rolled out to ${countOf(nodeCount, 'node')}` }
+      return { outcome, sentence: `The rollout ${id} was ${outcome}: ${haltedReason}` }
+    }
+    throw new Error(`The events of rollout ${id} have no end`)
+  }
+
+  return {
+    async begin({ offer, rollbackOf, ...release }, watch) {
+      const nodes = nodesOfProject(store, release.projectId)
+      if (nodes.every(({ isDrained }) => isDrained)) throw noNodes()
+      const given = rollbackOf === null ? offer : ((await releases.offerOf(rollbackOf)) ?? offer)
+      const sealed = await releases.sealOffer(release.deployId, given)
+      const id = await begin({ ...release, sealed })
+      return follow({ id, archiveBytes: release.archiveBytes }, { ...watch, isResumed: false })
+    },
+
+    async follow(deployId, watch) {
+      const rollout = rolloutOfDeployment(store, deployId)
+      if (rollout === undefined) throw new Error(`Deployment ${deployId} has no rollout`)
+      return follow(rollout, { ...watch, isResumed: true })
+    },
+
+    async halt(deployId, reason) {
+      const rollout = rolloutOfDeployment(store, deployId)
+      if (rollout === undefined) return
+      await rollings.write(turn => {
+        const last = turn.of(rollout.projectId)
+        if (last?.stored.id === rollout.id) last.machine.halt(reason)
+      })
+    }
+  }
+}
+
+function noNodes(): Refusal {
+  const sentence = 'No node takes the release: all nodes of the project are drained'
+  return new Refusal('conflict', 'no_nodes', sentence)
+}
+
+/*
+ * Followers of rollouts. A follower that is slow gets each changed node once, in its newest state, so that it costs no
+ * more memory than the rollout has nodes.
+ */
+
+/** Tells followers what has changed. */
+export interface RolloutEvents {
+  /** Takes note of a change of a rollout, and of the nodes that changed. */
+  changed(rolloutId: string, nodeIds: readonly string[]): void
+  /**
+   * Yields the rollout, then what changes, until it is halted, reverted or done. An abort throws the signal's reason.
+   */
+  follow(rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent>
+  /** Number of followers. */
+  count(): number
+}
+
+/** Reads rollouts for the followers. */
+export interface RolloutReader {
+  detail(rolloutId: string): RolloutDetail
+  listed(rolloutId: string): ListedRollout
+  /** Returns a node; undefined: it was forgotten. */
+  node(rolloutId: string, nodeId: string): ListedRolloutNode | undefined
+  list(query: RolloutFilter): ListedRollout[]
+}
+
+interface Follower {
+  nodeIds: Set<string>
+  isChanged: boolean
+  wake(): void
+}
+
+/** Creates the events. */
+export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
+  const byRollout = new Map<string, Set<Follower>>()
+
+  async function* follow(rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent> {
+    signal.throwIfAborted()
+    const follower: Follower = { nodeIds: new Set(), isChanged: false, wake() {} }
+    const followers = byRollout.get(rolloutId) ?? new Set()
+    byRollout.set(rolloutId, followers.add(follower))
+    const stop = (): void => follower.wake()
+    signal.addEventListener('abort', stop)
+    try {
+      const known = new Map<string, string>()
+      let rollout: ListedRollout = reader.detail(rolloutId)
+      for (const node of (rollout as RolloutDetail).nodes) known.set(node.nodeId, stateOf(node))
+      yield { type: 'rollout', rollout: rollout as RolloutDetail }
+      while (isGoing(rollout.state)) {
+        if (!follower.isChanged) await new Promise<void>(resolve => (follower.wake = resolve))
+        signal.throwIfAborted()
+        const { nodeIds } = follower
+        follower.nodeIds = new Set()
+        follower.isChanged = false
+        const before = rollout
+        rollout = reader.listed(rolloutId)
+        // The store may be ahead of what was told: with a new state, all nodes are compared.
+        const isTurn = rollout.state !== before.state || rollout.wave !== before.wave
+        const nodes = isTurn
+          ? reader.detail(rolloutId).nodes
+          : [...nodeIds].flatMap(id => reader.node(rolloutId, id) ?? [])
+        for (const node of nodes) {
+          if (known.get(node.nodeId) === stateOf(node)) continue
+          known.set(node.nodeId, stateOf(node))
+          yield { type: 'node', node }
+          signal.throwIfAborted()
+        }
+        if (JSON.stringify(rollout) !== JSON.stringify(before)) yield { type: 'state', rollout }
+      }
+      yield { type: 'end', rollout }
+    } finally {
+      signal.removeEventListener('abort', stop)
+      followers.delete(follower)
+      if (followers.size === 0) byRollout.delete(rolloutId)
+    }
+  }
+
+  function stateOf({ phase, attempt, hasBegun, error, tookMs, updatedAt }: ListedRolloutNode): string {
+    return `${phase} ${attempt} ${hasBegun} ${tookMs} ${updatedAt} ${error}`
+  }
+
+  return {
+    changed(rolloutId, nodeIds) {
+      for (const follower of byRollout.get(rolloutId) ?? []) {
+        for (const nodeId of nodeIds) follower.nodeIds.add(nodeId)
+        follower.isChanged = true
+        follower.wake()
+      }
+    },
+    follow,
+    count: () => [...byRollout.values()].reduce((sum, { size }) => sum + size, 0)
+  }
 }

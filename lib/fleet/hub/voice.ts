@@ -2,11 +2,23 @@
  * What the hub says to a node: each line of a stream gets its number, and a seal over its exact text and the request that
  * opened the stream. An agent ends a stream with any other line.
  */
-import { elapsedOf, type Clock } from '../../base/clock.js'
+
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
-import { fleetProtocol, lineText, type Asked, type DesiredLine } from '../../model/fleet-wire.js'
-import type { HubKey, HubSigner } from './hub-key.js'
-import { lineOfProtocol1 } from './protocol-1.js'
+import {
+  type Asked,
+  type DesiredLine,
+  fleetProtocol,
+  lineText,
+  type SessionAnswer,
+  sessionText,
+  type SignedHubKey
+} from '../../model/fleet-wire.js'
+import type { ServerKey } from '../../audit/server-key.js'
+import type { Signer } from '../../audit/signed-note.js'
+import type { Store } from '../../store/database.js'
+import { readAuditTree } from '../../store/tables/audit.js'
+import { listHubKeys } from '../../store/tables/fleet.js'
 
 /** A request of a node, and the protocol of its session. */
 export interface NodeRequest extends Asked {
@@ -54,4 +66,69 @@ function createVoice1(key: HubKey, asked: Asked): Voice {
     const all: DesiredLine[] = [...keys.map(each => ({ type: 'key' as const, ...each })), ...lines]
     return all.map(line => `${JSON.stringify(lineOfProtocol1(line, asked, sign))}\n`).join('')
   }
+}
+
+/* The key with which the hub signs for its nodes: the key of the server. */
+
+/** Signs for nodes. */
+export type HubSigner = Pick<Signer, 'publicKey' | 'sign'>
+
+/** The key of the hub. */
+export type HubKey = ReturnType<typeof createHubKey>
+
+/** Creates the access to the key of the hub. */
+export function createHubKey({ store, key }: { store: Store; key: Pick<ServerKey, 'signers'> }) {
+  /** Returns the keys after the first one, from which a node learns the current one. */
+  function all(): SignedHubKey[] {
+    return listHubKeys(store).map(({ publicKey, signature }) => ({ hubKey: publicKey, signature }))
+  }
+
+  /** Returns the current key. Refuses `server_key`. */
+  async function current(): Promise<HubSigner> {
+    const { signers } = await key.signers(readAuditTree(store).origin)
+    return signers[0] as Signer
+  }
+
+  return {
+    all,
+    current,
+    /** Returns the keys after another one. */
+    after(publicKey: string): SignedHubKey[] {
+      const keys = all()
+      return keys.slice(keys.findIndex(({ hubKey }) => hubKey === publicKey) + 1)
+    },
+    /** Returns what a node gets that begins a session. */
+    async greet(asked: Asked): Promise<SessionAnswer> {
+      const { sign } = await current()
+      return { session: asked.session, keys: all(), signature: sign(sessionText(asked)) }
+    }
+  }
+}
+
+/*
+ * What agents of protocol 1 read: they check the signatures of orders, releases and relayed requests, not their place in the
+ * stream, and believe the other lines. The hub serves them until they are upgraded.
+ */
+
+type Sign = (text: string) => string
+
+/** Returns a line as these agents read it. */
+export function lineOfProtocol1(line: DesiredLine, { nodeId, session }: Asked, sign: Sign): DesiredLine {
+  const words = wordsOf(line, session)
+  if (words === null) return line
+  return { ...line, signature: sign([`svc-agent-${line.type} 1`, nodeId, ...words, ''].join('\n')) } as DesiredLine
+}
+
+/** Returns what the signature of a line covers; null if it is not signed. */
+function wordsOf(line: DesiredLine, session: string): Array<string | number> | null {
+  if (line.type === 'relay') return [session, line.id, line.request]
+  if (line.type === 'input') return [session, line.id, line.number, line.bytes]
+  if (line.type !== 'order') return null
+  const { projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes } = line
+  return [projectId, rolloutId, number, attempt, action, deployId, treeSha256, archiveSha256, archiveBytes]
+}
+
+/** Returns what the hub signs for a release document. */
+export function releaseTextOfProtocol1({ nodeId, session }: Asked, json: string): string {
+  return `svc-agent-release 1\n${nodeId}\n${session}\n${json}\n`
 }

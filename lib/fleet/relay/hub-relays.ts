@@ -5,11 +5,11 @@
  * place, and the places have limits for each node, for each user and in all: a node that never answers, or answers without
  * end, takes nothing from the others.
  */
-import { createBudget, type Claim } from '../../base/budget.js'
+import { type Claim, createBudget } from '../../base/budget.js'
 import { createLineSplitter } from '../../base/text.js'
 import { Refusal, notFound } from '../../base/errors.js'
 import type { Ids } from '../../base/digests.js'
-import { relayPartBytes, type DesiredLine, type RelayedRequest } from '../../model/fleet-wire.js'
+import { type DesiredLine, type RelayedRequest, relayPartBytes } from '../../model/fleet-wire.js'
 import { nodeAnswer, readNodeHead, type ReadHead } from './node-answer.js'
 
 /** The open stream of a node. */

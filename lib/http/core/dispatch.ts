@@ -8,14 +8,15 @@ import { hasTag, methodReply, preflightReply } from './reply.js'
 import type { Exchange } from './exchange.js'
 import {
   type BodyLimits,
+  createRouter,
   jsonBody,
   publicBody,
   type Reply,
   type Request,
   type RequestFacts,
-  type Route
+  type Route,
+  type Router
 } from './route.js'
-import { createRouter, type Router } from './router.js'
 
 /** The requests that a server answers. */
 export interface Table<R extends string, A> {

@@ -11,11 +11,11 @@ import {
   type BodySeal,
   type ClientAddress,
   type Method,
+  pathSegments,
   publicBody,
   type Request,
   type Sink
 } from './route.js'
-import { pathSegments } from './router.js'
 
 /** What an exchange gets from its server. */
 export interface ExchangeOptions {

@@ -3,7 +3,7 @@
  * buffers of streams. A request takes its place before the first byte, and gives it back when its reply has been sent
  * or its client has left. What a caller sends and does not read is limited by its own part, so that the others go on.
  */
-import { createBudget, type Budget } from '../../base/budget.js'
+import { type Budget, createBudget } from '../../base/budget.js'
 import { Refusal } from '../../base/errors.js'
 
 /** Maximum number of bytes that all requests hold. */

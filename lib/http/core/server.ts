@@ -33,7 +33,7 @@ import { checkHead, Exchange, type ExchangeOptions } from './exchange.js'
 import { createMemory, type MemoryLimits } from './memory.js'
 import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
-import type { SocketPlace } from './socket-file.js'
+import type { SocketPlace } from './listen.js'
 
 /** Limits of a server. */
 interface ServerLimits {
@@ -206,7 +206,7 @@ export class HttpServer<R extends string = string, A = unknown> {
   listen({ host, port }: { host: string; port: number }): Promise<{ host: string; port: number }> {
     return new Promise((resolve, reject) => {
       const onError = (error: NodeJS.ErrnoException): void =>
-        void import('./listen-address.js').then(({ listenError }) => reject(listenError(error, { host, port })), reject)
+        void import('./listen.js').then(({ listenError }) => reject(listenError(error, { host, port })), reject)
       this.#server.once('error', onError)
       this.#server.listen({ host, port, backlog: 511 }, () => {
         this.#server.off('error', onError)
@@ -221,7 +221,7 @@ export class HttpServer<R extends string = string, A = unknown> {
    * Listens on a Unix socket. Its peers count as 127.0.0.1. `close` removes the file. Refuses as `listenOnSocket` does.
    */
   async listenOnSocket(place: SocketPlace): Promise<void> {
-    const { listenOnSocket } = await import('./socket-file.js')
+    const { listenOnSocket } = await import('./listen.js')
     this.#removeSocket = await listenOnSocket(this.#server, place)
   }
 

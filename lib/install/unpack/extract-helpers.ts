@@ -3,7 +3,7 @@
  *
  * svc opens archive, journal and manifest, because the user has no permission to access the data directory. The process
  * does all the work below the target. It cannot be asked to stop: an abort kills it, and another process puts the
- * target back. journal-owner.ts names the process. If svc is killed, the process may outlive it; the next start ends the
+ * target back. `<id>.helper` names the process (undo.ts). If svc is killed, the process may outlive it; the next start ends the
  * process before it recovers the extraction of the journal.
  */
 import { closeSync, existsSync, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
@@ -16,8 +16,8 @@ import { beforePathOf, removeBeforeImages } from '../before-images.js'
 import { disk } from '../disk.js'
 import { checkDeployPath, realPlace, type TargetRules } from '../guard.js'
 import { answerTo, nothing } from '../helper-answers.js'
-import { deployIdOf, journalHead } from '../journal-file.js'
-import { writeOwner } from '../journal-owner.js'
+import { deployIdOf, journalHead } from '../journal.js'
+import { removeJournalFiles, writeOwner } from '../undo.js'
 import {
   manifestOf,
   nameManifest,
@@ -26,7 +26,6 @@ import {
   summarizeManifest,
   unnamedManifest
 } from '../manifest.js'
-import { removeJournalFiles } from '../undo.js'
 import type { HelperJob } from './extract-helper.js'
 import type { Answer, Executor, Job, Outcome } from './extract-threads.js'
 

@@ -12,16 +12,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createWorkerPool, ThreadDied, type WorkerThread } from '../../base/workers.js'
-import { deployIdOf } from '../journal-file.js'
+import { deployIdOf } from '../journal.js'
 import type { Compared, CompareJob } from '../compare.js'
-import type { Displaced } from '../displaced.js'
-import type { LookedEntry, LookJob } from '../look-again.js'
-import type { MarkJob } from '../marks.js'
+import type { Displaced } from '../before-images.js'
+import type { LookedEntry, LookJob, MarkJob } from '../look-again.js'
 import type { FileJob, FoundFile } from '../target-file.js'
 import type { SliceFinding, VerifyJob } from '../verify.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
-import type { ExtractionPaths } from './extraction-files.js'
-import type { Extracted, ExtractionJob } from './extraction.js'
+import type { Extracted, ExtractionJob, ExtractionPaths } from './extraction.js'
 
 /** A job on a target. It consists of plain data, so that another process can do it as well. */
 export type Job =

@@ -1,9 +1,10 @@
 /*
  * Extracts an archive into a target, all or nothing, off the event loop.
  *
- * A thread does the work (extract-threads.ts), unless it is small (small-jobs.ts). This side only supervises: it passes
+ * A thread does the work (extract-threads.ts), unless it is small (executors.ts). This side only supervises: it passes
  * an abort on. If the thread ends without an answer, it has another thread put the target back.
  */
+
 import { existsSync } from 'node:fs'
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,16 +14,24 @@ import { codeOf, messageOf, reasonOf, Refusal } from '../../base/errors.js'
 import type { Rights } from '../../proc/identity.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Expected } from '../expected.js'
-import { beforePathOf } from '../before-images.js'
+import { beforePathOf, type Displaced } from '../before-images.js'
 import { summarizeManifest } from '../manifest.js'
-import type { ModePolicy } from '../modes.js'
+import type { ModePolicy } from '../guard.js'
 import type { Ownership } from '../ownership.js'
 import { stagingName } from '../staging.js'
-import { describeJournal, listJournals, removeLeftOwners } from '../undo.js'
+import {
+  describeJournal,
+  listJournals,
+  type OpenState,
+  openStateOfJournal,
+  type PlacedDecision,
+  type Recovery,
+  removeJournalFiles,
+  removeLeftOwners
+} from '../undo.js'
 import type { Executors } from './executors.js'
 import type { Extracted, ExtractionJob } from './extraction.js'
-import { alwaysRevert, heldBy, type OpenExtractions } from './open-extraction.js'
-import { journalPathOf, notPutBack, putBack, removeJournal, type ExtractionHome } from './recover-job.js'
+import type { Executor, Outcome } from './extract-threads.js'
 
 /**
  * Records that the files of a deployment are in place. Called for a deployment whose process or thread has ended, and
@@ -37,7 +46,7 @@ export interface ExtractOptions {
   /** The project's deployPath. It is created if it is missing. */
   target: string
   /**
-   * The real path of the target that is locked (target-locks.ts). If the target now leads elsewhere, that is refused.
+   * The real path of the target that is locked (deploy/queue.ts). If the target now leads elsewhere, that is refused.
    */
   real?: string | undefined
   /** Whether a deployment is working on its target now: its journal is then not touched. */
@@ -58,7 +67,7 @@ export interface ExtractOptions {
   expected?: Expected | undefined
   /** What svc owns in the target; absent: nothing is known. */
   ownership?: Ownership | undefined
-  /** Paths that the archive must not touch (reserved.ts); absent: none. */
+  /** Paths that the archive must not touch (guard.ts); absent: none. */
   reserved?: readonly string[] | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
@@ -267,4 +276,114 @@ export async function recoverTargets(executors: Executors, options: RecoveryOpti
   }
   removeLeftOwners(home.deployments)
   return ids
+}
+
+/*
+ * Extractions that stay open: their files are in place, and the earlier ones can still be put back (undo.ts). A
+ * deployment stays open while it is checked or waits for its confirmation.
+ */
+
+/** The extractions that are placed but not settled. */
+export interface OpenExtractions {
+  decide(deployId: string): PlacedDecision
+  /** Records that an extraction was reverted. Called and retried like `RecordComplete`. */
+  onReverted(deployId: string): Promise<unknown>
+}
+
+/** Reverts every open extraction, and records nothing. */
+export const alwaysRevert: OpenExtractions = { decide: () => 'revert', onReverted: async () => {} }
+
+/** The 409 for a target in which another deployment is still open. */
+function heldBy(deployId: string): Refusal {
+  const sentence =
+    `Nothing was changed: deployment ${deployId} into the same directory still waits for its checks or its ` +
+    'confirmation. Confirm or revert it first'
+  return new Refusal('conflict', 'target_held', sentence)
+}
+
+/**
+ * Completes an extraction that stayed open: from now on it is not put back. The journal stays until `endJournal`.
+ * Returns whether it is complete; otherwise it had been put back before.
+ */
+export async function settleExtraction(executors: Executors, home: ExtractionHome, deployId: string): Promise<boolean> {
+  const { recovery } = await endOpen(executors, { home, deployId, placed: 'settle' })
+  return recovery === 'complete'
+}
+
+/**
+ * Puts back what an extraction that stayed open has replaced, and keeps files that were edited since. Resolves with
+ * those. The journal stays until `removeJournal`. Refuses (`unavailable`, revert_failed) if nothing can be put back.
+ */
+export async function revertExtraction(
+  executors: Executors,
+  home: ExtractionHome,
+  deployId: string
+): Promise<Displaced | null> {
+  const { recovery, displaced } = await endOpen(executors, { home, deployId, placed: 'revert' })
+  if (recovery === 'reverted') return displaced
+  const why = reasonsOfFailure[recovery] ?? `the undo journal says "${recovery}"`
+  throw new Refusal('unavailable', 'revert_failed', `Cannot put the earlier files back: ${why}`)
+}
+
+const reasonsOfFailure: Partial<Record<Recovery, string>> = {
+  absent: 'the target directory does not exist, or its path leads to another one. Check that its disk is mounted',
+  lost: 'the staging directory with the earlier files does not exist. Deploy again',
+  complete: 'the deployment is already settled'
+}
+
+async function endOpen(
+  executors: Executors,
+  { home, deployId, placed }: { home: ExtractionHome; deployId: string; placed: 'revert' | 'settle' }
+): Promise<Recovered> {
+  const journalPath = journalPathOf(home, deployId)
+  const executor = await executors.ofJournal(describeJournal(journalPath)?.helper ?? null)
+  return putBack(executor, { journalPath, placed }, AbortSignal.timeout(openEndMs))
+}
+
+/** Time to complete or to put back a deployment. One with 200,000 files takes some seconds. */
+const openEndMs = 10 * 60_000
+
+/** Returns whether an extraction may still be put back, or is being put back; null if neither. */
+export function openState(home: ExtractionHome, deployId: string): OpenState {
+  return openStateOfJournal(journalPathOf(home, deployId))
+}
+
+/* Has a thread or a helper process recover the extraction of a journal. */
+
+/** The part of the data directory that extraction needs. */
+export interface ExtractionHome {
+  /**
+   * Absolute path of a directory. It contains `<id>.undo` until the result of an extraction is recorded, and
+   * `<id>.manifest` from then on.
+   */
+  deployments: string
+}
+
+/** The result of a recovery: what it did, and the edited files that it kept. */
+export type Recovered = Extract<Outcome, { kind: 'recovered' }>
+
+/** Recovers the extraction of a journal. Throws if that is not possible now. */
+export async function putBack(
+  executor: Executor,
+  job: { journalPath: string; placed: PlacedDecision },
+  signal: AbortSignal
+): Promise<Recovered> {
+  const outcome = await executor.run({ kind: 'recover', ...job }, signal)
+  if (outcome.kind === 'recovered') return outcome
+  if (outcome.kind === 'failed') throw outcome.error
+  throw new Error(notPutBack)
+}
+
+/** Error for a target whose file system does not respond. */
+const notPutBack =
+  'The target is not put back yet: its file system does not respond. The next deployment or start tries again'
+
+/** Returns the path of the journal of an extraction. */
+export function journalPathOf({ deployments }: ExtractionHome, deployId: string): string {
+  return join(deployments, `${deployId}.undo`)
+}
+
+/** Removes the journal of an extraction whose end is recorded. */
+export async function removeJournal(home: ExtractionHome, deployId: string): Promise<void> {
+  removeJournalFiles(journalPathOf(home, deployId))
 }

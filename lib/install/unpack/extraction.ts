@@ -2,39 +2,50 @@
  * One extraction, from the archive to the target, in the order that makes it all or nothing: check names and sizes,
  * look up the target, write everything into staging and compare it with its CRC, write the manifest, sync everything to
  * disk, and only then rename. Synchronous except for large entries and syncs; it runs in a worker thread
- * (extract-worker.ts), or in pieces if it is small (small.ts).
+ * (extract-worker.ts), or in pieces if it is small (executors.ts).
  */
+
 import { createEntryReader, isSmall } from '../../archive/entry-data.js'
-import { checkLinks, maxLinkBytes } from '../../archive/links.js'
-import { checkNames, refuse } from '../../archive/names.js'
-import type { Archive, ArchiveLimits } from '../../archive/read.js'
+import { checkLinks, checkNames, maxLinkBytes, refuse } from '../../archive/names.js'
+import { type Archive, type ArchiveLimits, openArchive } from '../../archive/read.js'
 import { Refusal } from '../../base/errors.js'
 import { commit } from '../commit.js'
-import { discardFiles } from '../discard.js'
-import { syncDirectoryAsync, type Disk } from '../disk.js'
+import { discardFiles, type Disk, sameTimeMs, syncDirectoryAsync } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
-import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../exact-items.js'
-import { refuseOutdated, type Expected } from '../expected.js'
-import { holdFolders, type Folders } from '../folders.js'
-import { canHoldDirectories, identityOf, type HeldDirectory } from '../held.js'
-import type { BeforeFile } from '../before-images.js'
-import type { Manifest, ManifestFile } from '../manifest.js'
+import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../removal.js'
+import { type Expected, refuseOutdated } from '../expected.js'
+import {
+  canHoldDirectories,
+  type Folders,
+  type HeldDirectory,
+  type HeldTarget,
+  holdFolders,
+  holdTarget,
+  identityOf
+} from '../held.js'
+import { beforeAt, type BeforeFile, beforePathOf, openedBefore } from '../before-images.js'
+import { type Manifest, manifestAt, type ManifestFile, openedManifest } from '../manifest.js'
 import { canonicalOrder, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
-import { reckon, type Edits } from '../reckon.js'
-import { groupUnder, modeUnder, type ModePolicy, type ModeRules } from '../modes.js'
-import { planTarget, type Item } from '../plan.js'
-import { refuseReserved } from '../reserved.js'
-import { holdTarget, type HeldTarget } from '../reach.js'
-import { createRecords } from '../record.js'
-import { sameTimeMs } from '../regular.js'
-import { checkGroups, createStage, sealFolders, type Stage } from './stage.js'
-import { furnishStaging, makeStaging, removeStaging, stagingName, type Staging } from '../staging.js'
-import type { JournalFile } from '../journal-file.js'
-import { beginJournal } from '../journal.js'
+import { type Edits, reckon } from '../reckon.js'
+import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
+import { createRecords, type Item, planTarget } from '../plan.js'
+import {
+  checkGroups,
+  createStage,
+  furnishStaging,
+  makeStaging,
+  removeStaging,
+  sealFolders,
+  type Stage,
+  type Staging,
+  stagingName
+} from '../staging.js'
+import { beginJournal, journalAt, type JournalFile, openedJournal } from '../journal.js'
 import { recover, type Recovery, type StillHeld } from '../undo.js'
-import type { BeginSecond } from './second-stage.js'
-import { stageEntries, type Pause } from './stage-entries.js'
+import { OpenFile } from '../../base/files.js'
+import { firstDescriptor } from '../../proc/kept-descriptors.js'
+import { type BeginSecond, type Pause, stageEntries } from './second-stage.js'
 
 /** The parameters of an extraction, as plain data. */
 export interface ExtractionJob {
@@ -57,7 +68,7 @@ export interface ExtractionJob {
   ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
-  /** Paths that the archive must not touch (reserved.ts); default: none. */
+  /** Paths that the archive must not touch (guard.ts); default: none. */
   reserved?: readonly string[] | undefined
   /** Whether the deployment may still be put back after everything is in place; default: false. */
   staysOpen?: boolean
@@ -323,5 +334,43 @@ function findFolding(disk: Disk, probe: string): { letterCase: boolean; normalFo
     return { letterCase: finds(`${probe.slice(0, -4)}FOLD-\u00e9`), normalForm: finds(`${probe}-e\u0301`) }
   } finally {
     disk.rmdirSync(composed)
+  }
+}
+
+/** Paths of the files of an extraction in the data directory. */
+export interface ExtractionPaths {
+  archivePath: string
+  journalPath: string
+  manifestPath: string
+}
+
+/** Returns the files of an extraction by their paths. */
+export function filesAt(disk: Disk, { archivePath, journalPath, manifestPath }: ExtractionPaths): ExtractionFiles {
+  return {
+    openArchive: limits => openArchive(archivePath, limits),
+    journal: journalAt(disk, journalPath),
+    manifest: manifestAt(disk, manifestPath),
+    before: beforeAt(disk, beforePathOf(journalPath))
+  }
+}
+
+/**
+ * The descriptors of a helper process that extracts. A process that recovers has only the journal, as the first
+ * descriptor.
+ */
+const descriptors = {
+  archive: firstDescriptor,
+  journal: firstDescriptor + 1,
+  manifest: firstDescriptor + 2,
+  before: firstDescriptor + 3
+}
+
+/** Returns the files of an extraction as a helper process gets them: already open. */
+export function openedFiles(disk: Disk, deployId: string): ExtractionFiles {
+  return {
+    openArchive: limits => openArchive(new OpenFile(descriptors.archive), limits),
+    journal: openedJournal(disk, descriptors.journal, deployId),
+    manifest: openedManifest(disk, descriptors.manifest),
+    before: openedBefore(disk, descriptors.before)
   }
 }

@@ -1,12 +1,11 @@
 /*
  * Does a job on a target: in a thread (extract-worker.ts), or in the thread that answers requests if it is small
- * (small-jobs.ts). Modules are loaded when a job needs them, because loading is most of the cost of a new thread.
+ * (executors.ts). Modules are loaded when a job needs them, because loading is most of the cost of a new thread.
  */
 import { readFileSync } from 'node:fs'
-import type { Displaced } from '../displaced.js'
-import type { BeginSecond } from './second-stage.js'
+import type { Displaced } from '../before-images.js'
+import type { BeginSecond, Pause } from './second-stage.js'
 import type { Answer, Job } from './extract-threads.js'
-import type { Pause } from './stage-entries.js'
 
 /** How a job is done. */
 export interface JobTools {
@@ -23,10 +22,7 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
   const { disk } = await import('../disk.js')
   switch (job.kind) {
     case 'extract': {
-      const [{ filesAt }, { runExtraction }] = await Promise.all([
-        import('./extraction-files.js'),
-        import('./extraction.js')
-      ])
+      const { filesAt, runExtraction } = await import('./extraction.js')
       const beginSecond = secondOf?.(job.archivePath)
       const files = { ...filesAt(disk, job), ...(beginSecond === undefined ? {} : { beginSecond }) }
       return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check, pause }) }
@@ -46,7 +42,7 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
       return { kind: 'verified', findings: verifyTarget(job.verify, { disk, check }) }
     }
     case 'mark': {
-      const { markTarget } = await import('../marks.js')
+      const { markTarget } = await import('../look-again.js')
       return { kind: 'marked', marks: await markTarget(job.mark, { disk, check }) }
     }
     case 'look': {
@@ -61,12 +57,7 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
 
 async function recoverTarget({ journalPath, placed }: Extract<Job, { kind: 'recover' }>): Promise<Answer> {
   const [{ disk }, { journalAt }, { manifestOf, placedFiles, scriptedOf, settleManifest }, { recover }] =
-    await Promise.all([
-      import('../disk.js'),
-      import('../journal-file.js'),
-      import('../manifest.js'),
-      import('../undo.js')
-    ])
+    await Promise.all([import('../disk.js'), import('../journal.js'), import('../manifest.js'), import('../undo.js')])
   const textOf = (path: string | null): string => readFileSync(path ?? '/dev/null', 'utf8')
   let displaced: Displaced | null = null
   const recovery = recover(disk, journalAt(disk, journalPath), {

@@ -5,13 +5,15 @@
  * start costs nothing.
  *
  * Both threads belong to the same process, so the directories that the first holds are valid in the second, by path and
- * by descriptor. The findings about each file are in shared memory (install/record.ts). The first thread waits for the
+ * by descriptor. The findings about each file are in shared memory (install/plan.ts). The first thread waits for the
  * second before it reads them, and before it puts a target back. measured: bench/extract
  */
+
 import { cpus } from 'node:os'
-import { isSmall } from '../../archive/entry-data.js'
+import { createEntryReader, type EntryReader, isSmall } from '../../archive/entry-data.js'
 import { startThread, type WorkerThread } from '../../base/workers.js'
-import type { NumberedEntry } from './batches.js'
+import type { Archive, ArchiveEntry } from '../../archive/read.js'
+import type { Stage } from '../staging.js'
 
 /** The parameters of an extraction for the second thread. */
 export interface StageTask {
@@ -99,4 +101,96 @@ function beginIn(thread: StageThread, task: StageTask): SecondStage {
     isStopped: () => !thread.isOpen || Atomics.load(cells, cell.stop) !== 0,
     settled: () => thread.ask({ kind: 'end' })
   }
+}
+
+/* Stages the files of an archive in the order of their bytes; small files whole, large ones piece by piece. */
+
+/** Lets other work of the thread come first, if a promise is returned. */
+export type Pause = () => Promise<void> | undefined
+
+/** What staging needs besides the archive. */
+export interface StagingNeeds {
+  stage: Stage
+  /** Throws if the staging must be abandoned. */
+  check(): void
+  pause?: Pause | undefined
+  /** Takes as many batches of small files as it has time for. */
+  second?: SecondStage | null | undefined
+}
+
+/**
+ * Stages every file of an archive, but not its links and directories. When this settles, `second` has finished its
+ * work.
+ */
+export async function stageEntries(archive: Archive, { stage, check, pause, second }: StagingNeeds): Promise<void> {
+  const reader = createEntryReader(archive)
+  try {
+    for (const batch of batchesOf(archive.entries)) {
+      check()
+      if (second?.isStopped()) break
+      if (second?.take(batch)) continue
+      for (const { index, entry } of batch) {
+        const paused = pause?.()
+        if (paused !== undefined) await paused
+        check()
+        if (isSmall(entry)) stage.file(index, reader.readWhole(entry))
+        else await stageLargeFile({ index, entry }, reader, { stage, check })
+      }
+    }
+  } catch (error) {
+    second?.stop()
+    await second?.settled().catch(() => {})
+    throw error
+  }
+  await second?.settled()
+}
+
+async function stageLargeFile(
+  { index, entry }: NumberedEntry,
+  reader: EntryReader,
+  { stage, check }: StagingNeeds
+): Promise<void> {
+  const file = stage.largeFile(index)
+  try {
+    await reader.readPieces(entry, piece => {
+      check()
+      file.write(piece)
+    })
+  } catch (error) {
+    file.drop()
+    throw error
+  }
+  file.finish()
+}
+
+/* Groups the files of an archive into batches: the unit of work of a thread. */
+
+/** Limits of a batch. Its bytes are a few read windows of the archive. */
+const batchFiles = 64
+const batchBytes = 2 * 1024 * 1024
+
+/** A file of an archive, with its index there. */
+export interface NumberedEntry {
+  index: number
+  entry: ArchiveEntry
+}
+
+/** Yields small files in batches, in the order of the archive, and each large file alone. Skips all other entries. */
+export function* batchesOf(entries: readonly ArchiveEntry[]): Generator<NumberedEntry[]> {
+  let batch: NumberedEntry[] = []
+  let bytes = 0
+  for (const [index, entry] of entries.entries()) {
+    if (entry.kind !== 'file') continue
+    if (!isSmall(entry)) {
+      yield [{ index, entry }]
+      continue
+    }
+    batch.push({ index, entry })
+    bytes += entry.size + entry.compressedSize
+    if (batch.length < batchFiles && bytes < batchBytes) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  yield batch
 }

@@ -3,12 +3,10 @@ import { createEntryReader } from '../../archive/entry-data.js'
 import { OpenFile } from '../../base/files.js'
 import { serveThread } from '../../base/workers.js'
 import { disk } from '../disk.js'
-import { holdFolders } from '../folders.js'
-import type { Item } from '../plan.js'
-import { recordsIn } from '../record.js'
-import type { NumberedEntry } from './batches.js'
-import { createStage } from './stage.js'
-import { cell, type StageMessage, type StageTask } from './second-stage.js'
+import { holdFolders } from '../held.js'
+import { type Item, recordsIn } from '../plan.js'
+import { cell, type NumberedEntry, type StageMessage, type StageTask } from './second-stage.js'
+import { createStage } from '../staging.js'
 
 interface Work {
   batch(batch: NumberedEntry[]): void

@@ -5,7 +5,7 @@
  * searched in pieces, in bounded memory.
  */
 import { readSync } from 'node:fs'
-import { levelOfLine, reachesLevel, type LogLevel } from '../../shared/log-level.js'
+import { levelOfLine, type LogLevel, reachesLevel } from '../../shared/log-line.js'
 import type { Scanner } from './scan.js'
 import { cutAfter, cutBefore, lineText, newline } from '../read/text.js'
 

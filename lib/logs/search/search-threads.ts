@@ -2,9 +2,11 @@
  * The threads that search. Starting one takes as long as searching 200 MB, so idle threads are kept for a few seconds:
  * a user who searches once mostly searches again.
  */
+
 import { Refusal } from '../../base/errors.js'
 import { createWorkerPool } from '../../base/workers.js'
-import type { LogLevel } from '../../shared/log-level.js'
+import type { LogLevel } from '../../shared/log-line.js'
+import { createGate, type Gate } from '../../base/async.js'
 import type { Pattern } from './pattern.js'
 import type { FoundHit } from './search-block.js'
 
@@ -217,4 +219,136 @@ function stopRuns(cells: Int32Array, ended: Promise<unknown>): Promise<void> {
       resolve()
     })
   })
+}
+
+/*
+ * The threads that work for one search. A single search has two. Several searches share the threads, with at least one
+ * each: more threads would only take memory, and CPU time from requests. A surplus thread is released when it has
+ * finished its runs.
+ */
+
+/** The threads of one search. */
+export interface Hands {
+  /** Returns a thread that may get another run, preferably one without work, or undefined if all have enough. */
+  free(options: { isLarge: boolean }): SearchThread | undefined
+  /** Whether one of the threads is stuck in an expression that does not terminate. Called regularly. */
+  isStalled(): boolean
+  /** Releases all threads. Afterwards the file may be closed. */
+  release(): Promise<void>
+}
+
+interface HandsNeeds {
+  /** Returns a thread, idle or new. */
+  take(): SearchThread
+  /** Returns how many threads this search may have now, at least 1. */
+  share(): number
+  /** A thread that shows no progress for this long is stuck in an expression that does not terminate. */
+  stallMs: number
+}
+
+/** A thread and the time of its last progress; undefined while it may still be starting. */
+interface Hand {
+  thread: SearchThread
+  seen: number
+  seenAtMs: number | undefined
+}
+
+/** Number of runs that a thread has at once, so that the next one is already waiting when it finishes one. */
+const runsPerThread = 2
+
+/** Creates the threads of one search. */
+export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
+  let hands: Hand[] = []
+  const releases: Array<Promise<void>> = []
+
+  function letGo(kept: (thread: SearchThread, index: number) => boolean): void {
+    releases.push(...hands.filter(({ thread }, index) => !kept(thread, index)).map(({ thread }) => thread.release()))
+    hands = hands.filter(({ thread }, index) => kept(thread, index))
+  }
+
+  function takeOne(): SearchThread {
+    const thread = take()
+    hands.push({ thread, seen: thread.signs, seenAtMs: undefined })
+    return thread
+  }
+
+  return {
+    free({ isLarge }) {
+      const count = isLarge ? share() : 1
+      letGo(({ runs }, index) => index < count || runs > 0)
+      const least = hands
+        .slice(0, count)
+        .map(({ thread }) => thread)
+        .sort((a, b) => a.runs - b.runs)[0]
+      if (least?.runs === 0) return least
+      if (hands.length < count) return takeOne()
+      return least !== undefined && least.runs < runsPerThread ? least : undefined
+    },
+    isStalled() {
+      const now = performance.now()
+      let isOne = false
+      for (const hand of hands) {
+        const { runs, signs } = hand.thread
+        if (signs !== hand.seen) {
+          hand.seen = signs
+          hand.seenAtMs = now
+        } else if (runs === 0) {
+          hand.seenAtMs = undefined
+        } else if (hand.seenAtMs !== undefined && now - hand.seenAtMs > stallMs) isOne = true
+      }
+      return isOne
+    },
+    async release() {
+      letGo(() => false)
+      await Promise.all(releases)
+    }
+  }
+}
+
+/** Limits how many searches run at a time, in all and of one caller. */
+export interface SearchGate {
+  /** As of a gate. Refuses another one if too many already wait: 429 `too_many_searches`. */
+  enter(caller: string, signal: AbortSignal): Promise<() => void>
+  /** Whether a search waits because others have all places. */
+  isWanted(): boolean
+}
+
+/** The places of searches. */
+export interface SearchPlaces {
+  places: number
+  perCaller: number
+  /** Maximum number of searches that wait, in all and of one caller. */
+  maxWaiting: number
+}
+
+/** Creates a gate for searches. What waits for another search of its caller does not wait in the queue of all. */
+export function createSearchGate({ places, perCaller, maxWaiting }: SearchPlaces): SearchGate {
+  const all = createGate({ places, maxWaiting, full })
+  const callers = new Map<string, { gate: Gate; count: number }>()
+  return {
+    isWanted: () => all.waiting > 0,
+    async enter(caller, signal) {
+      const own = callers.get(caller) ?? { gate: createGate({ places: perCaller, maxWaiting, full }), count: 0 }
+      callers.set(caller, own)
+      own.count++
+      const forget = (): void => {
+        if (--own.count === 0) callers.delete(caller)
+      }
+      let leaveOwn = (): void => {}
+      try {
+        leaveOwn = await own.gate.enter(signal)
+        const leave = await all.enter(signal)
+        return () => [leave, leaveOwn, forget].forEach(each => each())
+      } catch (error) {
+        leaveOwn()
+        forget()
+        throw error
+      }
+    }
+  }
+}
+
+function full(): Refusal {
+  const sentence = 'Cannot start the search: too many searches are queued. Try again in a moment'
+  return new Refusal('too_many', 'too_many_searches', sentence, { retryAfterSeconds: 5 })
 }

@@ -4,11 +4,10 @@
  */
 import { setPriority } from 'node:os'
 import { serveThread } from '../../base/workers.js'
-import { visibleText } from '../../shared/visible-text.js'
-import { createScanner } from './scan.js'
+import { visibleText } from '../../shared/log-line.js'
+import { createScanner, visibleScanner } from './scan.js'
 import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'
 import { maxUnsentLines, signCell, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
-import { visibleScanner } from './visible.js'
 
 /**
  * A lower priority, so that requests go first on busy machines: they take a third of the time. measured:

@@ -1,23 +1,24 @@
 /*
  * Searches a log (§6.4): threads read the file, and the main thread puts their hits in order and sends them.
  *
- * A run is a few blocks. Each thread (search-hands.ts) has one current and one waiting run, so it waits for the main
+ * A run is a few blocks. Each thread (search-threads.ts) has one current and one waiting run, so it waits for the main
  * thread only if it has found more than the client takes. The number of runs whose hits wait to be sent is limited. If
  * an expression does not finish a block within `stallMs`, its thread is terminated, because nothing else can stop it.
  */
 import { createGate } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
-import type { LogLevel } from '../../shared/log-level.js'
+import type { LogLevel } from '../../shared/log-line.js'
 import type { LogHit } from '../../model/log-source.js'
 import type { ComingContents } from '../read/contents.js'
 import { compilePattern, type Pattern, type PatternQuery } from './pattern.js'
 import { blockBytes, lookAheadBytes, type FoundHit } from './search-block.js'
-import { createSearchGate } from './search-gate.js'
-import { createHands, type Hands } from './search-hands.js'
 import {
+  createHands,
+  createSearchGate,
   createSearchThreads,
   type Expression,
   type Found,
+  type Hands,
   type SearchThread,
   type SearchThreads
 } from './search-threads.js'

@@ -2,9 +2,9 @@
  * Follows a log file (§6.3) across every kind of rotation:
  *
  *   renamed            the old file is read to its end, and for a while longer, because its writer may not know yet.
- *                      If there were several rotations, the files in between follow (between.ts)
+ *                      If there were several rotations, the files in between follow (resume.ts)
  *   truncated          recognized by its size, or by the bytes before the current position (generation.ts). If it was
- *                      copied before (`copytruncate`), the copy is read to its end (copied.ts). Otherwise a `gap` event
+ *                      copied before (`copytruncate`), the copy is read to its end (generation.ts). Otherwise a `gap` event
  *                      says how many bytes are known to be lost: those that the file had when it was last checked
  *   deleted            the old file stays open, so that its inode is not reused for a new one of the same name
  *   missing, denied    one `error` event; the stream continues when the file is available again
@@ -16,17 +16,28 @@
  */
 import { type Clock, instantOf } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
-import { contentsOf, type Contents } from '../read/contents.js'
-import { findCopy } from '../read/copied.js'
-import { bytesBefore, createGeneration, type Generation, type LogPlace, type Share } from '../read/generation.js'
-import type { InflatedFiles } from '../read/inflated.js'
+import { type Contents, contentsOf, type InflatedFiles } from '../read/contents.js'
+import {
+  bytesBefore,
+  createGeneration,
+  findCopy,
+  type Generation,
+  type LogPlace,
+  type Share
+} from '../read/generation.js'
 import { identityAt, type OpenedLog, type OpenLog } from '../read/open.js'
 import { isBinary } from '../read/text.js'
-import type { Between, BetweenQuery } from './between.js'
-import { findRotated, idOf, placesOf } from './resume.js'
-import type { SharedLooks } from './shared-looks.js'
-import { rangeOfHead, rangeOfTail } from './snapshot.js'
-import type { FileWatcher } from './watch.js'
+import {
+  type Between,
+  type BetweenQuery,
+  filesBetween,
+  findRotated,
+  idOf,
+  placesOf,
+  rangeOfHead,
+  rangeOfTail
+} from './resume.js'
+import type { FileWatcher, SharedLooks } from './watch.js'
 
 /**
  * Events of a followed log. A stream that is given an `id` continues after its event (resume.ts). The id begins with
@@ -335,8 +346,6 @@ class Tail {
   /** Finds and opens the files between two others. */
   async #findBetween(given: Pick<BetweenQuery, 'after' | 'before' | 'sinceMs'>): Promise<Between> {
     const query = { ...given, path: this.#options.filePath, told: this.#told }
-    // Rare, so it is not loaded before.
-    const { filesBetween } = await import('./between.js')
     const found = await filesBetween(this.#needs.openLog, query)
     this.#between.push(...found.files)
     this.#note(given.after.identity)

@@ -3,7 +3,8 @@
  * the file itself would not see it return after a rename. One poll of sizes covers network file systems and lost
  * notices. Each file is watched once, however many followers it has. Nothing runs while there are no followers.
  */
-import { watch, type FSWatcher } from 'node:fs'
+
+import { type FSWatcher, watch } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
@@ -178,4 +179,25 @@ async function waitForWake(
   file.waiting.delete(resume)
   signal.removeEventListener('abort', resume)
   signal.throwIfAborted()
+}
+
+/** Runs a check once for all followers of a file that need it at the same time. */
+export interface SharedLooks {
+  /**
+   * Returns the result of `look`, or of one with the same key that is in progress. The result must not be older than
+   * the last notice that the caller has seen, so the key contains the number of that notice.
+   */
+  <T>(key: string, look: () => Promise<T>): Promise<T>
+}
+
+/** Creates the shared checks. */
+export function createSharedLooks(): SharedLooks {
+  const underWay = new Map<string, Promise<unknown>>()
+  return <T>(key: string, look: () => Promise<T>): Promise<T> => {
+    const known = underWay.get(key) as Promise<T> | undefined
+    if (known !== undefined) return known
+    const begun = look().finally(() => underWay.delete(key))
+    underWay.set(key, begun)
+    return begun
+  }
 }

@@ -20,7 +20,7 @@ import type { UnfinishedTarget } from '../../model/health.js'
 import { json, jsonBody, type Method, type Reply, type Request, type Route } from '../../http/core/route.js'
 import { fileReply } from '../../http/static/file.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
-import { isDeployId, type Archives } from './archives.js'
+import { type Archives, isDeployId } from './archives.js'
 
 /** Dependencies of the routes. */
 export interface HubRouteNeeds {

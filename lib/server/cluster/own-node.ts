@@ -2,14 +2,19 @@
  * The node of a hub: an agent in a process of its own, whose data directory is `node/` in that of the hub. So the targets on the
  * machine of the hub stay where they are when another hub leads, and are deployed like those of every other machine.
  */
+
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pause } from '../../base/pause.js'
 import { fileURLToPath } from 'node:url'
+import { pause } from '../../base/clock.js'
 import { type Environment, nodeName } from '../../config/home.js'
 import { keepProgram, type KeptProgram } from '../../proc/kept-program.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
+import { openStore } from '../../store/durable-store.js'
+import type { Reader, Row, Transaction, Value } from '../../store/database.js'
+import { insertHubDeployment } from '../../store/tables/fleet.js'
+import { unfinishedDeployments } from '../../store/tables/deployments.js'
 
 /** The node of a hub. */
 export interface OwnNode {
@@ -87,4 +92,69 @@ export function startOwnNode({ directory, url, caFile, environment, enroll, warn
       await kept?.stop()
     }
   }
+}
+
+/*
+ * The database of the agent of a server that becomes a hub: the projects of the server with their variables and locks, and the
+ * records of their deployments under the same ids. So undo, verify and exact rollbacks of the agent know the targets as the
+ * server did. Tokens, sessions, webhooks and the audit log stay with the hub.
+ */
+
+/** Tables that the agent takes over, in the order of their references. Triggers fill the others. */
+const takenTables = [
+  'categories',
+  'tags',
+  'projects',
+  'projectTags',
+  'variables',
+  'locks',
+  'deployments',
+  'scriptProcesses',
+  'logSources'
+] as const
+/** Settings that concern the server that its users talk to. */
+const settingsOfHub = /^(webhook|global_deploy_token|metrics_token|allowed_|trusted_|checkpoint_|token_)/
+const rowsPerWrite = 500
+
+/** Creates svc.db in `directory` from the database of the server. */
+export async function createNodeDatabase(directory: string, from: Reader): Promise<void> {
+  const store = await openStore({ directory })
+  try {
+    for (const table of takenTables) {
+      const rows = from.all(`SELECT * FROM ${table}`)
+      for (let at = 0; at < rows.length; at += rowsPerWrite) {
+        await store.write(tx => rows.slice(at, at + rowsPerWrite).forEach(row => insertRow(tx, table, row)))
+      }
+    }
+    const settings = from.all('SELECT key, value FROM settings').filter(({ key }) => !settingsOfHub.test(String(key)))
+    await store.write(tx => settings.forEach(row => insertRow(tx, 'settings', row)))
+    // The hub made every deployment so far, so none of them is drift.
+    await store.write(tx => {
+      for (const { id, projectId } of from.all('SELECT id, projectId FROM deployments')) {
+        insertHubDeployment(tx, { id: String(id), projectId: String(projectId), deployId: String(id) })
+      }
+    })
+  } finally {
+    await store.close()
+  }
+}
+
+/** Adds a row as it is in another database. Columns that triggers have already filled are replaced. */
+export function insertRow(tx: Transaction, table: string, row: Row): void {
+  const names = Object.keys(row)
+  const values = names.map(name => row[name] as Value)
+  tx.run(`INSERT OR REPLACE INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`, ...values)
+}
+
+/**
+ * Refuses (`deployment_running`) while a deployment has not finished, or its undo journal is among the files of the
+ * deployments: the target could have the files of either release. The server that began it must end it.
+ */
+export function refuseUnfinished(store: Reader, files: readonly string[]): void {
+  const [row] = unfinishedDeployments(store)
+  const journal = files.find(name => name.endsWith('.undo'))
+  if (row === undefined && journal === undefined) return
+  const id = row?.id ?? (journal as string).slice(0, -'.undo'.length)
+  const sentence = `Deployment ${id} has not finished. Start the server, let it finish, stop the server, and try again`
+  throw new Refusal('conflict', 'deployment_running', sentence)
 }

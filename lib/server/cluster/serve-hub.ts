@@ -1,20 +1,28 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
-import { readClusterFile, writeClusterFile } from '../../config/cluster-file.js'
+
 import { rmdir } from 'node:fs/promises'
+import { readClusterFile, writeClusterFile } from '../../config/cluster-file.js'
 import { finishRestore } from '../../backup/place.js'
 import { callAll } from '../../base/async.js'
 import { createSteadyClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'
-import { ensureHome, noSpaceFor, readConfig, refuseNetworkHome, warningOfRoot, writeConfig } from '../../config/home.js'
-import { readPublicUrl } from '../../config/public-url.js'
-import { readVersion } from '../../config/version.js'
+import {
+  ensureHome,
+  noSpaceFor,
+  readConfig,
+  readPublicUrl,
+  readVersion,
+  refuseNetworkHome,
+  warningOfRoot,
+  writeConfig
+} from '../../config/home.js'
 import { systemActor } from '../../model/audit.js'
 import { normaliseBase } from '../../http/core/dispatch.js'
 import type { HttpServer } from '../../http/core/server.js'
 import { createForwarder } from '../../http/outgoing/forward.js'
 import { createHubReader } from '../../http/outgoing/forwarded.js'
-import { createHubClient } from '../../http/outgoing/hub-request.js'
-import { countMembers, twoMembers } from '../../store/log/etcd/members.js'
+import { createHubClient, type HubClient } from '../../http/outgoing/hub-request.js'
+import { countMembers, twoMembers } from '../../store/log/etcd/connection.js'
 import type { ReplicatedStore } from '../../store/log/replicated-store.js'
 import { ownDirectory } from '../../store/owner.js'
 import { warnOfUsers } from '../users-warning.js'
@@ -22,25 +30,19 @@ import { newestStartMs, unfinishedDeployments } from '../../store/tables/deploym
 import type { Auth, Caller } from '../../auth/bearer.js'
 import { createExpiryWarnings } from '../expiry.js'
 import { prepareEntrance } from '../entrance.js'
-import { createListener, type ListenerFront, type RequestEvent } from '../listener.js'
+import { createListener, type ListenerFront, reportFailure, reportRequest, type RequestEvent } from '../front.js'
 import { createReload } from '../reload.js'
-import { reportFailure, reportRequest } from '../reporter.js'
 import { announce, followRecords, readOverride, type RunningServer, type ServeOptions } from '../serve.js'
-import { createClusterView } from './cluster-status.js'
-import { notLeader } from './fenced-store.js'
-import { clusterKeysFor, openHubIdentity } from './hub-identity.js'
-import { createHubSide, noLeader } from './hub-side.js'
-import { createReplicatedKeys, createReplicatedToken } from './keys.js'
-import { createArchives } from './archives.js'
-import { giveUpOn } from './give-up.js'
+import type { ClusterView, HubState, UnfinishedTarget } from '../../model/health.js'
+import type { ListedHub } from '../../store/log/hub-list.js'
+import { line, maxPathLength, nullable, readFields } from '../../base/fields.js'
+import { notFound, Refusal } from '../../base/errors.js'
+import { createHubSide, createWaiting, noLeader, notLeader, openTerms, type Terms } from './terms.js'
+import { clusterKeysFor, type ClusterOptions, openHubIdentity, startRenewing } from './options.js'
+import { createReplicatedKeys, createReplicatedToken, rekeyCluster } from './keys.js'
+import { createArchives, type Mirror, startMirror } from './archives.js'
 import { createHubRoutes } from './hub-routes.js'
-import { startMirror, type Mirror } from './mirror.js'
 import { startOwnNode } from './own-node.js'
-import type { ClusterOptions } from './options.js'
-import { rekeyCluster } from './rekey.js'
-import { startRenewing } from './renewing.js'
-import { openTerms, type Terms } from './terms.js'
-import { createWaiting } from './waiting.js'
 
 /** Time for replies in progress after the work has ended. */
 const replyGraceMs = 3000
@@ -328,4 +330,81 @@ function createStop({
   }
 
   return () => (stopping ??= stop())
+}
+
+/** Dependencies of the status. */
+export interface ClusterStatusNeeds {
+  store: Pick<ReplicatedStore, 'role' | 'hubs'>
+  cluster: { name: string; hub: { name: string; url: string } }
+}
+
+/** Maximum time to ask etcd for the hubs. */
+const maxAskMs = 3000
+
+/** Creates the view of the cluster that this hub has. */
+export function createClusterView({ store, cluster }: ClusterStatusNeeds): Omit<ClusterView, 'rekey'> {
+  let hubs: readonly ListedHub[] = []
+
+  function state(): HubState {
+    const { kind, staleMs, sequence, problem, reason } = store.role()
+    return { role: kind, staleSeconds: Math.ceil(staleMs / 1000), sequence, problem, reason }
+  }
+
+  /** A hub that hears of no leader keeps the list that it has: an answer would not come, or come late. */
+  async function look(): Promise<void> {
+    if (store.role().kind === 'alone' && hubs.length > 0) return
+    hubs = (await Promise.race([store.hubs(), later()]).catch(() => null)) ?? hubs
+  }
+
+  return {
+    state,
+    async status() {
+      await look()
+      const now = state()
+      return {
+        name: cluster.name,
+        hub: cluster.hub.name,
+        leader: store.role().leader,
+        ...now,
+        hubs: hubs.map(({ name, url, applied, seenAt }) => {
+          const known = name === cluster.hub.name ? now.sequence : applied
+          return { name, url, applied: known, behind: Math.max(0, now.sequence - known), seenAt }
+        })
+      }
+    }
+  }
+}
+
+function later(): Promise<null> {
+  return new Promise(resolve => setTimeout(resolve, maxAskMs, null).unref())
+}
+
+/* The leader asks another hub to give up an unfinished target on its machine: a user of that hub has told it to. */
+
+/** What `giveUpOn` needs. */
+export interface GiveUpNeeds {
+  store: { peers: Pick<ReplicatedStore['peers'], 'find'> }
+  client: Pick<HubClient, 'json'>
+}
+
+const limitMs = 15_000
+const answerFields = { target: nullable(line({ max: maxPathLength })) }
+
+/** Resolves with what was given up. Refuses 404, (`conflict`) `target_there`, and what prevents that the hub answers. */
+export async function giveUpOn(
+  { store, client }: GiveUpNeeds,
+  hub: string,
+  deployId: string
+): Promise<UnfinishedTarget> {
+  const to = store.peers.find(hub)
+  if (to === null) throw notFound('Hub', hub)
+  const target = `/api/hub/unfinished/${encodeURIComponent(deployId)}`
+  const asked = { method: 'POST', target, body: {}, signal: AbortSignal.timeout(limitMs) } as const
+  const answer = await client.json(to, asked).catch((error: unknown) => {
+    // To ask again would not help.
+    if (error instanceof Refusal && error.code === 'target_there')
+      throw new Refusal('conflict', error.code, error.message, { cause: error })
+    throw error instanceof Refusal && error.code === 'not_found' ? notFound('Unfinished target', deployId) : error
+  })
+  return { deployId, target: readFields(answer, answerFields).target }
 }

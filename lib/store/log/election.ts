@@ -4,13 +4,12 @@
  * leader: every append compares it (etcd-log.ts), so a leader whose lease has ended can write nothing, even if it has not
  * noticed. No clock is compared with another one: a hub measures only how long ago it renewed its own lease.
  */
-import { elapsedOf, type Clock } from '../../base/clock.js'
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
 import { EtcdError } from './etcd/errors.js'
-import type { ClusterKeys } from './keys.js'
-import { isHubAddress, type HubAddress } from './hub-list.js'
-import { DamagedLog } from './redo-log.js'
-import type { Sealing } from './sealing.js'
+import type { ClusterKeys, Sealing } from './sealing.js'
+import { type HubAddress, isHubAddress } from './hub-list.js'
+import { DamagedLog } from '../redo.js'
 
 /** A hub that leads, as its key says. */
 export interface Leader extends HubAddress {

@@ -3,8 +3,7 @@
  * its svc.db. The file itself is redo.ts.
  */
 import type { Disk } from '../disk.js'
-import { encodeHeader, encodeLine, openRedoFile, readRedo } from '../redo.js'
-import { Trimmed, type FollowOptions, type RedoLog } from './redo-log.js'
+import { encodeHeader, encodeLine, type FollowOptions, openRedoFile, readRedo, type RedoLog, Trimmed } from '../redo.js'
 
 /** The redo log in a file. */
 export interface FileLog extends RedoLog {

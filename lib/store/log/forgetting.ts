@@ -6,9 +6,8 @@ import { connectEtcd } from './etcd/connection.js'
 import { explainEtcd } from './etcd/errors.js'
 import { readHistory } from './history.js'
 import { createHubList, type HubAddress } from './hub-list.js'
-import { keysOf } from './keys.js'
+import { createSealing, keysOf } from './sealing.js'
 import type { ReplicatedStoreOptions } from './replicated-store.js'
-import { createSealing } from './sealing.js'
 
 /** A hub that announced itself in this time is running. If the clocks differ, it announces itself again. */
 const presentMs = 60_000

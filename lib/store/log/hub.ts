@@ -7,23 +7,19 @@
  * A hub that wins an election first reads the log to its end: after its key exists, no earlier leader can append. When it
  * stops leading, waiting writes are refused and memory is rebuilt from the disk before it follows again.
  */
-import { elapsedOf, type Clock } from '../../base/clock.js'
+
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
-import type { GroupCommit } from '../group-commit.js'
-import { encodeTransaction } from '../redo.js'
+import { createGroupCommit, type GroupCommit } from '../group-commit.js'
+import { DivergedLog, encodeTransaction, Trimmed } from '../redo.js'
 import { migrationCall, migrationOf, schemaVersion } from '../schema.js'
 import type { Election, Leader, Term } from './election.js'
 import type { KeyValue } from './etcd/client.js'
-import { EtcdError } from './etcd/errors.js'
+import { EtcdError, noLeader, type Problem, problemOf, refusalOf } from './etcd/errors.js'
 import type { EtcdLog } from './etcd-log.js'
-import { createLeaderQueue } from './leader-queue.js'
 import type { HubAddress } from './hub-list.js'
 import type { LocalCopy } from './local-copy.js'
-import { pause } from './pause.js'
-import { problemOf, type Problem } from './problem.js'
-import { DivergedLog, Trimmed } from './redo-log.js'
-import { aborted, createSignal } from './signals.js'
-import { noLeader, refusalOf } from './write-refusals.js'
+import { aborted, createSignal, pause } from './signals.js'
 
 /** What is known of the cluster at the moment. */
 export interface HubState {
@@ -385,4 +381,47 @@ function newer(version: number): Refusal {
     'database_newer',
     `This hub stops following: the cluster was migrated to schema version ${version}, but this svc supports at most ${schemaVersion}. Install the newer svc on this hub`
   )
+}
+
+/** Dependencies of `createLeaderQueue`. */
+export interface LeaderQueueNeeds {
+  copy: LocalCopy
+  log: Pick<EtcdLog, 'append'>
+  /** The term of this hub. It is given up when memory and the log may differ. */
+  won: Pick<Term, 'abandon'>
+  /** Observes the duration of an append, in seconds. */
+  observe: (seconds: number) => void
+  /** Called when a line is durable, and when one was refused. */
+  onDurable: () => void
+  onFailure: (error: unknown) => void
+}
+
+/**
+ * Creates the queue of the writes of a leader: a line is first appended to the log in etcd, and then written to the redo
+ * log of this hub.
+ */
+export function createLeaderQueue({ copy, log, won, observe, onDurable, onFailure }: LeaderQueueNeeds): GroupCommit {
+  return createGroupCommit({
+    durable: copy.applied,
+    async append(first, transactions) {
+      const fromMs = performance.now()
+      await log.append(first, transactions)
+      observe((performance.now() - fromMs) / 1000)
+      await copy.record(first, transactions)
+      if (copy.fault !== null) won.abandon()
+    },
+    onDurable() {
+      copy.memory.succeed()
+      copy.consider()
+      onDurable()
+    },
+    onFailure(error) {
+      const { refusal, endsTerm } = refusalOf(error)
+      onFailure(error)
+      const expected = copy.applied
+      const failure = copy.memory.fail(refusal)
+      if (endsTerm || copy.applied !== expected) won.abandon()
+      return failure
+    }
+  })
 }

@@ -2,17 +2,16 @@
  * How a database becomes part of a cluster: `svc cluster init` begins the log with it, and every other hub takes an image
  * of the database from a hub that belongs already.
  */
-import { pause } from '../../base/pause.js'
+import { pause } from '../../base/clock.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import type { EtcdClient } from './etcd/client.js'
 import { etcdRetrySeconds, explainEtcd, Unreachable } from './etcd/errors.js'
 import { createElection } from './election.js'
 import { beginHistory, newHistoryId, readHistory } from './history.js'
 import { createHubList, type ListedHub, type OwnHub } from './hub-list.js'
-import type { ClusterKeys } from './keys.js'
+import type { ClusterKeys, Sealing } from './sealing.js'
 import { schemaVersion } from '../schema.js'
 import type { LocalCopy } from './local-copy.js'
-import type { Sealing } from './sealing.js'
 
 interface Outside {
   client: EtcdClient

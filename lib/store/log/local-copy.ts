@@ -7,6 +7,7 @@
  * cut it may be damaged; then the hub starts from svc.db alone and reads the rest from etcd. After the end of a process
  * nothing is lost, and a hub that etcd does not answer starts with all that it had.
  */
+
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
@@ -25,14 +26,12 @@ import { LiveMemory } from '../live-memory.js'
 import { createMemory } from '../memory.js'
 import type { Image } from '../page-file.js'
 import { createVerification, upgrade, type Verification } from '../durable-store.js'
-import { encodeTransaction } from '../redo.js'
+import { encodeTransaction, type LogLine, Trimmed } from '../redo.js'
 import { migrationOf, schemaVersion, versionOf } from '../schema.js'
 import { loadSqlite } from '../sqlite.js'
-import { createBelongingFile, type Belonging } from './belonging.js'
 import type { SeenLine } from './etcd-log.js'
-import { openFileLog, type FileLog } from './file-log.js'
-import { Trimmed, type LogLine } from './redo-log.js'
-import { createTurns } from './turns.js'
+import { type FileLog, openFileLog } from './file-log.js'
+import { createTurns } from './signals.js'
 
 /** The database of a hub, in memory and on its disk. */
 export interface LocalCopy {
@@ -347,5 +346,40 @@ function unsynced(disk: Disk): Disk {
     ...disk,
     open: async path => plain(await disk.open(path)),
     create: async path => plain(await disk.create(path))
+  }
+}
+
+/** Which log a database belongs to. */
+export interface Belonging {
+  cluster: string
+  history: string
+  /** A line of the log that the database has (etcd-log.ts). */
+  seen?: SeenLine | null
+}
+
+/** The file `svc.db.cluster` of a hub: which log its svc.db belongs to. */
+export interface BelongingFile {
+  /** Returns null if the database belongs to no log. */
+  read(): Belonging | null
+  write(belonging: Belonging): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Returns the file in a data directory, which may not exist. */
+export function createBelongingFile(directory: string, disk: Disk): BelongingFile {
+  const path = join(directory, 'svc.db.cluster')
+  return {
+    read() {
+      const bytes = disk.read(path)
+      return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Belonging)
+    },
+    write(belonging) {
+      const bytes = Buffer.from(JSON.stringify(belonging))
+      return replaceFile(disk, path, { bytes: bytes.length, pieces: [bytes], release() {} })
+    },
+    async remove() {
+      await disk.remove(path)
+      await disk.syncDirectory(directory)
+    }
   }
 }

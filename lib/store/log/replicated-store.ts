@@ -5,7 +5,7 @@
  * This file puts the parts together: the local database (local-copy.ts), the log (etcd-log.ts), the election
  * (election.ts), the hub that works with them (hub.ts), and what it tells and asks regularly (rounds.ts).
  */
-import { elapsedOf, type Clock } from '../../base/clock.js'
+import { type Clock, elapsedOf } from '../../base/clock.js'
 import { createHistogram } from '../../base/histogram.js'
 import { Refusal } from '../../base/errors.js'
 import type { Store } from '../database.js'
@@ -14,20 +14,23 @@ import { schemaVersion } from '../schema.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd, type EtcdOptions } from './etcd/connection.js'
-import { explainEtcd } from './etcd/errors.js'
+import { explainEtcd, noLeader, notLeader } from './etcd/errors.js'
 import { createEtcdLog } from './etcd-log.js'
 import { createHub, type Hub } from './hub.js'
-import { createHubList, type HubAddress, type ListedHub, type OwnHub } from './hub-list.js'
-import { createHubTable, type HubPeers } from './hub-table.js'
+import {
+  createHubList,
+  createHubTable,
+  type HubAddress,
+  type HubPeers,
+  type ListedHub,
+  type OwnHub
+} from './hub-list.js'
 import { joinHistory, takeImage } from './joining.js'
-import { keysOf } from './keys.js'
+import { createSealing, keysOf } from './sealing.js'
 import { openLocalCopy } from './local-copy.js'
 import { startRounds } from './rounds.js'
-import type { KeyHolder } from './rekeying.js'
-import { createSealing } from './sealing.js'
-import { createChanges } from './signals.js'
-import { createTurns } from './turns.js'
-import { noLeader, notLeader } from './write-refusals.js'
+import type { KeyHolder } from './history.js'
+import { createChanges, createTurns } from './signals.js'
 
 /** What this hub is at the moment. */
 export interface HubRole {

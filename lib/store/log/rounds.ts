@@ -2,18 +2,17 @@
  * What a hub does regularly: it asks etcd who leads and how far the log is (a watch of a member that lost the others says
  * nothing, and would look like a quiet log), says how far it is itself, and trims the log if it leads.
  */
-import { elapsedOf, instantOf, type Clock } from '../../base/clock.js'
+import { type Clock, elapsedOf, instantOf } from '../../base/clock.js'
 import { schemaVersion } from '../schema.js'
 import type { Election } from './election.js'
 import { endOfPrefix, type EtcdClient } from './etcd/client.js'
 import type { EtcdConnection } from './etcd/connection.js'
 import type { EtcdLog } from './etcd-log.js'
 import type { Hub } from './hub.js'
-import type { HubList, OwnHub } from './hub-list.js'
-import type { HubTable } from './hub-table.js'
-import type { ClusterKeys } from './keys.js'
+import type { HubList, HubTable, OwnHub } from './hub-list.js'
+import type { ClusterKeys } from './sealing.js'
 import type { LocalCopy } from './local-copy.js'
-import { pause } from './pause.js'
+import { pause } from './signals.js'
 
 /** Dependencies of `startRounds`. */
 export interface RoundsNeeds {

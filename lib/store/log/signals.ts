@@ -69,3 +69,27 @@ export function createChanges(): Changes {
       })
   }
 }
+
+/** Resolves after this time, or earlier when the signal aborts: never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+    if (ms <= 0 || signal?.aborted === true) end()
+  })
+}
+
+/** Returns a function that runs one piece of work at a time. */
+export function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return work => {
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    return turn
+  }
+}

@@ -1,6 +1,5 @@
 /* The tables of access: named tokens and their second factors, sessions, reminders, and who acted last. */
-import { accessRoles, type AccessToken } from '../../model/access.js'
-import type { BrowserSession } from '../../model/session.js'
+import { accessRoles, type AccessToken, type BrowserSession } from '../../model/access.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, type Columns, flag, nullable, number, rowReader, tableOf, text, texts, valueReader } from './table.js'
 

@@ -1,8 +1,10 @@
 /* The tables of a fleet: nodes, enrollments, placements, releases that wait, and the copies of archives. */
+
 import type { ProjectScope } from '../../model/access.js'
 import type { Enrollment, FleetNode, ListedPlacement, Placement } from '../../model/node.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { Reader, Transaction } from '../database.js'
+import type { Duty } from '../../model/fleet-wire.js'
 import {
   among,
   type Column,
@@ -275,4 +277,141 @@ export function dropCopies(tx: Transaction): number {
 /** Removes the copies of a hub that has left. */
 export function dropCopiesOf(tx: Transaction, hub: string): void {
   tx.run('DELETE FROM blobCopies WHERE hub = ?', hub)
+}
+
+/*
+ * What an agent was told and has done (`duties`), and which of its deployments it made for its hub
+ * (`hubDeployments`: null stands for files that no deployment of the hub put there).
+ */
+
+const readStored = valueReader('duties.duty', json('a duty', isDuty))
+const readMade = rowReader<HubDeployment>('hubDeployments', { id: text, projectId: text, deployId: nullable(text) })
+
+/** A deployment of the node that its hub asked for. */
+export interface HubDeployment {
+  /** The deployment of the node. */
+  id: string
+  projectId: string
+  /** The deployment of the hub whose files it puts in place; null: none. */
+  deployId: string | null
+}
+
+/** Returns the duties of a node, by project. */
+export function listDuties(db: Reader): Duty[] {
+  return db.all('SELECT duty FROM duties ORDER BY projectId').map(readDuty)
+}
+
+/** Returns the duty for a project. */
+export function findDuty(db: Reader, projectId: string): Duty | undefined {
+  return db.all('SELECT duty FROM duties WHERE projectId = ?', projectId).map(readDuty)[0]
+}
+
+/** Adds the duty for a project, or replaces it. */
+export function putDuty(tx: Transaction, duty: Duty): void {
+  const sql =
+    'INSERT INTO duties (projectId, duty) VALUES (?, ?) ON CONFLICT (projectId) DO UPDATE SET duty = excluded.duty'
+  tx.run(sql, duty.projectId, JSON.stringify(duty))
+}
+
+/** Forgets which deployments of a project the hub asked for. */
+export function deleteHubDeployments(tx: Transaction, projectId: string): void {
+  tx.run('DELETE FROM hubDeployments WHERE projectId = ?', projectId)
+}
+
+/** Returns whether the hub asked for a deployment of a project. */
+export function hasHubDeployment(db: Reader, projectId: string): boolean {
+  return db.all('SELECT 1 FROM hubDeployments WHERE projectId = ? LIMIT 1', projectId).length > 0
+}
+
+/** Adds a deployment that the hub asked for. Forgets those of the project whose records were removed. */
+export function insertHubDeployment(tx: Transaction, { id, projectId, deployId }: HubDeployment): void {
+  tx.run('DELETE FROM hubDeployments WHERE projectId = ? AND id NOT IN (SELECT id FROM deployments)', projectId)
+  tx.run('INSERT INTO hubDeployments (id, projectId, deployId) VALUES (?, ?, ?)', id, projectId, deployId)
+}
+
+/** Returns a deployment of the node that the hub asked for. */
+export function findHubDeployment(db: Reader, id: string): HubDeployment | undefined {
+  return db.all('SELECT id, projectId, deployId FROM hubDeployments WHERE id = ?', id).map(readMade)[0]
+}
+
+function isDuty(value: unknown): value is Duty {
+  return isObject(value) && isObject(value['state']) && isObject(value['release'])
+}
+
+/** Rows of earlier versions lack what has been added since. */
+function readDuty(value: Parameters<typeof readStored>[0]): Duty {
+  const { state, ...duty } = readStored(value)
+  return { ...{ nodeId: '', isRemoved: false }, ...duty, state: { ...{ epoch: '' }, ...state } }
+}
+
+/* What hubs and nodes keep for one another: keys of the server, secrets of a cluster, and epochs. */
+
+/** A key of this server after the first one, as agents learn it. */
+interface HubKey {
+  /** The 32 bytes in base64. */
+  publicKey: string
+  /** The signature of the key before. */
+  signature: string
+}
+
+const readHubKey = rowReader<HubKey>('hubKeys', { publicKey: text, signature: text })
+
+/** Adds a key. */
+export function insertHubKey(tx: Transaction, { publicKey, signature }: HubKey): void {
+  tx.run('INSERT INTO hubKeys (publicKey, signature) VALUES (?, ?)', publicKey, signature)
+}
+
+/** Returns the keys in their order. */
+export function listHubKeys(db: Reader): HubKey[] {
+  return db.all('SELECT publicKey, signature FROM hubKeys ORDER BY position').map(readHubKey)
+}
+
+/** The secrets that every hub of a cluster knows. A server without a cluster keeps them in files. */
+export type SecretName = 'adminToken' | 'server.ed25519' | 'server.old.ed25519' | 'session.key' | 'variables.key'
+
+const readValue = valueReader('clusterSecrets.value', text)
+
+/** Returns a secret; null if there is none. */
+export function findSecret(db: Reader, name: SecretName): string | null {
+  const row = db.get('SELECT value FROM clusterSecrets WHERE name = ?', name)
+  return row === undefined ? null : readValue(row)
+}
+
+/** Writes a secret, replacing its previous value. */
+export function putSecret(tx: Transaction, name: SecretName, value: string): void {
+  tx.run(
+    'INSERT INTO clusterSecrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    name,
+    value
+  )
+}
+
+/** Removes all secrets. */
+export function clearSecrets(tx: Transaction): void {
+  tx.run('DELETE FROM clusterSecrets')
+}
+
+/*
+ * The histories of a hub's database. Each has an id, its epoch, which orders name: after a restore, another one begins. A
+ * hub keeps its own ones, the last one is the current one; a node keeps those of its hub.
+ */
+
+const readEpoch = valueReader('epochs.epoch', text)
+/** Number of epochs that are kept. */
+const keptEpochs = 200
+
+/** Returns the epochs, the current one last. */
+export function listEpochs(db: Reader): string[] {
+  return db.all('SELECT epoch FROM epochs ORDER BY position').map(readEpoch)
+}
+
+/** Returns the current epoch; empty if none has begun. */
+export function currentEpoch(db: Reader): string {
+  return db.all('SELECT epoch FROM epochs ORDER BY position DESC LIMIT 1').map(readEpoch)[0] ?? ''
+}
+
+/** Begins an epoch, unless it has begun before. */
+export function beginEpoch(tx: Transaction, epoch: string): void {
+  tx.run('INSERT INTO epochs (epoch) VALUES (?) ON CONFLICT DO NOTHING', epoch)
+  tx.run('DELETE FROM epochs WHERE position <= (SELECT max(position) FROM epochs) - ?', keptEpochs)
 }

@@ -1,6 +1,5 @@
 /* Locks and maintenance: the two kinds of rows of the table `locks`. */
-import { type Lock, type LockKind, lockKinds } from '../../model/lock.js'
-import type { MaintenanceRow } from '../../model/maintenance.js'
+import { type Lock, type LockKind, lockKinds, type MaintenanceRow } from '../../model/lock.js'
 import type { Reader, Transaction } from '../database.js'
 import { choice, type Column, nullable, rowReader, text } from './table.js'
 

@@ -1,10 +1,9 @@
 /* The tables of projects: which are broken or kept, labels, variables and log sources. */
 import type { ProjectScope } from '../../model/access.js'
 import type { DeploymentRow } from '../../model/deployment.js'
-import { type Label, labelColors, type LabelKind } from '../../model/label.js'
+import { type Label, labelColors, type LabelKind, type Project, projectStatuses } from '../../model/project.js'
 import { logKinds, type LogSource } from '../../model/log-source.js'
 import type { PolicyChanges } from '../../model/policy.js'
-import { type Project, projectStatuses } from '../../model/project.js'
 import type { StoredVariable } from '../../model/variable.js'
 import type { Reader, Store, Transaction, Value } from '../database.js'
 import {

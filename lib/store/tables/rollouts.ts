@@ -204,7 +204,7 @@ export interface StoredRolloutNode extends RolloutNode, NodeReport {
   nodeName: string
 }
 
-/** Earlier versions stored commands of checks, which not everybody may read (fleet/hub/reports.ts). */
+/** Earlier versions stored commands of checks, which not everybody may read (fleet/hub/orders.ts). */
 const withoutCommands: typeof text = {
   ...text,
   read: value => (typeof value === 'string' ? withoutCommand.without(value) : undefined)

@@ -5,9 +5,11 @@ import {
   notificationKinds,
   type NotificationQueue,
   type NotificationTarget,
+  type TelemetryCounts,
+  type TelemetryOverview,
+  type TelemetryReport,
   type WaitingMessage
-} from '../../model/notification-target.js'
-import type { TelemetryCounts, TelemetryOverview, TelemetryReport } from '../../model/telemetry.js'
+} from '../../model/setting.js'
 import type { Reader, Transaction } from '../database.js'
 import {
   choice,

@@ -9,7 +9,7 @@ import {
   tokenFindings,
   userFindings
 } from '../../../lib/cli/doctor/findings.js'
-import type { ReportedProject, ReportedToken } from '../../../lib/model/access-report.js'
+import type { ReportedProject, ReportedToken } from '../../../lib/model/access.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { aToken } from '../../support/a-token.js'
 import { startFleet } from '../../support/fleet-on-server.js'

@@ -1,10 +1,13 @@
-import t, { type Test } from 'tap'
-import { readFile, rename } from 'node:fs/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { getEventListeners } from 'node:events'
 import { systemClock } from '../../../lib/base/clock.js'
 import { StopRequest } from '../../../lib/deploy/failure.js'
-import { createLive, followOutput } from '../../../lib/deploy/output/live.js'
+import { createLive, createSharedReads, followOutput, openWindow } from '../../../lib/deploy/output/live.js'
 import { openOutput } from '../../../lib/deploy/output/output.js'
 import { linesOf, type StoredBlock } from '../../../lib/deploy/output/stored-output.js'
 import type { DeploymentRow } from '../../../lib/model/deployment.js'
@@ -193,4 +196,85 @@ t.test('only the first request to stop has an effect', async t => {
   run.stop(new StopRequest('cancel', 'first'))
   run.stop(new StopRequest('stop', 'second'))
   t.match(run.signal.reason, { message: 'first', by: 'cancel' })
+})
+
+t.test('reads a block once for many followers', async t => {
+  const path = join(t.testdir({ 'a.log': 'one\ntwo\n', 'b.log': 'other\n' }), 'a.log')
+  const reads = createSharedReads()
+  const blocks = await Promise.all(Array.from({ length: 50 }, () => reads.read(path, 0, Infinity)))
+  t.equal(new Set(blocks).size, 1)
+  t.equal(blocks[0]?.bytes.toString(), 'one\ntwo\n')
+  t.equal((await reads.read(path, 4, Infinity))?.bytes.toString(), 'two\n', 'another offset')
+  t.equal((await reads.read(join(path, '../b.log'), 0, Infinity))?.bytes.toString(), 'other\n', 'another file')
+})
+
+t.test('returns nothing beyond the given end, and reads the end again', async t => {
+  const path = join(t.testdir({ 'a.log': 'one\ntwo\n' }), 'a.log')
+  const reads = createSharedReads()
+  t.equal((await reads.read(path, 0, 4))?.bytes.toString(), 'one\n')
+  t.equal(await reads.read(path, 8, Infinity), null)
+  appendFileSync(path, 'three\n')
+  t.equal((await reads.read(path, 8, Infinity))?.bytes.toString(), 'three\n')
+  t.equal(await reads.read(`${path}.none`, 0, Infinity), null)
+  writeFileSync(`${path}.none`, 'now\n')
+  t.equal((await reads.read(`${path}.none`, 0, Infinity))?.bytes.toString(), 'now\n')
+})
+
+t.test('completes many different reads and keeps few blocks', async t => {
+  const path = join(t.testdir({ 'a.log': 'line\n'.repeat(100) }), 'a.log')
+  const reads = createSharedReads()
+  const blocks = await Promise.all(Array.from({ length: 100 }, (_, line) => reads.read(path, line * 5, line * 5 + 5)))
+  t.ok(blocks.every(block => block?.bytes.toString() === 'line\n'))
+  await rm(path)
+  const kept = await Promise.all(Array.from({ length: 100 }, (_, line) => reads.read(path, line * 5, line * 5 + 5)))
+  t.ok(kept.filter(block => block !== null).length <= 8)
+})
+
+t.test('does not cache a failed read', async t => {
+  const directory = t.testdir({ 'a.log': {} })
+  const reads = createSharedReads()
+  const path = join(directory, 'a.log')
+  await t.rejects(reads.read(path, 0, Infinity), { code: 'EISDIR' })
+  await rm(path, { recursive: true })
+  writeFileSync(path, 'now\n')
+  t.equal((await reads.read(path, 0, Infinity))?.bytes.toString(), 'now\n')
+})
+
+const neverAborted = new AbortController().signal
+
+t.test('ends confirmed, or when its time has passed', async t => {
+  const confirmed = openWindow({ ms: 60_000, nowMs: 0 })
+  t.equal(confirmed.until, '1970-01-01T00:01:00.000Z')
+  const decided = confirmed.decided(neverAborted)
+  t.ok(confirmed.confirm())
+  t.ok(confirmed.confirm(), 'again')
+  t.ok(await decided)
+  const missed = openWindow({ ms: 20, nowMs: 0 })
+  t.notOk(await missed.decided(neverAborted))
+  t.notOk(missed.confirm(), 'too late')
+  t.notOk(await openWindow({ ms: -5, nowMs: 0 }).decided(neverAborted), 'a window that has already ended')
+})
+
+t.test('a change of the clock does not affect it', async t => {
+  const now = Date.now
+  t.teardown(() => (Date.now = now))
+  const window = openWindow({ ms: 60_000, nowMs: Date.now() })
+  const decided = window.decided(neverAborted)
+  Date.now = () => now() + 3_600_000
+  await new Promise(resolve => setTimeout(resolve, 20))
+  t.ok(window.confirm(), 'the clock was set forward')
+  t.ok(await decided)
+})
+
+t.test('an abort rejects with its reason, unless the confirmation came first', async t => {
+  const stop = new AbortController()
+  const aborted = openWindow({ ms: 60_000, nowMs: 0 })
+  const decided = aborted.decided(stop.signal)
+  stop.abort(new Error('cancelled'))
+  await t.rejects(decided, { message: 'cancelled' })
+  t.notOk(aborted.confirm())
+  t.equal(getEventListeners(stop.signal, 'abort').length, 0)
+  const first = openWindow({ ms: 60_000, nowMs: 0 })
+  first.confirm()
+  t.ok(await first.decided(stop.signal))
 })

@@ -3,15 +3,16 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { sha256 } from '../../../lib/base/digests.js'
-import { createDuties } from '../../../lib/fleet/agent/duties.js'
+import { createDuties, createHistories } from '../../../lib/fleet/agent/duties.js'
 import { systemActor } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/store/database.js'
 import { placements } from '../../../lib/store/tables/deployments.js'
-import { listDuties } from '../../../lib/store/tables/duties.js'
+import { listDuties } from '../../../lib/store/tables/fleet.js'
 import { deployStage } from '../../support/deploy-stage.js'
 import { zipOf } from '../../support/zip.js'
 import { startAgentStage } from '../../support/agent-stage.js'
 import { until } from '../../support/until.js'
+import { openStage } from '../../support/store.js'
 
 t.test('an order is answered again, and an older one ignored', async t => {
   const { hub, sites } = await startAgentStage(t)
@@ -187,4 +188,20 @@ t.test('what the hub did not place stays', async t => {
   for (const projectId of ['proj_own', 'proj_a']) hub.send({ type: 'unplaced', projectId })
   await until(() => projects.list({}).length === 1)
   t.match(projects.list({}), [{ id: 'proj_own' }])
+})
+
+t.test('the histories of a hub are remembered over a start, and one that was replaced stays so', async t => {
+  const { store } = await openStage(t)
+  const before = createHistories(store)
+  t.equal(before.first('a'), 'a', 'what was ordered before histories had names is of the first one')
+  for (const epoch of ['a', 'b', 'b']) {
+    t.notOk(before.isReplaced(epoch))
+    const write = before.follow(epoch)
+    t.notOk(before.isReplaced(epoch), 'at once')
+    await store.write(write)
+  }
+  for (const histories of [before, createHistories(store)]) {
+    t.same(['a', 'b', 'c'].map(histories.isReplaced), [true, false, false])
+    t.equal(histories.first('c'), 'a')
+  }
 })

@@ -1,7 +1,11 @@
 import t from 'tap'
-import { createReports, type ReportsNeeds } from '../../../lib/fleet/agent/reports.js'
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLive, createReports, type ReportsNeeds } from '../../../lib/fleet/agent/reports.js'
 import type { AgentReport } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'
+import { insertHubDeployment } from '../../../lib/store/tables/fleet.js'
+import { deployStage } from '../../support/deploy-stage.js'
 
 function stage(t: { teardown(work: () => void): void }, more: Partial<ReportsNeeds> = {}) {
   const sent: AgentReport[] = []
@@ -103,4 +107,24 @@ t.test('a report that fails once is repeated without a word', async t => {
   void reports.run(['a'], signal)
   await until(() => taken.length === 1)
   t.strictSame(failed, [])
+})
+
+t.test('what is in place is named after the deployment of the hub', async t => {
+  const stage = await deployStage(t)
+  const { store, deployer } = stage
+  const live = createLive({ store, deployer })
+  const { id, deployPath } = await stage.addProject()
+  t.strictSame(live.of(id), { projectId: id, liveDeployId: null, liveTree: null, isDrifted: false })
+  const project = { ...(await stage.addProject({ id: 'proj_other' })), id, deployPath }
+  const row = await stage.deploy(project, { a: '1' })
+  t.match(live.of(id), { liveDeployId: null, liveTree: row.treeSha256, isDrifted: true }, 'a push to the node itself')
+  await store.write(tx => insertHubDeployment(tx, { id: row.id, projectId: id, deployId: 'dep_hub' }))
+  t.match(live.of(id), { liveDeployId: 'dep_hub', isDrifted: false })
+
+  const { signal } = new AbortController()
+  t.equal(await live.search(id, signal), false)
+  appendFileSync(join(deployPath, 'a'), 'edited')
+  t.equal(await live.search(id, signal), true)
+  t.match(live.of(id), { liveDeployId: 'dep_hub', isDrifted: true })
+  t.equal(await live.search(id, signal), false, 'it was known')
 })

@@ -1,6 +1,6 @@
 import { createPublicKey, verify } from 'node:crypto'
 import t from 'tap'
-import { releaseText, type ReleaseDocument } from '../../../lib/model/fleet-wire.js'
+import { type ReleaseDocument, releaseText } from '../../../lib/model/fleet-wire.js'
 import { insertDeployment } from '../../../lib/store/tables/deployments.js'
 import { updateProject } from '../../../lib/store/tables/projects.js'
 import { aDeployment } from '../../store/stage.js'

@@ -1,9 +1,11 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
+import type { Test } from 'tap'
+import { createPublicKey, verify } from 'node:crypto'
 import { createKeeper } from '../../../lib/audit/keeper.js'
 import { createKeyring, createStreamReader, readSession } from '../../../lib/fleet/agent/from-hub.js'
-import { createVoice } from '../../../lib/fleet/hub/voice.js'
+import { createVoice, lineOfProtocol1, releaseTextOfProtocol1 } from '../../../lib/fleet/hub/voice.js'
 import { systemActor } from '../../../lib/model/audit.js'
-import type { DesiredLine } from '../../../lib/model/fleet-wire.js'
+import { type DesiredLine, hubKeyText } from '../../../lib/model/fleet-wire.js'
 import { openFleet } from '../../support/fleet-stage.js'
 
 const asked = { nodeId: 'node_a', session: 's', counter: 3, protocol: 2 }
@@ -61,4 +63,52 @@ t.test('an agent of protocol 1 gets lines with the signatures that it checks', a
   t.same(await said({ type: 'heartbeat' }), [{ type: 'heartbeat' }])
   await rotate()
   t.match(await said({ type: 'heartbeat' }), [{ type: 'key' }, { type: 'heartbeat' }])
+})
+
+function isSigned(text: string, { publicKey, signature }: { publicKey: string; signature: string }): boolean {
+  const x = Buffer.from(publicKey, 'base64').toString('base64url')
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+  return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'))
+}
+
+t.test('signs with the key of the server, and says how a new key follows from the earlier one', async t => {
+  const { hub, store, clock, ids, serverKey } = await openFleet(t)
+  const keeper = createKeeper({ store, clock, ids, key: serverKey, onError: error => t.error(error) })
+  const before = await hub.key.current()
+  t.ok(isSigned('text', { publicKey: before.publicKey, signature: before.sign('text') }))
+  t.same(hub.key.all(), [])
+  await keeper.rotateKey(systemActor)
+  await keeper.rotateKey(systemActor)
+  const after = await hub.key.current()
+  const lines = hub.key.all()
+  t.same(hub.key.after(before.publicKey), lines)
+  t.same(hub.key.after(after.publicKey), [])
+  t.equal(lines.length, 2)
+  t.equal(lines[1]?.hubKey, after.publicKey)
+  let { publicKey } = before
+  for (const { hubKey, signature } of lines) {
+    t.ok(isSigned(hubKeyText(hubKey), { publicKey, signature }))
+    publicKey = hubKey
+  }
+})
+
+const askedBefore2 = { nodeId: 'n1', session: 's', counter: 1 }
+
+t.test('orders and relayed requests are signed as agents of protocol 1 check them', async t => {
+  const order = { projectId: 'p', rolloutId: 'ro', number: 4, attempt: 2, action: 'swap', deployId: 'd' } as const
+  const archive = { treeSha256: 'aa', archiveSha256: 'bb', archiveBytes: 10 }
+  for (const [line, signature] of [
+    [{ type: 'order', epoch: 'e', ...order, ...archive }, 'svc-agent-order 1\nn1\np\nro\n4\n2\nswap\nd\naa\nbb\n10\n'],
+    [{ type: 'relay', id: 'r', request: '{}' }, 'svc-agent-relay 1\nn1\ns\nr\n{}\n'],
+    [{ type: 'input', id: 'r', number: 3, bytes: 'bHM=' }, 'svc-agent-input 1\nn1\ns\nr\n3\nbHM=\n']
+  ] as Array<[DesiredLine, string]>)
+    t.same(
+      lineOfProtocol1(line, askedBefore2, text => text),
+      { ...line, signature }
+    )
+  t.same(
+    lineOfProtocol1({ type: 'unplaced', projectId: 'p' }, askedBefore2, text => text),
+    { type: 'unplaced', projectId: 'p' }
+  )
+  t.equal(releaseTextOfProtocol1(askedBefore2, '{}'), 'svc-agent-release 1\nn1\ns\n{}\n')
 })

@@ -1,7 +1,13 @@
 import t from 'tap'
-import { createAgentRelay, type AgentRelayNeeds } from '../../../lib/fleet/relay/agent-relay.js'
-import type { RelayedRequest } from '../../../lib/model/fleet-wire.js'
+import {
+  type AgentRelayNeeds,
+  createAgentRelay,
+  createPartSender,
+  readRelayedRequest
+} from '../../../lib/fleet/relay/agent-relay.js'
+import { relayedHeaders, type RelayedRequest, relayPartBytes } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'
+import { Refusal } from '../../../lib/base/errors.js'
 
 const asked: RelayedRequest = {
   kind: 'request',
@@ -110,4 +116,102 @@ t.test('what a terminal sends after the end of its relay is lost without an erro
   await t.resolves(sending[0] as Promise<void>)
   t.equal(left, 'broken')
   t.notOk(sent.some(({ text }) => text.includes('late')))
+})
+
+const never = new AbortController().signal
+type Part = { number: number; isLast: boolean; bytes: Buffer }
+
+t.test('a short answer is one part, a long one several of the maximum size', async t => {
+  const sent: Part[] = []
+  const short = createPartSender(async part => void sent.push(part), never)
+  await short.write(Buffer.from('head\n'))
+  await short.write(Buffer.from('body'))
+  await short.end()
+  t.match(sent, [{ number: 1, isLast: true }])
+  t.equal(String(sent[0]?.bytes), 'head\nbody')
+
+  const parts: Part[] = []
+  const long = createPartSender(async part => void parts.push(part), never)
+  const bytes = Buffer.alloc(relayPartBytes * 2 + 10, 'x')
+  for (let at = 0; at < bytes.length; at += 100_000) await long.write(bytes.subarray(at, at + 100_000))
+  await long.end()
+  t.equal(Buffer.concat(parts.map(part => part.bytes)).length, bytes.length)
+  t.ok(parts.every(part => part.bytes.length <= relayPartBytes))
+  t.strictSame(
+    parts.map(({ number }) => number),
+    parts.map((_, at) => at + 1)
+  )
+  t.strictSame(parts.filter(({ isLast }) => isLast).length, 1)
+  t.ok(parts.at(-1)?.isLast)
+})
+
+t.test('a part is sent again after a network failure, and the answer given up if nobody waits for it', async t => {
+  let failures = 1
+  const sent: Part[] = []
+  const sender = createPartSender(async part => {
+    if (failures-- > 0) throw new Error('network')
+    sent.push(part)
+  }, never)
+  await sender.write(Buffer.from('a'))
+  await sender.end()
+  t.equal(sent.map(({ bytes }) => String(bytes)).join(''), 'a')
+
+  const unwanted = createPartSender(async () => {
+    throw new Refusal('not_found', 'not_found', 'Relay not found')
+  }, never)
+  await unwanted.write(Buffer.from('a'))
+  await t.rejects(unwanted.end(), { code: 'not_found' })
+  await t.rejects(unwanted.write(Buffer.from('b')), { code: 'not_found' })
+})
+
+const caller = { name: 'admin', role: 'admin', projects: null, seesScripts: true }
+const request = { kind: 'request', method: 'GET', path: 'logs?limit=5&q=a%2Fb', headers: { range: 'bytes=1-' }, caller }
+
+t.test('reads what a hub relays', async t => {
+  t.strictSame(readRelayedRequest(JSON.stringify(request)), request)
+  for (const path of ['projects/a%2Fb/files', 'projects/%2e%2e%2fx', 'terminal/ws?cols=80', 'search?q=%00'])
+    t.equal(readRelayedRequest(JSON.stringify({ ...request, path })).path, path)
+  const limited = { ...request, caller: { ...caller, role: 'project', projects: ['proj_a'] } }
+  t.strictSame(readRelayedRequest(JSON.stringify(limited)), limited)
+})
+
+t.test('only headers that change an answer reach the own server', async t => {
+  const hostile = {
+    authorization: 'Bearer x',
+    connection: 'svc-relay-secret',
+    'content-length': '100',
+    cookie: 'svc_session=x',
+    expect: '100-continue',
+    host: 'other',
+    'svc-forwarded': 'x.y',
+    'svc-relay-caller': '%7B%7D',
+    'Svc-Relay-Secret': 'x',
+    'transfer-encoding': 'chunked',
+    upgrade: 'websocket'
+  }
+  const headers = { ...hostile, ...Object.fromEntries(relayedHeaders.map(name => [name, 'x'])) }
+  const read = readRelayedRequest(JSON.stringify({ ...request, headers }))
+  t.strictSame(Object.keys(read.headers).sort(), [...relayedHeaders].sort())
+})
+
+t.test('refuses everything else', async t => {
+  const cases: Record<string, object> = {
+    'another kind': { kind: 'upload' },
+    'a change': { method: 'POST' },
+    'a path above the API': { path: '../metrics' },
+    'an encoded path above the API': { path: '%2e%2e/metrics' },
+    'another host': { path: 'logs\\..\\..' },
+    'a fragment': { path: 'logs#x' },
+    'a line break': { path: 'logs\r\nsvc-relay-caller: x' },
+    'a blank': { path: 'logs HTTP/1.1' },
+    'no path': { path: '' },
+    'a header with a line break': { headers: { range: 'bytes=1-\r\nconnection: close' } },
+    'a header that is no text': { headers: { range: ['a'] } },
+    'an unknown role': { caller: { ...caller, role: 'local' } },
+    'no caller': { caller: null },
+    'projects that are no names': { caller: { ...caller, projects: [1] } }
+  }
+  for (const [what, change] of Object.entries(cases))
+    t.throws(() => readRelayedRequest(JSON.stringify({ ...request, ...change })), what)
+  for (const text of ['', '[]', 'null', '{}']) t.throws(() => readRelayedRequest(text), text)
 })

@@ -16,15 +16,20 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
-import { endJournal, extractArchive, recoverTargets } from '../../../lib/install/unpack/extract.js'
-import { openState, revertExtraction, settleExtraction } from '../../../lib/install/unpack/open-extraction.js'
-import { removeJournal } from '../../../lib/install/unpack/recover-job.js'
+import {
+  endJournal,
+  extractArchive,
+  openState,
+  recoverTargets,
+  removeJournal,
+  revertExtraction,
+  settleExtraction
+} from '../../../lib/install/unpack/extract.js'
 import { findIdentity, maySwitchUser, type Rights } from '../../../lib/proc/identity.js'
 import { disk } from '../../../lib/install/disk.js'
-import { journalAt } from '../../../lib/install/journal-file.js'
-import { writeOwner } from '../../../lib/install/journal-owner.js'
+import { journalAt } from '../../../lib/install/journal.js'
+import { describeJournal, writeOwner } from '../../../lib/install/undo.js'
 import { helperProgram } from '../../../lib/install/unpack/extract-helpers.js'
-import { describeJournal } from '../../../lib/install/undo.js'
 import { bootId, knownProcess } from '../../../lib/proc/stop.js'
 import { steadyDescriptors, watchDescriptors } from '../../support/descriptors.js'
 import { isRunning } from '../../support/processes.js'

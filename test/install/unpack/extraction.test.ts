@@ -8,8 +8,8 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  rmSync,
   rmdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -20,8 +20,12 @@ import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { crc32 } from '../../../lib/base/digests.js'
 import type { ManifestFile } from '../../../lib/model/manifest.js'
-import { extractionStage, refusalOf, type ExtractionStage } from '../../support/extraction.js'
-import { makeZip, type EntryPlan, type ZipPlan } from '../../support/make-zip.js'
+import { extractionStage, type ExtractionStage, pathsOf, refusalOf } from '../../support/extraction.js'
+import { type EntryPlan, makeZip, type ZipPlan } from '../../support/make-zip.js'
+import { disk } from '../../../lib/install/disk.js'
+import { filesAt } from '../../../lib/install/unpack/extraction.js'
+import { beginJournal } from '../../../lib/install/journal.js'
+import { describeJournal } from '../../../lib/install/undo.js'
 
 /** A target with entries of every kind, and the entries that must remain. */
 function furnished(directory: string): ExtractionStage {
@@ -233,4 +237,24 @@ t.test('extracts 70,000 entries', async t => {
   const { fileCount, changedPaths } = await stage.run()
   t.equal(fileCount, 70_000)
   t.equal(changedPaths.length, 70_000)
+})
+
+t.test('opens the files of an extraction by their paths', async t => {
+  const directory = t.testdir({})
+  const { target, put } = extractionStage(directory)
+  put(makeZip([{ name: 'index.html', data: 'page' }]))
+  const paths = pathsOf(directory, 'dep_test')
+  const files = filesAt(disk, paths)
+  const archive = await files.openArchive({ maxEntries: 10, maxExtractedBytes: 100 })
+  t.same(
+    archive.entries.map(({ path }) => path),
+    ['index.html']
+  )
+  await archive.close()
+  await beginJournal(files.journal, target)
+  t.ok(existsSync(paths.journalPath))
+  t.equal(describeJournal(paths.journalPath)?.target, target)
+  t.match(readFileSync(paths.journalPath, 'utf8'), /^svc-undo /)
+  writeFileSync(paths.archivePath, 'no zip')
+  await t.rejects(async () => files.openArchive({ maxEntries: 10, maxExtractedBytes: 100 }), { code: /./ })
 })

@@ -1,17 +1,22 @@
-import t, { type Test } from 'tap'
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import type { Test } from 'tap'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { openArchive, type Archive } from '../../../lib/archive/read.js'
+import { type Archive, type ArchiveEntry, openArchive } from '../../../lib/archive/read.js'
 import { createExecutors } from '../../../lib/install/unpack/executors.js'
-import { createSecondThread, type BeginSecond, type SecondStage } from '../../../lib/install/unpack/second-stage.js'
+import {
+  batchesOf,
+  type BeginSecond,
+  createSecondThread,
+  type SecondStage
+} from '../../../lib/install/unpack/second-stage.js'
 import { disk } from '../../../lib/install/disk.js'
-import { planTarget } from '../../../lib/install/plan.js'
-import { holdTarget } from '../../../lib/install/reach.js'
-import { createRecords, type Records } from '../../../lib/install/record.js'
+import { createRecords, planTarget, type Records } from '../../../lib/install/plan.js'
+import { holdTarget } from '../../../lib/install/held.js'
 import { furnishStaging, makeStaging } from '../../../lib/install/staging.js'
 import { extractionStage } from '../../support/extraction.js'
-import { makeZip, type EntryPlan } from '../../support/make-zip.js'
+import { type EntryPlan, makeZip } from '../../support/make-zip.js'
 import { snapshot } from '../../support/tree.js'
 import { isThorough } from '../../support/thorough.js'
 
@@ -146,4 +151,56 @@ t.test('a damaged entry anywhere, or an abort, leaves the target unchanged', asy
     if (outcome === 'done') break
     t.strictSame(stage.state(), ['other 644 stays', 'own 644 a file'], `after ${delayMs} ms: ${outcome}`)
   }
+})
+
+/** More files than fit in one batch, and two that are read in pieces. */
+const files = [
+  ...Array.from({ length: 200 }, (_, index) => ({
+    name: `f${index}`,
+    data: `small ${index}`,
+    method: index % 2 === 0 ? 8 : 0
+  })),
+  { name: 'stored', data: Buffer.alloc(1_500_000, 's') },
+  { name: 'deflated', data: Buffer.alloc(1_500_000, 'd'), method: 8 }
+]
+
+t.test('stages every file of an archive, small and large', async t => {
+  const stage = extractionStage(t.testdir({}))
+  stage.put(makeZip(files))
+  const { changedCount } = await stage.run()
+  t.equal(changedCount, files.length)
+  for (const { name, data } of files) t.ok(readFileSync(join(stage.target, name)).equals(Buffer.from(data)))
+})
+
+t.test('can be aborted between files and within a large one, and leaves the target unchanged', async t => {
+  const stage = extractionStage(t.testdir({}))
+  stage.put(makeZip(files))
+  const before = stage.state()
+  for (const after of [1, 150, 205]) {
+    let calls = 0
+    const check = (): void => {
+      if (++calls > after) throw new Error('enough')
+    }
+    await t.rejects(stage.run({ check }), { message: 'enough' }, `after ${after} calls`)
+    t.strictSame(stage.state(), before)
+  }
+})
+
+function entry(kind: ArchiveEntry['kind'], size: number): ArchiveEntry {
+  return { kind, size, compressedSize: size, path: 'f', method: 0, crc32: 0, mode: null, mtimeMs: null } as ArchiveEntry
+}
+
+const indexes = (entries: ArchiveEntry[]): number[][] =>
+  [...batchesOf(entries)].map(batch => batch.map(({ index }) => index))
+
+t.test('groups small files, yields large ones alone, and skips other entries', async t => {
+  const sizes = [1, 600_000, 1, 1]
+  const entries = [entry('directory', 0), ...sizes.map(size => entry('file', size)), entry('symlink', 1)]
+  t.strictSame(indexes(entries), [[2], [1, 3, 4]])
+})
+
+t.test('a batch has at most 64 files, and ends after 2 MiB', async t => {
+  const counts = (count: number, size: number) => indexes(Array(count).fill(entry('file', size))).map(b => b.length)
+  t.strictSame(counts(150, 1), [64, 64, 22])
+  t.strictSame(counts(10, 400_000), [3, 3, 3, 1])
 })

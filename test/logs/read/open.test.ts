@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
 import { zipOf } from '../../support/zip.js'
-import { createDeny } from '../../../lib/logs/read/deny.js'
+import { createDeny } from '../../../lib/logs/read/secrets.js'
 import { createOpenLog, openAgain } from '../../../lib/logs/read/open.js'
 
 t.test('applies the deny list to the file that is really opened', async t => {

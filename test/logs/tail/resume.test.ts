@@ -1,24 +1,27 @@
+import t from 'tap'
+import type { Test } from 'tap'
 import {
   appendFileSync,
   copyFileSync,
   readFileSync,
   renameSync,
+  statSync,
   truncateSync,
   unlinkSync,
+  utimesSync,
   writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import t, { type Test } from 'tap'
+import { open, readFile } from 'node:fs/promises'
 import { systemClock } from '../../../lib/base/clock.js'
-import { createDeny } from '../../../lib/logs/read/deny.js'
-import { createInflatedFiles } from '../../../lib/logs/read/inflated.js'
+import { createDeny } from '../../../lib/logs/read/secrets.js'
+import { createInflatedFiles } from '../../../lib/logs/read/contents.js'
 import { createOpenLog } from '../../../lib/logs/read/open.js'
-import { idOf, placesOf } from '../../../lib/logs/tail/resume.js'
-import { createSharedLooks } from '../../../lib/logs/tail/shared-looks.js'
+import { filesBetween, idOf, placesOf, rangeOfHead, rangeOfTail, rotationOf } from '../../../lib/logs/tail/resume.js'
+import { createFileWatcher, createSharedLooks } from '../../../lib/logs/tail/watch.js'
 import { followLog } from '../../../lib/logs/tail/tail.js'
-import { createFileWatcher } from '../../../lib/logs/tail/watch.js'
 import { createRandom } from '../../support/random.js'
 import { until } from '../../support/until.js'
 
@@ -217,4 +220,148 @@ t.test('tells every line once over any cuts and rotations', async t => {
     told,
     Array.from({ length: count }, (_, index) => `line ${index}`)
   )
+})
+
+const names: Array<[log: string, name: string, number: number | null | undefined]> = [
+  ['app.log', 'app.log', undefined],
+  ['app.log', 'app.log.1', 1],
+  ['app.log', 'app.log.12.gz', 12],
+  ['app.log', 'app.log-20260131', null],
+  ['app.log', 'app.log-20260131.gz', null],
+  ['app.log', 'app.log.20260131', null],
+  ['app.log', 'app-20260131.log', null],
+  ['app.log', 'app__2026-01-31_00-00-10.log', null],
+  ['app.log', 'app.2026-01-31T10:00:00Z.log.gz', null],
+  ['app.log', 'app.3.log', null],
+  ['app', 'app.1', 1],
+  ['app.log', 'app.log.gz', undefined],
+  ['app.log', 'app.log.bak', undefined],
+  ['app.log', 'app-error.log', undefined],
+  ['app.log', 'app2.log', undefined],
+  ['app.log', 'app.log.1.swp', undefined],
+  ['app.log', 'other.log.1', undefined]
+]
+
+for (const [log, name, number] of names) {
+  t.test(`"${name}" is ${number === undefined ? 'no' : 'a'} rotated file of "${log}"`, async t => {
+    t.equal(rotationOf(log, name), number)
+  })
+}
+
+const openLog = createOpenLog({ deny: createDeny([]), secrets: [] })
+
+/** Files of a log, the oldest first, and what is found between the first and the last of them. */
+async function find(t: Test, files: string[], { seconds = [] as number[], told = [] as string[] } = {}) {
+  const directory = t.testdir({})
+  const at = (name: string): string => join(directory, name)
+  for (const [index, name] of files.entries()) {
+    writeFileSync(at(name), name)
+    const time = seconds[index] ?? 1_800_000_000 + index
+    utimesSync(at(name), time, time)
+  }
+  const statOf = (name: string | undefined) => statSync(at(name as string), { bigint: true })
+  const identityOf = (name: string | undefined): string => `${statOf(name).dev}:${statOf(name).ino}`
+  const query = {
+    path: at('app.log'),
+    after: { identity: identityOf(files[0]), mtimeMs: Number(statOf(files[0]).mtimeMs) },
+    before: { identity: identityOf(files.at(-1)), birthMs: Infinity },
+    sinceMs: 0,
+    told: new Set(told.map(identityOf))
+  }
+  return {
+    at,
+    query,
+    async between(more: Partial<typeof query> = {}) {
+      const { files, isGap, lostBytes } = await filesBetween(openLog, { ...query, ...more })
+      const found: string[] = []
+      for (const { handle, path } of files) {
+        found.push(await readFile(path, 'utf8'))
+        await handle.close()
+      }
+      return { found, isGap, lostBytes }
+    }
+  }
+}
+
+const nothingLost = { isGap: false, lostBytes: 0 }
+
+t.test('orders numbered files by their numbers, whatever their times say', async t => {
+  const files = ['app.log.3', 'app.log.2', 'app.log.1', 'app.log']
+  const { between } = await find(t, [...files, 'app.log'].slice(0, 4), { seconds: [5, 5, 4, 6] })
+  t.same(await between(), { found: ['app.log.2', 'app.log.1'], ...nothingLost })
+})
+
+t.test('orders dated files by their times, and leaves out older, younger and told ones', async t => {
+  const files = ['app-20260131.log', 'app-20260132.log', 'app-20260133.log', 'app.log']
+  const { between } = await find(t, files)
+  t.same(await between(), { found: ['app-20260132.log', 'app-20260133.log'], ...nothingLost })
+  t.same(await between({ sinceMs: Date.now() + 60_000 }), { found: [], ...nothingLost }, 'they existed before')
+  t.same(await between({ before: { identity: 'none', birthMs: 0 } }), { found: [], ...nothingLost }, 'made later')
+  const told = await find(t, files, { told: ['app-20260132.log'] })
+  t.same(await told.between(), { found: ['app-20260133.log'], ...nothingLost })
+})
+
+t.test('a number that is missing is a gap', async t => {
+  const { between, at } = await find(t, ['app.log.4', 'app.log.3', 'app.log.2', 'app.log.1', 'app.log'])
+  unlinkSync(at('app.log.2'))
+  t.same(await between(), { found: ['app.log.3', 'app.log.1'], isGap: true, lostBytes: 0 })
+})
+
+t.test('a file that svc must not read is a gap of its size', async t => {
+  const { query, at } = await find(t, ['app.log.2', 'app.log.1', 'app.log'])
+  const denied = createOpenLog({ deny: createDeny([at('app.log.1')]), secrets: [] })
+  t.same(await filesBetween(denied, query), { files: [], isGap: true, lostBytes: 'app.log.1'.length })
+})
+
+const kilobyte = 1024
+
+async function ranges(t: Test, text: string | Buffer, maxLines: number) {
+  const path = join(t.testdir({}), 'app.log')
+  writeFileSync(path, text)
+  const handle = await open(path)
+  t.teardown(() => handle.close())
+  const size = Buffer.byteLength(text)
+  const shown = ({ start, end }: { start: number; end: number }): string =>
+    Buffer.from(text).subarray(start, end).toString()
+  const query = { handle, size, maxLines }
+  const [head, tail] = [await rangeOfHead(query), await rangeOfTail(query)]
+  return { head, tail, headText: shown(head), tailText: shown(tail), size }
+}
+
+const long = `${'x'.repeat(100 * kilobyte)}\n`
+const cases: Array<[what: string, text: string, maxLines: number, head: string, tail: string]> = [
+  ['an empty file', '', 5, '', ''],
+  ['fewer lines than asked for', 'one\ntwo\n', 5, 'one\ntwo\n', 'one\ntwo\n'],
+  ['as many lines as asked for', 'one\ntwo\n', 2, 'one\ntwo\n', 'one\ntwo\n'],
+  ['more lines', 'one\ntwo\nthree\n', 2, 'one\ntwo\n', 'two\nthree\n'],
+  ['an incomplete last line', 'one\ntwo\nthr', 2, 'one\ntwo\n', 'two\nthr'],
+  ['no lines', 'one\ntwo\n', 0, 'one\n', ''],
+  ['lines of more than a block', long + long + long, 2, long + long, long + long],
+  ['empty lines', '\n\n\n\n', 2, '\n\n', '\n\n']
+]
+
+for (const [what, text, maxLines, head, tail] of cases) {
+  t.test(`finds the first and the last lines: ${what}`, async t => {
+    const found = await ranges(t, text, maxLines)
+    t.ok(found.headText === head)
+    t.ok(found.tailText === tail)
+  })
+}
+
+t.test('begins with a whole line within 2 MiB of the end, or with a character', async t => {
+  const lines = await ranges(t, long.repeat(30), 1000)
+  t.equal(lines.tail.start % long.length, 0)
+  t.ok(lines.size - lines.tail.start <= 2048 * kilobyte)
+  t.ok(lines.size - lines.tail.start > 1900 * kilobyte)
+  const endless = await ranges(t, '€'.repeat(1000 * kilobyte), 1000)
+  t.equal(endless.tail.start % 3, 0)
+  t.ok(endless.tail.start > 0)
+})
+
+t.test('shows nothing of a binary file, and recognizes a file by the bytes before the range', async t => {
+  const binary = await ranges(t, `${'\x01\x02\x03'.repeat(50)}\n`, 10)
+  t.match(binary.tail, { isBinary: true, start: 151, end: 151 })
+  t.equal(binary.tail.mark.length, 151)
+  const { tail } = await ranges(t, 'one\ntwo\nthree\n', 1)
+  t.equal(tail.mark.toString(), 'one\ntwo\n')
 })

@@ -1,16 +1,18 @@
+import t from 'tap'
+import type { Test } from 'tap'
 import {
   appendFileSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import { createFileWatcher, type FileWatch } from '../../../lib/logs/tail/watch.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createFileWatcher, createSharedLooks, type FileWatch } from '../../../lib/logs/tail/watch.js'
 import { until } from '../../support/until.js'
 
 const never = 3_600_000
@@ -143,4 +145,29 @@ t.test('wakes nobody after it was closed', async t => {
   await stands(seeing)
   await wakes(seeing, () => appendFileSync(at('a.log'), 'two\n'))
   t.equal(watched.wakes, last)
+})
+
+t.test('gives one result to callers at the same time, and another to later ones', async t => {
+  const looks = createSharedLooks()
+  let count = 0
+  const look = async (): Promise<number> => {
+    const number = ++count
+    await sleep(5)
+    return number
+  }
+  t.same(await Promise.all([looks('a', look), looks('a', look), looks('b', look)]), [1, 1, 2])
+  t.equal(await looks('a', look), 3, 'earlier results are not kept')
+})
+
+t.test('gives a failure to all callers, and does not keep it', async t => {
+  const looks = createSharedLooks()
+  const failing = async (): Promise<never> => {
+    throw new Error('closed')
+  }
+  const results = await Promise.allSettled([looks('a', failing), looks('a', failing)])
+  t.same(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected']
+  )
+  t.equal(await looks('a', async () => 1), 1)
 })

@@ -1,13 +1,14 @@
+import t from 'tap'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
 import { randomIds } from '../../../lib/base/digests.js'
 import type { HubClient, HubRequest } from '../../../lib/http/outgoing/hub-request.js'
-import { createArchives, isDeployId } from '../../../lib/server/cluster/archives.js'
+import { createArchives, isDeployId, startMirror } from '../../../lib/server/cluster/archives.js'
 import { openStage } from '../../support/store.js'
+import { until } from '../../support/until.js'
 
 const deployId = 'dep_aaaaaaaaaaaaaaaa'
 const bytes = randomBytes(200_000)
@@ -117,3 +118,43 @@ async function* broken(part: Buffer): AsyncGenerator<Buffer> {
   yield part
   throw new Error('the connection broke')
 }
+
+t.test('works when a record has changed, one run at a time, and ends with the hub', async t => {
+  let [version, runs, open] = ['1', 0, 0]
+  let aborted = false
+  const mirror = startMirror({
+    archives: {
+      async mirror(signal) {
+        t.equal(open++, 0)
+        runs++
+        await new Promise(resolve => setImmediate(resolve))
+        signal.addEventListener('abort', () => void (aborted = true))
+        open--
+      }
+    },
+    store: { version: () => version, onRole: () => () => {} },
+    log: () => t.fail('nothing fails'),
+    everyMs: 2
+  })
+  await until(() => runs === 1)
+  await new Promise(resolve => setTimeout(resolve, 20))
+  t.equal(runs, 1, 'nothing has changed')
+  version = '2'
+  await until(() => runs === 2)
+  await mirror.stop()
+  t.ok(aborted)
+})
+
+t.test('an error is reported, and tried again with the next change', async t => {
+  const told: unknown[] = []
+  let version = 0
+  const mirror = startMirror({
+    archives: { mirror: async () => Promise.reject(new Error('no disk')) },
+    store: { version: () => String(version++), onRole: () => () => {} },
+    log: (_, error) => void told.push(error),
+    everyMs: 1
+  })
+  await until(() => told.length > 1)
+  await mirror.stop()
+  t.match(told[0], { message: 'no disk' })
+})

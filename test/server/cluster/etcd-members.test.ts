@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { twoMembers } from '../../../lib/store/log/etcd/members.js'
+import { twoMembers } from '../../../lib/store/log/etcd/connection.js'
 import { anEtcd, withoutEtcd } from '../../support/etcd.js'
 import { freePort } from '../../support/free-port.js'
 import { matching } from '../../support/sentences/matching.js'

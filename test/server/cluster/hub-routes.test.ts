@@ -1,7 +1,7 @@
 import t from 'tap'
 import { systemClock } from '../../../lib/base/clock.js'
 import { createHubClient } from '../../../lib/http/outgoing/hub-request.js'
-import { openHubIdentity } from '../../../lib/server/cluster/hub-identity.js'
+import { openHubIdentity } from '../../../lib/server/cluster/options.js'
 import { ownHub, signerOf } from '../../support/hub-keys.js'
 import { startHubs, testKey, type Hub } from '../../support/hubs.js'
 

@@ -1,6 +1,18 @@
 import t from 'tap'
-import { createReplicatedKeys, createReplicatedToken } from '../../../lib/server/cluster/keys.js'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createReplicatedKeys, createReplicatedToken, rekeyCluster } from '../../../lib/server/cluster/keys.js'
 import { openStage } from '../../support/store.js'
+import { systemClock } from '../../../lib/base/clock.js'
+import { createHubClient } from '../../../lib/http/outgoing/hub-request.js'
+import { openHubIdentity } from '../../../lib/server/cluster/options.js'
+import { anEtcd, withoutEtcd } from '../../support/etcd.js'
+import { freePort } from '../../support/free-port.js'
+import { type Hub, startHubs, testKey } from '../../support/hubs.js'
+import { startServeProcess } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { until } from '../../support/until.js'
+import { stoppedServer, wordsFor } from './kills.js'
 
 t.test('two hubs have the same keys', async t => {
   const { store } = await openStage(t)
@@ -38,4 +50,117 @@ t.test('the admin token is the same on all hubs, and changes on all', async t =>
   t.notOk(other.verify('another'))
   await other.override('another')
   t.notOk(other.verify('another'), 'there is no token of one hub')
+})
+
+const signal = new AbortController().signal
+
+t.test('every hub gets the key before it is used; only the leader gives it', async t => {
+  const { hubs, cluster } = await startHubs(t, 3)
+  const [first, second, third] = hubs as [Hub, Hub, Hub]
+  const clientOf = async (hub: Hub) => {
+    const { signer } = await openHubIdentity(hub.directory, { hub, key: testKey }, systemClock)
+    return createHubClient({ signer, allowsHttp: false })
+  }
+  const seen = hubs.map(({ name, url }) => ({ name, url }))
+  const given: string[] = []
+  const store = {
+    hubs: async () => seen.map(({ name }) => cluster.peer(name)),
+    expectKey: async () => void given.push('h1'),
+    rekey: async () => void given.push('used')
+  }
+  const needs = { store, client: await clientOf(first), own: 'h1' }
+  await rekeyCluster(needs, seen)
+  t.same(given, ['h1', 'used'])
+  const keys = cluster.expected.map(line => line.split(' '))
+  t.same(
+    keys.map(([name]) => name),
+    ['h2', 'h3']
+  )
+  t.equal(new Set(keys.map(([, key]) => key)).size, 1)
+  t.match(keys[0]?.[1], /^[0-9a-f]{64}$/)
+
+  await t.rejects(rekeyCluster(needs, seen.slice(1)), { code: 'hubs_changed' })
+  const evil = [...seen.slice(0, 2), { name: 'h3', url: 'http://127.0.0.1:1' }]
+  await t.rejects(rekeyCluster(needs, evil), { code: 'hubs_changed' }, 'an address that the operator has not seen')
+
+  const asked = { method: 'POST', target: '/api/hub/key', body: { key: 'ab'.repeat(32) }, signal } as const
+  const asFollower = await clientOf(third)
+  await t.rejects(asFollower.json(cluster.peer('h2'), asked), { code: 'not_found' }, 'a hub that does not lead')
+  const body = { key: 'no key'.padEnd(64) }
+  await t.rejects(needs.client.json(cluster.peer('h2'), { ...asked, body }), { code: 'invalid_field' })
+  t.equal((await second.client.post('/api/hub/key', asked.body)).status, 404, 'the admin token is no hub')
+
+  await cluster.stopListening('h3')
+  given.length = 0
+  const silent = seen.map(({ name }) => ({ name, url: cluster.peer(name).url }))
+  await t.rejects(rekeyCluster(needs, silent), {
+    code: 'hub_without_key',
+    message: /The key was not replaced: the hub "h3" did not take the new one.*svc cluster forget h3/
+  })
+  t.same(given, ['h1'], 'the key is not used')
+})
+
+t.test('svc cluster rekey, with real hubs on etcd', { skip: withoutEtcd() }, async t => {
+  const etcd = await anEtcd(t)
+  const cwd = t.testdir()
+  const server = await stoppedServer(t, cwd)
+  const { words, env: password } = wordsFor(etcd, cwd)
+  const homes = { h1: server.home, h2: join(cwd, 'second') }
+  const run = (home: string, ...command: string[]) => svc(command, { cwd, env: { ...password, SVC_HOME: home } })
+  const keyIn = (home: string) => readFileSync(join(home, 'cluster.key'), 'utf8').trim()
+  const ports = { h1: await freePort(), h2: await freePort() }
+  const wordsOf = (name: 'h1' | 'h2') => [...words, '--hub-name', name, '--hub-url', `http://127.0.0.1:${ports[name]}`]
+  const start = (name: 'h1' | 'h2') =>
+    startServeProcess(t, cwd, [...words.slice(0, 2), '--port', String(ports[name])], {
+      ...password,
+      SVC_HOME: homes[name]
+    })
+  t.equal((await run(homes.h1, 'cluster', 'init', ...wordsOf('h1'))).code, 0)
+  const first = await start('h1')
+  const old = join(cwd, 'carried.key')
+  writeFileSync(old, `${keyIn(homes.h1)}\n`, { mode: 0o600 })
+  const joined = await run(homes.h2, 'cluster', 'join', '--key-file', old, ...wordsOf('h2'))
+  t.equal(joined.code, 0, joined.stderr)
+  const alone = await run(homes.h1, 'cluster', 'rekey', '--yes')
+  t.match(alone, { code: 1, stderr: /the hub "h2" did not take the new one/ }, 'all hubs must run')
+  const second = await start('h2')
+  const leads = async () => (await first.api<{ cluster: { role: string } }>('GET', '/api/cluster')).cluster.role
+  await until(async () => (await leads()) === 'leader')
+
+  const unasked = await run(homes.h1, 'cluster', 'rekey')
+  t.match(unasked, { code: 1, stderr: /needs a confirmation/ })
+  const elsewhere = await run(homes.h2, 'cluster', 'rekey', '--yes')
+  t.match(elsewhere.stderr, /Run the command on the machine of "h1"/)
+  const done = await run(homes.h1, 'cluster', 'rekey', '--yes')
+  t.match(done, { code: 0, stdout: /h1 .*\nh2 .*\nThe cluster has a new key/ }, done.stderr)
+  t.notMatch(done.stdout + done.stderr + first.said() + first.saidOnStderr(), keyIn(homes.h1), 'it is not printed')
+  await until(() => keyIn(homes.h1) === keyIn(homes.h2) && !keyIn(homes.h1).includes('\n'), { what: 'one key' })
+  t.not(keyIn(homes.h1), readFileSync(old, 'utf8').trim())
+  await first.createProject({ name: 'After', deployPath: join(cwd, 'after') })
+  await until(async () => (await second.api<unknown[]>('GET', '/api/projects')).length === 2)
+  const { items } = await first.api<{ items: unknown[] }>('GET', '/api/audit?action=cluster.rekey')
+  t.match(items, [{ actor: 'local', target: 'h1, h2' }])
+
+  // Both start again with it, and the old one opens nothing.
+  await second.stop()
+  await first.stop()
+  const again = await start('h2')
+  await until(
+    async () => (await again.api<{ cluster: { role: string } }>('GET', '/api/cluster')).cluster.role === 'leader'
+  )
+  const third = join(cwd, 'third')
+  const late = await run(
+    third,
+    'cluster',
+    'join',
+    '--key-file',
+    old,
+    ...wordsOf('h2').slice(0, -4),
+    '--hub-name',
+    'h3',
+    '--hub-url',
+    'http://127.0.0.1:9'
+  )
+  t.match(late, { code: 1, stderr: /sealed with another cluster key/ })
+  t.notOk(existsSync(join(third, 'cluster.json')))
 })

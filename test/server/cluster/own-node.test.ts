@@ -1,10 +1,18 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
-import { startOwnNode } from '../../../lib/server/cluster/own-node.js'
+import { createNodeDatabase, insertRow, refuseUnfinished, startOwnNode } from '../../../lib/server/cluster/own-node.js'
 import { matching } from '../../support/sentences/matching.js'
 import { until } from '../../support/until.js'
+import { openStore } from '../../../lib/store/durable-store.js'
+import { findHubDeployment } from '../../../lib/store/tables/fleet.js'
+import { readSettings, writeSetting } from '../../../lib/store/tables/server.js'
+import { startServer } from '../../support/server.js'
+import { zipOf } from '../../support/zip.js'
+import { insertDeployment, updateDeployment } from '../../../lib/store/tables/deployments.js'
+import { insertProject } from '../../../lib/store/tables/projects.js'
+import { aDeployment, aProject, aStore } from '../../store/stage.js'
 
 t.test('a node waits for a token, says each reason, and ends with its hub', async t => {
   const directory = t.testdir()
@@ -27,4 +35,47 @@ t.test('a node waits for a token, says each reason, and ends with its hub', asyn
   await node.stop()
   t.equal(asked, 2)
   t.ok(existsSync(join(directory, 'node')))
+})
+
+t.test('the agent gets the projects and the deployments, and nothing that belongs to the hub', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('shop')
+  await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
+  ])
+  await stage.client.post('/api/tokens', { name: 'reader', role: 'viewer' })
+  await stage.server.stop({ wait: true })
+  const from = await openStore({ directory: stage.home.directory })
+  t.teardown(() => from.close())
+  await from.write(tx => {
+    writeSetting(tx, 'keep_archives', '7')
+    writeSetting(tx, 'webhook_url', 'https://hooks.example.com')
+  })
+  const directory = join(stage.home.directory, 'node')
+  mkdirSync(directory)
+  await createNodeDatabase(directory, from)
+  const node = await openStore({ directory })
+  t.teardown(() => node.close())
+  for (const table of ['projects', 'deployments']) {
+    t.strictSame(node.all(`SELECT * FROM ${table}`), from.all(`SELECT * FROM ${table}`), table)
+  }
+  for (const table of ['tokens', 'sessions', 'audit']) t.strictSame(node.all(`SELECT * FROM ${table}`), [], table)
+  const id = String(from.get('SELECT id FROM deployments')?.['id'])
+  t.match(findHubDeployment(node, id), { deployId: id })
+  t.strictSame(readSettings(node), { keep_archives: '7' })
+  await node.write(tx => insertRow(tx, 'settings', { key: 'keep_archives', value: '8' }))
+  t.equal(readSettings(node)['keep_archives'], '8')
+})
+
+t.test('a deployment that has not finished is refused, and an undo journal as well', async t => {
+  const store = await aStore(t)
+  await store.write(tx => {
+    insertProject(tx, aProject({ id: 'proj_a' }))
+    insertDeployment(tx, aDeployment({ id: 'dep_a', projectId: 'proj_a', status: 'queued' }))
+  })
+  t.throws(() => refuseUnfinished(store, []), { code: 'deployment_running', message: /dep_a has not finished/ })
+  await store.write(tx => updateDeployment(tx, 'dep_a', { status: 'failed' }))
+  refuseUnfinished(store, ['dep_a.zip', 'dep_a.log'])
+  t.throws(() => refuseUnfinished(store, ['dep_b.undo']), { code: 'deployment_running', message: /dep_b/ })
 })

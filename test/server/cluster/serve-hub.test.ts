@@ -1,15 +1,18 @@
+import t from 'tap'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import { createClient, formOf } from '../../support/client.js'
 import { zipOf } from '../../support/zip.js'
-import { startHubs, type Hub } from '../../support/hubs.js'
+import { type Hub, startHubs } from '../../support/hubs.js'
 import { adminToken } from '../../support/server.js'
-import { signIn, type SignedInSession } from '../../support/session.js'
+import { type SignedInSession, signIn } from '../../support/session.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { until } from '../../support/until.js'
+import type { HubRole } from '../../../lib/store/log/replicated-store.js'
+import { createClusterView, giveUpOn } from '../../../lib/server/cluster/serve-hub.js'
+import { Refusal } from '../../../lib/base/errors.js'
 
 t.test('a follower answers reads itself and lets the leader change things', async t => {
   const { hubs, sites } = await startHubs(t)
@@ -211,4 +214,87 @@ t.test('streams of a follower end with their session', async t => {
   const changed = await leader.client.post('/api/settings/token', tokens)
   t.equal(changed.status, 200, changed.text)
   await endedAre(['signed out', 'revoked', 'last'])
+})
+
+const cluster = { name: 'svc', hub: { name: 'h2', url: 'http://h2' } }
+const following: HubRole = {
+  kind: 'follower',
+  leader: { name: 'h1', url: 'http://h1' },
+  staleMs: 1200,
+  sequence: 10,
+  problem: null,
+  reason: null,
+  passes: false
+}
+const role = () => following
+const noKey = { publicKey: null, boot: null }
+
+t.test('says how far each hub is', async t => {
+  const hubs = async () => [
+    { name: 'h1', url: 'http://h1', applied: 8, ...noKey, seenAt: '2030-01-01T00:00:00.000Z' },
+    { name: 'h2', url: 'http://h2', applied: 3, ...noKey, seenAt: null }
+  ]
+  t.match(await createClusterView({ store: { role, hubs }, cluster }).status(), {
+    name: 'svc',
+    hub: 'h2',
+    role: 'follower',
+    leader: { name: 'h1' },
+    staleSeconds: 2,
+    hubs: [
+      { name: 'h1', behind: 2 },
+      { name: 'h2', behind: 0, applied: 10 }
+    ]
+  })
+})
+
+t.test('says what it knows if etcd does not answer', async t => {
+  const hubs = async () => Promise.reject(new Error('no answer'))
+  const view = createClusterView({ store: { role, hubs }, cluster })
+  t.match(await view.status(), { sequence: 10, hubs: [] })
+  t.same(view.state(), { role: 'follower', staleSeconds: 2, sequence: 10, problem: null, reason: null })
+})
+
+t.test('a hub that is cut off shows the hubs that it knew, and asks nobody', async t => {
+  let asked = 0
+  let now = following
+  const hubs = async () => {
+    asked++
+    return [{ name: 'h1', url: 'http://h1', applied: 12, ...noKey, seenAt: null }]
+  }
+  const view = createClusterView({ store: { role: () => now, hubs }, cluster })
+  await view.status()
+  now = { ...following, kind: 'alone', leader: null, staleMs: 61_000 }
+  t.match(await view.status(), { role: 'alone', leader: null, staleSeconds: 61, hubs: [{ name: 'h1', behind: 0 }] })
+  t.equal(asked, 1)
+})
+
+const hub = { name: 'h2', url: 'https://h2.example' }
+
+t.test('another hub gives up a target, and its answer is read like that of a stranger', async t => {
+  const asked: unknown[] = []
+  const give = (answer: unknown, name = 'h2'): ReturnType<typeof giveUpOn> =>
+    giveUpOn(
+      {
+        store: { peers: { find: each => (each === hub.name ? (hub as never) : null) } },
+        client: {
+          async json(_, { method, target }) {
+            asked.push(`${method} ${target}`)
+            if (answer instanceof Error) throw answer
+            return answer
+          }
+        }
+      },
+      name,
+      'dep_a'
+    )
+  const refused = (code: string) => new Refusal('unavailable', code, `what h2 says of ${code}`)
+  t.strictSame(await give({ deployId: 'dep_other', target: '/srv/site' }), { deployId: 'dep_a', target: '/srv/site' })
+  t.strictSame(asked, ['POST /api/hub/unfinished/dep_a'])
+  t.strictSame(await give({ target: null }), { deployId: 'dep_a', target: null })
+  await t.rejects(give({ target: 'a\nb' }), { code: 'invalid_field' })
+  await t.rejects(give('nothing'), Refusal)
+  await t.rejects(give(refused('target_there')), { kind: 'conflict', message: 'what h2 says of target_there' })
+  await t.rejects(give(refused('not_found')), { kind: 'not_found', code: 'not_found' })
+  await t.rejects(give(refused('hub_unreachable')), { kind: 'unavailable', code: 'hub_unreachable' })
+  await t.rejects(give({}, 'h9'), { kind: 'not_found', code: 'not_found' })
 })

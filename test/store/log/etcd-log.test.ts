@@ -1,21 +1,21 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { EtcdError } from '../../../lib/store/log/etcd/errors.js'
-import { createEtcdLog } from '../../../lib/store/log/etcd-log.js'
+import { createEtcdLog, createLineValues, tagOf } from '../../../lib/store/log/etcd-log.js'
 import {
+  encodeTransaction,
+  type LogLine,
   LostLeadership,
   LostLine,
   OlderLog,
   Trimmed,
-  UnknownOutcome,
-  type LogLine
-} from '../../../lib/store/log/redo-log.js'
-import { encodeTransaction } from '../../../lib/store/redo.js'
-import { startEtcd, withoutEtcd } from '../../support/etcd.js'
+  UnknownOutcome
+} from '../../../lib/store/redo.js'
+import { anEtcd, startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 import { aLog } from './stage.js'
 
-/* What only the log on etcd has: leaders, lost answers, compaction. The contract of every log is in redo-log.test.ts. */
+/* What only the log on etcd has: leaders, lost answers, compaction. The contract of every log is in redo.test.ts. */
 
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
@@ -202,4 +202,30 @@ t.test('reads a log of many pages', { skip }, async t => {
   await log.trim(151)
   await t.rejects(read(148), Trimmed)
   t.equal((await read(151)).length, 50)
+})
+
+t.test('a line is one value, a long one a value and its parts', { skip }, async t => {
+  const { client, keys, sealing, history, lead, close } = await aLog((await anEtcd(t)).options)
+  t.teardown(close)
+  const values = createLineValues({ client, keys, sealing, history: history.id, writeMs: 5000 })
+  const revision = await lead()
+  const calls = (text: string) => [{ sql: 'INSERT INTO x VALUES (?)', values: [text] }]
+  const partKeys = async () =>
+    (await client.range({ key: keys.part, end: keys.partOf(99, 0), isKeysOnly: true })).keys.map(({ key }) => key)
+
+  const short = await values.seal(1, [encodeTransaction(calls('short'))], revision)
+  t.same(await partKeys(), [])
+  t.same(await values.open({ key: keys.line(1), value: short }), { first: 1, transactions: [calls('short')] })
+  t.not(tagOf(short), tagOf(await values.seal(1, [encodeTransaction(calls('short'))], revision)))
+  await t.rejects(values.open({ key: keys.line(2), value: short }), { code: 'cluster_sealed' }, 'at another place')
+
+  const text = 'long'.repeat(400_000)
+  const long = await values.seal(2, [encodeTransaction(calls(text))], revision)
+  t.ok(long.length < 100)
+  t.same(await partKeys(), [keys.partOf(2, 0), keys.partOf(2, 1), keys.partOf(2, 2)])
+  t.same(await values.open({ key: keys.line(2), value: long }), { first: 2, transactions: [calls(text)] })
+  await t.rejects(values.seal(3, [encodeTransaction(calls(text))], revision + 1), LostLeadership)
+  t.equal((await partKeys()).length, 3, 'a hub that does not lead writes no part')
+  await client.delete(keys.partOf(2, 1))
+  await t.rejects(values.open({ key: keys.line(2), value: long }), /the part is missing/)
 })

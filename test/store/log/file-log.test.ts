@@ -6,7 +6,7 @@ import { openFileLog, type FileLog } from '../../../lib/store/log/file-log.js'
 import { encodeTransaction, readRedo } from '../../../lib/store/redo.js'
 import { createFaultyDisk } from '../stage.js'
 
-/* What only the file has. The contract of every log is in redo-log.test.ts. */
+/* What only the file has. The contract of every log is in redo.test.ts. */
 
 const one = (n: number): string => encodeTransaction([{ sql: 'INSERT', values: [n] }])
 

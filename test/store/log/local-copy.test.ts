@@ -1,13 +1,12 @@
-import { readFileSync, truncateSync, writeFileSync, existsSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { systemClock } from '../../../lib/base/clock.js'
-import { realDisk, type Disk } from '../../../lib/store/disk.js'
+import { type Disk, realDisk } from '../../../lib/store/disk.js'
 import { openStore } from '../../../lib/store/durable-store.js'
-import { openLocalCopy, type LocalCopy } from '../../../lib/store/log/local-copy.js'
-import { Trimmed } from '../../../lib/store/log/redo-log.js'
-import { encodeTransaction } from '../../../lib/store/redo.js'
+import { createBelongingFile, type LocalCopy, openLocalCopy } from '../../../lib/store/log/local-copy.js'
+import { encodeTransaction, Trimmed } from '../../../lib/store/redo.js'
 import { readSettings, writeSetting } from '../../../lib/store/tables/server.js'
 import { createFaultyDisk } from '../stage.js'
 import type { Call } from '../../../lib/store/database.js'
@@ -203,4 +202,16 @@ t.test('takes no database beyond its limit, and keeps its own', async t => {
   t.ok(sent <= 104_096, 'it read no further')
   t.notOk(existsSync(join(directory, 'svc.db.image')), 'and left nothing on the disk')
   t.equal(readSettings(copy.memory.get())['a'], '1')
+})
+
+t.test('a data directory says to which log its database belongs', async t => {
+  const directory = t.testdir()
+  const file = createBelongingFile(directory, realDisk)
+  t.equal(file.read(), null)
+  const belonging = { cluster: 'c', history: 'h', seen: { sequence: 3, tag: 'abc' } }
+  await file.write(belonging)
+  t.same(createBelongingFile(directory, realDisk).read(), belonging)
+  t.same(readdirSync(directory), ['svc.db.cluster'])
+  await file.remove()
+  t.same(readdirSync(directory), [])
 })

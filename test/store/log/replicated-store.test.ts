@@ -75,7 +75,7 @@ t.test('a server without a cluster loads nothing of the log on etcd', async t =>
         .filter(inLog)
         .map(path => path.slice(lib.length))
         .sort(),
-      ['store/log/file-log.js', 'store/log/redo-log.js'],
+      ['store/log/file-log.js', 'store/redo.js'],
       start
     )
   }

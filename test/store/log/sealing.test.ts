@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { createSealing } from '../../../lib/store/log/sealing.js'
+import { randomBytes } from 'node:crypto'
+import { createSealing, keysOf } from '../../../lib/store/log/sealing.js'
+import { endOfPrefix } from '../../../lib/store/log/etcd/client.js'
 
 const key = randomBytes(32)
 const place = { key: '/svc/main/log/0000000000000007', history: 'h', number: 7 }
@@ -58,4 +59,20 @@ t.test('a key that is expected opens values, and comes into use with the value t
   t.same(createSealing(next).open(sealing.seal(Buffer.from('v'), place), place), Buffer.from('v'))
   for (let at = 0; at < 9; at++) sealing.expect(randomBytes(32))
   t.equal(sealing.keys.length, 5, 'only the newest ones are kept')
+})
+
+t.test('the keys of lines are in the order of their numbers', async t => {
+  const keys = keysOf('main')
+  const numbers = [0, 9, 10, 99, 12345, 2 ** 40, Number.MAX_SAFE_INTEGER]
+  const lines = numbers.map(keys.line)
+  t.same([...lines].sort(), lines)
+  t.same(lines.map(keys.numberOf), numbers)
+  t.equal(keys.line(7), '/svc/main/log/0000000000000007')
+})
+
+t.test('one range covers the leader and the log, and neither hubs nor parts nor other clusters', async t => {
+  const keys = keysOf('main')
+  const isIn = (key: string) => key >= keys.leader && key < endOfPrefix(keys.log)
+  t.ok(isIn(keys.leader) && isIn(keys.line(0)) && isIn(keys.line(Number.MAX_SAFE_INTEGER)))
+  for (const key of [keys.history, keys.hub('zz'), keys.partOf(1, 2), keysOf('main2').line(1)]) t.notOk(isIn(key), key)
 })

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { connectEtcd, type EtcdOptions } from '../../../lib/store/log/etcd/connection.js'
 import { createEtcdClient, type EtcdClient } from '../../../lib/store/log/etcd/client.js'
 import { createEtcdLog, type EtcdLog } from '../../../lib/store/log/etcd-log.js'
-import { beginHistory, newHistoryId, type History } from '../../../lib/store/log/history.js'
-import { keysOf, type ClusterKeys } from '../../../lib/store/log/keys.js'
-import { createSealing, type Sealing } from '../../../lib/store/log/sealing.js'
+import { beginHistory, type History, newHistoryId } from '../../../lib/store/log/history.js'
+import { type ClusterKeys, createSealing, keysOf, type Sealing } from '../../../lib/store/log/sealing.js'
 
 /** Shared parts of the tests of the log: a log on etcd with a leader's key that tests set. */
 

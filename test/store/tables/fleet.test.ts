@@ -1,25 +1,38 @@
 import t from 'tap'
 import { insertDeployment } from '../../../lib/store/tables/deployments.js'
 import {
+  beginEpoch,
+  clearSecrets,
   copiesOf,
   countEnrollments,
   countNodes,
   countPlacements,
+  currentEpoch,
   deleteEnrollment,
+  deleteHubDeployments,
   deleteNode,
   deletePlacement,
   dropCopies,
   dropCopiesOf,
+  findDuty,
   findEnrollment,
   findEnrollmentByDigest,
+  findHubDeployment,
   findNode,
   findNodeByName,
   findPlacement,
   findQueuedRelease,
+  findSecret,
+  hasHubDeployment,
   insertEnrollment,
+  insertHubDeployment,
+  insertHubKey,
   insertNode,
   isPlaced,
+  listDuties,
   listEnrollments,
+  listEpochs,
+  listHubKeys,
   listNodes,
   listPlacements,
   movePlacement,
@@ -27,7 +40,9 @@ import {
   noteLive,
   noteSeen,
   putCopy,
+  putDuty,
   putQueuedRelease,
+  putSecret,
   removeExpiredEnrollments,
   type StoredEnrollment,
   updateNode,
@@ -36,7 +51,8 @@ import {
 import { deleteProject, insertProject } from '../../../lib/store/tables/projects.js'
 import { aNode, openFleet } from '../../support/fleet-stage.js'
 import { openStage } from '../../support/store.js'
-import { aDeployment, aProject } from '../stage.js'
+import { aDeployment, aProject, aStore } from '../stage.js'
+import type { Duty } from '../../../lib/model/fleet-wire.js'
 
 t.test('keeps nodes', async t => {
   const { store } = await openStage(t)
@@ -170,4 +186,93 @@ t.test('knows the hubs that have an archive', async t => {
   t.strictSame(copiesOf(store, 'dep_a'), ['h1'])
   t.equal(await store.write(dropCopies), 1, 'there is no such deployment')
   t.strictSame(copiesOf(store, 'dep_a'), [])
+})
+
+const duty: Duty = {
+  projectId: 'proj_a',
+  nodeId: 'node_a',
+  isRemoved: false,
+  state: {
+    epoch: 'e',
+    rolloutId: 'ro_1',
+    number: 1,
+    attempt: 2,
+    action: 'swap',
+    hasPrepared: true,
+    outcome: 'begun',
+    doneAttempt: 2,
+    error: null
+  },
+  before: null,
+  release: { deployId: 'dep_1', treeSha256: 'aa', archiveSha256: 'bb', archiveBytes: 10 },
+  swapId: 'dep_local',
+  undoId: null,
+  failedStep: null,
+  output: null,
+  tookMs: null
+}
+
+t.test('a duty is replaced and found', async t => {
+  const store = await aStore(t)
+  const other = { ...duty, projectId: 'proj_b' }
+  await store.write(tx => void (putDuty(tx, other), putDuty(tx, { ...duty, swapId: null }), putDuty(tx, duty)))
+  t.strictSame(listDuties(store), [duty, other])
+  t.strictSame(findDuty(store, 'proj_a'), duty)
+})
+
+t.test('a duty of an earlier version is read', async t => {
+  const store = await aStore(t)
+  const { epoch: _, ...state } = duty.state
+  const { nodeId: __, isRemoved: ___, ...earlier } = duty
+  await store.write(tx => putDuty(tx, { ...earlier, state } as Duty))
+  t.match(findDuty(store, 'proj_a'), {
+    nodeId: '',
+    isRemoved: false,
+    swapId: 'dep_local',
+    state: { epoch: '', number: 1 }
+  })
+})
+
+t.test('the deployments that the hub asked for are remembered until their records are removed', async t => {
+  const store = await aStore(t)
+  const made = (id: string, projectId: string) => ({ id, projectId, deployId: id === 'dep_2' ? null : 'dep_hub' })
+  await store.write(tx => insertHubDeployment(tx, made('dep_1', 'proj_a')))
+  t.strictSame(findHubDeployment(store, 'dep_1'), made('dep_1', 'proj_a'))
+  await store.write(tx => insertHubDeployment(tx, made('dep_3', 'proj_b')))
+  await store.write(tx => insertHubDeployment(tx, made('dep_2', 'proj_a')))
+  t.equal(findHubDeployment(store, 'dep_1'), undefined, 'it has no record')
+  t.strictSame(findHubDeployment(store, 'dep_2'), made('dep_2', 'proj_a'))
+  t.ok(hasHubDeployment(store, 'proj_a'))
+  await store.write(tx => deleteHubDeployments(tx, 'proj_a'))
+  t.notOk(hasHubDeployment(store, 'proj_a'))
+  t.equal(findHubDeployment(store, 'dep_2'), undefined)
+  t.strictSame(findHubDeployment(store, 'dep_3'), made('dep_3', 'proj_b'))
+})
+
+t.test('keeps the keys of a server in their order', async t => {
+  const { store } = await openStage(t)
+  const keys = ['b', 'a'].map(publicKey => ({ publicKey, signature: `of ${publicKey}` }))
+  await store.write(tx => {
+    for (const key of keys) insertHubKey(tx, key)
+  })
+  t.same(listHubKeys(store), keys)
+})
+
+t.test('keeps one value of each secret', async t => {
+  const { store } = await openStage(t)
+  t.equal(findSecret(store, 'adminToken'), null)
+  await store.write(tx => putSecret(tx, 'adminToken', 'one'))
+  await store.write(tx => putSecret(tx, 'adminToken', 'two'))
+  t.equal(findSecret(store, 'adminToken'), 'two')
+  await store.write(clearSecrets)
+  t.equal(findSecret(store, 'adminToken'), null)
+})
+
+t.test('the last epoch is the current one, and the last ones are kept', async t => {
+  const store = await aStore(t)
+  t.equal(currentEpoch(store), '')
+  await store.write(tx => ['a', 'b', 'a'].forEach(epoch => beginEpoch(tx, epoch)))
+  t.same([currentEpoch(store), listEpochs(store)], ['b', ['a', 'b']])
+  await store.write(tx => Array.from({ length: 300 }, (_, at) => beginEpoch(tx, `e${at}`)))
+  t.same([listEpochs(store).length, currentEpoch(store)], [200, 'e299'])
 })

@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { Lock } from '../../../lib/model/lock.js'
-import type { MaintenanceRow } from '../../../lib/model/maintenance.js'
+import type { Lock, MaintenanceRow } from '../../../lib/model/lock.js'
 import {
   deleteExpiredLocks,
   deleteLock,

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { MachineMinute } from '../../../lib/model/machine.js'
-import type { NotificationTarget, WaitingMessage } from '../../../lib/model/notification-target.js'
-import type { TelemetryReport } from '../../../lib/model/telemetry.js'
+import type { NotificationTarget, TelemetryReport, WaitingMessage } from '../../../lib/model/setting.js'
 import {
   countWaitingMessages,
   deleteDelivered,

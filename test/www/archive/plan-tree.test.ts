@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readTree } from '../../../lib/archive/tree-wire.js'
-import { createContentsDigest, createTreeDigest } from '../../../lib/model/tree.js'
+import { createContentsDigest, createTreeDigest } from '../../../lib/model/manifest.js'
 import { sha256 } from '../../../lib/base/digests.js'
 import { digestDropped, planBody, treeOfFiles, treeOfZip } from '../../../www/archive/plan-tree.js'
 import { readZip } from '../../../www/archive/read-zip.js'

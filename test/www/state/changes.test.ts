@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ChangeVersions } from '../../../lib/model/changes.js'
+import type { ChangeVersions } from '../../../lib/model/health.js'
 import { createChanges } from '../../../www/state/changes.js'
 
 function stage() {

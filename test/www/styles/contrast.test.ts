@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { labelColors } from '../../../lib/model/label.js'
+import { labelColors } from '../../../lib/model/project.js'
 
 const source = new URL('../../../../www/styles/panel.css', import.meta.url)
 const tokens = new Map(

@@ -1,5 +1,4 @@
-import type { Label } from '../../../lib/model/label.js'
-import type { ShownProject as Project } from '../../../lib/model/project.js'
+import type { Label, ShownProject as Project } from '../../../lib/model/project.js'
 import { html, type Template } from '../../dom/html.js'
 
 /** Labels by id. */

@@ -1,4 +1,4 @@
-import type { PlaceEntry, PlaceHome } from '../../../lib/model/place.js'
+import type { PlaceEntry, PlaceHome } from '../../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { stepsOf } from './places.js'

@@ -1,4 +1,4 @@
-import type { PlaceEntry, PlaceHome, PlaceListing } from '../../../lib/model/place.js'
+import type { PlaceEntry, PlaceHome, PlaceListing } from '../../../lib/model/project.js'
 
 /* Paths of the server as steps, with the separator of its operating system. Pure. */
 

@@ -1,4 +1,4 @@
-import type { LabelColor } from '../../../lib/model/label.js'
+import type { LabelColor } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 

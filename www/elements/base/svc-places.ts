@@ -1,5 +1,5 @@
 import { said } from '../events.js'
-import type { Inclusion, PlaceHome, PlaceListing } from '../../../lib/model/place.js'
+import type { Inclusion, PlaceHome, PlaceListing } from '../../../lib/model/project.js'
 import type { PlaceCalls } from '../../server/place-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

@@ -1,5 +1,5 @@
-import { isRefused } from '../../shared/refused-plan.js'
-import type { PlanAnswer, PlanPaths, PlannedScript } from '../../../lib/model/plan.js'
+import { isRefused } from '../../shared/deployment.js'
+import type { PlanAnswer, PlannedScript, PlanPaths } from '../../../lib/model/plan.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'
 import { countWords, numberWords, t } from '../../words/t.js'

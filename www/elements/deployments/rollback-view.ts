@@ -1,5 +1,4 @@
-import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
-import type { PlanPaths } from '../../../lib/model/plan.js'
+import type { PlanPaths, RollbackPlan } from '../../../lib/model/plan.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'

@@ -1,6 +1,6 @@
 import { notice, said } from '../events.js'
 import type { DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
-import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
+import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import type { ExactCalls, RollbackWish } from '../../server/exact-calls.js'

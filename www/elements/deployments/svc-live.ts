@@ -1,5 +1,5 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
-import type { ProjectOverview } from '../../../lib/model/overview.js'
+import type { ProjectOverview } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'

@@ -1,6 +1,6 @@
 import type { Said } from '../events.js'
 import type { Template } from '../../dom/html.js'
-import type { LogLevel } from '../../shared/log-level.js'
+import type { LogLevel } from '../../shared/log-line.js'
 import { FilteredLog } from '../../state/filtered-log.js'
 import type { LogText } from '../../state/log-text.js'
 import { levelChoice, noneWords } from './log-level-choice.js'

@@ -1,6 +1,6 @@
 import { parseAnsi, plainStyle, stripAnsi, type Span, type TextStyle } from './ansi.js'
 import { jsonColumns, jsonSpans, levelStyle } from './json-line.js'
-import { levelIn, levelOfLine, type LogLevel } from '../../shared/log-level.js'
+import { levelIn, levelOfLine, type LogLevel } from '../../shared/log-line.js'
 import { numberWords, t } from '../../words/t.js'
 
 /** Converts the text of a line into what is displayed. */

@@ -1,5 +1,5 @@
 import { html, type Template } from '../../dom/html.js'
-import { logLevels, type LogLevel } from '../../shared/log-level.js'
+import { type LogLevel, logLevels } from '../../shared/log-line.js'
 import { t } from '../../words/t.js'
 
 /** The label of each level. */

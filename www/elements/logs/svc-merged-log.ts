@@ -9,7 +9,7 @@ import { isNothing, noSought, patternOf, type Sought } from '../../state/log-sea
 import type { LogLine } from '../../state/log-text.js'
 import { MergedLog } from '../../state/merged-log.js'
 import { MergedSearch, type MergedHit } from '../../state/merged-search.js'
-import { timeOfLine } from '../../shared/line-time.js'
+import { timeOfLine } from '../../shared/log-line.js'
 import { mergedFormat } from './log-format.js'
 import { LevelFilter } from './level-filter.js'
 import { focusSearch, pressForSearch } from './svc-log-search.js'

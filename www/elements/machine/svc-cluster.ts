@@ -1,4 +1,4 @@
-import type { ClusterStatus } from '../../../lib/model/cluster.js'
+import type { ClusterStatus } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { isCutOff } from '../../shared/cut-off.js'

@@ -1,4 +1,4 @@
-import type { Pm2Binding, Pm2Details } from '../../../lib/model/pm2.js'
+import type { Pm2Binding, Pm2Details } from '../../../lib/model/machine.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

@@ -1,4 +1,4 @@
-import type { DayCounts, RecentDays } from '../../../lib/model/overview.js'
+import type { DayCounts, RecentDays } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'

@@ -1,4 +1,4 @@
-import type { Label } from '../../../lib/model/label.js'
+import type { Label } from '../../../lib/model/project.js'
 import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 

@@ -1,4 +1,4 @@
-import type { Label } from '../../../lib/model/label.js'
+import type { Label } from '../../../lib/model/project.js'
 
 /* The order of labels by their sort numbers. Pure. */
 

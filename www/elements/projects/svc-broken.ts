@@ -1,4 +1,4 @@
-import type { BrokenProject, DeploymentBrief } from '../../../lib/model/overview.js'
+import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { serverWords, twoLines } from '../../words/errors.js'

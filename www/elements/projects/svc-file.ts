@@ -1,5 +1,5 @@
 import { notice } from '../events.js'
-import type { FileContent, FileEntry } from '../../../lib/model/file-entry.js'
+import type { FileContent, FileEntry } from '../../../lib/model/manifest.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../../dom/element.js'

@@ -1,5 +1,5 @@
 import { said, type Said } from '../events.js'
-import type { FileEntry } from '../../../lib/model/file-entry.js'
+import type { FileEntry } from '../../../lib/model/manifest.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { css, SvcElement } from '../../dom/element.js'

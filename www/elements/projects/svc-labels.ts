@@ -1,5 +1,5 @@
 import { notice } from '../events.js'
-import type { Label, LabelColor, LabelKind } from '../../../lib/model/label.js'
+import type { Label, LabelColor, LabelKind } from '../../../lib/model/project.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'

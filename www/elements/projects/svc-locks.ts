@@ -1,6 +1,5 @@
 import { said } from '../events.js'
-import type { ListedLock } from '../../../lib/model/lock.js'
-import type { ListedMaintenance } from '../../../lib/model/maintenance.js'
+import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
 import { maxLockReasonLength } from '../../shared/lock-limits.js'
 import type { LockCalls, Restriction } from '../../server/lock-calls.js'
 import { Refused } from '../../server/client.js'

@@ -1,7 +1,5 @@
 import { said } from '../events.js'
-import type { DriftReport } from '../../../lib/model/plan.js'
-import type { RollbackPlan } from '../../../lib/model/rollback-plan.js'
-import type { FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/verify.js'
+import type { DriftReport, FindingState, RollbackPlan, TreeSummary, VerifyEvent } from '../../../lib/model/plan.js'
 import type { ExactCalls } from '../../server/exact-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

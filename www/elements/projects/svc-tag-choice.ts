@@ -1,5 +1,5 @@
 import { said } from '../events.js'
-import type { Label } from '../../../lib/model/label.js'
+import type { Label } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'

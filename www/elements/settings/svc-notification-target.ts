@@ -1,9 +1,5 @@
 import { said } from '../events.js'
-import type {
-  NotificationEvent,
-  NotificationKind,
-  NotificationTargetView
-} from '../../../lib/model/notification-target.js'
+import type { NotificationEvent, NotificationKind, NotificationTargetView } from '../../../lib/model/setting.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { TargetCalls, TargetFields, TargetList } from '../../server/target-calls.js'

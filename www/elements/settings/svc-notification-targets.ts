@@ -1,5 +1,5 @@
 import { notice, type Said } from '../events.js'
-import type { NotificationTargetView } from '../../../lib/model/notification-target.js'
+import type { NotificationTargetView } from '../../../lib/model/setting.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { WebhookTest } from '../../server/admin-calls.js'

@@ -1,4 +1,4 @@
-import type { ListedSession } from '../../../lib/model/session.js'
+import type { ListedSession } from '../../../lib/model/access.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import type { AdminCalls } from '../../server/admin-calls.js'

@@ -1,4 +1,4 @@
-import type { NotificationEvent, NotificationKind } from '../../../lib/model/notification-target.js'
+import type { NotificationEvent, NotificationKind } from '../../../lib/model/setting.js'
 
 /* Labels of the kinds and events of notification targets. Pure. */
 

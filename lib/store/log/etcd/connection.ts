@@ -7,10 +7,11 @@
  * and when a member restarts), so a refused token is replaced once per request, and one that got no answer before the next. Only certificates of the given authority
  * are trusted. The gateway does not take the user from a client certificate, so a password is needed even then.
  */
+
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { pause } from '../pause.js'
-import { EtcdError, errorOf, Unreachable } from './errors.js'
+import { pause } from '../signals.js'
+import { errorOf, EtcdError, Unreachable } from './errors.js'
 
 /** Where etcd is, and how to sign in. */
 export interface EtcdOptions {
@@ -305,3 +306,22 @@ async function* linesOf(response: http.IncomingMessage): AsyncGenerator<string> 
     if (from < piece.length) held.push(piece.subarray(from))
   }
 }
+
+const limitMs = 3000
+
+/** Returns the number of members of etcd that vote; null if it does not answer, or does not tell this user. */
+export async function countMembers(options: EtcdOptions): Promise<number | null> {
+  const connection = connectEtcd(options)
+  try {
+    const answer = await connection.ask('/v3/cluster/member/list', {}, { limitMs })
+    const members = answer['members'] as Array<{ isLearner?: boolean }>
+    return members.filter(({ isLearner }) => isLearner !== true).length
+  } catch {
+    return null
+  } finally {
+    connection.close()
+  }
+}
+
+/** What an operator is told about an etcd that is less safe than one member. */
+export const twoMembers = 'etcd has 2 members: use three or one. Two stop when either of them does'

@@ -1,11 +1,11 @@
+import t from 'tap'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
-import { connectEtcd } from '../../../../lib/store/log/etcd/connection.js'
+import { connectEtcd, countMembers } from '../../../../lib/store/log/etcd/connection.js'
 import { EtcdError, Unreachable } from '../../../../lib/store/log/etcd/errors.js'
 import { makeSigned } from '../../../support/certificates.js'
-import { anEtcd, withoutEtcd } from '../../../support/etcd.js'
+import { anEtcd, startEtcd, withoutEtcd } from '../../../support/etcd.js'
 import { until } from '../../../support/until.js'
 
 const skip = withoutEtcd()
@@ -155,4 +155,15 @@ t.test('a token that gets no answer is dropped: etcd went back to before it was 
   })
   t.ok((await connection.ask(...read))['header'])
   t.equal(made, 2)
+})
+
+t.test('counts the members of a real etcd from one address', { skip: withoutEtcd() }, async t => {
+  for (const size of [1, 2, 3]) {
+    const etcd = await startEtcd({ size })
+    const endpoints = etcd.options.endpoints.slice(0, 1)
+    t.equal(await countMembers({ ...etcd.options, endpoints }), size)
+    t.equal(await countMembers({ ...etcd.options, password: 'wrong' }), null, 'etcd does not tell this user')
+    await etcd.close()
+    if (size === 1) t.equal(await countMembers({ ...etcd.options }), null, 'etcd does not answer')
+  }
 })

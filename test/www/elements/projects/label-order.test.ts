@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Label } from '../../../../lib/model/label.js'
+import type { Label } from '../../../../lib/model/project.js'
 import { moved, orderChanges } from '../../../../www/elements/projects/label-order.js'
 
 const label = (id: string, sortOrder: number): Label => ({

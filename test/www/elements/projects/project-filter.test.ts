@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { Label } from '../../../../lib/model/label.js'
-import type { Project } from '../../../../lib/model/project.js'
+import type { Label, Project } from '../../../../lib/model/project.js'
 import { createProjectIndex, filterOf, isOpen, queryOf } from '../../../../www/elements/projects/project-filter.js'
 
 const label = (id: string, name: string): Label => ({

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { kindDomains, notificationKinds, eventKeys } from '../../../../lib/model/notification-target.js'
+import { eventKeys, kindDomains, notificationKinds } from '../../../../lib/model/setting.js'
 import { eventRows, kindOfAddress, kindRow, kindRows } from '../../../../www/elements/settings/target-kinds.js'
 import { takesSecret } from '../../../../lib/notify/payloads.js'
 
