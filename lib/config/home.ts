@@ -4,7 +4,9 @@
  * lock, reads the file, changes it, and replaces it with a rename. Keys that this version does not know are kept.
  */
 
-import { constants, existsSync, readFileSync } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
+// Imported as a whole: `statfs` does not exist in every supported version of Node, and a missing named export would
+// keep this module from loading.
 import fs from 'node:fs/promises'
 import { access, lstat, mkdir, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -310,9 +312,6 @@ async function findLooseFile(path: string, owners: readonly number[]): Promise<L
   return loosenessOf(target, await stat(target), { owners }) ?? (await looseParentOf(target))
 }
 
-// Imported as a whole: `statfs` does not exist in every supported version of Node, and a missing named export would
-// keep this module from loading.
-
 /**
  * Network file systems, by the type that statfs(2) returns on Linux. On them, sockets and locks work within one machine
  * only, so a second server on another machine could use the same data directory.
@@ -411,11 +410,4 @@ function parse(text: string): URL | null {
 /** Removes the parts that may contain a password. */
 function shown(text: string, url: URL | null): string {
   return url === null ? text.replace(/\/\/[^/]*@/, '//') : `${url.protocol}//${url.host}${url.pathname}`
-}
-
-/** Returns the version of the package, or `dev` if the program runs from a checkout of its sources (§9). */
-export function readVersion(): string {
-  const top = new URL('../../../', import.meta.url)
-  if (existsSync(new URL('.git', top))) return 'dev'
-  return (JSON.parse(readFileSync(new URL('package.json', top), 'utf8')) as { version: string }).version
 }

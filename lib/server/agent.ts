@@ -22,7 +22,7 @@ import {
 import { type AgentRelayNeeds, createAgentRelay, type OwnAnswer, type TerminalEnd } from '../fleet/relay/agent-relay.js'
 import { randomIds } from '../base/digests.js'
 import { reasonOf, Refusal } from '../base/errors.js'
-import { readVersion } from '../config/home.js'
+import { readVersion } from '../config/version.js'
 import { type Caller, createCaller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'
 import { openTerminal, type TerminalNeeds } from '../api/terminal.js'

@@ -3,15 +3,8 @@ import { finishRestore } from '../backup/place.js'
 import { callAll } from '../base/async.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/digests.js'
-import {
-  ensureHome,
-  type Environment,
-  type Home,
-  noSpaceFor,
-  readVersion,
-  refuseHub,
-  refuseNetworkHome
-} from '../config/home.js'
+import { ensureHome, type Environment, type Home, noSpaceFor, refuseHub, refuseNetworkHome } from '../config/home.js'
+import { readVersion } from '../config/version.js'
 import { openStore } from '../store/durable-store.js'
 import { ownDirectory } from '../store/owner.js'
 import { createFront, createListener, type World } from './front.js'

@@ -17,11 +17,11 @@ import {
   noSpaceFor,
   readConfig,
   readPublicUrl,
-  readVersion,
   refuseHub,
   refuseNetworkHome,
   warningOfRoot
 } from '../config/home.js'
+import { readVersion } from '../config/version.js'
 import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
 import { openStore, type StoreOptions } from '../store/durable-store.js'

@@ -3,11 +3,9 @@ import {
   appendFileSync,
   chmodSync,
   chownSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -23,7 +21,6 @@ import {
   openHome,
   readConfig,
   readPublicUrl,
-  readVersion,
   refuseLooseHome,
   refuseNetworkHome,
   warningOfRoot,
@@ -391,10 +388,4 @@ t.test('refuses invalid public addresses and says why', async t => {
       text
     )
   }
-})
-
-t.test('returns dev for a checkout of the sources, and the version for a package', async t => {
-  const top = new URL('../../../', import.meta.url)
-  const { version } = JSON.parse(readFileSync(new URL('package.json', top), 'utf8')) as { version: string }
-  t.equal(readVersion(), existsSync(new URL('.git', top)) ? 'dev' : version)
 })

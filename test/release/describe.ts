@@ -10,7 +10,7 @@ import { otherField, otherKinds, type OtherRecord } from '../../lib/base/errors.
 import { errorCodes } from '../../lib/api/errors.js'
 import { type ApiRoute, needsProof, type Scope } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
-import { readVersion } from '../../lib/config/home.js'
+import { readVersion } from '../../lib/config/version.js'
 import { statusOfCode } from '../support/described.js'
 import { readRouteMap, type MappedRoute, type Parameter } from './route-map.js'
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
-import { locateHome, readVersion } from '../../config/home.js'
+import { locateHome } from '../../config/home.js'
+import { readVersion } from '../../config/version.js'
 import type { EffectiveConfig } from '../../config/precedence.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'

@@ -11,11 +11,11 @@ import {
   noSpaceFor,
   readConfig,
   readPublicUrl,
-  readVersion,
   refuseNetworkHome,
   warningOfRoot,
   writeConfig
 } from '../../config/home.js'
+import { readVersion } from '../../config/version.js'
 import { systemActor } from '../../model/audit.js'
 import { normaliseBase } from '../../http/core/dispatch.js'
 import type { HttpServer } from '../../http/core/server.js'

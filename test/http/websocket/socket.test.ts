@@ -383,7 +383,7 @@ t.test('releases waiting callers when the connection is gone', async t => {
   t.pass('all of them')
 })
 
-// socket.test.ts tests frames and closing, handshake.test.ts tests refusals.
+// handshake.test.ts tests refusals.
 
 t.test('turns the reply of a route into a WebSocket, or explains why not', async t => {
   let ran = 0
