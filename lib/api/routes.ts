@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { json, streamedBody } from '../http/core/route.js'
-import { accessReportHandlers, tokenHandlers } from './tokens.js'
+import { accessReportHandlers, authHandlers, secondFactorHandlers, tokenHandlers, whoamiHandlers } from './auth.js'
 import { agentHandlers, rangesLimits, relayHandlers, relayPartLimits, reportLimits } from './agent.js'
 import type { Proof } from '../auth/second-factor.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { auditHandlers } from './audit.js'
-import { authHandlers, secondFactorHandlers, whoamiHandlers } from './auth.js'
 import { backupHandlers, migrationHandlers } from './transfer.js'
 import {
   changesHandlers,
@@ -14,7 +13,9 @@ import {
   clusterHandlers,
   healthHandlers,
   metricsHandlers,
+  overviewHandlers,
   pm2Handlers,
+  searchHandlers,
   statsHandlers,
   storageHandlers,
   systemHandlers
@@ -28,7 +29,6 @@ import { lockHandlers, maintenanceHandlers } from './locks.js'
 import { logHandlers } from './logs.js'
 import { logSourceHandlers } from './log-sources.js'
 import { notificationTargetHandlers, reportBody, settingsHandlers, telemetryHandlers } from './settings.js'
-import { overviewHandlers, searchHandlers } from './overview.js'
 import { probeRow } from './probe.js'
 import {
   type ApiRoute,

@@ -10,7 +10,7 @@ import { invalid, isDiskFull, messageOf, reasonOf, Refusal } from '../base/error
 import type { Deployer } from '../deploy/deployer.js'
 import { json, type Reply, type Sink } from '../http/core/route.js'
 import { strategies } from '../model/transfer.js'
-import type { Quota } from '../machine/quota.js'
+import type { Quota } from '../machine/storage.js'
 import type { Transfer } from '../transfer/transfer.js'
 import type { Backups } from '../backup/backup.js'
 import { summaryOf } from '../backup/format.js'

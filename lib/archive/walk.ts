@@ -13,7 +13,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { isInside, nameOfDescriptor, placeOfDescriptor } from '../base/files.js'
 import { compileGlob, type Glob } from '../base/glob.js'
 import { hasCode, reasonOf, Refusal } from '../base/errors.js'
-import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/ignored-names.js'
+import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/tree-text.js'
 import { sourceChanged, type ZipSource } from './source.js'
 
 /** What to walk, and with which rules. */
@@ -192,7 +192,7 @@ function leadsWithin(absolute: string, root: string): boolean {
 }
 
 /*
- * Decides which files stay out of an archive (§4.13): the built-in rules (shared/ignored-names.ts), then the project's
+ * Decides which files stay out of an archive (§4.13): the built-in rules (shared/tree-text.ts), then the project's
  * `ignore`, then `--ignore`.
  * The last rule that matches decides, and `!pattern` includes again what an earlier rule excluded.
  *

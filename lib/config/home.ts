@@ -14,8 +14,7 @@ import { userHome } from '../base/runtime.js'
 import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
 import { type Looseness, loosenessOf, looseParentOf, replaceFile, trustedUsers } from '../base/files.js'
-import { parseJsonObject } from './json.js'
-import { withLock } from './lock.js'
+import { parseJsonObject, withLock } from './json.js'
 
 /** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>

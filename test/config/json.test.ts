@@ -1,6 +1,13 @@
 import t from 'tap'
-import { parseJsonObject } from '../../lib/config/json.js'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createHash } from 'node:crypto'
+import { parseJsonObject, removeEndedLocks, withLock } from '../../lib/config/json.js'
 import { configSays } from '../support/sentences/config.js'
+import { processSpace, processStart } from '../../lib/base/runtime.js'
 
 t.test('refuses a broken file with path, line and column', t => {
   const table: Array<[text: string, sentence: string]> = [
@@ -40,4 +47,111 @@ t.test('reads an empty file as an empty object, and skips a byte order mark', t 
   t.strictSame(parseJsonObject(' \n', 'f'), {})
   t.strictSame(parseJsonObject('\ufeff{"a":[1,{"b":null}]}', 'f'), { a: [1, { b: null }] })
   t.end()
+})
+
+const program = fileURLToPath(new URL('./adding-program.js', import.meta.url))
+const here = createHash('sha256').update(processSpace()).digest('hex').slice(0, 12)
+const elsewhere = '0123456789ab'
+const noProc = processStart(process.pid) === null && 'this system does not report when a process started'
+
+t.test('loses no update of several processes, with stale locks and killed processes', { skip: noProc }, async t => {
+  const directory = t.testdir({ 'config.json': '{"n": 0}' })
+  let acknowledged = 0
+  let killed = 0
+  const run = async (seed: number): Promise<void> => {
+    const child = spawn(process.execPath, [program, directory, '40', String(seed)], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    const ended = once(child, 'close')
+    let own = 0
+    child.stdout.on('data', (chunk: Buffer) => {
+      own += chunk.length / 2
+      if (seed % 3 === 0 && own > 10 * (seed + 1) && child.kill('SIGKILL')) killed++
+    })
+    await ended
+    acknowledged += own
+  }
+  await Promise.all([0, 1, 2, 3].map(run))
+  const { n } = JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8'))
+  t.ok(n >= acknowledged && n <= acknowledged + killed, `${n} updates, ${acknowledged} acknowledged, ${killed} killed`)
+  await withLock(join(directory, 'config.json'), async () => {})
+  t.same(
+    readdirSync(directory).filter(name => name.includes('.lock.')),
+    []
+  )
+})
+
+t.test('runs one caller at a time within a process, too', async t => {
+  const path = join(t.testdir(), 'config.json')
+  let inside = 0
+  const work = async (): Promise<void> => {
+    t.equal(++inside, 1)
+    await new Promise(setImmediate)
+    inside--
+  }
+  await Promise.all(Array.from({ length: 30 }, () => withLock(path, work)))
+})
+
+t.test('decides which locks are stale', async t => {
+  const own = processStart(process.pid) ?? ''
+  const cases: Array<[name: string, outcome: 'passed' | 'refused', what: string]> = [
+    [`${here}-${process.pid}-${own}-0123456789ab`, noProc ? 'passed' : 'refused', 'of a live process'],
+    [`${here}-${process.pid}-1-0123456789ab`, 'passed', 'of a previous process with this id'],
+    [`${elsewhere}-1-1-0123456789ab`, 'passed', 'of another machine, stale'],
+    ['', 'passed', 'of an older version']
+  ]
+  for (const [name, outcome, what] of cases) {
+    for (const seconds of [0, 4_000_000_000]) {
+      const path = join(t.testdir(), 'config.json')
+      const lock = name === '' ? `${path}.lock` : `${path}.lock.${name}`
+      writeFileSync(lock, '')
+      utimesSync(lock, seconds, seconds)
+      const ran = await withLock(path, async () => 'passed', { staleMs: 50, waitMs: 400 }).catch(error => error)
+      if (outcome === 'passed') t.equal(ran, 'passed', `${what}: passed`)
+      else t.match(ran, { code: 'file_locked', message: String(process.pid) }, what)
+      t.same(
+        readdirSync(join(path, '..')).filter(other => other.includes('.lock.')),
+        outcome === 'refused' ? [lock.slice(lock.lastIndexOf('/') + 1)] : []
+      )
+    }
+  }
+})
+
+t.test('respects the lock of a live process until it is stale', async t => {
+  const path = join(t.testdir(), 'config.json')
+  // A lock that was written on a system without start times of processes.
+  const lock = `${path}.lock.${here}-${process.pid}--0123456789ab`
+  writeFileSync(lock, '')
+  await t.rejects(
+    withLock(path, async () => {}, { staleMs: 60_000, waitMs: 100 }),
+    { code: 'file_locked' }
+  )
+  t.equal(await withLock(path, async () => 'passed', { staleMs: 50, waitMs: 60_000 }), 'passed', 'and not for longer')
+})
+
+t.test('releases the lock after a failure', async t => {
+  const path = join(t.testdir(), 'config.json')
+  await t.rejects(
+    withLock(path, async () => {
+      throw new Error('no')
+    }),
+    { message: 'no' }
+  )
+  t.equal(await withLock(path, async () => 1), 1)
+  mkdirSync(join(path, '..', 'config.json.lock.not-one'))
+  t.equal(await withLock(path, async () => 2), 2, 'a file with another kind of name is not a lock')
+})
+
+t.test('removes only the locks of processes that have ended', { skip: noProc }, async t => {
+  const directory = t.testdir()
+  const path = join(directory, 'config.json')
+  const left = `config.json.lock.${here}-${process.pid}-1-0123456789ab`
+  const others = [
+    `config.json.lock.${here}-${process.pid}-${processStart(process.pid)}-0123456789ab`,
+    `config.json.lock.${elsewhere}-1-1-0123456789ab`,
+    'config.json.lock.notes'
+  ]
+  for (const name of [left, ...others]) writeFileSync(join(directory, name), '')
+  t.same(await removeEndedLocks(path), [join(directory, left)])
+  t.same(readdirSync(directory).sort(), others.sort())
 })

@@ -1,5 +1,12 @@
 import t from 'tap'
-import { compareTreePaths, defaultFileMode, linkMode, treeLine, treeOrder } from '../../lib/shared/tree-text.js'
+import {
+  compareTreePaths,
+  defaultFileMode,
+  isBroughtAlong,
+  linkMode,
+  treeLine,
+  treeOrder
+} from '../../lib/shared/tree-text.js'
 
 t.test('A line contains mode, size, checksum and path', async t => {
   const sha256 = 'ab'.repeat(32)
@@ -39,4 +46,20 @@ t.test('Paths are ordered by their UTF-8 bytes', async t => {
     [...plain].sort(treeOrder(plain)),
     sorted.filter(path => plain.includes(path))
   )
+})
+
+t.test('spares what a complete build output brings along, and nothing beside it', t => {
+  const table: Array<[name: string, directory: string, isSpared: boolean]> = [
+    ['node_modules', '/a/.next/standalone', true],
+    ['.next', '.next/standalone', true],
+    ['node_modules', '.next/standalone/apps/web', true],
+    ['node_modules', '.output/server', true],
+    ['.git', '.next/standalone', false],
+    ['node_modules', '.next', false],
+    ['node_modules', '.next/standalone-copy', false],
+    ['node_modules', 'my.output', false]
+  ]
+  for (const [name, directory, isSpared] of table)
+    t.equal(isBroughtAlong(name, directory), isSpared, `${directory}/${name}`)
+  t.end()
 })

@@ -2,7 +2,7 @@
  * The built-in rules of `svc push` (§4.13) that leave files out of an archive, applied to the contents of a folder.
  * Pure. A test compares the decisions with those of the command.
  */
-import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/ignored-names.js'
+import { builtinIgnore, isBroughtAlong, neverPushed } from '../shared/tree-text.js'
 
 const builtin = builtinIgnore.map(expressionOf)
 const never = neverPushed.map(expressionOf)

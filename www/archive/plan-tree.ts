@@ -11,9 +11,9 @@ import {
   defaultFileMode,
   fileType,
   linkMode,
+  type TreeEntry,
   treeHead,
-  treeLine,
-  type TreeEntry
+  treeLine
 } from '../shared/tree-text.js'
 import { deflated, localBytes, stored } from '../shared/zip-records.js'
 import { t } from '../words/t.js'

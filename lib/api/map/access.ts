@@ -12,12 +12,14 @@ import type {
   changeTokenFields,
   codeFields,
   loginFields,
+  newTokenFields,
   proveFields,
   removalFields,
   resetTokenFields,
-  ticketFields
+  rotateFields,
+  ticketFields,
+  tokenFields
 } from '../auth.js'
-import type { newTokenFields, rotateFields, tokenFields } from '../tokens.js'
 
 /** What a sign-in answers. `session` only if it begins one. */
 export interface LoginAnswer {

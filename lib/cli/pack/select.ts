@@ -13,7 +13,7 @@ import { checkCharacters, quoteName, readName } from '../../archive/names.js'
 import type { ZipSource } from '../../archive/source.js'
 import { isInside } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
-import { neverPushed } from '../../shared/ignored-names.js'
+import { neverPushed } from '../../shared/tree-text.js'
 
 /** The files to select. */
 export interface Selection {

@@ -16,9 +16,16 @@ import { createBeginIn, createCatchUp, createRollings, type Release } from './ro
 import { createEnrollments, createNodes, createPlacements, type HubEnrollments } from './nodes.js'
 import type { Fleet } from './fleet.js'
 import { createHistory, createOrders, createReports, ordersOf } from './orders.js'
-import { createHubKey, createVoice, type HubKey, type NodeRequest } from './voice.js'
+import {
+  createHubKey,
+  createReleases,
+  createVoice,
+  type HubKey,
+  type NodeRequest,
+  type Releases,
+  type ReleasesNeeds
+} from './voice.js'
 import { createLinks, createPresence, createTwins, type NodeLinks, sharedError } from './links.js'
-import { createReleases, type Releases, type ReleasesNeeds } from './releases.js'
 import { createRolloutEvents, createRolloutReader, createRollouts, createRolls } from './rollouts.js'
 
 /** Dependencies of the hub on the rest of the server. */

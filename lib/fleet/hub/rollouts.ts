@@ -30,7 +30,7 @@ import type { NodeLinks } from './links.js'
 import { requireNode } from './nodes.js'
 import type { Release, Rollings } from './rolling.js'
 import { createRolloutLines } from './rollout-lines.js'
-import type { Releases } from './releases.js'
+import type { Releases } from './voice.js'
 
 /** Dependencies of the rollouts. */
 export interface RolloutsNeeds {

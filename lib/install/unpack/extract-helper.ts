@@ -1,4 +1,4 @@
-/* A helper process that does one job on the target of a project with its own user. extract-helpers.ts starts it. */
+/* A helper process that does one job on the target of a project with its own user. executors.ts starts it. */
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { firstDescriptor } from '../../proc/kept-descriptors.js'

@@ -39,9 +39,8 @@ import { line, maxPathLength, nullable, readFields } from '../../base/fields.js'
 import { notFound, Refusal } from '../../base/errors.js'
 import { createHubSide, createWaiting, noLeader, notLeader, openTerms, type Terms } from './terms.js'
 import { clusterKeysFor, type ClusterOptions, openHubIdentity, startRenewing } from './options.js'
-import { createReplicatedKeys, createReplicatedToken, rekeyCluster } from './keys.js'
+import { createHubRoutes, createReplicatedKeys, createReplicatedToken, rekeyCluster } from './keys.js'
 import { createArchives, type Mirror, startMirror } from './archives.js'
-import { createHubRoutes } from './hub-routes.js'
 import { startOwnNode } from './own-node.js'
 
 /** Time for replies in progress after the work has ended. */

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createIgnore, rootVerdict } from '../../../lib/archive/walk.js'
-import { builtinIgnore, neverPushed } from '../../../lib/shared/ignored-names.js'
+import { builtinIgnore, neverPushed } from '../../../lib/shared/tree-text.js'
 import { isLeftOut, isNeverPacked } from '../../../www/archive/left-out.js'
 
 /** What `svc push` says of a path, walked from the root. */
