@@ -4,10 +4,10 @@ import { reasonOf, Refusal } from '../../base/errors.js'
 import { readText } from '../../base/text.js'
 import { parseServerUrl } from '../../config/client-config.js'
 import { locateHome } from '../../config/home.js'
-import { parseLabel } from '../../model/node.js'
 import { createExpiryWarnings, rereadCa } from '../../server/expiry.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
-import { listeningOf, listeningOptions } from '../service/listening.js'
+import { readLabels } from '../fleet/nodes.js'
+import { allowSystemPathsOption, logFormatOption, listeningOf, listeningOptions } from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
 
@@ -35,18 +35,10 @@ export const commands = {
       },
       relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
       terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
-      'allow-system-paths': {
-        type: 'switch',
-        help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
-      },
+      'allow-system-paths': allowSystemPathsOption,
       ...listeningOptions,
       port: { ...listeningOptions.port, help: 'port to listen on (default: a free one)' },
-      'log-format': {
-        type: 'text',
-        choices: ['text', 'json'],
-        default: 'text',
-        help: 'json: print each line as an object with time, level and message, and never print the admin token'
-      },
+      'log-format': logFormatOption,
       'ready-file': {
         type: 'text',
         value: 'file',
@@ -68,7 +60,7 @@ export const commands = {
       const { host, env, cwd, output } = context
       const listening = listeningOf(options, cwd)
       const hubs = options.hub.map(hubAddress)
-      const labels = labelsOf(options.label)
+      const labels = readLabels(options.label)
       const report = { info: output.print, warn: output.warn }
       const expiry = createExpiryWarnings(report.warn, systemClock)
       const ca = options.ca === undefined ? undefined : await readCa(options.ca, context)
@@ -117,16 +109,6 @@ function hubAddress(text: string): string {
   const address = parseServerUrl(text)
   if (address !== null) return address
   throw usage('--hub', `--hub cannot be "${text}": it must be like "https://deploy.example.com"`)
-}
-
-function labelsOf(words: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    words.map(word => {
-      const label = parseLabel(word)
-      if (label !== null) return [label.key, label.value]
-      throw usage('--label', `--label cannot be "${word}": it must be key=value, like zone=eu`)
-    })
-  )
 }
 
 async function readCa(path: string, { cwd }: Context): Promise<string> {

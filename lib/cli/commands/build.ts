@@ -1,10 +1,8 @@
 import { resolve } from 'node:path'
-import { loadConfiguration } from '../client/session.js'
 import { defineCommand, type Family } from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
-import { listIgnored, packProject } from '../pack/pack.js'
+import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { splitList } from '../terminal/words.js'
 
 /** The command that packs a build. */
 export const commands = {
@@ -21,15 +19,7 @@ export const commands = {
       ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
     ],
     async run({ options }, context) {
-      const { config } = await loadConfiguration(context, {
-        flags: {
-          out: options.out,
-          ignore: options.ignore.flatMap(splitList),
-          noIgnoreBuiltin: !options['ignore-builtin']
-        },
-        env: options.env,
-        project: 'needed'
-      })
+      const config = await packConfiguration(context, options)
       await listIgnored(context, config, options)
       const path = resolve(context.cwd, options.file)
       const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>

@@ -17,7 +17,7 @@ import {
   shownFlag,
   usage
 } from '../command.js'
-import { labelWords } from '../fleet/node-view.js'
+import { labelWords } from '../fleet/nodes.js'
 import { plainText } from '../terminal/terminal-text.js'
 
 /** Time limit for the answer: the user waits at the prompt meanwhile. */

@@ -5,12 +5,24 @@ import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
-import { labelOption, nodeOperand, parsedLabel, placedLine, readLabels } from '../fleet/fleet-place.js'
-import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../fleet/node-view.js'
+import {
+  labelOption,
+  labelWords,
+  liveWords,
+  nodeColumns,
+  nodeOperand,
+  nodeState,
+  parsedLabel,
+  placedLine,
+  placementColumns,
+  readLabels
+} from '../fleet/nodes.js'
 import { handOver, outOption } from '../named-tokens.js'
 import { findProject } from '../project-options.js'
 import { confirmation } from '../terminal/prompt.js'
 import { minuteOf, splitList } from '../terminal/words.js'
+
+const nodesOption = { type: 'text', value: 'node', repeatable: true, complete: 'nodes' } as const
 
 /** The commands for nodes, and for the projects on them. */
 export const commands = {
@@ -165,13 +177,7 @@ export const commands = {
   'fleet place': defineCommand({
     operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
     options: {
-      on: {
-        type: 'text',
-        value: 'node',
-        repeatable: true,
-        complete: 'nodes',
-        help: 'node to add; separate several with commas'
-      },
+      on: { ...nodesOption, help: 'node to add; separate several with commas' },
       label: { ...labelOption, help: 'add every node with this label' },
       path: { type: 'text', value: 'dir', help: 'directory on these nodes; default: that of the project' },
       json: { ...sharedOptions.json, help: 'print the placements as JSON' },
@@ -216,13 +222,7 @@ export const commands = {
   'fleet unplace': defineCommand({
     operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
     options: {
-      from: {
-        type: 'text',
-        value: 'node',
-        repeatable: true,
-        complete: 'nodes',
-        help: 'node to remove; separate several with commas'
-      },
+      from: { ...nodesOption, help: 'node to remove; separate several with commas' },
       all: { type: 'switch', help: 'remove the project from every node' },
       json: { ...sharedOptions.json, help: 'print the placements that are left as JSON' },
       ...adminOptions

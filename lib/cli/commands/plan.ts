@@ -1,12 +1,11 @@
 import { resolve } from 'node:path'
-import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
+import { openDeployApi, projectIdOf } from '../client/session.js'
 import { defineCommand, type Family } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
-import { listIgnored } from '../pack/pack.js'
+import { listIgnored, packConfiguration } from '../pack/pack.js'
 import { planProject, savePlan, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { splitList } from '../terminal/words.js'
 
 /** The command that shows what a push would do. */
 export const commands = {
@@ -43,21 +42,7 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const { config } = await loadConfiguration(context, {
-        flags: {
-          token: options.token,
-          server: options.server,
-          project: options.project,
-          out: options.out,
-          ignore: options.ignore.flatMap(splitList),
-          noIgnoreBuiltin: !options['ignore-builtin'],
-          pre: options.pre,
-          post: options.post,
-          command: options.command
-        },
-        env: options.env,
-        project: 'needed'
-      })
+      const config = await packConfiguration(context, options)
       const projectId = projectIdOf(context, config)
       await listIgnored(context, config, options)
       const api = await openDeployApi(context, config)

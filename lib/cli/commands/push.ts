@@ -9,11 +9,11 @@ import type { UploadPermit } from '../../model/access.js'
 import { sendReport } from '../../telemetry/telemetry.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
-import { loadConfiguration, openDeployApi, projectIdOf } from '../client/session.js'
+import { openDeployApi, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
-import { listIgnored, packProject } from '../pack/pack.js'
+import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
@@ -31,7 +31,6 @@ import {
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { splitList } from '../terminal/words.js'
 import { reportRun, watchRun } from '../watch.js'
 import { withWitness, witnessOption } from '../witness.js'
 
@@ -115,24 +114,11 @@ export const commands = {
         const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
         const rollout = readRolloutOptions(options)
-        const { config } = await loadConfiguration(context, {
-          flags: {
-            token: options.token,
-            server: options.server,
-            project: options.project,
-            out: options.out,
-            ignore: options.ignore.flatMap(splitList),
-            noIgnoreBuiltin: !options['ignore-builtin'],
-            pre: options.pre,
-            post: options.post,
-            command: options.command,
-            ...(postDeployAsync !== undefined && {
-              postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
-            }),
-            setEnv: variables(options['set-env'])
-          },
-          env: options.env,
-          project: 'needed'
+        const config = await packConfiguration(context, options, {
+          ...(postDeployAsync !== undefined && {
+            postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
+          }),
+          setEnv: variables(options['set-env'])
         })
         const projectId = (known.projectId = projectIdOf(context, config))
         await listIgnored(context, config, options)

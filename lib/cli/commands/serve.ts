@@ -1,7 +1,14 @@
 import { Refusal } from '../../base/errors.js'
 import { type Home, locateHome } from '../../config/home.js'
 import { type Context, defineCommand, exitCodes, type Family, usage, wordsOf } from '../command.js'
-import { hubOptions, type HubWords, listeningOf, listeningOptions } from '../service/listening.js'
+import {
+  allowSystemPathsOption,
+  logFormatOption,
+  hubOptions,
+  type HubWords,
+  listeningOf,
+  listeningOptions
+} from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 
 /** The command that runs the server. */
@@ -22,12 +29,7 @@ export const commands = {
         default: 'auto',
         help: 'runtime of the server; auto: the runtime of this command'
       },
-      'log-format': {
-        type: 'text',
-        choices: ['text', 'json'],
-        default: 'text',
-        help: 'json: print each line as an object with time, level and message, and never print the admin token'
-      },
+      'log-format': logFormatOption,
       'log-requests': { type: 'switch', help: 'print a line for each request: client, request, status, milliseconds' },
       'ready-file': {
         type: 'text',
@@ -35,10 +37,7 @@ export const commands = {
         help: 'file to write the address to when the server is ready; removed when the server stops'
       },
       terminal: { type: 'switch', default: true, help: 'turn the terminal off, whatever the settings say' },
-      'allow-system-paths': {
-        type: 'switch',
-        help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
-      },
+      'allow-system-paths': allowSystemPathsOption,
       ...hubOptions,
       pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
     },

@@ -11,11 +11,12 @@ import { writeZip, type WriteZipOptions, type ZipProgress } from '../../archive/
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
 import { withWriteStream } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
-import type { EffectiveConfig } from '../../config/precedence.js'
+import type { EffectiveConfig, Flags } from '../../config/precedence.js'
+import { loadConfiguration } from '../client/session.js'
 import { formatBytes } from '../../shared/size.js'
 import type { Context } from '../command.js'
 import { Interrupted } from '../terminal/prompt.js'
-import { humanDuration } from '../terminal/words.js'
+import { humanDuration, splitList } from '../terminal/words.js'
 import { findRoot, select, type Selection } from './select.js'
 
 /** Options of `pack`. */
@@ -243,6 +244,22 @@ export async function packProject(
     if (error instanceof Interrupted) output.note('Interrupted: nothing was packed')
     throw error
   }
+}
+
+/** The values of the options that a command of packing has. */
+type PackWords = Flags & Record<'env', string | undefined> & { ignore: readonly string[]; 'ignore-builtin': boolean }
+
+/** Loads the configuration that the options of a command of packing give. `more` are flags of this command. */
+export async function packConfiguration(
+  context: Context,
+  words: PackWords,
+  more: Flags = {}
+): Promise<EffectiveConfig> {
+  const { token, server, project, out, pre, post, command, env } = words
+  const ignore = words.ignore.flatMap(splitList)
+  const noIgnoreBuiltin = !words['ignore-builtin']
+  const flags = { token, server, project, out, ignore, noIgnoreBuiltin, pre, post, command, ...more }
+  return (await loadConfiguration(context, { flags, env, project: 'needed' })).config
 }
 
 /** Prints what the ignore rules leave out, a line each, if the option asks for it. */

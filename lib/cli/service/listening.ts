@@ -2,6 +2,20 @@ import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { type Options, type OptionTable, usage } from '../command.js'
 
+/** An option of `serve` and `agent`. */
+export const allowSystemPathsOption = {
+  type: 'switch',
+  help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
+} as const
+
+/** An option of `serve` and `agent`. */
+export const logFormatOption = {
+  type: 'text',
+  choices: ['text', 'json'],
+  default: 'text',
+  help: 'json: print each line as an object with time, level and message, and never print the admin token'
+} as const
+
 /** The options of `serve` for listening. None has a default here, so that only given options can conflict. */
 export const listeningOptions = {
   host: { type: 'text', value: 'address', help: 'address to listen on (default 127.0.0.1)' },

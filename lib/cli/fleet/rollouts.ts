@@ -1,4 +1,5 @@
 import { pause } from '../../base/clock.js'
+import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import {
   isGoing,
@@ -7,17 +8,53 @@ import {
   type RolloutDetail,
   type RolloutEvent
 } from '../../model/rollout.js'
-import type { FleetApi } from '../client/fleet-api.js'
+import type { Api } from '../client/api.js'
+import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
+import { type AdminOptions, openProject, projectIdOf } from '../client/session.js'
 import { mayRepeat } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { commandLine, type GivenOptions } from '../hints.js'
+import { findProject, isProjectId } from '../project-options.js'
 import { type Host, isScreen } from '../host.js'
 import { widthOf } from '../terminal/columns.js'
 import { createPaint, type Paint } from '../terminal/output.js'
 import { Interrupted, withInterrupts } from '../terminal/prompt.js'
 import { cleanText } from '../terminal/terminal-text.js'
-import type { RolloutPlace } from './fleet-place.js'
 import { errorLine, rolloutLines, stateWords } from './wave-view.js'
+
+/** Operand of the commands for one rollout. */
+export const rolloutOperand = {
+  complete: 'rollouts',
+  help: 'id of the rollout; default: the newest one of the project'
+} as const
+
+interface Given {
+  operands: { rolloutId: string | undefined }
+  options: AdminOptions & { project: string | undefined }
+}
+
+/** What a command for one rollout needs. */
+export interface RolloutPlace {
+  api: Api
+  fleet: FleetApi
+  rolloutId: string
+}
+
+/** Opens the API, and finds the rollout that the command line names: the newest one of the project by default. */
+export async function openRollout(
+  context: Context,
+  { operands: { rolloutId }, options }: Given
+): Promise<RolloutPlace> {
+  const isNeeded = rolloutId === undefined && options.project === undefined
+  const { api, config } = await openProject(context, options, isNeeded)
+  const fleet = createFleetApi(api.client)
+  if (rolloutId !== undefined) return { api, fleet, rolloutId }
+  const word = projectIdOf(context, config)
+  const projectId = isProjectId(word) ? word : (await findProject(api, word)).id
+  const [newest] = await fleet.rollouts({ projectId, limit: 1 })
+  if (newest === undefined) throw new Refusal('not_found', 'no_rollout', `There is no rollout of ${word}`)
+  return { api, fleet, rolloutId: newest.id }
+}
 
 /**
  * Follows a rollout and shows it until it is done, halted or reverted, or until `until` is true. Ctrl-C stops watching:

@@ -1,8 +1,18 @@
 import t from 'tap'
-import { labelWords, liveWords, nodeColumns, nodeState, placementColumns } from '../../../lib/cli/fleet/node-view.js'
+import {
+  labelWords,
+  liveWords,
+  nodeColumns,
+  nodeState,
+  parsedLabel,
+  placedLine,
+  placementColumns,
+  readLabels
+} from '../../../lib/cli/fleet/nodes.js'
 import { createPaint } from '../../../lib/cli/terminal/output.js'
 import { renderTable } from '../../../lib/cli/terminal/columns.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
+import type { RolloutState } from '../../../lib/model/rollout.js'
 
 const nowMs = Date.parse('2030-01-01T00:05:00Z')
 const paint = createPaint({}, {})
@@ -63,4 +73,25 @@ t.test('nodes and placements are tables', async t => {
     'web-1  /srv/shop  dep_a (tree 4f1a4f1a…)  2m ago'
   ])
   t.equal(labelWords({}), '')
+})
+
+t.test('labels are read as key=value', async t => {
+  t.same(readLabels(['zone=eu', 'beta=']), { zone: 'eu', beta: '' })
+  t.throws(() => readLabels(['zone']), { code: 'usage', field: '--label' })
+  t.equal(parsedLabel('zone=eu'), 'zone=eu')
+  t.throws(() => parsedLabel('=eu'), { code: 'usage' })
+})
+
+t.test('says what nodes get that are added', async t => {
+  const line = (state: RolloutState): string => placedLine({ id: 'ro_a', state, deployId: 'dep_a' })
+  t.match(placedLine(undefined), /get the next push/)
+  t.match(line('done'), 'The added nodes get dep_a, as rollout ro_a did.')
+  for (const state of ['preparing', 'swapping', 'pausing', 'approval'] as const)
+    t.match(line(state), 'The added nodes get dep_a with rollout ro_a.', state)
+  t.match(
+    line('halted'),
+    /nothing yet: rollout ro_a is halted. Next: svc rollout revert ro_a {3}or {3}svc rollout resume ro_a$/
+  )
+  t.match(line('reverting'), /nothing yet: rollout ro_a is going back/)
+  t.match(line('reverted'), /nothing yet: rollout ro_a was reverted.*Push again/)
 })

@@ -1,10 +1,48 @@
-/* Nodes as tables and lines. Pure. */
+/* What the commands for nodes have in common: operands, labels, tables and lines. */
 import { oneLine } from '../../base/text.js'
-import type { ListedNode, ListedPlacement } from '../../model/node.js'
+import { type ListedNode, type ListedPlacement, parseLabel } from '../../model/node.js'
+import { isGoing, type ListedRollout } from '../../model/rollout.js'
 import { formatBytes } from '../../shared/size.js'
+import { usage } from '../command.js'
 import type { Paint } from '../terminal/output.js'
 import type { Column } from '../terminal/columns.js'
 import { relativeTime } from '../terminal/words.js'
+
+/** Operand of the commands for one node. */
+export const nodeOperand = { required: true, complete: 'nodes', help: 'name or id of the node' } as const
+
+/** Option that sets or selects a label of nodes. */
+export const labelOption = { type: 'text', value: 'key=value', repeatable: true } as const
+
+/** Reads `--label key=value`. Throws a usage error. */
+export function readLabels(words: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    words.map(word => {
+      const label = parseLabel(word)
+      if (label === null) throw usage('--label', `--label cannot be "${word}": it must be key=value, like zone=eu`)
+      return [label.key, label.value]
+    })
+  )
+}
+
+/** Checks one `--label key=value`, and returns it. */
+export function parsedLabel(word: string): string {
+  readLabels([word])
+  return word
+}
+
+/** Returns what nodes get that were placed now; `newest` is the newest rollout of the project. */
+export function placedLine(newest: Pick<ListedRollout, 'id' | 'state' | 'deployId'> | undefined): string {
+  if (newest === undefined) return 'Nothing was rolled out yet: the nodes get the next push.'
+  const { id, state, deployId } = newest
+  if (state === 'done') return `The added nodes get ${deployId}, as rollout ${id} did.`
+  if (isGoing(state) && state !== 'reverting') return `The added nodes get ${deployId} with rollout ${id}.`
+  const first = 'The added nodes get nothing yet:'
+  if (state === 'reverting') return `${first} rollout ${id} is going back. Then they get what the others go back to.`
+  if (state === 'reverted')
+    return `${first} rollout ${id} was reverted, and the archive of no earlier one is kept. Push again.`
+  return `${first} rollout ${id} is halted. Next: svc rollout revert ${id}   or   svc rollout resume ${id}`
+}
 
 /** Returns whether a node is connected, and whether it is drained. */
 export function nodeState(node: ListedNode, nowMs: number): string {

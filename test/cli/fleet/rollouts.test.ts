@@ -8,8 +8,10 @@ import {
   detachedLine,
   followRollout,
   nextLine
-} from '../../../lib/cli/fleet/rollout-watch.js'
+} from '../../../lib/cli/fleet/rollouts.js'
 import type { RolloutDetail, RolloutEvent } from '../../../lib/model/rollout.js'
+import { startFleet } from '../../support/fleet-on-server.js'
+import { beginRollout } from '../../support/fleet-rollout.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 
 /* commands/rollout-status.test.ts watches real rollouts. */
@@ -141,4 +143,17 @@ t.test('a block is not higher than the terminal', async t => {
   await new Promise(resolve => setTimeout(resolve, 20))
   t.equal(written().split('\n').length, 9)
   view.end()
+})
+
+t.test('the newest rollout of the project is meant, unless an id is given', async t => {
+  const { hub, shop, run } = await startFleet(t, ['web-1'])
+  const first = await beginRollout({ hub }, {}, shop.id)
+  await run(`rollout status ${first} --follow`)
+  const second = await beginRollout({ hub }, {}, shop.id)
+  await run(`rollout status ${second} --follow`)
+  for (const word of [shop.id, 'shop'])
+    t.match(JSON.parse((await run(`rollout status --project ${word} --json`)).stdout), { id: second })
+  t.match(JSON.parse((await run(`rollout status ${first} --json`)).stdout), { id: first })
+  t.match(await run('rollout status'), { code: 1, stderr: /--project/ })
+  t.match(await run('rollout status ro_unknown'), { code: 1, stderr: /not found/ })
 })
