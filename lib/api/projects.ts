@@ -34,7 +34,7 @@ import {
   reads
 } from '../base/fields.js'
 import type { LabelFields } from '../projects/projects.js'
-import { parseDotenv } from '../config/dotenv.js'
+import { parseDotenv } from '../config/files.js'
 import {
   type GivenVariable,
   maxVariableNameLength,

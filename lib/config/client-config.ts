@@ -22,7 +22,7 @@ import {
 import { hasCode, invalid, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
 import { replaceFile } from '../base/files.js'
-import { type JsonObject, parseJsonObject } from './json.js'
+import { type JsonObject, parseJsonObject } from './files.js'
 import type { GlobalConfig } from './home.js'
 
 /** The keys of a project's configuration file (§2.13). */

@@ -14,7 +14,7 @@ import { userHome } from '../base/runtime.js'
 import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../base/errors.js'
 import { readText } from '../base/text.js'
 import { type Looseness, loosenessOf, looseParentOf, replaceFile, trustedUsers } from '../base/files.js'
-import { parseJsonObject, withLock } from './json.js'
+import { parseJsonObject, withLock } from './files.js'
 
 /** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>

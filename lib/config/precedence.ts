@@ -22,7 +22,7 @@ import {
   selectEnvironment,
   type Selection
 } from './client-config.js'
-import { readDotenv, type Dotenv, type DotenvKey } from './dotenv.js'
+import { type Dotenv, type DotenvKey, readDotenv } from './files.js'
 import { type Environment, type GlobalConfig, type Home, readConfig } from './home.js'
 
 /** The source of a value. */

@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { ClusterHealth, HealthReport, HubState } from '../model/health.js'
-import { isCutOff } from '../shared/cut-off.js'
+import { isCutOff } from '../shared/api.js'
 import type { Store } from '../store/database.js'
 
 /** The short health report. */

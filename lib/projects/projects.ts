@@ -38,7 +38,7 @@ import { findMaintenance } from '../store/tables/locks.js'
 import { checkDeployPath } from '../install/guard.js'
 import { createTargetPlaces } from '../install/overlap.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
-import type { CheckHeaders } from './check-headers.js'
+import type { CheckHeaders } from './seal.js'
 
 /** The projects of a server. Every change is audited. */
 export interface Projects {

@@ -8,7 +8,7 @@ import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.j
 import { missingInRuntime } from '../base/runtime.js'
 import { type Ids, randomIds } from '../base/digests.js'
 import { reasonOf } from '../base/errors.js'
-import { readDotenv } from '../config/dotenv.js'
+import { readDotenv, removeEndedLocks } from '../config/files.js'
 import { tokenOf } from '../base/text.js'
 import {
   ensureHome,
@@ -28,7 +28,6 @@ import { openStore, type StoreOptions } from '../store/durable-store.js'
 import type { Reader, Store } from '../store/database.js'
 import { ownDirectory } from '../store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../install/held.js'
-import { removeEndedLocks } from '../config/json.js'
 import { removeLeftovers } from '../base/files.js'
 import { isAnyRunning } from '../store/tables/projects.js'
 import { listScriptProcesses } from '../store/tables/deployments.js'

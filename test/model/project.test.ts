@@ -8,7 +8,7 @@ import {
   scriptShellFault
 } from '../../lib/model/project.js'
 import { projectFields } from '../../lib/model/project-fields.js'
-import { runsCommand } from '../../lib/shared/deployment.js'
+import { runsCommand } from '../../lib/shared/api.js'
 import { aProject } from '../store/stage.js'
 
 const given = { name: 'Shop', deployPath: '/srv/shop' }

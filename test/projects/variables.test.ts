@@ -4,9 +4,8 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { defaultGate } from '../../lib/model/policy.js'
-import { createCheckHeaders } from '../../lib/projects/check-headers.js'
+import { createCheckHeaders, createVariablesKey } from '../../lib/projects/seal.js'
 import { createVariables } from '../../lib/projects/variables.js'
-import { createVariablesKey } from '../../lib/projects/seal.js'
 import {
   deleteProject,
   insertProject,

@@ -1,6 +1,5 @@
 import { compileGlob, isGlob } from '../../lib/base/glob.js'
-import { parseDotenv } from '../../lib/config/dotenv.js'
-import { parseJsonObject } from '../../lib/config/json.js'
+import { parseDotenv, parseJsonObject } from '../../lib/config/files.js'
 import { plainText } from '../../lib/cli/terminal/terminal-text.js'
 import { chooseCoding } from '../../lib/http/core/reply.js'
 import { parseHeaderValue } from '../../lib/http/core/headers.js'

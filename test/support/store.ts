@@ -4,8 +4,7 @@ import { createAudit } from '../../lib/audit/audit.js'
 import { randomIds } from '../../lib/base/digests.js'
 import { openStore } from '../../lib/store/durable-store.js'
 import type { Store } from '../../lib/store/database.js'
-import { createCheckHeaders, type CheckHeaders } from '../../lib/projects/check-headers.js'
-import { createVariablesKey } from '../../lib/projects/seal.js'
+import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../../lib/projects/seal.js'
 import { setClock } from './clock.js'
 
 /** Creates a store in a temporary directory with a settable clock, ids and an audit log. */

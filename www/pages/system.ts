@@ -9,7 +9,7 @@ import { addReading, elements as machineElements } from '../elements/machine/svc
 import { elements as historyElements } from '../elements/machine/svc-history.js'
 import { SvcMeter } from '../elements/machine/svc-meter.js'
 import { percentWords, spanWords } from '../elements/base/words.js'
-import { isCutOff } from '../shared/cut-off.js'
+import { isCutOff } from '../shared/api.js'
 import { formatBytes } from '../shared/size.js'
 import { createAdminCalls, type AdminCalls } from '../server/admin-calls.js'
 import { serverWords, twoLines } from '../words/errors.js'

@@ -1,6 +1,6 @@
 /* Typed requests: the map of routes (lib/api/map) says what a route takes and answers. */
 import type { Answered, Arguments, Given, Route } from '../../lib/api/map/call.js'
-import { routePath } from '../shared/route-path.js'
+import { routePath } from '../shared/api.js'
 import type { Client, Method, SendOptions } from './client.js'
 
 /** What a request has besides what its route takes. */

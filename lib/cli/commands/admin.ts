@@ -1,7 +1,7 @@
 import { checkNewToken, strongToken, weaknessOf } from '../../auth/admin-token.js'
 import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
-import { type Dotenv, readDotenv } from '../../config/dotenv.js'
+import { type Dotenv, readDotenv } from '../../config/files.js'
 import { locateHome } from '../../config/home.js'
 import { createApi } from '../client/api.js'
 import { withLocalApi } from '../client/local.js'

@@ -12,7 +12,7 @@ import {
   storeProjectTokens,
   writeClientConfig
 } from '../../config/client-config.js'
-import { readDotenv } from '../../config/dotenv.js'
+import { readDotenv } from '../../config/files.js'
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { configRows, maskToken } from '../../config/precedence.js'
 import { loadConfiguration } from '../client/session.js'

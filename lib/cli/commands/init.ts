@@ -13,7 +13,7 @@ import {
   storeProjectTokens,
   writeClientConfig
 } from '../../config/client-config.js'
-import { readDotenv, writeDotenv } from '../../config/dotenv.js'
+import { readDotenv, writeDotenv } from '../../config/files.js'
 import { locateHome, readConfig, writeConfig } from '../../config/home.js'
 import { defaultOutputDir } from '../../config/precedence.js'
 import { createApi } from '../client/api.js'

@@ -24,7 +24,7 @@ import type { Reply } from '../../http/core/route.js'
 import { HttpServer, type HubSide, type ServerOptions } from '../../http/core/server.js'
 import { type Forwarder, sequenceHeader } from '../../http/outgoing/forward.js'
 import { forwardedHeader, type HubReader, type Peer } from '../../http/outgoing/forwarded.js'
-import { isCutOff } from '../../shared/cut-off.js'
+import { isCutOff } from '../../shared/api.js'
 import type { Entrance } from '../entrance.js'
 
 /** A time in which a hub has the same role. */

@@ -1,4 +1,4 @@
-import { isRefused } from '../../shared/deployment.js'
+import { isRefused } from '../../shared/api.js'
 import type { PlanAnswer, PlannedScript, PlanPaths } from '../../../lib/model/plan.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/size.js'

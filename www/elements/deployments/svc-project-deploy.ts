@@ -1,7 +1,7 @@
 import { said, type Said } from '../events.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
-import { runsCommand } from '../../shared/deployment.js'
+import { runsCommand } from '../../shared/api.js'
 import { limitsOf, tooLarge, type UploadLimits } from '../../archive/contents.js'
 import { nameOf } from '../../archive/gather.js'
 import { CannotPack, packZip } from '../../archive/zip.js'

@@ -1,7 +1,7 @@
 import type { ClusterStatus } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { isCutOff } from '../../shared/cut-off.js'
+import { isCutOff } from '../../shared/api.js'
 import { SvcTime } from '../base/facts.js'
 import { secondsWords } from '../base/words.js'
 import { serverWords, twoLines } from '../../words/errors.js'

@@ -1,5 +1,5 @@
 import { said } from '../events.js'
-import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds } from '../../shared/lock-limits.js'
+import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds } from '../../shared/api.js'
 import type { LockCalls } from '../../server/lock-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

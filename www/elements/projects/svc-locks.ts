@@ -1,6 +1,6 @@
 import { said } from '../events.js'
 import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
-import { maxLockReasonLength } from '../../shared/lock-limits.js'
+import { maxLockReasonLength } from '../../shared/api.js'
 import type { LockCalls, Restriction } from '../../server/lock-calls.js'
 import { Refused } from '../../server/client.js'
 import { css, SvcElement } from '../../dom/element.js'

@@ -1,5 +1,5 @@
 import { said } from '../events.js'
-import { maxLockReasonLength } from '../../shared/lock-limits.js'
+import { maxLockReasonLength } from '../../shared/api.js'
 import type { LockCalls } from '../../server/lock-calls.js'
 import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'

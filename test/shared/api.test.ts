@@ -1,5 +1,22 @@
 import t from 'tap'
-import { isRefused, runsCommand } from '../../lib/shared/deployment.js'
+import { isCutOff, isRefused, routePath, runsCommand } from '../../lib/shared/api.js'
+
+t.test('the path of a route, with its parameters', async t => {
+  t.equal(routePath('GET /api/projects', {}), '/api/projects')
+  t.equal(routePath('PUT /api/projects/:id/lock', { id: 'a/b ü' }), '/api/projects/a%2Fb%20%C3%BC/lock')
+  t.equal(
+    routePath('GET /api/rollouts/:rolloutId/nodes/:node', { rolloutId: 'r', node: 'n' }),
+    '/api/rollouts/r/nodes/n'
+  )
+})
+
+t.test('a hub is cut off if it hears of no leader, or is a follower that cannot follow', async t => {
+  t.notOk(isCutOff({ role: 'leader', problem: null }))
+  t.notOk(isCutOff({ role: 'leader', problem: 'etcd is full' }), 'its own reads are up to date')
+  t.notOk(isCutOff({ role: 'follower', problem: null }))
+  t.ok(isCutOff({ role: 'follower', problem: 'The cluster has a newer schema' }))
+  t.ok(isCutOff({ role: 'alone', problem: null }))
+})
 
 t.test('a project runs a command by its scripts, those of the client, and its checks', t => {
   const plain = { preDeployScript: null, postDeployScript: ' ', policy: {} }
