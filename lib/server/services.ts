@@ -64,7 +64,7 @@ import type { LogSourceTable } from '../transfer/needs.js'
 import type { LogSourceRecord } from '../transfer/package.js'
 import { createTransfer } from '../transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
-import { createTrust } from '../http/outgoing/caller.js'
+import { createTrust } from '../http/outgoing/trust.js'
 import { tooMuch } from '../http/core/memory.js'
 import type { Front, World } from './front.js'
 

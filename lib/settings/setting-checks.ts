@@ -1,7 +1,7 @@
 import { parseUrl, unprintableIn } from '../base/text.js'
 import { isAbsolute } from 'node:path'
 import { Refusal } from '../base/errors.js'
-import { readAuthorities } from '../http/outgoing/caller.js'
+import { readAuthorities } from '../http/outgoing/trust.js'
 import { parseCidr } from '../http/core/headers.js'
 import { eventKeys, signingSecretFault } from '../model/setting.js'
 import { commitUrlHoles } from '../model/provenance.js'
