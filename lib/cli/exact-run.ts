@@ -26,8 +26,7 @@ export async function showRollback(
   { host, output }: Context
 ): Promise<number> {
   const plan = await withInterrupts(host, ask)
-  if (json) output.json(plan)
-  else for (const line of rollbackLines(plan, { paint: output.paint, force })) output.print(line)
+  output.result(json, plan, () => rollbackLines(plan, { paint: output.paint, force }))
   return plan.problem === null ? exitCodes.success : exitCodes.failed
 }
 

@@ -25,8 +25,7 @@ export const commands = {
     async run({ options: { json } }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
       const cluster = await clusterOf(await runningHub(home, env), home)
-      if (json) output.json(cluster)
-      else for (const line of linesOf(cluster)) output.print(line)
+      output.result(json, cluster, () => linesOf(cluster))
       return cluster.role === 'alone' ? exitCodes.failed : exitCodes.success
     }
   }),

@@ -170,7 +170,7 @@ export const commands = {
       const labels = Object.fromEntries(Object.entries({ ...before, ...given }).filter(([, value]) => value !== ''))
       const change = { ...(name !== undefined && { name }), ...(label.length > 0 && { labels }) }
       const node = await fleet.updateNode(operands.node, change)
-      context.output.result(json, node, `Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
+      context.output.result(json, node, () => `Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
     }
   }),
 

@@ -46,7 +46,7 @@ export const commands = {
         const found = await ask(url, context).catch(asRefusal)
         const isLast = performance.now() + pollMs > untilMs
         if (!(found instanceof Refusal) && (isAlive(found) || isLast)) {
-          context.output.result(json, found, lineOf(found))
+          context.output.result(json, found, () => lineOf(found))
           return isAlive(found) ? exitCodes.success : exitCodes.failed
         }
         // Waiting does not cure a wrong address.

@@ -60,8 +60,7 @@ export const commands = {
           context
         )
       )
-      if (options.json) output.json(plan)
-      else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all })) output.print(line)
+      output.result(options.json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all }))
       if (save !== undefined) await savePlan(resolve(context.cwd, save), plan)
       return exitCodeOf(plan, options['exit-code'])
     }

@@ -27,8 +27,7 @@ async function reportRollout(context: Context, place: RolloutPlace, { wanted, op
 
 /** Prints a rollout, and what can be done next. */
 function show({ output }: Context, rollout: RolloutDetail, options: Reported['options']): void {
-  if (options.json) output.json(rollout)
-  else for (const line of rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() })) output.print(line)
+  output.result(options.json, rollout, () => rolloutLines(rollout, { paint: output.paint, nowMs: Date.now() }))
   const next = nextLine(rollout, options)
   if (next !== null) output.note(next)
 }
@@ -131,7 +130,7 @@ export const commands = {
       output.result(
         options.json,
         rollout,
-        `Halted ${rollout.id} in wave ${rollout.wave} of ${rollout.waves}: ${countWords(rollout.counts)}`
+        () => `Halted ${rollout.id} in wave ${rollout.wave} of ${rollout.waves}: ${countWords(rollout.counts)}`
       )
       const next = nextLine(rollout, options)
       if (next !== null) output.note(next)

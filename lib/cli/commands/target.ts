@@ -46,8 +46,7 @@ export const commands = {
       const { api, config } = await openProject(context, { ...options, project }, project === undefined)
       const projectId = projectIdOf(context, config)
       const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
-      if (json) context.output.json(report)
-      else for (const line of linesOf(report)) context.output.print(line)
+      context.output.result(json, report, () => linesOf(report))
       if (report.problem !== null) return exitCodes.failed
       if (options.fetch !== undefined && !(await fetchEdited(report, { api, projectId, to: options.fetch }, context)))
         return exitCodes.failed

@@ -109,7 +109,7 @@ export const commands = {
       context.output.result(
         options.json,
         answer,
-        `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
+        () => `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
       )
       return answer.success ? exitCodes.success : exitCodes.failed
     }

@@ -51,8 +51,7 @@ export async function dryRun(
 ): Promise<number> {
   const { output } = context
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
-  if (json) output.json(plan)
-  else for (const line of planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false })) output.print(line)
+  output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
   return exitCodeOf(plan, false)
 }
 

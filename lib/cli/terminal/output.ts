@@ -20,8 +20,8 @@ export interface Output {
   /** Writes a part of the result. Resolves when the stream accepts more. */
   write(bytes: string | Uint8Array): Promise<void>
   json(value: unknown): void
-  /** Prints a result: as JSON, or as a sentence. */
-  result(isJson: boolean, value: unknown, sentence: string): void
+  /** Prints a result: as JSON, or as text. A function makes the text only if it is printed. */
+  result(isJson: boolean, value: unknown, text: string | (() => string | readonly string[])): void
   table<T>(rows: readonly T[], columns: readonly Column<T>[]): void
   /** Prints a list: as JSON, or as a table; `empty` is a note for people instead of a table without rows. */
   list<T>(isJson: boolean, rows: readonly T[], shown: { empty: string; columns: readonly Column<T>[] }): void
@@ -73,7 +73,10 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
       if (!isTaken) await new Promise<void>(resolve => stdout.once('drain', resolve))
     },
     json,
-    result: (isJson, value, sentence) => (isJson ? json(value) : print(sentence)),
+    result(isJson, value, text) {
+      if (isJson) json(value)
+      else for (const line of [typeof text === 'string' ? text : text()].flat()) print(line)
+    },
     table,
     list(isJson, rows, { empty, columns }) {
       if (isJson) json(rows)

@@ -27,11 +27,13 @@ t.test('prints results to stdout and messages to stderr', async t => {
   t.same(read(), ['{\n  "a": [\n    1\n  ]\n}\nbytes', null])
 })
 
-t.test('a result is JSON or a sentence, and a list JSON, a table, or a note if it is empty', async t => {
+t.test('a result is JSON, a sentence or lines, and a list JSON, a table, or a note if it is empty', async t => {
   const { output, read } = streams()
   output.result(true, { a: 1 }, 'one')
   output.result(false, { a: 1 }, 'one')
-  t.same(read(), ['{\n  "a": 1\n}\none\n', null])
+  output.result(false, { a: 1 }, () => ['two', 'three'])
+  output.result(true, null, () => t.fail('is not needed') as never)
+  t.same(read(), ['{\n  "a": 1\n}\none\ntwo\nthree\nnull\n', null])
   const shown = { empty: 'No rows.', columns: [{ header: 'A', cell: (row: string) => row }] }
   output.list(true, ['x'], shown)
   output.list(false, ['x'], shown)
