@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { serveThread } from '../base/workers.js'
 import { createMemory } from './memory.js'
-import { faultOfPages } from './page-check.js'
+import { faultOfPages } from './page-file.js'
 import { loadSqlite } from './sqlite.js'
 
 /** A file that cannot be opened is damaged, too. */

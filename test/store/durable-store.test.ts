@@ -390,7 +390,7 @@ t.test('numbers the changes of a target in an upgrade, in order of arrival and w
   t.equal(liveDeployment(upgraded, 'proj_a')?.id, 'dep_3')
 })
 
-/* What it means for a store is in page-check.test.ts. */
+/* What it means for a store is in page-check-thread.test.ts. */
 
 t.test('checks a file once, and remembers its fault', async t => {
   const path = join(t.testdir(), 'svc.db')

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { checkRead, checkValues, checkWrite, createMemory, type Memory } from '../../lib/store/memory.js'
-import { faultOfPages } from '../../lib/store/page-check.js'
-import type { Image } from '../../lib/store/page-file.js'
+import { faultOfPages, type Image } from '../../lib/store/page-file.js'
 import { loadSqlite } from '../../lib/store/sqlite.js'
 import { createRandom } from '../support/random.js'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createPageFile, pieceBytes, piecesOf, type Image, type PageFile } from '../../lib/store/page-file.js'
+import { createPageFile, type Image, type PageFile, pieceBytes, piecesOf } from '../../lib/store/page-file.js'
 import { createRandom } from '../support/random.js'
 
 /** Uses the object for sql.js in the way of MEMFS. */
