@@ -1,15 +1,23 @@
 import { setBase } from './dom/address.js'
 import { createCalls } from './server/calls.js'
 import { createClient, createConnection, pauseMs } from './server/client.js'
-import { SvcApp } from './elements/base/svc-app.js'
-import { SvcNotices } from './elements/base/svc-notices.js'
+import { SvcApp, SvcNotices } from './elements/base/svc-app.js'
 import type { Overlays } from './overlays.js'
-import { LostPage, Page, type ElementTable, type PageContext } from './pages/page.js'
-import { pageTable } from './page-table.js'
-import { pathBelow, startRouter, type PageRow, type Place } from './router.js'
-import { createChanges } from './state/changes.js'
-import { isRole, learnFleet, lookAtNode, mayOpen, setHolder, type Holder } from './state/rights.js'
-import { createPreferences, createSession, type SessionEvent } from './state/session.js'
+import { type ElementTable, LostPage, Page, type PageContext } from './pages/page.js'
+import { pageTable, wordsOf } from './page-table.js'
+import { type PageRow, pathBelow, type Place, startRouter } from './router.js'
+import { createChanges } from './state/resource.js'
+import {
+  type Holder,
+  isRole,
+  learnFleet,
+  lookAtNode,
+  mayOpen,
+  setHolder,
+  createPreferences,
+  createSession,
+  type SessionEvent
+} from './state/session.js'
 import type { NodeSite } from './node-site.js'
 import { addWords, language, setLanguage, type Words } from './words/t.js'
 
@@ -24,10 +32,10 @@ function define(elements: ElementTable): void {
   }
 }
 
-/** Loads the words of a page if the language needs them. */
+/** Loads the words of a page, or of the frame, if the language needs them. */
 async function loadWords(name: string): Promise<void> {
   if (language() === 'en') return
-  const { words }: { words: Words } = await import(`./words/${language()}/${name}.js`)
+  const { words }: { words: Words } = await import(`./words/${language()}/${wordsOf(name)}.js`)
   addWords(words)
 }
 
@@ -83,7 +91,7 @@ let proving: Promise<boolean> | undefined
 
 /** Asks the user for the token again. Requests at the same time share one dialog, which is loaded when it is needed. */
 function prove(): Promise<boolean> {
-  return (proving ??= import('./proof.js')
+  return (proving ??= import('./elements/access/svc-proof.js')
     .then(({ askProof }) => askProof({ app, context }))
     .catch(cause => {
       console.warn(cause)
@@ -110,8 +118,8 @@ function withOverlays(use: (overlays: Overlays) => void): void {
 /** Starts the notices of finished deployments and the witness of the audit log. Their modules are loaded later. */
 function watchServer(): void {
   setTimeout(() => {
-    import('./deployment-watch.js').then(module => module.watchEnded({ app, context }), console.warn)
-    import('./audit-watch.js').then(module => module.watchAudit({ app, context }), console.warn)
+    import('./watch.js').then(module => module.watchEnded({ app, context }), console.warn)
+    import('./watch.js').then(module => module.watchAudit({ app, context }), console.warn)
     if (session.id !== null) void askFleet().catch(console.warn)
   }, 15_000)
 }
@@ -149,7 +157,7 @@ async function learnRights(): Promise<void> {
 
 /** Loads the page for addresses that the signed-in token may not open. Returns its tag. */
 async function loadDenied(): Promise<string> {
-  const [{ elements }] = await Promise.all([import('./pages/denied.js'), loadWords('denied')])
+  const { elements } = await import('./pages/denied.js')
   define(elements)
   return 'svc-page-denied'
 }

@@ -1,3 +1,9 @@
+/*
+ * The pages of a node, shown through this server: the same pages as those of the server, with a client that asks the
+ * node. Their addresses are below `nodes/<id>/`, which is the base of the document meanwhile, so that their links lead to
+ * other pages of the node.
+ */
+import { createNodeClient } from './server/node-client.js'
 import type { ListedNode } from '../lib/model/node.js'
 import type { NodeFrame } from './elements/base/svc-app.js'
 import { SvcMark } from './elements/fleet/marks.js'
@@ -6,15 +12,8 @@ import { NodeAwayPage } from './pages/node-away.js'
 import type { PageContext } from './pages/page.js'
 import type { Place } from './router.js'
 import { createCalls } from './server/calls.js'
-import { createFleetCalls } from './server/fleet-calls.js'
-import { createNodeClient } from './server/node-client.js'
-import { createChanges } from './state/changes.js'
-
-/*
- * The pages of a node, shown through this server: the same pages as those of the server, with a client that asks the
- * node. Their addresses are below `nodes/<id>/`, which is the base of the document meanwhile, so that their links lead to
- * other pages of the node.
- */
+import { createFleetCalls } from './server/project-calls.js'
+import { createChanges } from './state/resource.js'
 
 /** The pages of a node. */
 export interface NodeSite {

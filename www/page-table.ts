@@ -1,6 +1,6 @@
 /*
  * The table of pages: address, room, module. The panel routes by it (main.ts), and the server lists the modules of the
- * requested page in index.html (lib/http/static/build.ts), so this file uses no DOM.
+ * requested page in index.html (lib/http/static/static.ts), so this file uses no DOM.
  */
 
 /** A module that exports elements by tag. */
@@ -14,7 +14,7 @@ export interface PageEntry {
   room: string | null
   /** Whether the page is one of the node that the parameter `node` names, shown through this server. */
   isOfNode?: boolean
-  /** Name of the module in `pages/` and of its words in `words/<language>/`. */
+  /** Name of the module in `pages/`. */
   module: string
   load: () => Promise<PageModule>
 }
@@ -66,6 +66,26 @@ export const pageTable: readonly PageEntry[] = [
   ofNode('terminal', 'terminal', () => import('./pages/terminal.js')),
   ofNode('system', 'system', () => import('./pages/system.js'))
 ]
+
+/** Pages whose words are in the table of another one, or in that of the frame. */
+const sharedWords: Readonly<Record<string, string>> = {
+  denied: 'frame',
+  deployment: 'deployments',
+  labels: 'settings',
+  login: 'frame',
+  migration: 'settings',
+  node: 'nodes',
+  'node-away': 'nodes',
+  'project-logs': 'logs',
+  rollout: 'nodes',
+  rollouts: 'nodes',
+  storage: 'system'
+}
+
+/** Returns the name of the table in `words/<language>/` with the words of a module of `pages/`. */
+export function wordsOf(module: string): string {
+  return sharedWords[module] ?? module
+}
 
 /** Returns the row of a page that is shown for a node as well, with the contents of the node. */
 function ofNode(path: string, module: string, load: PageEntry['load']): PageEntry {

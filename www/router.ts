@@ -1,6 +1,6 @@
 import { panelAddress } from './dom/address.js'
 import type { IconName } from './dom/html.js'
-import { hasFleet, lackOf, mayOpen } from './state/rights.js'
+import { hasFleet, lackOf, mayOpen } from './state/session.js'
 
 /** A page: its path below the base, and how its element is loaded. */
 export interface PageRow {

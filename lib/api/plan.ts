@@ -13,7 +13,7 @@ import type { FleetNode } from '../model/node.js'
 import { policyOf } from '../model/policy.js'
 import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../archive/tree-wire.js'
 import { refuseFullDisk } from '../deploy/failure.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
 import { checkUploadProject } from './upload.js'
 

@@ -18,7 +18,7 @@
 import { gunzipSync } from 'node:zlib'
 import { hasCode, Refusal } from '../base/errors.js'
 import { createContentsDigest, createTreeDigest, fullDigits } from '../model/manifest.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import { bodyHead, bodyLine, compareTreePaths, linkMode } from '../shared/tree-text.js'
 import { checkDirectories, type NamedEntry, quoteName, readName, refuseAbove } from './names.js'
 import type { TimedEntry } from './tree.js'

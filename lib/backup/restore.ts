@@ -3,7 +3,7 @@ import { chown, copyFile, lstat, mkdir, open, readdir, realpath, rmdir, utimes }
 import { dirname, join } from 'node:path'
 import { fileSeconds, freeBytes, replaceFile, syncDirectory } from '../base/files.js'
 import { refuseLooseHome, restoredName } from '../config/home.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import { isDiskFull, nullIfMissing, reasonOf, Refusal } from '../base/errors.js'
 import { ownDirectory } from '../store/owner.js'
 import { type BackupFile, deploymentsName, type Reading } from './format.js'

@@ -28,7 +28,7 @@ import {
 import { findProject } from '../store/tables/projects.js'
 import { writeZipFile } from '../archive/write-file.js'
 import { sha256 } from '../base/digests.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import type { FoundFile } from '../install/target-file.js'
 import type { Executors } from '../install/unpack/executors.js'
 import { policyOf } from '../model/policy.js'

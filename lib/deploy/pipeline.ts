@@ -1,6 +1,6 @@
 import { countOf, formatSeconds } from '../base/text.js'
 import { closing } from '../base/async.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import type { DeploymentStep, StepName } from '../model/deployment.js'
 import type { Extracted } from '../install/unpack/extraction.js'
 import { type Clock, elapsedOf, instantOf } from '../base/clock.js'

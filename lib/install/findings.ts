@@ -15,7 +15,7 @@ import {
   type UnownedFile
 } from '../model/plan.js'
 import { reasonOf } from '../base/errors.js'
-import { formatBytes } from '../shared/size.js'
+import { formatBytes } from '../shared/api.js'
 import type { FoundEntry } from './found-entry.js'
 import type { Folder, Item } from './plan.js'
 import { type Disk, fileSystemOf } from './disk.js'

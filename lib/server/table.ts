@@ -37,6 +37,7 @@ async function sayAgent({ path }: Pick<Request, 'path'>): Promise<Reply | undefi
 
 interface PanelModules {
   pageTable: ReadonlyArray<{ path: string; module: string }>
+  wordsOf(module: string): string
   placeOf(rows: ReadonlyArray<{ path: string }>, path: string, search: string): { row: { path: string } } | null
 }
 
@@ -53,7 +54,7 @@ function createModulesOf(panel: string): (path: string, acceptLanguage: string) 
     return { ...table, ...router } as PanelModules
   }
   return async (path, acceptLanguage) => {
-    const { pageTable, placeOf } = await (loading ??= load())
+    const { pageTable, wordsOf, placeOf } = await (loading ??= load())
     const found = placeOf(pageTable, path.slice(1), '')?.row.path
     const module = pageTable.find(row => row.path === found)?.module
     if (module === undefined) return []
@@ -67,7 +68,7 @@ function createModulesOf(panel: string): (path: string, acceptLanguage: string) 
             ?.trim() ?? ''
         )?.[0]
         .toLowerCase() === 'zh'
-    const words = isChinese ? ['words/zh/frame.js', `words/zh/${module}.js`] : []
+    const words = isChinese ? ['frame', wordsOf(module)].map(name => `words/zh/${name}.js`) : []
     return [`pages/${module}.js`, ...words]
   }
 }

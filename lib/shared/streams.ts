@@ -120,3 +120,10 @@ export function createLineReader(
     }
   }
 }
+
+/** Creates a reader that passes the value of each JSON line to `onValue`. Skips empty lines. Throws a SyntaxError. */
+export function createNdjsonReader(onValue: (value: unknown) => void): LineReader {
+  return createLineReader(line => {
+    if (line.trim() !== '') onValue(JSON.parse(line))
+  })
+}

@@ -3,7 +3,7 @@
  * tokens that were published by mistake. The check sum (CRC-32 of all before it) lets a client recognize a text that was
  * cut or mistyped, without asking the server.
  */
-import { crc32 } from './crc32.js'
+import { crc32 } from './zip-records.js'
 
 const idLength = 8
 const secretLength = 43

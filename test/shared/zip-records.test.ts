@@ -7,7 +7,8 @@ import {
   localHeader,
   localHeaderBytes,
   newRecord,
-  type ZipRecord
+  type ZipRecord,
+  crc32
 } from '../../lib/shared/zip-records.js'
 
 // DOS time is local time, so the instant is made of local time, too: 3 February 2024, 04:05:07.
@@ -75,4 +76,19 @@ for (const [what, bytes, expected] of cases)
 
 t.test('computes the length of a local header before it is written', async t => {
   for (const record of [plain, wide]) t.equal(localHeaderBytes(record), localHeader(record).length)
+})
+
+const checksums: Array<[text: string, expected: number]> = [
+  ['', 0],
+  ['123456789', 0xcbf43926],
+  ['The quick brown fox jumps over the lazy dog', 0x414fa339]
+]
+
+t.test('computes the check values of the standard, whole and in two pieces', async t => {
+  for (const [text, expected] of checksums) {
+    const bytes = Buffer.from(text)
+    t.equal(crc32(bytes), expected, text)
+    for (let cut = 0; cut <= bytes.length; cut++)
+      t.equal(crc32(bytes.subarray(cut), crc32(bytes.subarray(0, cut))), expected, `${text} cut at ${cut}`)
+  }
 })

@@ -1,3 +1,4 @@
+import './without-dom.js'
 import { compileGlob, isGlob } from '../../lib/base/glob.js'
 import { parseDotenv, parseJsonObject } from '../../lib/config/files.js'
 import { plainText } from '../../lib/cli/terminal/terminal-text.js'
@@ -8,9 +9,9 @@ import { createTerminalModes } from '../../lib/terminal/flow.js'
 import { parseJlist } from '../../lib/pm2/pm2.js'
 import { withoutCredentials } from '../../lib/model/provenance.js'
 import { codeLanguages } from '../../www/elements/base/code-languages.js'
-import { readCode } from '../../www/elements/base/code-tokens.js'
-import { parseAnsi, plainStyle } from '../../www/elements/logs/ansi.js'
-import { linksIn, piecesOf } from '../../www/elements/logs/log-pieces.js'
+import { readCode } from '../../www/elements/base/svc-code.js'
+import { parseAnsi, plainStyle } from '../../www/elements/logs/log-format.js'
+import { linksIn, piecesOf } from '../../www/elements/logs/log-line.js'
 
 /** A function that reads text from outside, and the beginning of a text that leads it to its repetitions. */
 export interface Reader {

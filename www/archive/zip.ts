@@ -13,9 +13,9 @@ import {
   localHeader,
   newRecord,
   stored,
-  type ZipRecord
+  type ZipRecord,
+  crc32
 } from '../shared/zip-records.js'
-import { crc32 } from '../shared/crc32.js'
 
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }

@@ -1,16 +1,20 @@
 import type { TokenList } from '../../lib/model/access.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
 import { elements as factorElements } from '../elements/access/svc-second-factor.js'
 import { elements as tokenElements } from '../elements/access/svc-tokens.js'
-import type { ChoosableProject } from '../elements/access/svc-project-choice.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { createSecondFactorCalls, type SecondFactorCalls } from '../server/second-factor-calls.js'
-import { createTokenCalls, usualMaxDays, type TokenCalls } from '../server/token-calls.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { holderNow } from '../state/rights.js'
+import type { ChoosableProject } from '../elements/access/svc-token-form.js'
+import { Page, roomTabs } from './page.js'
+import {
+  createSecondFactorCalls,
+  createTokenCalls,
+  type SecondFactorCalls,
+  type TokenCalls,
+  usualMaxDays
+} from '../server/admin-calls.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { holderNow } from '../state/session.js'
 import { t } from '../words/t.js'
-import { Page } from './page.js'
 
 /** Uses of tokens change without a change of the settings. */
 const refreshMs = 60_000

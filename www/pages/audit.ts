@@ -1,22 +1,103 @@
 import type { TokenList } from '../../lib/model/access.js'
 import type { AuditEntry } from '../../lib/model/audit.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { actionRows } from '../elements/settings/audit-words.js'
-import { actorName } from '../elements/base/actor-words.js'
-import { roleWords } from '../elements/base/role-words.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
+import { actorName, addressWords, roleWords } from '../elements/base/words.js'
+import { Page, roomTabs } from './page.js'
 import type { AuditSight, AuditWitness } from '../state/audit-witness.js'
-import { createResource, loaded, staleLine, type Resource } from '../state/resource.js'
+import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcTime } from '../elements/base/facts.js'
-import { addressWords } from '../elements/base/words.js'
-import { createAdminCalls, type AdminCalls } from '../server/admin-calls.js'
-import { createTokenCalls } from '../server/token-calls.js'
-import { isRole, may } from '../state/rights.js'
-import { detailWords } from '../words/errors.js'
+import { type AdminCalls, createAdminCalls, createTokenCalls } from '../server/admin-calls.js'
+import { isRole, may } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
-import { Page } from './page.js'
+import { detailWords } from '../words/errors.js'
+
+/* Labels of the actions of the audit log. Pure. */
+
+/** The actions that the server records, by kind. `words` is English and passed to t(). */
+export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
+  { action: 'auth.login', words: 'Signed in' },
+  { action: 'auth.login_failed', words: 'Sign-in refused' },
+  { action: 'auth.logout', words: 'Signed out' },
+  { action: 'auth.prove', words: 'Token given again' },
+  { action: 'session.revoke', words: 'Session ended' },
+  { action: 'auth.change_token', words: 'Admin token changed' },
+  { action: 'auth.reset_token', words: 'Admin token reset' },
+  { action: 'token.create', words: 'Token created' },
+  { action: 'token.update', words: 'Token changed' },
+  { action: 'token.rotate', words: 'Token rotated' },
+  { action: 'token.revoke', words: 'Token revoked' },
+  { action: 'second_factor.enrol', words: 'Second factor added' },
+  { action: 'second_factor.lock', words: 'Second factor locked' },
+  { action: 'second_factor.recovery', words: 'Recovery code used' },
+  { action: 'second_factor.remove', words: 'Second factor removed' },
+  { action: 'token.expiring', words: 'Reminder: token expires soon' },
+  { action: 'project.create', words: 'Project created' },
+  { action: 'project.update', words: 'Project changed' },
+  { action: 'project.delete', words: 'Project deleted' },
+  { action: 'project.variables', words: 'Variables changed' },
+  { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
+  { action: 'project.lock', words: 'Project locked' },
+  { action: 'project.unlock', words: 'Project unlocked' },
+  { action: 'project.maintenance_on', words: 'Maintenance begun' },
+  { action: 'project.maintenance_off', words: 'Maintenance ended' },
+  { action: 'server.lock', words: 'Server locked' },
+  { action: 'server.unlock', words: 'Server unlocked' },
+  { action: 'deployment.upload', words: 'Archive pushed' },
+  { action: 'deployment.rollback', words: 'Rollback started' },
+  { action: 'deployment.repair', words: 'Repair started' },
+  { action: 'deployment.cancel', words: 'Deployment cancelled' },
+  { action: 'deployment.confirm', words: 'Deployment confirmed' },
+  { action: 'deployment.revert', words: 'Deployment reverted' },
+  { action: 'deployment.revert_failed', words: 'Revert failed' },
+  { action: 'deployment.mark_status', words: 'Deployment marked' },
+  { action: 'deployment.delete_archive', words: 'Archive deleted' },
+  { action: 'deployment.give_up', words: 'Target given up' },
+  { action: 'deploy.post_deploy_failed', words: 'Post-deploy script failed' },
+  { action: 'node.enroll', words: 'Node enrolled' },
+  { action: 'node.update', words: 'Node changed' },
+  { action: 'node.drain', words: 'Node drained' },
+  { action: 'node.undrain', words: 'Node takes part again' },
+  { action: 'node.shared', words: 'Two machines use one identity' },
+  { action: 'node.single', words: 'One machine uses the identity again' },
+  { action: 'node.forget', words: 'Node forgotten' },
+  { action: 'enrollment.create', words: 'Enrollment token created' },
+  { action: 'enrollment.revoke', words: 'Enrollment token revoked' },
+  { action: 'fleet.history', words: 'Nodes told that the database of the hub was set back' },
+  { action: 'placement.add', words: 'Project placed on a node' },
+  { action: 'placement.remove', words: 'Project removed from a node' },
+  { action: 'rollout.start', words: 'Rollout started' },
+  { action: 'rollout.halt', words: 'Rollout halted' },
+  { action: 'rollout.resume', words: 'Rollout resumed' },
+  { action: 'rollout.revert', words: 'Rollout reverted' },
+  { action: 'rollout.approve', words: 'Wave approved' },
+  { action: 'category.create', words: 'Category created' },
+  { action: 'category.update', words: 'Category changed' },
+  { action: 'category.delete', words: 'Category deleted' },
+  { action: 'tag.create', words: 'Tag created' },
+  { action: 'tag.update', words: 'Tag changed' },
+  { action: 'tag.delete', words: 'Tag deleted' },
+  { action: 'log_source.create', words: 'Log file added' },
+  { action: 'log_source.update', words: 'Log file changed' },
+  { action: 'log_source.delete', words: 'Log file removed' },
+  { action: 'notification_target.create', words: 'Notification target added' },
+  { action: 'notification_target.update', words: 'Notification target changed' },
+  { action: 'notification_target.delete', words: 'Notification target deleted' },
+  { action: 'settings.update', words: 'Setting changed' },
+  { action: 'storage.clean', words: 'Storage cleaned up' },
+  { action: 'migration.export', words: 'Package exported' },
+  { action: 'migration.import', words: 'Package imported' },
+  { action: 'backup.create', words: 'Backup created' },
+  { action: 'audit.export', words: 'Audit log exported' },
+  { action: 'audit.rotate_key', words: 'Key of the audit log replaced' },
+  { action: 'cluster.rekey', words: 'Key of the cluster replaced' },
+  { action: 'audit.trimmed', words: 'Old entries removed' },
+  { action: 'audit.tree_broken', words: 'Audit log damaged' },
+  { action: 'webhook.send', words: 'Notification' },
+  { action: 'terminal.open', words: 'Terminal opened' },
+  { action: 'terminal.close', words: 'Terminal closed' }
+]
 
 const pageSize = 100
 /** Lists with more entries are not refreshed. */

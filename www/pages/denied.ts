@@ -1,6 +1,6 @@
 import { html, type Template } from '../dom/html.js'
-import { roleWords } from '../elements/base/role-words.js'
-import { holderNow, lackOf, pageRights, rightNeeds } from '../state/rights.js'
+import { roleWords } from '../elements/base/words.js'
+import { holderNow, lackOf, pageRights, rightNeeds } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
 

@@ -1,36 +1,42 @@
-import type { Said } from '../elements/events.js'
-import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
+import { type Said, css } from '../elements/element.js'
+import { createExactCalls, type ExactCalls, createRolloutCalls } from '../server/project-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
-import { createRolloutCalls } from '../server/rollout-calls.js'
 import { followEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/streams.js'
 import { download, panelPath } from '../dom/address.js'
-import { css } from '../dom/element.js'
 import { html, type Template } from '../dom/html.js'
-import { stripAnsi } from '../elements/logs/ansi.js'
-import { errorLine } from '../elements/base/field.js'
-import { isUnknown, missing } from '../elements/base/missing.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
+import { stripAnsi } from '../elements/logs/log-format.js'
+import { errorLine, SvcDialog } from '../elements/base/form.js'
+import { isUnknown, missing, Page } from './page.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDeploymentActions } from '../elements/deployments/svc-deployment-actions.js'
-import { SvcArchive } from '../elements/deployments/svc-archive.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcFailure } from '../elements/deployments/svc-failure.js'
-import { SvcHold } from '../elements/deployments/svc-hold.js'
+import {
+  originRows,
+  outside,
+  senderWords,
+  SvcArchive,
+  SvcFailure,
+  SvcSteps,
+  SvcHold
+} from '../elements/deployments/record.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { originRows, outside, senderWords } from '../elements/deployments/origin.js'
-import { SvcSteps } from '../elements/deployments/svc-steps.js'
-import { addressWords, clockTimeWords, deploymentWords, exactWords, timeWords } from '../elements/base/words.js'
-import { formatBytes } from '../shared/size.js'
-import { errorWords } from '../words/errors.js'
-import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/deployment-output.js'
-import { hasFleet, isLookingAtNode } from '../state/rights.js'
-import { Page } from './page.js'
+import {
+  actorName,
+  addressWords,
+  clockTimeWords,
+  deploymentWords,
+  exactWords,
+  timeWords
+} from '../elements/base/words.js'
+import { formatBytes } from '../shared/api.js'
 import { numberWords, t } from '../words/t.js'
-import { actorName } from '../elements/base/actor-words.js'
+import { errorWords } from '../words/errors.js'
+import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
+import { hasFleet, isLookingAtNode } from '../state/session.js'
 
 /** Minimum time between two requests for the steps of a running deployment. They follow new output only. */
 const stepsMs = 700

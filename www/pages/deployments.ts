@@ -1,14 +1,59 @@
-import type { DeploymentStatus } from '../../lib/model/deployment.js'
+import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment.js'
+import type { Calls, DeploymentPage, DeploymentQuery } from '../server/calls.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
-import { createResource, loaded, staleLine, type Resource } from '../state/resource.js'
+import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { continued, refreshed, type ListQuery, type Shown } from '../state/deployment-list.js'
 import { Page } from './page.js'
 import { countWords, numberWords, t } from '../words/t.js'
+
+/** The loaded deployments, newest first, and the total number. */
+export type Shown = DeploymentPage
+
+/** Number of deployments per request. */
+export const pageSize = 100
+
+/** The filter of the list. */
+export type ListQuery = Pick<DeploymentQuery, 'projectId' | 'status' | 'branch' | 'commit'>
+
+/** What a request for the list needs. */
+interface ListNeeds {
+  calls: Pick<Calls, 'deployments'>
+  query: ListQuery
+  signal: AbortSignal
+}
+
+/** Loads the newest page and puts it before the known deployments. If there is a gap, older ones are dropped. */
+export async function refreshed(
+  { calls, query, signal }: ListNeeds,
+  knownNow: () => Shown | undefined
+): Promise<Shown> {
+  const newest = await calls.deployments({ ...query, limit: pageSize }, signal)
+  const known = knownNow()
+  return known === undefined ? newest : merged(known, newest)
+}
+
+/** Returns the newest page followed by the older known deployments. Pure. */
+export function merged(known: Shown, newest: Shown): Shown {
+  const last = newest.items.at(-1)
+  const at = last === undefined ? -1 : known.items.findIndex(({ id }) => id === last.id)
+  const items = at === -1 ? newest.items : [...newest.items, ...known.items.slice(at + 1)]
+  // A deleted deployment further down stays in the list until the list is loaded again.
+  return { items: items.length > newest.total ? newest.items : items, total: newest.total }
+}
+
+/** Loads the page after the last known deployment. */
+export async function continued({ calls, query, signal }: ListNeeds, known: Shown): Promise<Shown> {
+  const { items, total } = await calls.deployments(
+    { ...query, limit: pageSize, before: known.items.at(-1)?.id },
+    signal
+  )
+  const ids = new Set(known.items.map(({ id }: DeploymentRow) => id))
+  return { items: [...known.items, ...items.filter(({ id }) => !ids.has(id))], total }
+}
 
 /** Distance to the end at which more is loaded. */
 const aheadPx = 3000

@@ -1,13 +1,11 @@
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { SvcConflict } from '../elements/base/svc-conflict.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcLabel } from '../elements/base/svc-label.js'
+import { Page, roomTabs } from './page.js'
+import { SvcConflict, SvcDialog } from '../elements/base/form.js'
+import { SvcLabel } from '../elements/base/facts.js'
 import { SvcLabels } from '../elements/projects/svc-labels.js'
-import { createAdminCalls, type AdminCalls } from '../server/admin-calls.js'
+import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
-import { Page } from './page.js'
 
 /** Categories and tags, side by side. */
 export class LabelsPage extends Page {

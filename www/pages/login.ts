@@ -1,11 +1,10 @@
 import { Refused } from '../server/client.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
-import { codeField } from '../elements/access/code-field.js'
-import { errorLine, field, submitted } from '../elements/base/field.js'
+import { codeField, errorLine, field, submitted } from '../elements/base/form.js'
+import { countWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { Page } from './page.js'
-import { countWords, t } from '../words/t.js'
 
 const logo = new URL('../icons/svc.svg', import.meta.url).pathname
 

@@ -1,14 +1,16 @@
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { logFileElements } from '../elements/logs/svc-log-file.js'
-import { kindWords } from '../elements/logs/log-kinds.js'
+import { kindWords } from '../elements/logs/log-format.js'
 import { loaded, type Resource } from '../state/resource.js'
-import { SvcMergedLog } from '../elements/logs/svc-merged-log.js'
-import { createLogCalls, type LogCalls } from '../server/log-calls.js'
+import { createLogCalls, type LogCalls } from '../server/project-calls.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
+
+/** What shows files is loaded once some are chosen. */
+const loadFile = () => import('../elements/logs/svc-log-file.js')
+const loadMerged = () => import('../elements/logs/svc-merged-log.js')
 
 /** A project and its log files. */
 interface Group {
@@ -214,7 +216,8 @@ export class LogsPage extends Page {
       ${isMerged ? this.#merged(shown.slice(0, mostMerged)) : this.#side(shown.slice(0, mostSide))}`
   }
 
-  #side(shown: ReadonlyArray<{ source: LogSource }>): Template {
+  #side(shown: ReadonlyArray<{ source: LogSource }>): Template | null {
+    if (!this.late(loadFile, true)) return null
     const many = ['one', 'two', 'three', 'four'][shown.length - 1] ?? 'four'
     return html`
       <div class="viewers ${many}">
@@ -229,7 +232,8 @@ export class LogsPage extends Page {
       </div>`
   }
 
-  #merged(shown: ReadonlyArray<{ source: LogSource }>): Template {
+  #merged(shown: ReadonlyArray<{ source: LogSource }>): Template | null {
+    if (!this.late(loadMerged, true)) return null
     const sources = shown.map(({ source }) => source)
     return html`
       <div class="viewers">
@@ -306,8 +310,4 @@ function nothingLeft(): Template {
 }
 
 /** The elements of this page. */
-export const elements = {
-  'svc-page-logs': LogsPage,
-  'svc-merged-log': SvcMergedLog,
-  ...logFileElements
-}
+export const elements = { 'svc-page-logs': LogsPage }

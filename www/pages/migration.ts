@@ -1,16 +1,15 @@
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Finding } from '../../lib/model/transfer.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, icon, type Template } from '../dom/html.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { Page, roomTabs } from './page.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { SvcDialog } from '../elements/base/form.js'
 import { SvcExport } from '../elements/settings/svc-export.js'
 import { SvcImport } from '../elements/settings/svc-import.js'
-import { createAdminCalls, type AdminCalls } from '../server/admin-calls.js'
-import { serverWords, twoLines } from '../words/errors.js'
+import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
-import { Page } from './page.js'
+import { serverWords, twoLines } from '../words/errors.js'
 
 /** Export and import of packages, and the check of the stored data. */
 export class MigrationPage extends Page {

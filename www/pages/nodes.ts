@@ -1,39 +1,77 @@
-import { said, type Said } from '../elements/events.js'
+import { notice, said, type Said, css, SvcElement } from '../elements/element.js'
 import type { Enrollment, ListedNode } from '../../lib/model/node.js'
-import { css } from '../dom/element.js'
-import { html, icon, type Template } from '../dom/html.js'
-import { SvcTime } from '../elements/base/facts.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
-import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
-import { SvcCopy } from '../elements/base/svc-copy.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcRows } from '../elements/base/svc-rows.js'
-import { SvcMark, SvcTreeMark } from '../elements/fleet/marks.js'
+import { html, icon, keyed, type Template } from '../dom/html.js'
+import { createFleetCalls, type FleetCalls } from '../server/project-calls.js'
+import { countWords, numberWords, t } from '../words/t.js'
+import { errorWords } from '../words/errors.js'
+import { exactWords } from '../elements/base/words.js'
 import {
   addressOf,
   createNodeIndex,
   filterOf,
   groupByTree,
-  nodeStates,
-  treesOf,
+  labelTexts,
   type NodeFilter,
   type NodeIndex,
-  type NodeView
+  nodeStates,
+  type NodeView,
+  treesOf
 } from '../elements/fleet/node-filter.js'
-import { SvcEnrollments } from '../elements/fleet/svc-enrollments.js'
+import { SvcCopy, SvcTime } from '../elements/base/facts.js'
+import { Page, roomTabs } from './page.js'
+import { SvcBulkFailures, SvcChoiceHead } from '../elements/base/row-choice.js'
+import { SvcDialog } from '../elements/base/form.js'
+import { SvcRows } from '../elements/base/svc-rows.js'
+import { createTreeColors, SvcMark, SvcTreeMark } from '../elements/fleet/marks.js'
 import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
-import { SvcNodeChoice, type NodeListing } from '../elements/fleet/svc-node-choice.js'
-import { SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
-import { SvcNodeGrid } from '../elements/fleet/svc-node-grid.js'
-import { SvcNodeList } from '../elements/fleet/svc-node-list.js'
-import { createTreeColors } from '../elements/fleet/tree-colors.js'
+import { type NodeListing, SvcNodeChoice, SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
+import { SvcNodeGrid, SvcNodeList } from '../elements/fleet/svc-node-list.js'
 import { fleetRoom } from '../router.js'
-import { createFleetCalls, type FleetCalls } from '../server/fleet-calls.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { learnFleet, may } from '../state/rights.js'
-import { countWords, numberWords, t } from '../words/t.js'
-import { Page } from './page.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { learnFleet, may } from '../state/session.js'
+
+/** Tokens that no machine has used yet. Properties: `items`, `calls`. Events: `enrolled` after a change, `notice`. */
+export class SvcEnrollments extends SvcElement {
+  static override sheet = css`
+    svc-enrollments {
+      display: block;
+
+      li { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center; gap: 4px 16px; padding: 10px 12px 10px 16px; }
+      li + li { border-top: 1px solid var(--line); }
+      .what { display: grid; gap: 2px; min-width: 0; color: var(--muted); font-size: var(--size-13); overflow-wrap: anywhere; }
+      .what b { color: var(--text); font-weight: 500; font-size: var(--size-14); }
+    }
+  `
+
+  items: readonly Enrollment[] = []
+  calls!: Pick<FleetCalls, 'revokeEnrollment'>
+
+  protected override view(): Template {
+    return html`<ul>${this.items.map(item => keyed(item.id, html`<li>${this.#row(item)}</li>`))}</ul>`
+  }
+
+  #row(item: Enrollment): Template {
+    const name = item.name ?? t('Any name')
+    const facts = [
+      ...labelTexts(item),
+      t('valid until {time}', { time: exactWords(item.expiresAt) }),
+      t('created by {name}', { name: item.createdBy })
+    ]
+    return html`
+      <div class="what"><b translate="no">${name}</b><span>${facts.join(' · ')}</span></div>
+      <button type="button" class="quiet" aria-label="${`${t('Revoke')} ${name}`}" @click="${() => void this.#revoke(item.id)}">${t('Revoke')}</button>`
+  }
+
+  async #revoke(id: string): Promise<void> {
+    try {
+      await this.calls.revokeEnrollment(id)
+      this.dispatchEvent(notice(t('The token was revoked')))
+    } catch (error) {
+      this.dispatchEvent(notice(errorWords(error), 'failed'))
+    }
+    this.dispatchEvent(said('enrolled'))
+  }
+}
 
 const refreshMs = 5000
 /** Longer lists are refreshed less often. */

@@ -1,27 +1,23 @@
 import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/health.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
-import { createLockCalls, type LockCalls, type Restriction } from '../server/lock-calls.js'
-import { inForce } from '../elements/projects/lock-words.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
+import { createLockCalls, type LockCalls, type Restriction } from '../server/project-calls.js'
+import { deploymentWords, inForce, spanWords } from '../elements/base/words.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { serverNow } from '../server/client.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { deploymentWords, spanWords } from '../elements/base/words.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
-import { may } from '../state/rights.js'
-import { serverNow } from '../state/server-clock.js'
+import { may } from '../state/session.js'
 
 const refreshMs = 30_000
 /** The calendar shows half a year. */
 const shownDays = 182
 const daysRefreshMs = 60_000
 
-/** Modules that are loaded after the first paint, when their place comes near the screen. */
-const late = {
-  machine: () => import('../elements/machine/svc-machine.js'),
-  trends: () => import('../elements/machine/svc-trends.js')
-}
+/** The charts are loaded after the first paint, when the place of one comes near the screen. */
+const loadCharts = () => import('../elements/machine/svc-machine.js')
 
 /** The state of the server and of its deployments. An empty server shows the three steps to a first deployment. */
 export class OverviewPage extends Page {
@@ -73,7 +69,7 @@ export class OverviewPage extends Page {
   #locks!: Resource<readonly Restriction[]>
   #days: RecentDays | null = null
   #daysAtMs = -Infinity
-  #machine: Awaited<ReturnType<typeof late.machine>> | undefined
+  #machine: Awaited<ReturnType<typeof loadCharts>> | undefined
   #hasTrends = false
   #observer!: IntersectionObserver
   /** Places whose charts could not be loaded. The next refresh tries again. */
@@ -139,10 +135,10 @@ export class OverviewPage extends Page {
   async #loadLate(space: Element): Promise<void> {
     this.#observer.unobserve(space)
     try {
-      const loaded = await late[space.getAttribute('data-late') as keyof typeof late]()
-      this.context.define(loaded.elements)
-      if ('addReading' in loaded) {
-        this.#machine = loaded
+      const charts = await loadCharts()
+      this.context.define(charts.elements)
+      if (space.getAttribute('data-late') === 'machine') {
+        this.#machine = charts
         void this.#read()
       } else this.#hasTrends = true
     } catch {

@@ -1,20 +1,23 @@
-import { notice, said, type NoticeKind } from '../elements/events.js'
+import { notice, type NoticeKind, said, SvcElement } from '../elements/element.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
-import type { Client, Connection } from '../server/client.js'
-import { SvcElement } from '../dom/element.js'
+import { type Client, type Connection, Refused } from '../server/client.js'
 import type { Crumb } from '../elements/base/svc-app.js'
+import { t, countWords } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
-import type { Place, Router } from '../router.js'
-import { createResource, type Resource } from '../state/resource.js'
-import type { Preferences, Session } from '../state/session.js'
+import { type Place, type Router, shownTabs } from '../router.js'
+import { type ChangeWatch, createResource, type Resource } from '../state/resource.js'
+import { type Preferences, type Session, isLookingAtNode, hasFleet, may } from '../state/session.js'
 import type { ChangeTopic } from '../../lib/model/health.js'
-import type { ChangeWatch } from '../state/changes.js'
-import { html, type Template } from '../dom/html.js'
-import { t } from '../words/t.js'
+import { html, icon, type Template } from '../dom/html.js'
+import { panelPath } from '../dom/address.js'
+import type { ListedPlacement } from '../../lib/model/node.js'
 
 /** Elements by tag. A module exports them, and the panel registers them. */
 export type ElementTable = Readonly<Record<string, CustomElementConstructor>>
+
+/** Loads a module that exports the elements that it needs. */
+export type LoadElements = () => Promise<{ elements: ElementTable }>
 
 /** The services that every page can use. */
 export interface PageContext {
@@ -55,6 +58,7 @@ export abstract class Page extends SvcElement {
   context!: PageContext
   #place!: Place
   #title = ''
+  readonly #late = new Map<LoadElements, 'asked' | 'loaded' | 'failed'>()
 
   get place(): Place {
     return this.#place
@@ -114,6 +118,30 @@ export abstract class Page extends SvcElement {
     })
   }
 
+  /**
+   * Returns whether the elements of a module are there. A wanted one is loaded, and the page is rendered again. If it
+   * cannot be loaded, a notice says so, and it is loaded when it is wanted the next time.
+   */
+  protected late(load: LoadElements, isWanted: boolean): boolean {
+    const state = this.#late.get(load)
+    if (!isWanted && state === 'failed') this.#late.delete(load)
+    if (isWanted && state === undefined) void this.#load(load)
+    return state === 'loaded'
+  }
+
+  async #load(load: LoadElements): Promise<void> {
+    this.#late.set(load, 'asked')
+    await this.attempt(async () => {
+      try {
+        this.context.define((await load()).elements)
+        this.#late.set(load, 'loaded')
+      } catch (error) {
+        this.#late.set(load, 'failed')
+        throw error
+      }
+    })
+  }
+
   /** Runs an action of the user. A failure becomes a notice. */
   protected async attempt(work: () => Promise<void>): Promise<void> {
     try {
@@ -157,4 +185,123 @@ export class LostPage extends Page {
         </div>
       </div>`
   }
+}
+
+/** The parameters of `missing`. */
+export interface Missing {
+  /** The heading, for example "Project not found". */
+  words: string
+  /** The id in the address. */
+  id: string
+  /** The list of the existing records. */
+  list: { address: string; words: string }
+}
+
+/** Reports whether the server answered 404: it does not know the id. */
+export const isUnknown = (error: unknown): boolean => error instanceof Refused && error.status === 404
+
+/** Returns a page for an id that does not exist, with links to the list and to the search. */
+export function missing({ words, id, list }: Missing): Template {
+  return html`
+    <div class="state card">
+      <h1>${words}</h1>
+      <p class="muted anywhere">
+        ${t('No record with this id:')} <code translate="no">${id}</code>
+      </p>
+      <p class="muted">${t('It may have been deleted, or the address is incomplete.')}</p>
+      <div class="actions">
+        <a class="button primary" href="${list.address}">${list.words}</a>
+        ${searchButton()}
+      </div>
+    </div>`
+}
+
+/** A button that opens the search over everything. */
+function searchButton(): Template {
+  const search = (event: Event): void =>
+    void (event.currentTarget as Element).dispatchEvent(said('overlay', { overlay: 'palette' }))
+  return html`<button type="button" @click="${search}">${icon('search')}${t('Search')}</button>`
+}
+
+/** Returns the page of a project that does not exist. */
+export function missingProject(id: string): Template {
+  return missing({
+    words: t('Project not found'),
+    id,
+    list: { address: 'projects', words: t('Go to projects') }
+  })
+}
+
+/** Returns a row of links of which one is the current page. Its styles are in panel.css. */
+export function tabLinks(
+  label: string,
+  links: ReadonlyArray<{ address: string; words: string }>,
+  here: string
+): Template {
+  return html`
+    <nav class="tabs" aria-label="${label}">
+      ${links.map(
+        ({ address, words }) => html`
+        <a href="${address}" aria-current="${address === here ? 'page' : null}">${t(words)}</a>`
+      )}
+    </nav>`
+}
+
+/** Returns the links to the pages of a room. A node has other rooms, with links above its pages. */
+export function roomTabs(room: string, here: string): Template | null {
+  return isLookingAtNode() ? null : tabLinks(t('Pages'), shownTabs(room), here)
+}
+
+/** Returns the address of a file or directory of a project. An empty path is the target itself. Pure. */
+export function fileAddress(projectId: string, path: string): string {
+  const address = panelPath`projects/${projectId}/files`
+  return path === '' ? address : `${address}?${new URLSearchParams({ path })}`
+}
+
+/** Nodes that are named. The others are on the page of the project's nodes. */
+const namedNodes = 12
+
+/** Says that a page of a placed project is on the pages of its nodes, with links to them. */
+export function onNodes(what: 'files' | 'logs', placements: readonly ListedPlacement[]): Template {
+  const projectId = placements[0]?.projectId ?? ''
+  const named = placements.slice(0, namedNodes)
+  return html`
+    <div class="card"><div class="state">
+      <h2>${what === 'files' ? t('The files of this project are on its nodes') : t('The log files of this project are on its nodes')}</h2>
+      <p class="muted">${t('Choose a node. Its pages show them through this server.')}</p>
+      <ul class="actions">
+        ${named.map(
+          ({ nodeId, nodeName }) => html`
+          <li><a class="button" href="nodes/${nodeId}/projects/${projectId}/${what}" translate="no">${nodeName}</a></li>`
+        )}
+      </ul>
+      ${
+        placements.length > named.length
+          ? html`<a href="projects/${projectId}/nodes">${t('All {nodes}', { nodes: countWords(placements.length, 'node') })}</a>`
+          : null
+      }
+    </div></div>`
+}
+
+/**
+ * Returns the links to the pages of a project. `isPlaced`: it is on nodes, so that its files are on their pages and not
+ * here.
+ */
+export function projectTabs(
+  projectId: string,
+  here: '' | 'files' | 'nodes' | 'logs' | 'settings',
+  { isPlaced = false } = {}
+): Template {
+  const address = panelPath`projects/${projectId}`
+  return tabLinks(
+    t('Project'),
+    [
+      { address, words: 'Deployments' },
+      ...(hasFleet() && !isLookingAtNode() ? [{ address: `${address}/nodes`, words: 'Nodes' }] : []),
+      ...(may('files') && !isPlaced ? [{ address: `${address}/files`, words: 'Files' }] : []),
+      { address: `${address}/logs`, words: 'Logs' },
+      ...(may('change_project') ? [{ address: `${address}/settings`, words: 'Settings' }] : [])
+    ],
+    here === '' ? address : `${address}/${here}`
+  )
 }

@@ -1,26 +1,28 @@
-import type { Said, LogPlace } from '../elements/events.js'
+import { type LogPlace, type Said, css } from '../elements/element.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import { panelPath } from '../dom/address.js'
-import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
-import { isUnknown, missing, missingProject } from '../elements/base/missing.js'
-import { onNodes } from '../elements/projects/on-nodes.js'
-import { projectTabs } from '../elements/projects/project-tabs.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { logFileElements } from '../elements/logs/svc-log-file.js'
+import { isUnknown, missing, missingProject, Page, onNodes, projectTabs } from './page.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { SvcDialog } from '../elements/base/form.js'
+import { SvcLogSearch } from '../elements/logs/svc-log-search.js'
 import { SvcLogSources } from '../elements/logs/svc-log-sources.js'
-import { levelOf } from '../elements/logs/log-level-choice.js'
+import { levelOf } from '../elements/logs/level-filter.js'
 import { isNothing, type Sought } from '../state/log-search.js'
-import { MergedSearch, type MergedHit } from '../state/merged-search.js'
-import { createFleetCalls } from '../server/fleet-calls.js'
-import { createLogCalls, type LogCalls } from '../server/log-calls.js'
-import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
+import { type MergedHit, MergedSearch } from '../state/merged-log.js'
+import {
+  createFleetCalls,
+  createLogCalls,
+  type LogCalls,
+  createPlaceCalls,
+  type PlaceCalls
+} from '../server/project-calls.js'
 import { countWords, t } from '../words/t.js'
-import { Page } from './page.js'
-import { hasFleet, isLookingAtNode, may } from '../state/rights.js'
+import { hasFleet, isLookingAtNode, may } from '../state/session.js'
+
+const loadFile = () => import('../elements/logs/svc-log-file.js')
 
 /**
  * The log files of a project, or the file that the path names. Those of a placed project are on its nodes; the files that
@@ -249,9 +251,14 @@ export class ProjectLogsPage extends Page {
       </div>
       ${this.#tabs(project)}
       <div class="card viewer">
-        <svc-log-file .source="${source}" .calls="${this.#calls}" .connection="${this.context.connection}"
-          .place="${placeOf(this.place.query)}"
-          @logplace="${(event: Event) => this.#moveTo(source, (event as Said<'logplace'>).place)}"></svc-log-file>
+        ${
+          !this.late(loadFile, true)
+            ? null
+            : html`
+            <svc-log-file .source="${source}" .calls="${this.#calls}" .connection="${this.context.connection}"
+              .place="${placeOf(this.place.query)}"
+              @logplace="${(event: Event) => this.#moveTo(source, (event as Said<'logplace'>).place)}"></svc-log-file>`
+        }
       </div>`
   }
 
@@ -308,6 +315,6 @@ function gone(project: Project, id: string): Template {
 export const elements = {
   'svc-page-project-logs': ProjectLogsPage,
   'svc-dialog': SvcDialog,
-  'svc-log-sources': SvcLogSources,
-  ...logFileElements
+  'svc-log-search': SvcLogSearch,
+  'svc-log-sources': SvcLogSources
 }

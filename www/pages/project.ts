@@ -1,37 +1,43 @@
-import type { Said } from '../elements/events.js'
+import { type Said, css } from '../elements/element.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { TreeSummary } from '../../lib/model/plan.js'
-import { createExactCalls, type ExactCalls } from '../server/exact-calls.js'
+import {
+  createExactCalls,
+  createLockCalls,
+  createPlaceCalls,
+  createProjectCalls,
+  type ExactCalls,
+  type Labels,
+  type LockCalls,
+  type PlaceCalls,
+  type ProjectCalls,
+  type Restriction,
+  createFleetCalls,
+  createRolloutCalls,
+  type FleetCalls
+} from '../server/project-calls.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ProjectOverview } from '../../lib/model/health.js'
-import { createFleetCalls, type FleetCalls } from '../server/fleet-calls.js'
-import { createRolloutCalls } from '../server/rollout-calls.js'
-import { createLockCalls, type LockCalls, type Restriction } from '../server/lock-calls.js'
-import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
-import { createProjectCalls, type Labels, type ProjectCalls } from '../server/project-calls.js'
 import { panelPath } from '../dom/address.js'
-import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
-import { fileAddress } from '../elements/projects/file-address.js'
-import { isUnknown, missingProject } from '../elements/base/missing.js'
-import { labelList } from '../elements/base/label-list.js'
-import { inForce } from '../elements/projects/lock-words.js'
-import { onNodes } from '../elements/projects/on-nodes.js'
-import { SvcLock } from '../elements/projects/svc-lock.js'
-import { SvcLocks } from '../elements/projects/svc-locks.js'
-import { SvcMaintenance } from '../elements/projects/svc-maintenance.js'
-import { projectTabs } from '../elements/projects/project-tabs.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { SvcCopy } from '../elements/base/svc-copy.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcLabel } from '../elements/base/svc-label.js'
-import { SvcPm2 } from '../elements/machine/svc-pm2.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { fileAddress, onNodes, projectTabs, type ElementTable, isUnknown, missingProject, Page } from './page.js'
+import {
+  labelList,
+  SvcBackgroundFailure,
+  SvcCopy,
+  SvcLabel,
+  SvcSpan,
+  SvcStatus,
+  SvcTime
+} from '../elements/base/facts.js'
+import { inForce } from '../elements/base/words.js'
+import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { serverNow } from '../server/client.js'
+import { SvcDialog } from '../elements/base/form.js'
 import { countWords, numberWords, t } from '../words/t.js'
-import { Page, type ElementTable } from './page.js'
-import { hasFleet, holderNow, isLookingAtNode, may } from '../state/rights.js'
-import { serverNow } from '../state/server-clock.js'
+import { hasFleet, holderNow, isLookingAtNode, may } from '../state/session.js'
 
 /** Interval at which expired locks disappear from the page. */
 const expiryCheckMs = 10_000
@@ -50,6 +56,9 @@ const late: Record<Tab, () => Promise<{ elements: ElementTable }>> = {
   nodes: () => import('../elements/fleet/svc-project-nodes.js'),
   settings: () => import('../elements/projects/svc-project-settings.js')
 }
+
+const loadForm = () => import('../elements/deployments/svc-project-deploy.js')
+const loadPm2 = () => import('../elements/machine/svc-pm2.js')
 
 /**
  * The page of a project: the live deployment, running and broken ones, the history, and ways to deploy. Below `/files`
@@ -246,7 +255,7 @@ export class ProjectPage extends Page {
             @lockschange="${() => void this.#locks.refresh()}"></svc-locks>`
       }
       ${
-        project.pm2AppName === null || !this.#isHere || !may('pm2')
+        project.pm2AppName === null || !this.#isHere || !may('pm2') || !this.late(loadPm2, true)
           ? null
           : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
       }
@@ -330,9 +339,14 @@ export class ProjectPage extends Page {
           : html`
           <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
             <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
-            <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
-              @deploystarted="${() => this.#started()}"
-              @deployed="${() => this.#reload()}"></svc-project-deploy>
+            ${
+              !this.late(loadForm, this.#isOpen)
+                ? null
+                : html`
+                <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
+                  @deploystarted="${() => this.#started()}"
+                  @deployed="${() => this.#reload()}"></svc-project-deploy>`
+            }
           </details>`
       }`
   }
@@ -435,7 +449,6 @@ export const elements = {
   'svc-lock': SvcLock,
   'svc-locks': SvcLocks,
   'svc-maintenance': SvcMaintenance,
-  'svc-pm2': SvcPm2,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,

@@ -1,34 +1,34 @@
-import type { Said } from '../elements/events.js'
+import { type Said, css } from '../elements/element.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import { createPlaceCalls, type PlaceCalls } from '../server/place-calls.js'
-import { createProjectCalls, type Labels, type ProjectCalls } from '../server/project-calls.js'
+import {
+  createPlaceCalls,
+  createProjectCalls,
+  type Labels,
+  type PlaceCalls,
+  type ProjectCalls
+} from '../server/project-calls.js'
 import { panelPath } from '../dom/address.js'
-import { css } from '../dom/element.js'
 import { html, icon, type Template } from '../dom/html.js'
-import type { LabelTable } from '../elements/base/label-list.js'
+import { type LabelTable, SvcLabel, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
 import {
   createProjectIndex,
   filterOf,
-  queryOf,
   type ProjectFilter,
-  type ProjectIndex
+  type ProjectIndex,
+  queryOf
 } from '../elements/projects/project-filter.js'
-import { groupsOf, type Grouping } from '../elements/projects/project-groups.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
-import { SvcBulkFailures } from '../elements/base/svc-bulk-failures.js'
-import { SvcChoiceHead } from '../elements/base/svc-choice-head.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
-import { SvcLabel } from '../elements/base/svc-label.js'
+import { type Grouping, groupsOf, may } from '../state/session.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
+import { SvcBulkFailures, SvcChoiceHead } from '../elements/base/row-choice.js'
+import { SvcDialog } from '../elements/base/form.js'
 import { SvcMenu } from '../elements/base/svc-menu.js'
 import { SvcProjectBulk } from '../elements/projects/svc-project-bulk.js'
-import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
 import { SvcProjectList } from '../elements/projects/svc-project-list.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
-import { SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { SvcTagChoice } from '../elements/projects/svc-tag-choice.js'
+import { SvcTagChoice } from '../elements/projects/project-fields.js'
 import { countWords, t } from '../words/t.js'
 import { Page } from './page.js'
-import { may } from '../state/rights.js'
 
 /** Longer lists are refreshed less often. */
 const manyProjects = 1000

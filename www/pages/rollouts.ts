@@ -1,16 +1,14 @@
 import type { ListedRollout, RolloutState } from '../../lib/model/rollout.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
 import { SvcTime } from '../elements/base/facts.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { SvcMark } from '../elements/fleet/marks.js'
-import { rolloutRows } from '../elements/fleet/rollout-words.js'
+import { Page, roomTabs } from './page.js'
+import { rolloutRows, SvcMark } from '../elements/fleet/marks.js'
 import { SvcRollouts } from '../elements/fleet/svc-rollouts.js'
 import { fleetRoom } from '../router.js'
-import { createRolloutCalls, type RolloutCalls, type RolloutQuery } from '../server/rollout-calls.js'
-import { createResource, loaded, staleLine, type Resource } from '../state/resource.js'
+import { createRolloutCalls, type RolloutCalls, type RolloutQuery } from '../server/project-calls.js'
+import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { t } from '../words/t.js'
-import { Page } from './page.js'
 
 const pageSize = 50
 const refreshMs = 5000

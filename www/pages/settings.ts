@@ -1,29 +1,30 @@
 import type { SettingDescription } from '../../lib/model/setting.js'
-import { css } from '../dom/element.js'
+import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { errorLine } from '../elements/base/field.js'
-import { roomTabs } from '../elements/base/room-tabs.js'
-import { groupSettings, settingLabels, type NamedSetting } from '../elements/settings/setting-groups.js'
-import { loaded, staleLine, type Resource } from '../state/resource.js'
+import { errorLine, SvcDialog, saveMerged, type SvcConflict } from '../elements/base/form.js'
+import { Page, roomTabs } from './page.js'
+import { groupSettings, type NamedSetting, settingLabels } from '../elements/settings/setting-groups.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcAdminToken } from '../elements/settings/svc-admin-token.js'
-import { SvcCopy } from '../elements/base/svc-copy.js'
-import { SvcDialog } from '../elements/base/svc-dialog.js'
+import { SvcCopy } from '../elements/base/facts.js'
 import { elements as sessionElements } from '../elements/settings/svc-sessions.js'
 import {
-  elements as targetElements,
   resultOf,
-  type SvcNotificationTargets
+  type SvcNotificationTargets,
+  elements as targetElements
 } from '../elements/settings/svc-notification-targets.js'
-import type { SvcConflict } from '../elements/base/svc-conflict.js'
-import { eventRows } from '../elements/settings/target-kinds.js'
+import { eventRows } from '../elements/settings/svc-notification-target.js'
 import { maskWords } from '../elements/base/words.js'
-import { saveMerged } from '../state/merge.js'
-import { createAdminCalls, type AdminCalls, type WebhookTest } from '../server/admin-calls.js'
+import {
+  type AdminCalls,
+  createAdminCalls,
+  createTargetCalls,
+  type TargetCalls,
+  type WebhookTest
+} from '../server/admin-calls.js'
 import { Refused } from '../server/client.js'
-import { createTargetCalls, type TargetCalls } from '../server/target-calls.js'
-import { twoLines, errorWords } from '../words/errors.js'
 import { countWords, t } from '../words/t.js'
-import { Page } from './page.js'
+import { errorWords, twoLines } from '../words/errors.js'
 
 interface Shown {
   schema: SettingDescription[]

@@ -2,13 +2,18 @@ import type { TerminalAvailability } from '../../lib/model/terminal.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { loaded, type Resource } from '../state/resource.js'
-import { SvcFind } from '../elements/terminal/svc-find.js'
-import { SvcTerminal } from '../elements/terminal/svc-terminal.js'
-import { SvcTerminalKeys } from '../elements/terminal/svc-terminal-keys.js'
-import { createTerminalSession, type TerminalSession } from '../elements/terminal/terminal-session.js'
-import { terminalPageSheet } from '../elements/terminal/terminal-styles.js'
-import { noteOf, noTerminal, stateWords } from '../elements/terminal/terminal-words.js'
-import { createKeptTerminals, type KeptTerminal } from '../state/kept-terminals.js'
+import { SvcFind, SvcTerminal } from '../elements/terminal/svc-terminal.js'
+import {
+  SvcTerminalKeys,
+  createKeptTerminals,
+  createTerminalSession,
+  type KeptTerminal,
+  noteOf,
+  noTerminal,
+  stateWords,
+  type TerminalSession
+} from '../elements/terminal/terminal-session.js'
+import { terminalPageSheet } from '../elements/terminal/terminal-colors.js'
 import type { SessionEvent } from '../state/session.js'
 import { t } from '../words/t.js'
 import { Page, type PageContext } from './page.js'

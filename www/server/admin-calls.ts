@@ -2,8 +2,8 @@ import type { Answered, Given } from '../../lib/api/map/call.js'
 import type { Label, LabelColor, LabelKind } from '../../lib/model/project.js'
 import { createAuditWitness } from '../state/audit-witness.js'
 import type { TokenStorage } from '../state/session.js'
-import { createCall, placeOf } from './call.js'
-import { ifMatch, Refused, type Client } from './client.js'
+import { createCall, placeOf } from './calls.js'
+import { type Client, ifMatch, Refused } from './client.js'
 
 /** A request to remove files. `dryRun` only reports what would be removed. */
 export type CleanRequest = NonNullable<Given<'POST /api/storage/clean'>['body']>
@@ -83,5 +83,77 @@ export function createAdminCalls(client: Client) {
     },
     deleteLabel: (kind: LabelKind, id: string) => call(`DELETE ${paths[kind]}/:id`, { id }),
     verify: async (signal?: AbortSignal) => (await call('GET /api/migration/verify', { signal })).findings
+  }
+}
+
+/** The fields of a named token. Without `expiresAt`: the server's default for a new token, unchanged for a known one. */
+export type TokenFields = NonNullable<Given<'POST /api/tokens'>['body']>
+/** The API of named tokens. Each function rejects as `Client.ask` does. */
+export type TokenCalls = ReturnType<typeof createTokenCalls>
+
+/** The longest lifetime of a token in days if the settings are not known. */
+export const usualMaxDays = 365
+
+/** Creates the calls. */
+export function createTokenCalls(client: Pick<Client, 'ask'>) {
+  const call = createCall(client)
+  return {
+    list: (signal?: AbortSignal) => call('GET /api/tokens', { signal }),
+    /** Returns the token with its secret, which is not stored. */
+    create: (body: TokenFields) => call('POST /api/tokens', { body }),
+    update: async (id: string, body: TokenFields) => (await call('PATCH /api/tokens/:id', { id, body })).record,
+    /** Returns the token with its new secret, which is not stored. */
+    rotate: (id: string, body: Given<'POST /api/tokens/:id/rotate'>['body']) =>
+      call('POST /api/tokens/:id/rotate', { id, body }),
+    revoke: (id: string) => call('DELETE /api/tokens/:id', { id }),
+    /** Removes the second factor of another token. */
+    removeFactor: (id: string) => call('DELETE /api/tokens/:id/second-factor', { id }),
+    /** Returns the longest lifetime of a token in days, as the settings say. */
+    async maxDays(signal?: AbortSignal): Promise<number> {
+      const { token_max_days: days } = await call('GET /api/settings', { signal })
+      return Number(days) || usualMaxDays
+    }
+  }
+}
+
+/** A second factor that was begun: its secret, which is shown once, also as an `otpauth:` address. */
+export type BegunFactor = Omit<Answered<'POST /api/auth/second-factor'>, 'success'>
+/** The API of the second factor of the own token. Each function rejects as `Client.ask` does. */
+export type SecondFactorCalls = ReturnType<typeof createSecondFactorCalls>
+
+/** Creates the calls. */
+export function createSecondFactorCalls(client: Pick<Client, 'ask'>) {
+  const call = createCall(client)
+  return {
+    /** Returns whether the own token has a second factor. */
+    isOn: async (signal?: AbortSignal) => (await call('GET /api/tokens/self', { signal })).secondFactor,
+    begin: (): Promise<BegunFactor> => call('POST /api/auth/second-factor'),
+    /** Confirms by a code of the authenticator. Returns the recovery codes, which are not stored. */
+    confirm: async (code: string): Promise<readonly string[]> =>
+      (await call('POST /api/auth/second-factor/confirm', { body: { code } })).recoveryCodes,
+    /** Removes it. `code` is one of the authenticator, or a recovery code. */
+    remove: (code: string) => call('DELETE /api/auth/second-factor', { body: { code } })
+  }
+}
+
+/** The fields of a target to write. Missing fields keep their value. */
+export type TargetFields = NonNullable<Given<'PUT /api/notification-targets/:id'>['body']>
+/** All targets, and what the form for a new one needs. */
+export type TargetList = Answered<'GET /api/notification-targets'>
+/** The API of notification targets. Each function rejects as `Client.ask` does. */
+export type TargetCalls = ReturnType<typeof createTargetCalls>
+
+/** Creates the calls. */
+export function createTargetCalls(client: Pick<Client, 'ask'>) {
+  const call = createCall(client)
+  return {
+    list: (signal?: AbortSignal) => call('GET /api/notification-targets', { signal }),
+    create: (body: TargetFields) => call('POST /api/notification-targets', { body }),
+    /** Updates a target. The server refuses with `changed_since` if `tag` is not the `updatedAt` of the current state. */
+    update: (id: string, body: TargetFields, tag: string | null) =>
+      call('PUT /api/notification-targets/:id', { id, body, headers: ifMatch(tag) }),
+    remove: (id: string) => call('DELETE /api/notification-targets/:id', { id }),
+    test: (id: string, signal?: AbortSignal) => call('POST /api/notification-targets/:id/test', { id, signal }),
+    projects: (signal?: AbortSignal) => call('GET /api/projects', { signal })
   }
 }

@@ -1,10 +1,9 @@
-import { pauseMs } from './client.js'
-import { createEventReader, type ServerEvent } from '../shared/streams.js'
-
 /*
  * Event streams over fetch, because EventSource cannot send headers. A stream that is silent for longer than the
  * keep-alives of the server allow is considered dead and is opened again.
  */
+import { pauseMs } from './client.js'
+import { createEventReader, type ServerEvent } from '../shared/streams.js'
 
 /** The server sends a comment every 15 s (§6.3). After three missed ones the connection is considered lost. */
 const silenceMs = 45_000

@@ -1,8 +1,57 @@
-import type { FinalStatus } from '../../lib/model/deployment.js'
+import type { FinalStatus, OutputLine } from '../../lib/model/deployment.js'
+import { Announcer, type LogLine, type LogText } from '../state/held-lines.js'
 import type { Provenance } from '../../lib/model/provenance.js'
-import { deployIdHeader } from './call.js'
+import { deployIdHeader } from './calls.js'
 import { Refused, Unreachable } from './client.js'
-import { createNdjsonReader } from './ndjson.js'
+import { createNdjsonReader } from '../shared/streams.js'
+import type { ImportResult, Strategy } from '../../lib/model/transfer.js'
+
+/** The output so far of a deployment that this page started. */
+export interface Output extends LogText {
+  readonly lines: readonly LogLine[]
+  /** Number of lines at the start that were dropped because of the limit. */
+  readonly droppedLines: number
+  append(line: OutputLine): void
+}
+
+/** Maximum number of lines. If it is exceeded, the first tenth is dropped. The whole output can be downloaded. */
+const defaultMaxLines = 200_000
+
+/** Creates an empty output. Views listen to its `change` events. */
+export function createOutput({ maxLines = defaultMaxLines } = {}): Output {
+  class Lines extends Announcer implements Output {
+    readonly lines: LogLine[] = []
+    readonly epoch = 0
+    readonly isAtEnd = true
+    droppedLines = 0
+
+    get firstNumber(): number {
+      return this.droppedLines
+    }
+
+    get arrivedLines(): number {
+      return this.droppedLines + this.lines.length
+    }
+
+    get head(): LogText['head'] {
+      return this.droppedLines > 0 ? 'dropped' : 'start'
+    }
+
+    append(line: OutputLine): void {
+      this.lines.push(line)
+      if (this.lines.length > maxLines) {
+        this.droppedLines += this.lines.splice(0, Math.ceil(maxLines / 10)).length
+      }
+      this.announce()
+    }
+
+    async seek(atMs: number): Promise<number | null> {
+      const found = this.lines.findIndex(({ at }) => Date.parse(at) >= atMs)
+      return found === -1 ? null : this.firstNumber + found
+    }
+  }
+  return new Lines()
+}
 
 /** One event of the answer to an upload (§6.2). */
 export type UploadEvent =
@@ -97,4 +146,70 @@ function refusedBy(request: XMLHttpRequest): Refused {
     // This is the page of a proxy: only its status is useful.
   }
   return new Refused(request.status, body, request.getResponseHeader('retry-after'))
+}
+
+/** What `uploadPackage` needs. */
+export interface PackageUpload {
+  /** Address of `api/migration/import`. */
+  address: string
+  /** The headers of `Client.changeHeaders`. */
+  headers: Record<string, string>
+  file: File
+  strategy: Strategy
+  restoreArtifacts: boolean
+  /** Whether to import settings that control access. */
+  accessSettings: boolean
+  /** Reports what would be imported and changes nothing. */
+  dryRun: boolean
+  onProgress: (sentBytes: number, totalBytes: number) => void
+  signal: AbortSignal
+}
+
+/**
+ * Sends a package and returns the result of the import. Uses XMLHttpRequest, because fetch does not report upload
+ * progress. Confirms overwriting: the caller has asked the user. Rejects with Refused, Unreachable, or the reason of
+ * the signal.
+ */
+export function uploadPackage(options: PackageUpload): Promise<ImportResult> {
+  const { file, strategy, signal } = options
+  signal.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    const abort = (): void => request.abort()
+    request.upload.onprogress = event => options.onProgress(event.loaded, event.total)
+    request.onload = () => {
+      const body = bodyOf(request)
+      if (request.status === 200) resolve(body as ImportResult)
+      else reject(new Refused(request.status, body, request.getResponseHeader('retry-after')))
+    }
+    request.onerror = () => reject(new Unreachable(new Error('the connection was lost')))
+    request.onabort = () => reject(signal.reason)
+    request.onloadend = () => signal.removeEventListener('abort', abort)
+    signal.addEventListener('abort', abort)
+
+    const switches = {
+      restoreArtifacts: options.restoreArtifacts,
+      accessSettings: options.accessSettings,
+      dryRun: options.dryRun
+    }
+    const query = new URLSearchParams({
+      strategy,
+      ...Object.fromEntries(Object.entries(switches).map(([key, on]) => [key, String(on)]))
+    })
+    request.open('POST', `${options.address}?${query}`)
+    for (const [name, value] of Object.entries(options.headers)) request.setRequestHeader(name, value)
+    if (strategy === 'overwrite') request.setRequestHeader('x-confirm-overwrite', 'yes')
+    const form = new FormData()
+    form.set('file', file)
+    request.send(form)
+  })
+}
+
+/** Returns the body of an answer, or an empty object for the page of a proxy. */
+function bodyOf(request: XMLHttpRequest): object {
+  try {
+    return JSON.parse(request.responseText) as object
+  } catch {
+    return {}
+  }
 }

@@ -1,15 +1,3 @@
-import type { LogWindow } from '../../lib/model/log-source.js'
-import { pauseMs, Refused, type ConnectionState } from '../server/client.js'
-import type { LogCalls, RangeQuery } from '../server/log-calls.js'
-import { followEvents } from '../server/sse.js'
-import type { ServerEvent } from '../shared/streams.js'
-import { errorWords, streamWords } from '../words/errors.js'
-import { t } from '../words/t.js'
-import type { HeldLimits, LinePart } from './held-lines.js'
-import { HeldLog } from './held-log.js'
-import { knownLines, lineOf, mayBeUnfinished, partOf, placeOf, textOf } from './log-parts.js'
-import type { LogText } from './log-text.js'
-
 /*
  * A log file on the server. Only a part is loaded: windows of whole lines by byte (§4.9 `range`), and new lines (§6.3).
  * Each event of the stream and each window contains the offset of its end.
@@ -20,6 +8,57 @@ import type { LogText } from './log-text.js'
  *   gap            the unread part of the old file is lost; a note shows how much
  *   rotated        offsets now belong to another file; lines of the old one stay, but paging back to them is impossible
  */
+import type { LogWindow } from '../../lib/model/log-source.js'
+import { numberWords, t } from '../words/t.js'
+import { errorWords, streamWords } from '../words/errors.js'
+import { type HeldLimits, HeldLog, type LinePart, type LogLine, type LogText } from './held-lines.js'
+import { type ConnectionState, pauseMs, Refused } from '../server/client.js'
+import type { LogCalls, RangeQuery } from '../server/project-calls.js'
+import { followEvents } from '../server/sse.js'
+import type { ServerEvent } from '../shared/streams.js'
+
+/* Converts windows and offsets from the server to loaded lines. Pure. */
+
+/** Returns a line whose time is part of its text. */
+export const lineOf = (text: string): LogLine => ({ at: '', text })
+
+/** Number of last lines that identify a file. */
+export const knownLines = 5
+
+/** Returns the text that identifies a file. */
+export const textOf = (lines: readonly LogLine[]): string =>
+  lines
+    .slice(-knownLines)
+    .map(({ text }) => text)
+    .join('\n')
+
+/** Returns a window as lines. Binary contents become a note. */
+export function partOf({ lines, binary, startOffset, endOffset }: LogWindow): LinePart {
+  const bytes = { start: startOffset, end: endOffset }
+  if (!binary) return { lines: lines.map(lineOf), bytes }
+  const count = endOffset - startOffset
+  const text = t(count === 1 ? '1 byte that is no text' : '{count} bytes that are no text', {
+    count: numberWords(count)
+  })
+  return { lines: [{ at: '', text, isNote: true }], bytes }
+}
+
+/** Returns the offset and the file from the id of an event. The file is empty if it only names one rotated away. */
+export function placeOf(id: string): { offset: number; file: string } {
+  const [, offset, file] = /^(\d+)@([^;,]*)/.exec(id) ?? []
+  return { offset: Number(offset ?? 0), file: file ?? '' }
+}
+
+/**
+ * Whether a window may end within a line: it ends with the file, and its lines with one newline each are shorter than
+ * it. If line ends are longer or bytes were invalid, this is unknown, and the line is requested again.
+ */
+export function mayBeUnfinished({ lines, startOffset, endOffset, truncatedTail }: LogWindow): boolean {
+  if (truncatedTail || lines.length === 0) return false
+  const encoder = new TextEncoder()
+  const bytes = lines.reduce((sum, line) => sum + encoder.encode(line).length + 1, 0)
+  return bytes !== endOffset - startOffset
+}
 
 /** State of a log file. */
 export type LogFileState = 'loading' | 'open' | 'missing' | 'binary' | 'failed'

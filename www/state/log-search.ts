@@ -1,9 +1,9 @@
 import type { LogHit } from '../../lib/model/log-source.js'
-import type { LogCalls, LogSearchQuery } from '../server/log-calls.js'
+import type { LogCalls, LogSearchQuery } from '../server/project-calls.js'
 import { Refused } from '../server/client.js'
 import { readEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/streams.js'
-import { Announcer } from './log-text.js'
+import { Announcer } from './held-lines.js'
 import { errorWords, streamWords } from '../words/errors.js'
 
 /** State of a search. `cut` means that there are older hits than those that were requested. */

@@ -1,12 +1,3 @@
-import type { Line } from './cells.js'
-import { controlCharacter, csiFunctions, escapeFunctions, fullReset } from './functions.js'
-import type { Modes } from './modes.js'
-import { createParser, functionId } from './parser.js'
-import { print, textOfCell } from './print.js'
-import { resize } from './reflow.js'
-import { colorAnswer, csiAnswers, dcsAnswer, type ColorOf } from './reports.js'
-import { createScreen, lineAt } from './screen.js'
-
 /*
  * A terminal emulator without a display. Its input is text; its output is a screen of cells and the replies to the
  * program. It knows no DOM, no clock and no socket.
@@ -15,6 +6,86 @@ import { createScreen, lineAt } from './screen.js'
  * program is not trusted. Programs cannot change the colours of the theme or query the title. National character sets
  * are treated as ASCII. SGR is the only extended mouse encoding. A full reset (RIS) keeps the history.
  */
+import type { Line } from './cells.js'
+import {
+  colorAnswer,
+  type ColorOf,
+  controlCharacter,
+  csiAnswers,
+  csiFunctions,
+  dcsAnswer,
+  escapeFunctions,
+  fullReset
+} from './functions.js'
+import { createScreen, lineAt, type Modes } from './screen.js'
+import { createParser, functionId } from './parser.js'
+import { print, resize, textOfCell } from './edit.js'
+
+/** A queue of text that has been received and not written yet. */
+export interface Feed {
+  readonly isEmpty: boolean
+  /** Adds a text. Calls `onWritten` after all of it has been written. */
+  push(text: string, onWritten?: () => void): void
+  /** Writes for about `budgetMs`, but at least one slice, and leaves the rest in the queue. */
+  run(): void
+  /** Drops the rest without calling `onWritten`. */
+  clear(): void
+}
+
+/** What `createFeed` needs. */
+export interface FeedNeeds {
+  write: (text: string) => void
+  /** Clock in milliseconds, with any origin. */
+  now: () => number
+  /** Time of one run in milliseconds. The default leaves half of a frame for drawing. */
+  budgetMs?: number
+}
+
+const defaultBudgetMs = 8
+/** Characters written between two readings of the clock. Writing them takes a fraction of a millisecond. */
+const sliceLength = 8 * 1024
+
+/** Creates a queue that is written in slices. A flood of text leaves the page time to draw and to handle keys. */
+export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds): Feed {
+  let queue: Array<{ text: string; onWritten: (() => void) | undefined }> = []
+  let first = 0
+  let offset = 0
+
+  /** Writes the next slice. */
+  const step = (): void => {
+    const { text, onWritten } = queue[first] as (typeof queue)[number]
+    const end = Math.min(text.length, offset + sliceLength)
+    write(offset === 0 && end === text.length ? text : text.slice(offset, end))
+    offset = end
+    if (end < text.length) return
+    offset = 0
+    if (++first === queue.length) {
+      queue = []
+      first = 0
+    }
+    onWritten?.()
+  }
+
+  return {
+    get isEmpty() {
+      return first === queue.length
+    },
+    push(text, onWritten) {
+      queue.push({ text, onWritten })
+    },
+    run() {
+      const endMs = now() + budgetMs
+      do {
+        if (first === queue.length) return
+        step()
+      } while (now() < endMs)
+    },
+    clear() {
+      queue = []
+      first = offset = 0
+    }
+  }
+}
 
 /** The shape of the cursor. */
 export type CursorShape = 'block' | 'underline' | 'bar'

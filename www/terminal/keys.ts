@@ -1,6 +1,5 @@
-import type { Modes } from './modes.js'
-
 /* Encodes keys like xterm (XTerm Control Sequences, "PC-style function keys"). */
+import type { Modes } from './screen.js'
 
 /** The used part of a KeyboardEvent, as plain values. */
 export interface KeyPress {
@@ -137,4 +136,67 @@ function characterKey({ key, isAlt = false, isControl = false, isAltGraph = fals
 function controlOf(key: string): string | null {
   const code = key.toLowerCase().charCodeAt(0)
   return code >= 0x61 && code <= 0x7a ? String.fromCharCode(code & 0x1f) : null
+}
+
+/** A mouse event. `x` and `y` are the cell, counted from 0. */
+export interface MouseReport {
+  kind: 'press' | 'release' | 'move' | 'wheel'
+  /** Button: 0 left, 1 middle, 2 right, null for none. For a wheel: 0 up, 1 down. */
+  button: number | null
+  x: number
+  y: number
+  isShift?: boolean
+  isAlt?: boolean
+  isControl?: boolean
+}
+
+const moving = 32
+const wheel = 64
+const noButton = 3
+/** Maximum coordinate of the old encoding. It uses one byte, which UTF-8 keeps as one byte only up to 127. */
+const maxOldPlace = 127 - 33
+
+/**
+ * Returns the bytes to send for a mouse event, or null if the program's mouse mode does not report it (XTerm Control
+ * Sequences, "Mouse Tracking"). Without the SGR encoding, positions beyond column or row 94 are not reported.
+ */
+export function bytesOfMouse(report: MouseReport, modes: Pick<Modes, 'mouse' | 'mouseSgr'>): string | null {
+  const { kind, x, y } = report
+  if (!isWanted(report, modes.mouse)) return null
+  const held = modes.mouse === 9 ? 0 : (report.isShift ? 4 : 0) + (report.isAlt ? 8 : 0) + (report.isControl ? 16 : 0)
+  const extra = kind === 'wheel' ? wheel : kind === 'move' ? moving : 0
+  const button = (report.button ?? noButton) + extra + held
+  if (modes.mouseSgr) return `\x1b[<${button};${x + 1};${y + 1}${kind === 'release' ? 'm' : 'M'}`
+  if (x > maxOldPlace || y > maxOldPlace) return null
+  const oldButton = kind === 'release' ? noButton + held : button
+  return `\x1b[M${String.fromCharCode(32 + oldButton, 33 + x, 33 + y)}`
+}
+
+function isWanted({ kind, button }: MouseReport, mode: Modes['mouse']): boolean {
+  switch (mode) {
+    case 0:
+      return false
+    case 9:
+      return kind === 'press'
+    case 1000:
+      return kind !== 'move'
+    case 1002:
+      return kind !== 'move' || button !== null
+    case 1003:
+      return true
+  }
+}
+
+const controlCharacters = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g
+
+/**
+ * Returns a pasted text in the form that is safe to send. Line ends become the code of Enter. All other control
+ * characters except tabs are removed: they could end a bracketed paste or act as keys.
+ */
+export function bytesOfPaste(text: string, { bracketedPaste }: { bracketedPaste: boolean }): string {
+  const clean = text
+    .replace(/\r\n|\n|\r/g, '\n')
+    .replace(controlCharacters, '')
+    .replaceAll('\n', '\r')
+  return bracketedPaste ? `\x1b[200~${clean}\x1b[201~` : clean
 }

@@ -1,8 +1,127 @@
-import { blank, createLine, colorMask, type Line } from './cells.js'
-import { createClusters, type Clusters } from './clusters.js'
-import { createHistory, type History } from './history.js'
-import { defaultModes, type Modes } from './modes.js'
-import type { Pen } from './sgr.js'
+import { blank, type Clusters, colorMask, createClusters, createLine, type Line, type Pen } from './cells.js'
+
+/** The lines that were scrolled off the top of the screen, oldest first. */
+export interface History {
+  readonly length: number
+  /** Number of lines dropped since the beginning, which is also the number of the oldest kept line. */
+  readonly dropped: number
+  /** Adds the newest line. Returns the line that was dropped for it, if any, so its memory can be reused. */
+  push(line: Line): Line | undefined
+  /** Returns a line by its index from the oldest. */
+  at(index: number): Line
+  clear(): void
+  /** Returns all lines, oldest first. */
+  lines(): Line[]
+}
+
+/** Creates a ring buffer of at most `capacity` lines. */
+export function createHistory(capacity: number): History {
+  let ring: Line[] = []
+  let start = 0
+  let dropped = 0
+  return {
+    get length() {
+      return ring.length
+    },
+    get dropped() {
+      return dropped
+    },
+    push(line) {
+      if (capacity === 0) {
+        dropped++
+        return line
+      }
+      if (ring.length < capacity) {
+        ring.push(line)
+        return undefined
+      }
+      const oldest = ring[start] as Line
+      ring[start] = line
+      start = start + 1 === capacity ? 0 : start + 1
+      dropped++
+      return oldest
+    },
+    at: index => ring[(start + index) % ring.length] as Line,
+    clear() {
+      dropped += ring.length
+      ring = []
+      start = 0
+    },
+    lines: () => [...ring.slice(start), ...ring.slice(0, start)]
+  }
+}
+
+/** The modes of a terminal. The renderer and the keyboard, mouse and paste encoders read them. */
+export interface Modes {
+  applicationCursor: boolean
+  applicationKeypad: boolean
+  reverseScreen: boolean
+  origin: boolean
+  autowrap: boolean
+  insert: boolean
+  newline: boolean
+  cursorVisible: boolean
+  cursorBlinks: boolean
+  /** Reported mouse events: 0 none, 9 presses, 1000 also releases, 1002 also drags, 1003 also moves. */
+  mouse: 0 | 9 | 1000 | 1002 | 1003
+  mouseSgr: boolean
+  focusReports: boolean
+  /** Whether the wheel sends arrow keys on the alternate screen. */
+  alternateScroll: boolean
+  bracketedPaste: boolean
+  /** Whether the program is in the middle of an update, so drawing now would show half a picture. */
+  synchronized: boolean
+}
+
+/** Returns the modes of a terminal after a reset. */
+export function defaultModes(): Modes {
+  return {
+    applicationCursor: false,
+    applicationKeypad: false,
+    reverseScreen: false,
+    origin: false,
+    autowrap: true,
+    insert: false,
+    newline: false,
+    cursorVisible: true,
+    cursorBlinks: false,
+    mouse: 0,
+    mouseSgr: false,
+    focusReports: false,
+    alternateScroll: true,
+    bracketedPaste: false,
+    synchronized: false
+  }
+}
+
+/** Name of a mode that is on or off. */
+type Switch = { [K in keyof Modes]: Modes[K] extends boolean ? K : never }[keyof Modes]
+
+/**
+ * DEC private modes by number. functions.ts handles the rest: the mouse modes (9 and 1000 to 1003), which share a
+ * field, and the modes that switch screens or save the cursor.
+ */
+export const privateSwitches: Readonly<Record<number, Switch>> = {
+  1: 'applicationCursor',
+  5: 'reverseScreen',
+  6: 'origin',
+  7: 'autowrap',
+  12: 'cursorBlinks',
+  25: 'cursorVisible',
+  66: 'applicationKeypad',
+  1004: 'focusReports',
+  1006: 'mouseSgr',
+  1007: 'alternateScroll',
+  2004: 'bracketedPaste',
+  2026: 'synchronized'
+}
+
+/** ANSI modes by number. */
+export const ansiSwitches: Readonly<Record<number, Switch>> = { 4: 'insert', 20: 'newline' }
+
+/** Returns whether a DEC private mode is one of the mouse modes. */
+export const isMouseMode = (mode: number): mode is 9 | 1000 | 1002 | 1003 =>
+  mode === 9 || mode === 1000 || mode === 1002 || mode === 1003
 
 /** The state that DECSC saves. */
 export interface SavedCursor {

@@ -7,13 +7,13 @@ import {
   hidden,
   inverse,
   italic,
+  type Line,
   rgbBit,
   spacer,
   struck,
   underlineMask,
   underlineShift,
-  wideBit,
-  type Line
+  wideBit
 } from './cells.js'
 
 /** Adjacent cells with the same attributes, which are drawn together. */

@@ -12,7 +12,7 @@ import {
   strategies,
   type Strategy
 } from '../../model/transfer.js'
-import { formatBytes } from '../../shared/size.js'
+import { formatBytes } from '../../shared/api.js'
 import { type Manifest, openPackage } from '../../transfer/package.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'

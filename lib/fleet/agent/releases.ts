@@ -18,7 +18,7 @@ import {
   type ReleaseDocument,
   releaseSignatureHeader
 } from '../../model/fleet-wire.js'
-import { formatBytes } from '../../shared/size.js'
+import { formatBytes } from '../../shared/api.js'
 import { type Segment, segmentsOf } from '../../archive/compose.js'
 import { type Archive, openArchive } from '../../archive/read.js'
 import { endBytes, maxUint32, signatures } from '../../shared/zip-records.js'

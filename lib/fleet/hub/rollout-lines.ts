@@ -10,7 +10,7 @@ import {
   type NodePhase,
   type RolloutEvent
 } from '../../model/rollout.js'
-import { formatBytes } from '../../shared/size.js'
+import { formatBytes } from '../../shared/api.js'
 
 /** Dependencies of the lines. */
 export interface RolloutLinesNeeds {

@@ -167,7 +167,7 @@ function withAddresses(bytes: Buffer, { base, publicUrl, build, modules }: PageP
   const meta = publicUrl === null ? '' : `<meta name="svc-public-url" content="${publicUrl}">`
   const page = bytes.toString('utf8').replace('<base href="/">', `<base href="${base}/">${meta}`)
   if (build === null) return Buffer.from(page)
-  const needed = ['main.js', ...modules].flatMap(name => build.linked?.closure(name) ?? [name])
+  const needed = ['main.js', ...modules].flatMap(build.closure)
   const links = [...new Set(needed)]
     .filter(name => name !== 'main.js' && build.files.has(name))
     .map(name => `<link rel="modulepreload" href="${build.directory}/${name}">\n    `)

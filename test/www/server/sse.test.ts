@@ -2,6 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { followEvents } from '../../../www/server/sse.js'
+import { createNdjsonReader } from '../../../lib/shared/streams.js'
+import { everyCut } from '../../support/cuts.js'
 
 t.test('continues a broken stream after the last event, without losing or repeating events', async t => {
   const asked: string[] = []
@@ -50,4 +52,32 @@ t.test('a final error ends the stream, a signal ends it silently', async t => {
   const done = following(() => Promise.reject(new Error('no network')), end.signal)
   setTimeout(() => end.abort(), 20)
   await t.resolves(done)
+})
+
+t.test('reads one value per line, cut anywhere', async t => {
+  const values = [
+    { event: 'log', data: 'héllo "wörld" \n 你' },
+    { event: 'status', status: 'success' }
+  ]
+  const text = `${values.map(value => JSON.stringify(value)).join('\n\n')}\n`
+  for (const { pieces, how } of everyCut(text)) {
+    const read: unknown[] = []
+    const reader = createNdjsonReader(value => void read.push(value))
+    for (const piece of pieces) reader.push(piece)
+    reader.end()
+    t.same(read, values, how)
+  }
+})
+
+t.test('reads a last line without a newline', async t => {
+  const read: unknown[] = []
+  const reader = createNdjsonReader(value => void read.push(value))
+  reader.push('{"a":1}')
+  t.same(read, [])
+  reader.end()
+  t.same(read, [{ a: 1 }])
+})
+
+t.test('throws for a broken line', async t => {
+  t.throws(() => createNdjsonReader(() => {}).push('<html>\n'), { name: 'SyntaxError' })
 })

@@ -1,13 +1,11 @@
-import { said } from '../events.js'
-import { SvcElement } from '../../dom/element.js'
+import { said, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import { type Client, Refused } from '../../server/client.js'
-import { holderNow } from '../../state/rights.js'
+import { holderNow } from '../../state/session.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { Submission } from '../base/submission.js'
-import { SvcDialog } from '../base/svc-dialog.js'
-import { codeField } from './code-field.js'
+import { codeField, errorLine, field, Submission, submitted, SvcDialog } from '../base/form.js'
+import type { SvcApp } from '../base/svc-app.js'
+import type { PageContext } from '../../pages/page.js'
 
 /**
  * Asks for the token of the session again, and for a code if it has a second factor. Property: `client`. Events:
@@ -79,3 +77,29 @@ export class SvcProof extends SvcElement {
 
 /** The elements that proof.ts registers. */
 export const elements = { 'svc-proof': SvcProof, 'svc-dialog': SvcDialog }
+
+/**
+ * Asks the user for the token of the session again. Resolves to true after the server has accepted it, and to false if
+ * the user cancels or the session ends.
+ */
+export function askProof({ app, context }: { app: SvcApp; context: PageContext }): Promise<boolean> {
+  context.define(elements)
+  const { client, session } = context
+  const dialog = Object.assign(document.createElement('svc-proof') as SvcProof, { client })
+  const before = document.activeElement
+  return new Promise(resolve => {
+    const life = new AbortController()
+    const finish = (isProven: boolean): void => {
+      life.abort()
+      dialog.remove()
+      // A dialog that is removed does not give the focus back.
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      resolve(isProven)
+    }
+    const { signal } = life
+    dialog.addEventListener('proven', () => finish(true), { signal })
+    dialog.addEventListener('dialogclose', () => finish(false), { signal })
+    session.addEventListener('session', () => finish(false), { signal })
+    app.append(dialog)
+  })
+}

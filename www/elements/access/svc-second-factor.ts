@@ -1,15 +1,11 @@
-import { said } from '../events.js'
+import { said, css, SvcElement } from '../element.js'
 import { authenticatorAddress } from '../../dom/address.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { BegunFactor, SecondFactorCalls } from '../../server/second-factor-calls.js'
+import type { BegunFactor, SecondFactorCalls } from '../../server/admin-calls.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
 import { t } from '../../words/t.js'
-import { errorLine, submitted } from '../base/field.js'
-import { Submission } from '../base/submission.js'
-import { SvcCopy } from '../base/svc-copy.js'
-import { SvcDialog } from '../base/svc-dialog.js'
-import { codeField } from './code-field.js'
+import { codeField, errorLine, Submission, submitted, SvcDialog } from '../base/form.js'
+import { SvcCopy } from '../base/facts.js'
 
 type Step =
   | { kind: 'rest' }

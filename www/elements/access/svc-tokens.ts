@@ -1,21 +1,145 @@
-import { notice, said, type Said } from '../events.js'
+import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { AccessToken, BuiltInToken, TokenList } from '../../../lib/model/access.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { usualMaxDays, type TokenCalls } from '../../server/token-calls.js'
-import { holderNow } from '../../state/rights.js'
+import { type TokenCalls, usualMaxDays } from '../../server/admin-calls.js'
 import { numberWords, t } from '../../words/t.js'
-import { SvcTime } from '../base/facts.js'
-import { SvcCopy } from '../base/svc-copy.js'
-import { SvcDialog } from '../base/svc-dialog.js'
-import { SvcProjectChoice, type ChoosableProject } from './svc-project-choice.js'
-import { SvcTokenFactor } from './svc-token-factor.js'
-import { SvcTokenForm } from './svc-token-form.js'
-import { SvcTokenRevoke } from './svc-token-revoke.js'
-import { SvcTokenRotate } from './svc-token-rotate.js'
-import { findTokens, stateOf } from './token-facts.js'
-import { tokenRow } from './token-row.js'
-import { serverNow } from '../../state/server-clock.js'
+import { errorLine, field, question, Submission, submitted, SvcDialog } from '../base/form.js'
+import { serverNow } from '../../server/client.js'
+import { afterDays, daysProblem, findTokens, stateOf, tokenRow } from './token-row.js'
+import { holderNow } from '../../state/session.js'
+import { SvcCopy, SvcTime } from '../base/facts.js'
+import { type ChoosableProject, SvcProjectChoice, SvcTokenForm } from './svc-token-form.js'
+
+/**
+ * Asks before the second factor of another token is removed. Properties: `token`, `calls`. Events: `tokensaved`,
+ * `tokencancel`.
+ */
+export class SvcTokenFactor extends SvcElement {
+  token!: AccessToken
+  calls!: Pick<TokenCalls, 'removeFactor'>
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    return question({
+      asked: html`<p>${t('For a user who lost the authenticator and the recovery codes. Afterwards the token alone is enough to sign in, so make sure that the user asked for this.')}</p>`,
+      submission: this.#submission,
+      answer: t('Remove second factor'),
+      onAnswer: event => void this.#remove(event),
+      onRefusal: () => this.dispatchEvent(said('tokencancel'))
+    })
+  }
+
+  async #remove(event: Event): Promise<void> {
+    event.preventDefault()
+    const { token } = this
+    await this.#submission.run(async () => {
+      await this.calls.removeFactor(token.id)
+      this.dispatchEvent(said('tokensaved', { token: { ...token, secondFactor: false }, secret: null }))
+    })
+  }
+}
+
+/** Asks before a token is revoked. Properties: `token`, `calls`. Events: `tokensaved`, `tokencancel`. */
+export class SvcTokenRevoke extends SvcElement {
+  token!: AccessToken
+  calls!: Pick<TokenCalls, 'revoke'>
+  readonly #submission = new Submission(() => this.update())
+
+  protected override view(): Template {
+    const { lastUsedAt } = this.token
+    return question({
+      asked: html`
+        <p>${t('The token becomes invalid at once, and its sessions in browsers end. This cannot be undone.')}</p>
+        <p class="muted">${lastUsedAt === null ? t('Never used') : html`${t('Last used')} <svc-time at="${lastUsedAt}"></svc-time>`}</p>`,
+      submission: this.#submission,
+      answer: t('Revoke'),
+      onAnswer: event => void this.#revoke(event),
+      onRefusal: () => this.dispatchEvent(said('tokencancel'))
+    })
+  }
+
+  async #revoke(event: Event): Promise<void> {
+    event.preventDefault()
+    const { token } = this
+    await this.#submission.run(async () => {
+      await this.calls.revoke(token.id)
+      this.dispatchEvent(
+        said('tokensaved', { token: { ...token, revokedAt: new Date(serverNow()).toISOString() }, secret: null })
+      )
+    })
+  }
+}
+
+const hourSeconds = 60 * 60
+/** The offered overlaps. `words` is English and passed to t(). */
+const overlaps: ReadonlyArray<{ seconds: number; words: string }> = [
+  { seconds: 0, words: 'At once' },
+  { seconds: hourSeconds, words: 'After 1 hour' },
+  { seconds: 4 * hourSeconds, words: 'After 4 hours' },
+  { seconds: 24 * hourSeconds, words: 'After 1 day' }
+]
+const usualOverlapSeconds = hourSeconds
+
+/**
+ * Asks how to replace the secret of a token. Properties: `token`, `calls`; `maxDays`, the longest lifetime. Events:
+ * `tokensaved` with the new secret, `tokencancel`.
+ */
+export class SvcTokenRotate extends SvcElement {
+  token!: AccessToken
+  calls!: Pick<TokenCalls, 'rotate'>
+  maxDays = usualMaxDays
+  #hasOpened = false
+  readonly #submission = new Submission(() => this.update())
+
+  /** The dialog opens before its form has controls. */
+  protected override rendered(): void {
+    if (this.#hasOpened) return
+    this.#hasOpened = true
+    this.querySelector<HTMLElement>('[autofocus]')?.focus()
+  }
+
+  protected override view(): Template {
+    return html`
+      <form class="form" @submit="${(event: Event) => void this.#rotate(event)}">
+        <p>${t('Role, projects and name stay. The sessions of this token in browsers end.')}</p>
+        <div class="field">
+          <label for="rotate-overlap">${t('The present secret becomes invalid')}</label>
+          <select id="rotate-overlap" name="overlap" autofocus="">
+            ${overlaps.map(
+              ({ seconds, words }) => html`
+              <option value="${seconds}" .selected="${seconds === usualOverlapSeconds}">${t(words)}</option>`
+            )}
+          </select>
+        </div>
+        ${field({
+          form: 'rotate',
+          name: 'days',
+          label: t('Days until the token expires (optional)'),
+          type: 'number',
+          hint: t('Empty: as long as before.'),
+          error: this.#submission.problemOf('expiresAt')
+        })}
+        ${errorLine(this.#submission.problemBeside(['expiresAt']))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.dispatchEvent(said('tokencancel'))}">${t('Cancel')}</button>
+          <button class="primary" disabled="${this.#submission.isBusy}">${t('Create new secret')}</button>
+        </div>
+      </form>`
+  }
+
+  async #rotate(event: Event): Promise<void> {
+    const { overlap = '0', days = '' } = submitted(event)
+    const problem = days === '' ? null : daysProblem(days, this.maxDays)
+    if (problem !== null) return this.#submission.refuse(problem)
+    await this.#submission.run(async () => {
+      const { record, token } = await this.calls.rotate(this.token.id, {
+        overlapSeconds: Number(overlap),
+        ...(days !== '' && { expiresAt: afterDays(Number(days), serverNow()) })
+      })
+      this.dispatchEvent(said('tokensaved', { token: record, secret: token }))
+    })
+  }
+}
 
 /** Rows that are shown at first, and added with each press. */
 const pageRows = 100

@@ -1,9 +1,10 @@
 import type { Provenance } from '../../../lib/model/provenance.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { agoWords, commitTitle, commitWords, exactWords, spanWords } from './words.js'
 import { t } from '../../words/t.js'
-import { serverNow } from '../../state/server-clock.js'
+import { serverNow } from '../../server/client.js'
+import type { Label, LabelColor, ShownProject as Project } from '../../../lib/model/project.js'
 
 const refreshMs = 15_000
 
@@ -123,4 +124,156 @@ export class SvcStatus extends SvcElement {
   protected override view(): Template {
     return html`${icon(this.state === 'unknown' ? 'idle' : this.state)}<span>${t(words[this.state])}</span>`
   }
+}
+
+const thanksMs = 1600
+
+/** A button that copies a text. Property: `text`. Attribute: `label`, default `Copy`. */
+export class SvcCopy extends SvcElement {
+  static readonly observedAttributes = ['label']
+
+  static override sheet = css`
+    svc-copy {
+      display: inline-flex;
+      flex: none;
+
+      button { min-width: 88px; }
+    }
+  `
+
+  text = ''
+  #outcome: 'none' | 'copied' | 'failed' = 'none'
+
+  protected override view(): Template {
+    const label = this.getAttribute('label') ?? t('Copy')
+    const word = { none: label, copied: t('Copied'), failed: t('Copy failed') }[this.#outcome]
+    return html`
+      <button type="button" @click="${() => void this.#copy()}">
+        ${icon(this.#outcome === 'copied' ? 'check' : 'copy')}<span aria-live="polite">${word}</span>
+      </button>`
+  }
+
+  async #copy(): Promise<void> {
+    this.#outcome = (await copyText(this.text)) ? 'copied' : 'failed'
+    this.update()
+    setTimeout(() => {
+      this.#outcome = 'none'
+      this.update()
+    }, thanksMs)
+  }
+}
+
+/** Copies the text to the clipboard. Returns whether this succeeded. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return copyBySelection(text)
+  }
+}
+
+/** Plain HTTP on a network has no `navigator.clipboard`; the old command still works there. */
+function copyBySelection(text: string): boolean {
+  const area = document.createElement('textarea')
+  area.value = text
+  area.className = 'unseen'
+  area.setAttribute('aria-hidden', 'true')
+  const focused = document.activeElement
+  // The field must be inside an open dialog: elements outside of it cannot have the focus.
+  const place = focused?.closest('dialog') ?? document.body
+  place.append(area)
+  area.select()
+  const isCopied = document.execCommand('copy')
+  area.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return isCopied
+}
+
+/** The colours of labels (§2.6) in order, each with its English word for t(). */
+export const labelColorRows: ReadonlyArray<{ color: LabelColor; words: string }> = [
+  { color: 'blue', words: 'Blue' },
+  { color: 'green', words: 'Green' },
+  { color: 'yellow', words: 'Yellow' },
+  { color: 'purple', words: 'Purple' },
+  { color: 'pink', words: 'Pink' },
+  { color: 'cyan', words: 'Cyan' },
+  { color: 'gray', words: 'Gray' }
+]
+
+/**
+ * A category or a tag as a coloured pill. Attributes: `name` and `color` of the label; `kind`, which is `category`
+ * (square sign) or `tag` (round sign). A long name is cut off; its title is the whole name. The user of this element
+ * sets `max-width`.
+ */
+export class SvcLabel extends SvcElement {
+  static readonly observedAttributes = ['name', 'color', 'kind']
+
+  static override sheet = css`
+    svc-label {
+      display: inline-flex;
+      align-items: center;
+      gap: 6px;
+      max-width: 100%;
+      min-width: 0;
+      padding: 1px 8px;
+      border-radius: 99px;
+      background: var(--label-gray-quiet);
+      color: var(--label-gray);
+      font-size: var(--size-12);
+      font-weight: 500;
+      line-height: 1.5;
+      vertical-align: middle;
+
+      &::before {
+        content: '';
+        flex: none;
+        width: 7px;
+        height: 7px;
+        border-radius: 50%;
+        background: currentColor;
+      }
+      &[kind='category'] { border-radius: 4px; }
+      &[kind='category']::before { border-radius: 2px; }
+
+      &[color='blue'] { background: var(--label-blue-quiet); color: var(--label-blue); }
+      &[color='green'] { background: var(--label-green-quiet); color: var(--label-green); }
+      &[color='yellow'] { background: var(--label-yellow-quiet); color: var(--label-yellow); }
+      &[color='purple'] { background: var(--label-purple-quiet); color: var(--label-purple); }
+      &[color='pink'] { background: var(--label-pink-quiet); color: var(--label-pink); }
+      &[color='cyan'] { background: var(--label-cyan-quiet); color: var(--label-cyan); }
+    }
+  `
+
+  protected override view(): Template {
+    const name = this.getAttribute('name') ?? ''
+    return html`<span class="cut" translate="no" title="${name}">${name}</span>`
+  }
+}
+
+/** Labels by id. */
+export type LabelTable = ReadonlyMap<string, Label>
+
+/** Returns a project's category and its tags. If there are more than `most`, the rest is shown as a count. */
+export function labelList(
+  { categoryId, tagIds }: Pick<Project, 'categoryId' | 'tagIds'>,
+  labels: LabelTable,
+  most = Infinity
+): Template {
+  const category = categoryId === null ? undefined : labels.get(categoryId)
+  const all = [
+    ...(category === undefined ? [] : [{ label: category, kind: 'category' }]),
+    ...tagIds.flatMap(id => labels.get(id) ?? []).map(label => ({ label, kind: 'tag' }))
+  ]
+  const more = all.slice(most)
+  return html`
+    ${all.slice(0, most).map(
+      ({ label, kind }) => html`
+      <svc-label kind="${kind}" name="${label.name}" color="${label.color}"></svc-label>`
+    )}
+    ${
+      more.length === 0
+        ? null
+        : html`<span class="muted small" title="${more.map(({ label }) => label.name).join(', ')}">+${more.length}</span>`
+    }`
 }

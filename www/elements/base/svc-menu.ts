@@ -1,4 +1,4 @@
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, type IconName, type Template } from '../../dom/html.js'
 
 /** Minimum distance of a panel from the edge of the window. */

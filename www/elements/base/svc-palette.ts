@@ -1,15 +1,48 @@
-import { said } from '../events.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { agoWords, type Locale } from './words.js'
+import { t } from '../../words/t.js'
+import { errorWords } from '../../words/errors.js'
+import { said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms, shownTabs, tabs } from '../../router.js'
 import type { FoundGroup } from '../../server/calls.js'
-import { may } from '../../state/rights.js'
-import { t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
-import { matchRank } from './match-rank.js'
-import { foundWords } from './found-words.js'
-import { serverNow } from '../../state/server-clock.js'
+import { may } from '../../state/session.js'
+import { serverNow } from '../../server/client.js'
+
+const statuses: Readonly<Record<string, string>> = {
+  queued: 'Queued',
+  running: 'Running',
+  success: 'Success',
+  failed: 'Failed'
+}
+const ending = /^(.*?)(?: · (queued|running|success|failed))? · (\d{4}-\d\d-\d\dT[\d:.]+Z)$/s
+
+/**
+ * Returns the subtitle of a search result in words: a time in the reader's format and time zone, a status in the
+ * reader's language. Any other text is returned unchanged. Pure.
+ */
+export function foundWords(subtitle: string, nowMs: number, locale: Locale = {}): string {
+  const [, before, status, at] = ending.exec(subtitle) ?? []
+  if (before === undefined || at === undefined || Number.isNaN(Date.parse(at))) return subtitle
+  const state = status === undefined ? [] : [t(statuses[status] as string)]
+  return [before, ...state, agoWords(at, nowMs, locale)].join(' · ')
+}
+
+/**
+ * Returns how well the typed text matches a title, or null if it does not match. The beginning of the title ranks best,
+ * then the beginning of a word, then any position, then its letters in order. Pure.
+ */
+export function matchRank(typed: string, title: string): number | null {
+  const sought = typed.toLowerCase()
+  const text = title.toLowerCase()
+  if (sought === '') return 0
+  if (text.startsWith(sought)) return 4
+  if (text.includes(` ${sought}`)) return 3
+  if (text.includes(sought)) return 2
+  let at = 0
+  for (const letter of text) if (letter === sought[at]) at++
+  return at === sought.length ? 1 : null
+}
 
 interface Entry {
   key: string

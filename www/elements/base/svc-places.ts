@@ -1,13 +1,95 @@
-import { said } from '../events.js'
-import type { Inclusion, PlaceHome, PlaceListing } from '../../../lib/model/project.js'
-import type { PlaceCalls } from '../../server/place-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, type Template } from '../../dom/html.js'
+import { stepsOf } from './svc-rows.js'
+import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../../../lib/model/project.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine } from './field.js'
-import { placeEntry, placeSteps } from './place-parts.js'
-import { listNearest, shownEntries } from './places.js'
 import { errorWords } from '../../words/errors.js'
+import { said, css, SvcElement } from '../element.js'
+import type { PlaceCalls } from '../../server/project-calls.js'
+import { errorLine } from './form.js'
+
+/**
+ * Returns the listing of a path. If the path is not a directory or cannot be read, returns the listing of its nearest
+ * readable parent directory, or finally of the home directory. Rejects like `list` if the home directory fails.
+ */
+export async function listNearest(
+  list: (path: string) => Promise<PlaceListing>,
+  path: string,
+  { sep, home }: Pick<PlaceHome, 'sep' | 'home'>
+): Promise<PlaceListing> {
+  for (const step of stepsOf(path, sep).reverse()) {
+    const listing = await list(step.path).catch(() => null)
+    if (listing?.isDir === true) return listing
+  }
+  return list(home)
+}
+
+/**
+ * Returns the visible entries of a listing. Hidden entries are included on request, or if the typed name begins with
+ * a dot.
+ */
+export function shownEntries(
+  entries: readonly PlaceEntry[],
+  { find, withHidden }: { find: string; withHidden: boolean }
+): PlaceEntry[] {
+  const sought = find.trim().toLowerCase()
+  return entries.filter(
+    ({ name, isHidden }) =>
+      (withHidden || !isHidden || (sought !== '' && sought.startsWith('.'))) && name.toLowerCase().includes(sought)
+  )
+}
+
+/**
+ * Returns the path to a directory as steps that can be opened. If the machine has several roots, they can be chosen.
+ */
+export function placeSteps(path: string, { sep, roots }: PlaceHome, onOpen: (path: string) => void): Template {
+  const steps = stepsOf(path, sep)
+  const choose = (event: Event): void => onOpen((event.currentTarget as HTMLSelectElement).value)
+  return html`
+    <ol class="steps" translate="no" aria-label="${t('Breadcrumb')}">
+      ${steps.map(
+        (step, index) => html`
+        <li>
+          ${index > 1 || (index === 1 && sep === '\\') ? icon('next') : null}
+          ${
+            index === 0 && roots.length > 1
+              ? html`
+              <select aria-label="${t('Drive')}" @change="${choose}">
+                ${roots.map(root => html`<option value="${root}" .selected="${root === step.path}">${root}</option>`)}
+              </select>`
+              : html`
+              <button type="button" class="quiet cut" aria-current="${index === steps.length - 1 ? 'location' : null}"
+                title="${step.path}" @click="${() => onOpen(step.path)}">${step.name}</button>`
+          }
+        </li>`
+      )}
+    </ol>`
+}
+
+/** Returns a row of a directory listing: a directory to open, or a file to choose. */
+export function placeEntry(
+  { name, path, isDir }: PlaceEntry,
+  { isChosen, onOpen, onChoose }: { isChosen: boolean; onOpen: () => void; onChoose: (isChosen: boolean) => void }
+): Template {
+  const choose = (event: Event): void => onChoose((event.currentTarget as HTMLInputElement).checked)
+  return keyed(
+    path,
+    html`
+    <li>
+      ${
+        isDir
+          ? html`
+          <button type="button" title="${name}" @click="${onOpen}">
+            ${icon('folder')}<span class="cut">${name}</span><span class="unseen">${t('Open')}</span>${icon('next')}
+          </button>`
+          : html`
+          <label title="${name}">
+            <input type="checkbox" .checked="${isChosen}" @change="${choose}">
+            ${icon('file')}<span class="cut">${name}</span>
+          </label>`
+      }
+    </li>`
+  )
+}
 
 /**
  * Chooses a directory or files on the server by browsing its directories. It can be inside a form; none of its controls

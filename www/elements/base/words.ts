@@ -1,8 +1,10 @@
+/* Formats values for people. Pure; the time zone comes from the runtime unless a caller passes one. */
 import type { DeploymentRow, StepName } from '../../../lib/model/deployment.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { language as languageNow, t } from '../../words/t.js'
-
-/* Formats values for people. Pure; the time zone comes from the runtime unless a caller passes one. */
+import type { AccessRole } from '../../../lib/model/access.js'
+import type { Restriction } from '../../server/project-calls.js'
+import { holderNow } from '../../state/session.js'
 
 /** Language and time zone. Defaults: those of the reader. */
 export interface Locale {
@@ -183,4 +185,52 @@ export function commitTitle({ commit, dirty }: Provenance): string {
 /** Returns how long a deployment took, or has taken so far, in milliseconds. */
 export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTime'>, nowMs: number): number {
   return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)
+}
+
+/* Labels of the roles. Pure. */
+
+/** Labels of the roles. English; passed to t(). */
+export const roleWords: Readonly<Record<AccessRole, string>> = {
+  viewer: 'Viewer',
+  deployer: 'Deployer',
+  operator: 'Operator',
+  admin: 'Admin'
+}
+
+/* Labels of the actors of audit entries and locks. Pure. */
+
+/** Labels of the actors. English; passed to t(). */
+const actorWords: Readonly<Record<string, string>> = {
+  admin: 'Admin',
+  'global-deploy': 'Global deploy token',
+  local: 'Operator on the machine',
+  anonymous: 'Unknown actor',
+  system: 'svc itself'
+}
+
+const named = 'token:'
+
+/** Returns the name of an actor: a label, the name of a named token, or the actor as it is. */
+export function actorName(actor: string): string {
+  const label = actorWords[actor]
+  if (label !== undefined) return t(label)
+  return actor.startsWith(named) ? actor.slice(named.length) : actor
+}
+
+/* Formats locks for people. Pure. */
+
+/** Whether the signed-in user placed the lock. */
+export function isOwnLock({ owner }: Pick<Restriction, 'owner'>): boolean {
+  return owner === (holderNow()?.name ?? 'admin')
+}
+
+/** Returns who placed the lock. */
+export function ownerWords({ owner }: Pick<Restriction, 'owner'>): string {
+  if (owner.startsWith('project:')) return t('Deploy token of the project')
+  return actorName(owner)
+}
+
+/** Returns the locks that have not expired. A maintenance never expires. */
+export function inForce(locks: readonly Restriction[], nowMs: number): readonly Restriction[] {
+  return locks.filter(({ expiresAt }) => expiresAt === null || Date.parse(expiresAt) > nowMs)
 }

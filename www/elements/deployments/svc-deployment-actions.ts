@@ -1,21 +1,45 @@
-import { notice, said } from '../events.js'
 import type { DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
+import { notice, said, css, SvcElement } from '../element.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
-import type { ExactCalls, RollbackWish } from '../../server/exact-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
+import type { ExactCalls, RollbackWish } from '../../server/project-calls.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
-import { field, submitted } from '../base/field.js'
-import { liveAmong } from './live.js'
-import { rollbackPlanView } from './rollback-view.js'
-import { question, type Question } from '../base/question.js'
+import { field, question, type Question, Submission, submitted } from '../base/form.js'
+import { rollbackPlanView } from './plan-view.js'
 import { deploymentWords } from '../base/words.js'
-import { formatBytes } from '../../shared/size.js'
+import { formatBytes } from '../../shared/api.js'
 import { numberWords, t } from '../../words/t.js'
-import { Submission } from '../base/submission.js'
-import { may, mayDecide } from '../../state/rights.js'
+import { may, mayDecide } from '../../state/session.js'
+
+/* Finds the deployment whose files are, or were, in the target of a project. Pure. */
+
+type Placed = Pick<DeploymentRow, 'id' | 'placed' | 'status'>
+
+/** Returns the last deployment that changed the target, or null if none of these is known to have changed it. */
+export function liveAmong<T extends Placed>(items: readonly T[]): T | null {
+  return items.reduce<T | null>((live, item) => ((item.placed ?? 0) > (live?.placed ?? 0) ? item : live), null)
+}
+
+/**
+ * Returns the deployment that was live before the given one, among these, which begin with the newest. A deployment that
+ * is not among them is older than all. If that is unknown, returns the newest successful
+ * deployment before it, else the one before it, else the first one after it.
+ */
+export function liveBefore<T extends Placed>(items: readonly T[], { id, placed }: Placed): T | null {
+  const others = items.filter(item => item.id !== id)
+  const at = items.findIndex(item => item.id === id)
+  const earlier = at === -1 ? [] : items.slice(at + 1)
+  const wasThere = (item: T): boolean => (placed === null ? earlier.includes(item) : (item.placed ?? 0) < placed)
+  return (
+    liveAmong(others.filter(wasThere)) ??
+    earlier.find(({ status }) => status === 'success') ??
+    earlier[0] ??
+    others.at(-1) ??
+    null
+  )
+}
 
 /** Number of the newest deployments to load: enough to find the live one. */
 const neighbours = 20

@@ -1,5 +1,5 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { deploymentWords } from '../base/words.js'

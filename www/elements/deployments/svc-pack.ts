@@ -1,31 +1,32 @@
-import { said } from '../events.js'
+import { said, css, SvcElement } from '../element.js'
 import {
-  contentsOf,
-  isOtherArchive,
-  isZipName,
-  tooLarge,
   type ContentEntry,
   type Contents,
+  contentsOf,
+  type Found,
+  gather,
+  type Gathered,
+  isOtherArchive,
+  isZipName,
+  nameOf,
+  tooLarge,
   type UploadLimits
-} from '../../archive/contents.js'
-import { gather, nameOf, type Found, type Gathered } from '../../archive/gather.js'
+} from '../../archive/gather.js'
 import { readZip } from '../../archive/read-zip.js'
 import type { PackEntry } from '../../archive/zip.js'
 import type { digestDropped } from '../../archive/plan-tree.js'
-import { mayLoosen } from '../../state/rights.js'
-import { isRefused } from '../../shared/api.js'
+import { mayLoosen } from '../../state/session.js'
+import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Client } from '../../server/client.js'
-import type { PlanBody, PlanWishes, requestPlan } from '../../server/plan-calls.js'
+import type { PlanBody, PlanWishes, requestPlan } from '../../server/project-calls.js'
 import type { planView } from './plan-view.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
-import { field } from '../base/field.js'
-import { question } from '../base/question.js'
-import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
+import { field, question } from '../base/form.js'
+import { SvcLog } from '../logs/svc-log.js'
 
 /** The reader's choice: one zip, or files and folders to pack here. */
 export type Chosen = { kind: 'zip'; file: File } | { kind: 'files'; found: readonly Found[] }
@@ -56,7 +57,7 @@ interface PlanModules {
 async function loadPlanning(): Promise<PlanModules> {
   const [tree, calls, view] = await Promise.all([
     import('../../archive/plan-tree.js'),
-    import('../../server/plan-calls.js'),
+    import('../../server/project-calls.js'),
     import('./plan-view.js')
   ])
   return { ...tree, ...calls, ...view }
@@ -484,4 +485,4 @@ function named(names: readonly string[], say: (list: string) => string): Templat
 }
 
 /** The elements of this module, which is loaded when something is dropped. */
-export const elements = { 'svc-pack': SvcPack }
+export const elements = { 'svc-pack': SvcPack, 'svc-log': SvcLog, ...SvcLog.parts }

@@ -1,12 +1,10 @@
-import { said } from '../events.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
-import type { FleetCalls, IssuedToken } from '../../server/fleet-calls.js'
+import type { FleetCalls, IssuedToken } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { Submission } from '../base/submission.js'
+import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { exactWords } from '../base/words.js'
-import { commandView } from '../projects/push-command.js'
+import { commandView } from '../projects/project-fields.js'
 import { readLabels } from './node-filter.js'
 
 const minuteSeconds = 60

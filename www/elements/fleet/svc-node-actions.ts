@@ -1,14 +1,10 @@
-import { notice, said } from '../events.js'
+import { notice, said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/fleet-calls.js'
-import { may } from '../../state/rights.js'
+import type { FleetCalls } from '../../server/project-calls.js'
+import { may } from '../../state/session.js'
 import { t } from '../../words/t.js'
-import { field, submitted } from '../base/field.js'
-import { question } from '../base/question.js'
-import { Submission } from '../base/submission.js'
-import { confirmation } from '../projects/confirmation.js'
+import { confirmation, field, question, Submission, submitted } from '../base/form.js'
 import { labelTexts, readLabels } from './node-filter.js'
 
 const maxName = 100

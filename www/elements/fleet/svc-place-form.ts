@@ -1,13 +1,11 @@
-import { said } from '../events.js'
+import { said, css, SvcElement } from '../element.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/fleet-calls.js'
+import type { FleetCalls } from '../../server/project-calls.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
 import { numberWords, t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { Submission } from '../base/submission.js'
+import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { createNodeIndex, filterOf, labelTexts, type NodeIndex } from './node-filter.js'
 
 /** Nodes that can be seen at once. The others are found by words, and can be chosen together. */

@@ -1,8 +1,8 @@
 import type { ListedPlacement } from '../../../lib/model/node.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-import type { TreeColors } from './tree-colors.js'
+import type { TreeColors } from './marks.js'
 
 /** Rows that are shown at first, and added with each press. */
 const pageRows = 100

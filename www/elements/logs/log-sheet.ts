@@ -1,4 +1,9 @@
-import { css } from '../../dom/element.js'
+import { css, SvcElement, type LogChoice, said } from '../element.js'
+import { html, icon, type Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { errorWords } from '../../words/errors.js'
+import type { LogText } from '../../state/held-lines.js'
+import { serverNow } from '../../server/client.js'
 
 /** The sheet of `svc-log`. */
 export const logSheet = css`
@@ -126,3 +131,157 @@ export const logSheet = css`
     .underline.struck { text-decoration: underline line-through; }
   }
 `
+
+const choices: ReadonlyArray<{ choice: LogChoice; words: string }> = [
+  { choice: 'copy_colors', words: 'Copy with colours' },
+  { choice: 'select_all', words: 'Select all loaded lines' },
+  { choice: 'go_to_time', words: 'Go to a time…' }
+]
+
+/** The less common actions of a log. Event: `logmenu`. Keys: the arrows move, Escape closes. */
+export class SvcLogMenu extends SvcElement {
+  static override sheet = css`
+    svc-log-menu {
+      position: relative;
+      display: flex;
+
+      [role='menu'] {
+        position: absolute;
+        z-index: 2;
+        right: 0;
+        top: calc(100% + 4px);
+        display: grid;
+        min-width: 200px;
+        padding: 4px;
+        border-radius: 8px;
+        background: var(--raised);
+        box-shadow: var(--float);
+      }
+
+      [role='menu'] button { justify-content: flex-start; border-color: transparent; background: none; color: var(--text); }
+      [role='menu'] button:focus-visible { outline-offset: -2px; }
+    }
+  `
+
+  #isOpen = false
+
+  protected override connected(): void {
+    this.listen(document, 'pointerdown', event => {
+      if (this.#isOpen && event.target instanceof Node && !this.contains(event.target)) this.#open(false)
+    })
+  }
+
+  protected override view(): Template {
+    return html`
+      <button type="button" class="quiet" aria-haspopup="menu" aria-expanded="${this.#isOpen ? 'true' : 'false'}"
+        @click="${() => this.#open(!this.#isOpen)}">${icon('more')}<span class="unseen">${t('More')}</span></button>
+      ${
+        this.#isOpen
+          ? html`
+          <div role="menu" aria-label="${t('More')}" @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+            ${choices.map(
+              ({ choice, words }) => html`
+              <button type="button" role="menuitem" @click="${() => this.#choose(choice)}">${t(words)}</button>`
+            )}
+          </div>`
+          : null
+      }`
+  }
+
+  protected override rendered(): void {
+    const menu = this.querySelector('[role=menu]')
+    if (menu !== null && !menu.contains(document.activeElement)) menu.querySelector('button')?.focus()
+  }
+
+  #open(isOpen: boolean): void {
+    this.#isOpen = isOpen
+    this.update()
+  }
+
+  #choose(choice: LogChoice): void {
+    this.#open(false)
+    this.querySelector('button')?.focus()
+    this.dispatchEvent(said('logmenu', { choice }))
+  }
+
+  #key(event: KeyboardEvent): void {
+    const items = [...this.querySelectorAll<HTMLElement>('[role=menuitem]')]
+    const at = items.indexOf(document.activeElement as HTMLElement)
+    const moves: Record<string, number> = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1 + items.length,
+      Home: 0,
+      End: items.length - 1
+    }
+    const to = moves[event.key]
+    if (event.key === 'Escape' || event.key === 'Tab') {
+      this.#open(false)
+      this.querySelector('button')?.focus()
+    } else if (to !== undefined) {
+      items[to % items.length]?.focus()
+    } else {
+      return
+    }
+    if (event.key !== 'Tab') event.preventDefault()
+    event.stopPropagation()
+  }
+}
+
+/**
+ * Asks for a time and finds the first line at or after it. Properties: `text`, the log; `nearMs`, the proposed time.
+ * Events: `logtime`, `logtimeclose`. Keys: Escape closes it.
+ */
+export class SvcLogTime extends SvcElement {
+  text!: LogText
+  nearMs = Number.NaN
+  #words: string | null = null
+  #isLooking = false
+  #hasFocus = false
+
+  protected override view(): Template {
+    const near = Number.isNaN(this.nearMs) ? serverNow() : this.nearMs
+    return html`
+      <form @submit="${(event: Event) => void this.#find(event)}" @keydown="${(event: Event) => this.#key(event)}">
+        <label for="log-time">${t('First line at or after')}</label>
+        <input id="log-time" name="time" type="datetime-local" step="1" required="" .defaultValue="${localTime(near)}">
+        <button disabled="${this.#isLooking}">${this.#isLooking ? t('Searching…') : t('Go')}</button>
+        <button type="button" class="quiet" @click="${() => this.dispatchEvent(said('logtimeclose'))}">
+          ${t('Close')}
+        </button>
+        <span class="muted small" role="status">${this.#words}</span>
+      </form>`
+  }
+
+  protected override rendered(): void {
+    if (this.#hasFocus) return
+    this.#hasFocus = true
+    this.querySelector('input')?.focus()
+  }
+
+  #key(event: Event): void {
+    if ((event as KeyboardEvent).key === 'Escape') this.dispatchEvent(said('logtimeclose'))
+  }
+
+  async #find(event: Event): Promise<void> {
+    event.preventDefault()
+    const atMs = new Date(String(new FormData(event.currentTarget as HTMLFormElement).get('time'))).getTime()
+    this.#isLooking = true
+    this.#words = null
+    this.update()
+    try {
+      const line = await this.text.seek(atMs)
+      if (line === null) this.#words = t('No line has this time or a later one.')
+      else this.dispatchEvent(said('logtime', { line }))
+    } catch (error) {
+      this.#words = errorWords(error)
+    }
+    this.#isLooking = false
+    this.update()
+  }
+}
+
+/** Formats a time as the field needs it: local time without a zone. */
+function localTime(ms: number): string {
+  const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000)
+  return shifted.toISOString().slice(0, 19)
+}

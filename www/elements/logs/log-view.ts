@@ -1,6 +1,5 @@
-import type { LogLine, LogText } from '../../state/log-text.js'
-import { createLogIndex, type LogIndex } from './log-index.js'
-import { lineNode, unfoldedNode, type LineLook } from './log-line.js'
+import type { LogLine, LogText } from '../../state/held-lines.js'
+import { createLogIndex, type LogIndex, type LineLook, lineNode, unfoldedNode } from './log-line.js'
 
 /*
  * Shows the lines of a log in a scrolling box. Only the visible lines and some more are on the page; the others are an

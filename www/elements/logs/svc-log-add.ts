@@ -1,15 +1,20 @@
-import { said, type Said } from '../events.js'
-import type { LogCalls, NewLogSource } from '../../server/log-calls.js'
-import type { PlaceCalls } from '../../server/place-calls.js'
+import { said, type Said, css, SvcElement } from '../element.js'
+import type { LogCalls, NewLogSource, PlaceCalls } from '../../server/project-calls.js'
 import { Refused } from '../../server/client.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { typedPaths } from './typed-paths.js'
+import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { SvcPlaces } from '../base/svc-places.js'
-import { errorWords } from '../../words/errors.js'
 import { countWords, t } from '../../words/t.js'
-import { Submission } from '../base/submission.js'
+import { errorWords } from '../../words/errors.js'
+
+/** Returns the paths in a text with one path per line, without surrounding quotes, empty lines and duplicates. Pure. */
+export function typedPaths(text: string): string[] {
+  const paths = text
+    .split(/\r?\n/)
+    .map(line => line.trim().replace(/^(["'])(.*)\1$/, '$2'))
+    .filter(path => path !== '')
+  return [...new Set(paths)]
+}
 
 const most = 50
 

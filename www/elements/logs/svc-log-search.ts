@@ -1,14 +1,13 @@
-import { said, type Hit } from '../events.js'
-import { css, SvcElement } from '../../dom/element.js'
-import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { noSought, patternOf, type LogSearching, type Sought } from '../../state/log-search.js'
-import { stripAnsi } from './ansi.js'
-import { levelOfLine } from '../../shared/log-line.js'
-import { errorLine } from '../base/field.js'
-import { levelChoice, levelOf } from './log-level-choice.js'
-import { hitsIn } from './log-pieces.js'
-import { formatBytes } from '../../shared/size.js'
+import { type Sought, noSought, type LogSearching, patternOf } from '../../state/log-search.js'
 import { countWords, t } from '../../words/t.js'
+import { type Hit, said, css, SvcElement } from '../element.js'
+import { html, icon, keyed, type Template } from '../../dom/html.js'
+import { stripAnsi } from './log-format.js'
+import { levelOfLine } from '../../shared/log-line.js'
+import { errorLine } from '../base/form.js'
+import { levelChoice, levelOf } from './level-filter.js'
+import { hitsIn } from './log-line.js'
+import { formatBytes } from '../../shared/api.js'
 
 /** Number of hits shown at first, and added each time the reader asks for more. */
 const shownHits = 100

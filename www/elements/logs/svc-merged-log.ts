@@ -1,21 +1,19 @@
-import { notice, type Said } from '../events.js'
+import { notice, type Said, css, SvcElement } from '../element.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
-import type { LogCalls } from '../../server/log-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
+import type { LogCalls } from '../../server/project-calls.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { Connection } from '../../server/client.js'
+import { type Connection, serverNow } from '../../server/client.js'
 import { LogFile } from '../../state/log-file.js'
+import { SvcLog } from './svc-log.js'
+import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import { isNothing, noSought, patternOf, type Sought } from '../../state/log-search.js'
-import type { LogLine } from '../../state/log-text.js'
-import { MergedLog } from '../../state/merged-log.js'
-import { MergedSearch, type MergedHit } from '../../state/merged-search.js'
+import type { LogLine } from '../../state/held-lines.js'
+import { type MergedHit, MergedLog, MergedSearch } from '../../state/merged-log.js'
 import { timeOfLine } from '../../shared/log-line.js'
 import { mergedFormat } from './log-format.js'
 import { LevelFilter } from './level-filter.js'
-import { focusSearch, pressForSearch } from './svc-log-search.js'
-import { errorWords } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-import { serverNow } from '../../state/server-clock.js'
+import { errorWords } from '../../words/errors.js'
 
 /** Larger than for a single file: all merged lines are kept in memory until they are dropped. */
 const limits = { maxLines: 300_000 }
@@ -160,4 +158,12 @@ async function timeBefore(file: LogFile, offset: number): Promise<number | null>
     if (timeMs !== null) return timeMs
   }
   return null
+}
+
+/** The elements of a page that shows log files merged. */
+export const elements = {
+  'svc-merged-log': SvcMergedLog,
+  'svc-log': SvcLog,
+  ...SvcLog.parts,
+  'svc-log-search': SvcLogSearch
 }

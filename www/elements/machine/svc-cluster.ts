@@ -1,12 +1,12 @@
 import type { ClusterStatus } from '../../../lib/model/health.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { isCutOff } from '../../shared/api.js'
 import { SvcTime } from '../base/facts.js'
 import { secondsWords } from '../base/words.js'
-import { serverWords, twoLines } from '../../words/errors.js'
 import { numberWords, t } from '../../words/t.js'
-import { serverNow } from '../../state/server-clock.js'
+import { serverWords, twoLines } from '../../words/errors.js'
+import { serverNow } from '../../server/client.js'
 
 type Hub = ClusterStatus['hubs'][number]
 

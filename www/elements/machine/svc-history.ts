@@ -1,11 +1,10 @@
 import type { MachineHistory, MachineMinute } from '../../../lib/model/machine.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-import { niceCountEnd, niceEnd } from './chart-scale.js'
-import { SvcChart, type Chart } from './svc-chart.js'
+import { type Chart, niceCountEnd, niceEnd, SvcChart } from './svc-chart.js'
 import { percentWords, timeWords } from '../base/words.js'
-import { formatBytes } from '../../shared/size.js'
+import { formatBytes } from '../../shared/api.js'
 
 const hourMs = 3_600_000
 const hours = 24

@@ -1,12 +1,12 @@
 import type { Pm2Binding, Pm2Details } from '../../../lib/model/machine.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { createResource, type Resource } from '../../state/resource.js'
 import { numberWords, t } from '../../words/t.js'
+import { errorWords, serverWords, twoLines } from '../../words/errors.js'
 import { spanWords } from '../base/words.js'
-import { formatBytes } from '../../shared/size.js'
-import { serverWords, twoLines, errorWords } from '../../words/errors.js'
+import { formatBytes } from '../../shared/api.js'
 
 const refreshMs = 5000
 
@@ -86,3 +86,6 @@ function details(app: Pm2Details): Template {
     <p class="state ${app.status}">${icon(picture)}<span translate="no">${app.status}</span></p>
     <dl class="number">${facts.map(({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
+
+/** The elements of a page that shows the application of a project. */
+export const elements = { 'svc-pm2': SvcPm2 }

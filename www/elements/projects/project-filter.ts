@@ -1,4 +1,4 @@
-import type { Label, ProjectStatus, ShownProject as Project } from '../../../lib/model/project.js'
+import type { Label, ShownProject as Project, ProjectStatus } from '../../../lib/model/project.js'
 
 /* Which projects are shown and in which order, and how the address expresses this. Pure. */
 

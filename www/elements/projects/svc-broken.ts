@@ -1,10 +1,10 @@
 import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { serverWords, twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
+import { serverWords, twoLines } from '../../words/errors.js'
 import { deploymentWords } from '../base/words.js'
-import { may } from '../../state/rights.js'
+import { may } from '../../state/session.js'
 
 /* Broken projects: what failed, since when, and links to the cause and to a rollback. */
 

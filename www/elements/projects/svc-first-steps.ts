@@ -1,11 +1,11 @@
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { commandView, ownToken, pushCommand, serverAddress, tokenHint } from './push-command.js'
-import { SvcCopy } from '../base/svc-copy.js'
+import { commandView, ownToken, pushCommand, serverAddress, tokenHint } from './project-fields.js'
+import { SvcCopy } from '../base/facts.js'
 import { maskWords } from '../base/words.js'
-import { may } from '../../state/rights.js'
+import { may } from '../../state/session.js'
 
 interface Step {
   number: number

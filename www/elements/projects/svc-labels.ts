@@ -1,18 +1,42 @@
-import { notice } from '../events.js'
 import type { Label, LabelColor, LabelKind } from '../../../lib/model/project.js'
+import { notice, css, SvcElement } from '../element.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { createResource, loaded, staleLine, type Resource } from '../../state/resource.js'
-import { saveMerged, type Loaded } from '../../state/merge.js'
+import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
+import {
+  type Loaded,
+  saveMerged,
+  type SvcConflict,
+  errorLine,
+  field,
+  question,
+  Submission,
+  submitted
+} from '../base/form.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { moved, orderChanges } from './label-order.js'
-import type { SvcConflict } from '../base/svc-conflict.js'
-import { labelColorRows } from '../base/svc-label.js'
 import { errorWords } from '../../words/errors.js'
-import { question } from '../base/question.js'
-import { Submission } from '../base/submission.js'
+import { labelColorRows } from '../base/facts.js'
+
+/* The order of labels by their sort numbers. Pure. */
+
+/** Returns the items with the one at `from` moved to `to`. A position outside of the list becomes its nearest end. */
+export function moved<T>(items: readonly T[], from: number, to: number): T[] {
+  const rest = [...items]
+  const [item] = rest.splice(from, 1)
+  if (item === undefined) return [...items]
+  rest.splice(Math.max(0, Math.min(to, rest.length)), 0, item)
+  return rest
+}
+
+/**
+ * Returns the labels that need another number for this order. Numbers begin at 1, so that a new label (0) comes first.
+ */
+export function orderChanges(labels: readonly Label[]): Array<{ id: string; sortOrder: number }> {
+  return labels
+    .map(({ id, sortOrder }, index) => ({ id, isRight: sortOrder === index + 1, sortOrder: index + 1 }))
+    .filter(({ isRight }) => !isRight)
+    .map(({ id, sortOrder }) => ({ id, sortOrder }))
+}
 
 type Dialog = { kind: 'none' } | { kind: 'create' } | { kind: 'edit' | 'delete'; label: Label }
 

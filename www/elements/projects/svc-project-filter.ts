@@ -1,16 +1,14 @@
-import { said, type Said } from '../events.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { type ProjectSort, noCategory, type ProjectFilter } from './project-filter.js'
+import { said, type Said, css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { Labels } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
-import { noCategory, type ProjectFilter, type ProjectSort } from './project-filter.js'
-import type { Grouping } from './project-groups.js'
+import type { Grouping } from '../../state/session.js'
 
 interface Option {
   value: string
   words: string
 }
-
 const statuses: readonly Option[] = [
   { value: 'success', words: 'Success' },
   { value: 'failed', words: 'Failed' },

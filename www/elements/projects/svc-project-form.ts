@@ -1,19 +1,21 @@
-import { notice, said, type Said } from '../events.js'
+import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ElementTable } from '../../pages/page.js'
-import type { PlaceCalls } from '../../server/place-calls.js'
-import type { Labels, ProjectCalls, ProjectFields } from '../../server/project-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
+import type { Labels, PlaceCalls, ProjectCalls, ProjectFields } from '../../server/project-calls.js'
 import { html, type Template } from '../../dom/html.js'
-import { clientScripts } from './client-scripts.js'
-import { saveMerged, type Loaded } from '../../state/merge.js'
-import { fieldLabels, errorWords } from '../../words/errors.js'
+import { categoryField, clientScripts, pathField } from './project-fields.js'
+import {
+  type Loaded,
+  saveMerged,
+  type SvcConflict,
+  errorLine,
+  field,
+  type Field,
+  Submission,
+  submitted
+} from '../base/form.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, submitted, type Field } from '../base/field.js'
-import { categoryField } from './category-field.js'
-import { pathField } from './path-field.js'
-import type { SvcConflict } from '../base/svc-conflict.js'
-import { Submission } from '../base/submission.js'
+import { errorWords, fieldLabels } from '../../words/errors.js'
 
 /**
  * The form of a project's settings. Properties: `project`, `calls`, `places`, `labels`; `define`, registers elements

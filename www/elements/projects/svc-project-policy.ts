@@ -1,24 +1,28 @@
-import { notice, said } from '../events.js'
+import { notice, said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, type Field } from '../base/field.js'
-import { Submission } from '../base/submission.js'
-import { checkFields, checkKindWords, choices, numberWords, type Choice } from './policy-words.js'
+import { errorLine, field, type Field, Submission } from '../base/form.js'
 import {
+  type CheckDraft,
+  checkFields,
+  type CheckKind,
   checkKinds,
+  checkKindWords,
+  type Choice,
+  choices,
   draftOf,
   gateNumbers,
   newCheck,
+  numberWords,
+  type PolicyDraft,
   policyOfDraft,
-  type CheckDraft,
-  type CheckKind,
-  type PolicyDraft
+  hasRolloutProblem,
+  noRollout,
+  rolloutFields,
+  rolloutOfDraft
 } from './policy-form.js'
-import { hasRolloutProblem, rolloutFields } from './rollout-fields.js'
-import { noRollout, rolloutOfDraft } from './rollout-form.js'
 
 /** The keys that are texts. */
 const textKeys = [

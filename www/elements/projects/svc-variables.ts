@@ -1,14 +1,11 @@
-import { notice } from '../events.js'
+import { notice, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../../lib/model/variable.js'
 import type { ProjectCalls, VariablesChange } from '../../server/project-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { createResource, loaded, staleLine, type Resource } from '../../state/resource.js'
+import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { question } from '../base/question.js'
-import { Submission } from '../base/submission.js'
+import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 
 type Dialog = { kind: 'none' } | { kind: 'add' } | { kind: 'paste' } | { kind: 'edit' | 'delete'; variable: Variable }
 

@@ -1,13 +1,10 @@
-import { notice, said } from '../events.js'
+import { notice, said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { AdminCalls, CleanRequest, CleanResult } from '../../server/admin-calls.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { question } from '../base/question.js'
-import { Submission } from '../base/submission.js'
-import { formatBytes } from '../../shared/size.js'
+import { errorLine, field, question, Submission, submitted } from '../base/form.js'
+import { formatBytes } from '../../shared/api.js'
 
 /** The preview of a clean-up. */
 interface Trial {

@@ -2,11 +2,11 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import type { Client } from '../../server/client.js'
 import { download } from '../../dom/address.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine } from '../base/field.js'
 import { errorWords } from '../../words/errors.js'
+import { errorLine } from '../base/form.js'
 
 /** With more projects than this, a search field is shown. */
 const fewProjects = 12

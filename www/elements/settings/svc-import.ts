@@ -1,15 +1,13 @@
-import { said } from '../events.js'
+import { said, css, SvcElement } from '../element.js'
 import type { ImportResult, Strategy } from '../../../lib/model/transfer.js'
 import type { Client } from '../../server/client.js'
-import { uploadPackage } from '../../server/package-upload.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { uploadPackage } from '../../server/upload.js'
 import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine } from '../base/field.js'
-import { countRecords } from './import-parts.js'
-import { importResult } from './import-result.js'
-import { formatBytes } from '../../shared/size.js'
 import { errorWords } from '../../words/errors.js'
+import { errorLine } from '../base/form.js'
+import { countRecords, importResult } from './import-result.js'
+import { formatBytes } from '../../shared/api.js'
 
 const choices: ReadonlyArray<{ strategy: Strategy; words: string; hint: { words: string } }> = [
   {

@@ -1,15 +1,46 @@
-import { said } from '../events.js'
 import type { NotificationEvent, NotificationKind, NotificationTargetView } from '../../../lib/model/setting.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
-import type { TargetCalls, TargetFields, TargetList } from '../../server/target-calls.js'
-import { saveMerged, type Loaded } from '../../state/merge.js'
-import { fieldLabels } from '../../words/errors.js'
+import type { TargetCalls, TargetFields, TargetList } from '../../server/admin-calls.js'
+import { type Loaded, saveMerged, SvcConflict, errorLine, field, Submission, submitted } from '../base/form.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, submitted } from '../base/field.js'
-import { SvcConflict } from '../base/svc-conflict.js'
-import { eventRows, kindOfAddress, kindRow, kindRows } from './target-kinds.js'
-import { Submission } from '../base/submission.js'
+import { fieldLabels } from '../../words/errors.js'
+
+/* Labels of the kinds and events of notification targets. Pure. */
+
+/** `words` is English and passed to t(). `secret`: the kind signs its messages with a secret. */
+export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; secret: boolean }> = [
+  { kind: 'generic', words: 'JSON', secret: true },
+  { kind: 'slack', words: 'Slack', secret: false },
+  { kind: 'teams', words: 'Microsoft Teams', secret: false },
+  { kind: 'feishu', words: 'Feishu or Lark', secret: true },
+  { kind: 'dingtalk', words: 'DingTalk', secret: true },
+  { kind: 'wecom', words: 'WeCom', secret: false }
+]
+
+/** The events of notifications, with their labels. */
+export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
+  { event: 'deploy_success', words: 'Succeeded' },
+  { event: 'deploy_failure', words: 'Failed' },
+  { event: 'token_expiring', words: 'A token expires soon' },
+  { event: 'token_locked', words: 'Wrong codes have locked a token' }
+]
+
+/** Returns the row of a kind. */
+export function kindRow(kind: NotificationKind): (typeof kindRows)[number] {
+  return kindRows.find(row => row.kind === kind) ?? (kindRows[0] as (typeof kindRows)[number])
+}
+
+/** Returns the kind that an address suggests, or null if it is not an address yet. */
+export function kindOfAddress(
+  address: string,
+  domains: ReadonlyArray<{ domain: string; kind: NotificationKind }>
+): NotificationKind | null {
+  const [, host] = /^https?:\/\/(?:[^/?#@]*@)?([^/?#:]+)/i.exec(address.trim()) ?? []
+  if (host === undefined) return null
+  const name = host.toLowerCase().replace(/\.$/, '')
+  return domains.find(({ domain }) => name === domain || name.endsWith(`.${domain}`))?.kind ?? 'generic'
+}
 
 /** The fields that show their own errors. */
 const fields = ['name', 'kind', 'url', 'secret', 'projectIds']

@@ -1,17 +1,12 @@
-import { notice, type Said } from '../events.js'
+import { notice, type Said, css, SvcElement } from '../element.js'
 import type { NotificationTargetView } from '../../../lib/model/setting.js'
-import { css, SvcElement } from '../../dom/element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import type { WebhookTest } from '../../server/admin-calls.js'
-import type { TargetCalls, TargetList } from '../../server/target-calls.js'
+import type { TargetCalls, TargetList, WebhookTest } from '../../server/admin-calls.js'
 import { countWords, t } from '../../words/t.js'
-import { errorLine } from '../base/field.js'
-import { question } from '../base/question.js'
-import { elements as formElements } from './svc-notification-target.js'
-import { eventRows, kindRow } from './target-kinds.js'
+import { errorWords, serverWords, twoLines } from '../../words/errors.js'
+import { errorLine, question, Submission } from '../base/form.js'
+import { eventRows, elements as formElements, kindRow } from './svc-notification-target.js'
 import { exactWords, spanWords } from '../base/words.js'
-import { serverWords, twoLines, errorWords } from '../../words/errors.js'
-import { Submission } from '../base/submission.js'
 
 /** The notification targets: add, change, test, delete. Property: `calls`. Event: `notice`. */
 export class SvcNotificationTargets extends SvcElement {

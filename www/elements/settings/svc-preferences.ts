@@ -1,16 +1,14 @@
-import { notice, said } from '../events.js'
-import { css, SvcElement } from '../../dom/element.js'
+import { notice, said, css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms } from '../../router.js'
 import { Refused } from '../../server/client.js'
-import { createSecondFactorCalls, type SecondFactorCalls } from '../../server/second-factor-calls.js'
-import { languages, themes, type Preferences, type Theme } from '../../state/session.js'
-import { holderNow } from '../../state/rights.js'
-import { countWords, t, type Language } from '../../words/t.js'
-import { elements as factorElements } from '../access/svc-second-factor.js'
-import { roleWords } from '../base/role-words.js'
+import { createSecondFactorCalls, type SecondFactorCalls } from '../../server/admin-calls.js'
+import { languages, type Preferences, type Theme, themes, holderNow } from '../../state/session.js'
+import { countWords, type Language, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
+import { elements as factorElements } from '../access/svc-second-factor.js'
+import { roleWords } from '../base/words.js'
 
 const themeWords: Record<Theme, string> = { system: 'Same as system', light: 'Light', dark: 'Dark' }
 

@@ -1,29 +1,99 @@
-import { said, type Said } from '../events.js'
-import { SvcElement } from '../../dom/element.js'
+import { said, type Said, css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { createEmulator } from '../../terminal/emulator.js'
-import { createFeed } from '../../terminal/feed.js'
-import { findText } from '../../terminal/find.js'
-import { bytesOfKey, type KeyPress } from '../../terminal/keys.js'
+import { numberWords, t, countWords } from '../../words/t.js'
+import { createEmulator, createFeed } from '../../terminal/emulator.js'
 import {
   everything,
-  rangeOf,
-  stepped,
-  textIn,
+  findText,
   type MarkStep,
   type Place,
-  type Range
+  type Range,
+  rangeOf,
+  stepped,
+  textIn
 } from '../../terminal/selection.js'
-import { copyText } from '../base/svc-copy.js'
-import type { SvcFind } from './svc-find.js'
-import { createTerminalColors } from './terminal-colors.js'
-import { listenToKeys, type KeyCommand } from './terminal-keys.js'
-import { listenToMouse } from './terminal-mouse.js'
-import { createTerminalPicture, nodesOf, type TerminalPicture } from './terminal-picture.js'
-import type { Mark } from './terminal-rows.js'
-import { createTerminalSpeaker } from './terminal-speaker.js'
-import { terminalSheet } from './terminal-styles.js'
-import { countWords, t } from '../../words/t.js'
+import { bytesOfKey, type KeyPress } from '../../terminal/keys.js'
+import { copyText } from '../base/facts.js'
+import { createTerminalColors, terminalSheet } from './terminal-colors.js'
+import { type KeyCommand, listenToKeys, listenToMouse } from './terminal-input.js'
+import {
+  createTerminalPicture,
+  createTerminalSpeaker,
+  type Mark,
+  nodesOf,
+  type TerminalPicture
+} from './terminal-picture.js'
+
+/**
+ * A field that searches for a text shown elsewhere. Properties: `count`, the number of hits; `current`, the index of
+ * the visible hit. Events: `findtext`, `findstep`, `findclose`. Keys: Enter goes to the previous hit, Shift-Enter to
+ * the next one, Escape closes.
+ */
+export class SvcFind extends SvcElement {
+  static override sheet = css`
+    svc-find {
+      display: flex;
+      align-items: center;
+      gap: 2px;
+      padding: 4px;
+      border-radius: var(--radius);
+      background: var(--raised);
+      box-shadow: var(--float);
+
+      input:not([type='checkbox'], [type='file']) { width: 200px; min-height: 30px; font-size: var(--size-13); }
+      output { min-width: 72px; padding: 0 6px; color: var(--muted); font-size: var(--size-12); text-align: center; }
+      button { min-width: 30px; min-height: 30px; padding: 0; }
+      .back { rotate: 180deg; }
+    }
+  `
+
+  count = 0
+  current = -1
+  #text = ''
+
+  protected override view(): Template {
+    const words =
+      this.count === 0
+        ? t('No match')
+        : t('{current} of {count}', { current: numberWords(this.current + 1), count: numberWords(this.count) })
+    return html`
+      <input type="text" aria-label="${t('Find in the terminal')}" placeholder="${t('Find')}" autocomplete="off" spellcheck="false"
+        @input="${(event: Event) => this.#changed(event.target as HTMLInputElement)}"
+        @keydown="${(event: Event) => this.#key(event as KeyboardEvent)}">
+      <output aria-live="polite">${this.#text === '' ? '' : words}</output>
+      <button type="button" class="quiet" title="${t('Previous match')}" @click="${() => this.#step(-1)}">
+        <span class="back">${icon('down')}</span><span class="unseen">${t('Previous match')}</span>
+      </button>
+      <button type="button" class="quiet" title="${t('Next match')}" @click="${() => this.#step(1)}">
+        ${icon('down')}<span class="unseen">${t('Next match')}</span>
+      </button>
+      <button type="button" class="quiet" title="${t('Close')}" @click="${() => this.dispatchEvent(said('findclose'))}">
+        ${icon('close')}<span class="unseen">${t('Close')}</span>
+      </button>`
+  }
+
+  /** Focuses the field and selects its text. */
+  focusField(): void {
+    this.querySelector('input')?.select()
+  }
+
+  #changed(field: HTMLInputElement): void {
+    this.#text = field.value
+    this.update()
+    this.dispatchEvent(said('findtext', { text: this.#text }))
+  }
+
+  #step(step: -1 | 1): void {
+    this.dispatchEvent(said('findstep', { step }))
+  }
+
+  #key(event: KeyboardEvent): void {
+    event.stopPropagation()
+    if (event.isComposing) return
+    if (event.key === 'Enter') this.#step(event.shiftKey ? 1 : -1)
+    else if (event.key === 'Escape') this.dispatchEvent(said('findclose'))
+  }
+}
 
 const ringMs = 200
 

@@ -4,18 +4,13 @@ import type { Words } from '../t.js'
 export const words: Words = {
   'Key of the cluster replaced': '已更换集群密钥',
   'the audit log': '审计日志',
-  'Filter by project': '选择项目',
-  'All projects': '所有项目',
   'Filter by action': '选择操作',
   'All actions': '所有操作',
   'No entries yet': '还没有任何操作',
   'No matches': '没有符合的记录',
   'Each sign-in, change and deployment is listed here with its user and address.':
     '每次登录、每次更改、每次部署都会在此留下一行记录，包括操作者和来源地址。',
-  'Loading…': '正在加载…',
-  'Load more': '加载更多',
   'Deploy token of {name}': '{name} 的部署令牌',
-
   'Node enrolled': '节点已登记',
   'Node changed': '节点已更改',
   'Node drained': '节点已停止接收部署',
@@ -33,7 +28,6 @@ export const words: Words = {
   'Rollout resumed': '滚动发布已继续',
   'Rollout reverted': '滚动发布已回退',
   'Wave approved': '批次已批准',
-
   'Signed in': '登录',
   'Signed out': '退出登录',
   'Token given again': '再次验证令牌',
@@ -70,7 +64,6 @@ export const words: Words = {
   'Deployment confirmed': '部署已确认',
   'Deployment reverted': '部署已恢复为先前的文件',
   'Revert failed': '恢复先前的文件失败',
-  'Archive deleted': '压缩包已删除',
   'Target given up': '已放弃目标',
   'Deployment marked': '部署状态已标记',
   'Post-deploy script failed': '部署后脚本失败',
@@ -98,16 +91,9 @@ export const words: Words = {
   Notification: '通知',
   'Terminal opened': '终端已打开',
   'Terminal closed': '终端已关闭',
-
   'The log still begins with the {before} entries that this browser saw.':
     '日志仍以此浏览器见过的 {before} 条条目开头。',
   'Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.':
     '请将导出文件与别处的检查点比较：“svc audit verify --anchor”。',
-  'Accept this log': '接受此日志',
-
-  Admin: '管理员',
-  'Global deploy token': '全局部署令牌',
-  'Operator on the machine': '本机操作者',
-  'Unknown actor': '未知来源',
-  'svc itself': 'svc 自身'
+  'Accept this log': '接受此日志'
 }

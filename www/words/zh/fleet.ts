@@ -2,10 +2,8 @@ import type { Words } from '../t.js'
 
 /** Texts of nodes and rollouts, shared by several pages. */
 export const words: Words = {
-  node: '个节点',
   '1 node': '1 个节点',
   '{count} nodes': '{count} 个节点',
-  'the nodes': '节点',
   'the node': '节点',
   'the rollout': '发布',
   'the rollouts': '发布记录',
@@ -17,11 +15,7 @@ export const words: Words = {
   'Waits for a rollout': '等待正在进行的发布',
   'Nothing in place': '尚无内容',
   Drifted: '有改动',
-  never: '从未',
-  '{count} of {all} chosen': '已选 {count} / {all}',
-  'Show more': '显示更多',
   'Nothing found': '没有找到',
-  'Loading…': '正在加载…',
   'Find nodes': '查找节点',
   'No nodes yet': '还没有节点',
   'Go to nodes': '前往节点',
@@ -29,12 +23,9 @@ export const words: Words = {
   Deployment: '部署',
   'On the node': '在节点上查看',
   'deployed on the node itself': '在节点上直接部署',
-
   Stuck: '卡住',
-  Failed: '失败',
   Unreachable: '无法联系',
   Deploying: '正在部署',
-  Stopping: '正在停止',
   'Going back': '正在恢复',
   Preparing: '正在准备',
   Prepared: '已准备',
@@ -45,7 +36,6 @@ export const words: Words = {
   Pausing: '暂停中',
   'Waiting for approval': '等待批准',
   Halted: '已中止',
-  Done: '完成',
   Halt: '中止',
   'Revert the wave': '恢复该批次',
   'Revert all nodes': '恢复所有节点',
@@ -62,10 +52,8 @@ export const words: Words = {
   'by label {label}': '按标签 {label}',
   'Rollout {number}': '发布 {number}',
   '{count} of {all} good': '{count} / {all} 正常',
-  '{count} failed': '{count} 个失败',
   '{count} unreachable': '{count} 个无法联系',
   'wave {wave} of {waves}': '第 {wave} / {waves} 批',
-
   'Drain {name}?': '停用 {name}？',
   'Change {name}': '更改 {name}',
   'Forget {name}?': '移除 {name}？',
@@ -79,11 +67,8 @@ export const words: Words = {
   'Its key is no longer accepted, and its placements are removed. The files on the machine stay, and what runs there goes on.':
     '它的密钥不再有效，其上的项目放置会被移除。机器上的文件保留，正在运行的内容不受影响。',
   Forget: '移除',
-  Name: '名称',
   Labels: '标签',
   'One on each line. Rollouts can be sorted by a label.': '每行一个。发布可以按标签排序。',
   '“{line}” is not a label. Write name=value.': '“{line}”不是标签。请写成 名称=值。',
-  'Type “{name}” to confirm': '请输入“{name}”以确认',
-  'The name does not match.': '名称不一致。',
-  Saved: '已保存'
+  'The name does not match.': '名称不一致。'
 }

@@ -1,7 +1,7 @@
 import type { Words } from '../t.js'
 import { words as ofFleet } from './fleet.js'
 
-/** Texts of `pages/nodes.ts`. */
+/** Texts of the pages of nodes and rollouts. */
 export const words: Words = {
   ...ofFleet,
   'Add node': '添加节点',
@@ -35,34 +35,22 @@ export const words: Words = {
     '此后的发布会跳过这些节点。正在其上运行的内容不受影响，已开始的部署会完成。',
   'Rollouts include these nodes again. Each gets the release that is desired now.':
     '此后的发布会重新包含这些节点。每个节点都会收到当前应有的版本。',
-  Stop: '停止',
-
   'A one-time token lets one machine join the fleet. The machine only opens connections to this server; it needs no open port.':
     '一次性令牌允许一台机器加入。该机器只会主动连接本服务器，无需开放端口。',
   'Name of the node (optional)': '节点名称（可选）',
   'If empty, the machine proposes its host name.': '留空时，使用机器的主机名。',
   'Labels (optional)': '标签（可选）',
   'The token is valid for': '令牌有效期',
-  'Create token': '创建令牌',
   'Copy the command now. It contains the token, which is not stored, and nobody can show it again.':
     '请立即复制命令。其中的令牌不会被保存，之后无法再次显示。',
   'Install svc on the machine.': '在该机器上安装 svc。',
   'Run this there, as the user that the deployments belong to:': '在那里以部署所属的用户运行：',
   'The node appears in the list as soon as it is connected.': '节点连接后会立即出现在列表中。',
   'The token is valid until {time}, for one machine.': '令牌可供一台机器使用，有效期至 {time}。',
-  'The copied text contains the deploy token of the project.': '复制的文本含有项目的部署令牌。',
   '15 minutes': '15 分钟',
-  '1 hour': '1 小时',
-  '1 day': '1 天',
-  '1 week': '1 周',
   'Any name': '任意名称',
   'valid until {time}': '有效期至 {time}',
   'created by {name}': '由 {name} 创建',
-  Revoke: '吊销',
-  'The token was revoked': '令牌已吊销',
-
-  Project: '项目',
-  'All projects': '所有项目',
   Label: '标签',
   'All labels': '所有标签',
   State: '状态',
@@ -72,5 +60,73 @@ export const words: Words = {
   List: '列表',
   'Without a project': '没有项目',
   'Show all {count} as a list': '以列表显示全部 {count} 个',
-  '{size} free': '可用 {size}'
+  '{size} free': '可用 {size}',
+  Node: '节点',
+  'Pages of the node': '节点的页面',
+  'You are looking at the node {name}, through this server.': '您正在通过本服务器查看节点 {name}。',
+  'All nodes': '所有节点',
+  'Node not found': '找不到该节点',
+  'Projects on this node': '该节点上的项目',
+  'No project is placed here': '这里没有放置项目',
+  'Open a project and place it on this node, in its tab “Nodes”. The next push is rolled out here.':
+    '打开一个项目，在其“节点”页中将它放到该节点上。下一次推送就会发布到这里。',
+  'Go to projects': '前往项目',
+  '{name} was removed from the fleet': '{name} 已移除',
+  'It was never connected.': '它从未连接过。',
+  'What is shown here is what it said last. Check that “svc agent” runs there, and that the machine reaches this server.':
+    '这里显示的是它最后一次报告的内容。请检查“svc agent”是否在那里运行，以及该机器能否连接本服务器。',
+  'Version of svc': 'svc 版本',
+  'Free space': '可用空间',
+  Joined: '加入时间',
+  'Public key': '公钥',
+  'This node is not connected': '该节点未连接',
+  'Its deployments, files, logs and terminal are on the node itself. They are shown as soon as it is connected again.':
+    '它的部署、文件、日志和终端都在节点上，重新连接后会立即显示。',
+  'Check that “svc agent” runs there, and that the machine reaches this server.':
+    '请检查“svc agent”是否在那里运行，以及该机器能否连接本服务器。',
+  'What this server knows about it': '本服务器所知的信息',
+  'Rollout {number} of {project}': '{project} 的发布 {number}',
+  'Rollout not found': '找不到该发布',
+  'Go to rollouts': '前往发布记录',
+  Started: '开始于',
+  'Nodes that need attention': '需要关注的节点',
+  Waves: '批次',
+  'Policy of this rollout': '本次发布的策略',
+  'Waves and their nodes': '批次及其节点',
+  'Wave {wave}': '第 {wave} 批',
+  'No nodes': '没有节点',
+  current: '当前',
+  'Begin wave {wave} now': '立即开始第 {wave} 批',
+  'Approve wave {wave}': '批准第 {wave} 批',
+  'Resume…': '继续…',
+  'Revert wave {wave}…': '恢复第 {wave} 批…',
+  'Revert all…': '全部恢复…',
+  'Resume the rollout?': '继续发布？',
+  'Revert wave {wave}?': '恢复第 {wave} 批？',
+  'Revert {project} on all nodes?': '在所有节点上恢复 {project}？',
+  'Nodes that failed or went back try again, and the waves go on. Nodes that do not answer are skipped, and get the release when they are back.':
+    '失败或已恢复的节点会重试，各批次继续进行。没有应答的节点会被跳过，恢复联系后再得到该版本。',
+  Resume: '继续',
+  'The nodes of this wave get back exactly the files that they had before. Earlier waves keep the release.':
+    '该批次的节点会完全恢复之前的文件。更早的批次保留新版本。',
+  'Revert wave {wave}': '恢复第 {wave} 批',
+  'Every node that has the release gets back exactly the files that it had before.':
+    '所有已有该版本的节点都会完全恢复之前的文件。',
+  'Revert all': '全部恢复',
+  'All {count} nodes fetch and check. Nothing is changed yet.': '全部 {count} 个节点正在获取和检查，尚未更改任何内容。',
+  'Wave {wave} of {waves} begins in {time}': '第 {wave} / {waves} 批将在 {time}后开始',
+  'Wave {wave} of {waves} is next': '接下来是第 {wave} / {waves} 批',
+  'Wave {wave} of {waves}': '第 {wave} / {waves} 批',
+  'No node was changed': '没有更改任何节点',
+  'Failed step': '失败的步骤',
+  'The node did not answer, so what it did is not known.': '节点没有应答，因此不知道它做了什么。',
+  'The node sent no output.': '节点没有发送输出。',
+  'End of the output': '输出的末尾',
+  'Open node': '打开节点',
+  'A later rollout took its place:': '已被之后的发布取代：',
+  'Filter by state': '按状态筛选',
+  'No rollout matches the filter.': '没有符合筛选条件的发布。',
+  'No rollouts yet': '还没有发布',
+  'A push to a project that is placed on nodes becomes a rollout: all nodes prepare, then they deploy in waves.':
+    '推送到放置在节点上的项目时，会产生一次发布：所有节点先准备，然后分批部署。'
 }

@@ -8,28 +8,21 @@ export const words: Words = {
     '项目是此服务器上的一个目录，以及文件到达前后运行的脚本。',
   'Nothing found': '没有找到',
   'None of {projects} matches the filter.': '{projects}中没有符合条件的。',
-
-  'Find projects': '查找项目',
   'All categories': '所有分类',
   'Tags: {count}': '标签：{count}',
-  Environment: '环境',
   'All environments': '所有环境',
   Status: '状态',
   'Every status': '所有状态',
-  'All statuses': '所有状态',
   Order: '排序',
   'Last deployment': '最近部署',
-  Name: '名称',
   Newest: '最新创建',
   Groups: '分组',
   'No groups': '不分组',
   'By environment': '按环境',
   'By category': '按分类',
-
   'Pin {name}': '置顶 {name}',
   'Pin to the top': '置顶',
   'Pinned to the top': '已置顶',
-
   Tag: '添加标签',
   Untag: '移除标签',
   'Delete…': '删除…',
@@ -37,23 +30,14 @@ export const words: Words = {
   'Delete {projects}': '删除{projects}',
   'Their deployments, output and archives are permanently deleted. The files in their directories stay.':
     '其部署记录、输出和压缩包将永久丢失，目录中的文件会保留。',
-  'Type “{name}” to confirm': '输入“{name}”以确认',
   'The text does not match. Type “{name}”.': '输入不符：请输入“{name}”。',
   'Tagged: {projects}': '已添加标签：{projects}',
   'Untagged: {projects}': '已移除标签：{projects}',
   'Category set: {projects}': '已设置分类：{projects}',
   'Client scripts set: {projects}': '已设置推送携带的脚本：{projects}',
-  'Scripts in a push': '推送携带的脚本',
-  'Use the server setting': '遵循服务器设置',
-  'Run them unless the project has its own': '在项目自己没有脚本时运行',
-  'Reject pushes with scripts': '拒绝携带脚本的推送',
   'Deleted: {projects}': '已删除：{projects}',
-
-  'Directory on the server': '服务器上的目录',
   'Absolute path. The first deployment creates the directory if it does not exist.':
     '绝对路径。若不存在，首次部署时会创建。',
-  Description: '描述',
-  'Run as user': '运行用户',
   'A system user for this project only. Without one, its deployments run commands as root.':
     '仅供此项目使用的系统用户。若留空，部署时的命令将以 root 身份运行。',
   'On the server, as root, this creates the user and the project:':

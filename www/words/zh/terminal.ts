@@ -3,7 +3,6 @@ import type { Words } from '../t.js'
 /** Texts of `pages/terminal.ts`. */
 export const words: Words = {
   'the terminal': '终端',
-  Sessions: '会话',
   Shell: '命令行',
   'Read output aloud': '朗读输出',
   'Directory of a new session': '新会话的起始目录',
@@ -27,7 +26,6 @@ export const words: Words = {
   'The shell was terminated by {signal}.': '命令行被 {signal} 结束。',
   'The shell has exited.': '命令行已结束。',
   'The shell exited with code {code}.': '命令行已结束，退出码为 {code}。',
-
   'Keys missing on a phone': '手机上没有的按键',
   Up: '上',
   Down: '下',

@@ -7,13 +7,18 @@ import {
   dayWords,
   deploymentWords,
   exactWords,
+  inForce,
+  isOwnLock,
   maskWords,
   monthWords,
+  ownerWords,
   percentWords,
   spanWords,
   weekdayWords
 } from '../../../../www/elements/base/words.js'
 import { countWords } from '../../../../www/words/t.js'
+import type { ListedLock } from '../../../../lib/model/lock.js'
+import { setHolder } from '../../../../www/state/session.js'
 
 const locale = { language: 'en-GB', timeZone: 'UTC' }
 const now = Date.parse('2026-11-21T15:00:00Z')
@@ -98,4 +103,35 @@ t.test('shows an address and a differing claimed address', async t => {
   t.equal(addressWords('203.0.113.9', undefined), '203.0.113.9', 'from an older server')
   t.equal(addressWords('203.0.113.9', '10.0.0.1'), '203.0.113.9, claims 10.0.0.1')
   t.equal(addressWords(null, null), null)
+})
+
+const lock = (owner: string, expiresAt = '2026-01-01T12:00:00.000Z'): ListedLock => ({
+  projectId: 'proj_a',
+  projectName: 'shop',
+  kind: 'lock',
+  owner,
+  reason: 'audit',
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt
+})
+
+t.test('the owner of a lock is named, and only the lock of the admin is the own one', async t => {
+  t.equal(ownerWords(lock('admin')), 'Admin')
+  t.equal(ownerWords(lock('project:proj_a')), 'Deploy token of the project')
+  t.equal(ownerWords(lock('ana')), 'ana')
+  t.equal(ownerWords(lock('token:ci-shop')), 'ci-shop')
+  t.same([isOwnLock(lock('admin')), isOwnLock(lock('project:proj_a'))], [true, false])
+  setHolder({ role: 'operator', name: 'token:ci', token: { id: 'tok_a', name: 'ci' }, projects: null })
+  t.same([isOwnLock(lock('admin')), isOwnLock(lock('token:ci'))], [false, true])
+  setHolder(null)
+})
+
+t.test('a lock is in force until the instant of its end', async t => {
+  const [early, late] = [lock('admin'), lock('admin', '2026-01-01T12:00:00.001Z')]
+  t.same(inForce([early, late], Date.parse(early.expiresAt)), [late])
+})
+
+t.test('a maintenance is in force until it is ended', async t => {
+  const maintenance = { ...lock('admin'), projectId: 'proj_a', kind: 'maintenance' as const, expiresAt: null }
+  t.same(inForce([maintenance], Number.MAX_SAFE_INTEGER), [maintenance])
 })

@@ -7,8 +7,8 @@ import {
   wholeRange,
   wordAround
 } from '../../../../www/elements/logs/log-selection.js'
-import { stripAnsi } from '../../../../www/elements/logs/ansi.js'
-import { createOutput } from '../../../../www/state/output.js'
+import { stripAnsi } from '../../../../www/elements/logs/log-format.js'
+import { createOutput } from '../../../../www/server/upload.js'
 
 function outputOf(...texts: string[]) {
   const output = createOutput()

@@ -1,0 +1,468 @@
+import { html, icon, type Template } from '../../dom/html.js'
+import { t } from '../../words/t.js'
+import { errorWords, fieldOf, twoLines } from '../../words/errors.js'
+import { Refused } from '../../server/client.js'
+import { said, css, SvcElement } from '../element.js'
+
+/** The parameters of `field`. */
+export interface Field {
+  /** Name of the control. Its id consists of `form` and this name. */
+  name: string
+  /** A prefix that keeps the ids of several forms apart. */
+  form: string
+  label: string
+  value?: string
+  hint?: string
+  error?: string | undefined
+  placeholder?: string
+  type?: 'text' | 'password' | 'search' | 'number'
+  autocomplete?: string
+  isRequired?: boolean
+  isMono?: boolean
+  hasFocus?: boolean
+  /** In characters. */
+  maxLength?: number
+  /** Number of lines of a multi-line field. */
+  rows?: number
+  /** Values to choose from. Other values can be typed. */
+  proposals?: readonly string[]
+  /** A control at the end of the field. */
+  beside?: Template
+  onInput?: (value: string) => void
+}
+
+/** Returns a labelled control with its hint and its error, linked for screen readers. */
+export function field(field: Field): Template {
+  const id = `${field.form}-${field.name}`
+  const shared = {
+    described: [field.hint && `${id}-hint`, field.error && `${id}-error`].filter(Boolean).join(' '),
+    invalid: field.error === undefined ? null : 'true',
+    kind: field.isMono === true ? 'mono' : null
+  }
+  const onInput = (event: Event): void => field.onInput?.((event.currentTarget as HTMLInputElement).value)
+  const control =
+    field.rows === undefined
+      ? html`
+      <input id="${id}" name="${field.name}" type="${field.type ?? 'text'}" class="${shared.kind}" @input="${onInput}"
+        list="${field.proposals === undefined ? null : `${id}-proposals`}"
+        .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}"
+        maxlength="${field.maxLength ?? null}" required="${field.isRequired === true}" autofocus="${field.hasFocus === true}" spellcheck="false"
+        autocomplete="${field.autocomplete ?? 'off'}" autocapitalize="off"
+        aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}">`
+      : html`
+      <textarea id="${id}" name="${field.name}" class="${shared.kind}" rows="${field.rows}" spellcheck="false"
+        @input="${onInput}"
+        .value="${field.value ?? ''}" placeholder="${field.placeholder ?? null}" autocomplete="off" autocapitalize="off"
+        aria-invalid="${shared.invalid}" aria-describedby="${shared.described || null}"></textarea>`
+  return html`
+    <div class="field">
+      <label for="${id}">${field.label}</label>
+      ${field.beside === undefined ? control : html`<div class="beside">${control}${field.beside}</div>`}
+      ${
+        field.proposals === undefined
+          ? null
+          : html`<datalist id="${id}-proposals">${field.proposals.map(each => html`<option value="${each}"></option>`)}</datalist>`
+      }
+      ${
+        field.error === undefined
+          ? null
+          : html`<p class="error" id="${id}-error">${icon('warning')}<span>${twoLines(field.error)}</span></p>`
+      }
+      ${field.hint === undefined ? null : html`<p class="hint" id="${id}-hint">${field.hint}</p>`}
+    </div>`
+}
+
+/** Returns the values of a submitted form, and prevents the browser from sending it. */
+export function submitted(event: Event): Record<string, string> {
+  event.preventDefault()
+  const values: Record<string, string> = {}
+  for (const [name, value] of new FormData(event.currentTarget as HTMLFormElement)) values[name] = String(value)
+  return values
+}
+
+/** Returns an error line for an error that belongs to no field. */
+export function errorLine(sentence: string | null): Template | null {
+  if (sentence === null) return null
+  return html`<p class="error-line" role="alert">${icon('warning')}<span>${twoLines(sentence)}</span></p>`
+}
+
+/**
+ * Returns the field for a code of an authenticator. `isNew`: the second factor is not confirmed yet, so it has no
+ * recovery codes.
+ */
+export function codeField({
+  form,
+  error,
+  isNew = false
+}: {
+  form: string
+  error?: string | undefined
+  isNew?: boolean
+}): Template {
+  return field({
+    form,
+    name: 'code',
+    label: t('Code'),
+    hint: isNew
+      ? t('The six digits that your authenticator shows now.')
+      : t('The six digits of your authenticator, or a recovery code.'),
+    error,
+    autocomplete: 'one-time-code',
+    maxLength: 100,
+    isMono: true,
+    isRequired: true,
+    hasFocus: true
+  })
+}
+
+/** A request of a form or a dialog: whether it is in progress, and why the last attempt failed. */
+export class Submission {
+  isBusy = false
+  /** The error of the last attempt, or a sentence for it; null if there is none. */
+  refusal: unknown = null
+  readonly #onChange: () => void
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange
+  }
+
+  /** The error as a sentence. */
+  get problem(): string | null {
+    if (this.refusal === null || typeof this.refusal === 'string') return this.refusal
+    return errorWords(this.refusal)
+  }
+
+  /** The error in words if the server refused this field. */
+  problemOf(field: string): string | undefined {
+    return fieldOf(this.refusal) === field ? errorWords(this.refusal) : undefined
+  }
+
+  /**
+   * The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. The words
+   * contain the label of the field in place of its path.
+   */
+  problemAt(path: string, label: string): string | undefined {
+    const { refusal } = this
+    const isThere = refusal instanceof Refused && refusal.field === path
+    return isThere ? errorWords(refusal, { [fieldOf(refusal) ?? '']: label }) : undefined
+  }
+
+  /** The error in words, unless it is shown with one of these fields. */
+  problemBeside(fields: readonly string[]): string | null {
+    return fields.some(field => this.problemOf(field) !== undefined) ? null : this.problem
+  }
+
+  /** Sets the error; null removes it, for example when a dialog is opened. */
+  refuse(refusal: unknown): void {
+    this.refusal = refusal
+    this.#onChange()
+  }
+
+  /** Runs the work. Returns whether it succeeded. */
+  async run(work: () => Promise<unknown>): Promise<boolean> {
+    this.isBusy = true
+    this.refuse(null)
+    try {
+      await work()
+    } catch (error) {
+      this.refusal = error
+    }
+    this.isBusy = false
+    this.#onChange()
+    return this.refusal === null
+  }
+}
+
+/** The parameters of `question`. */
+export interface Question {
+  /** What will happen, and the text to type for confirmation, if any. */
+  asked: unknown
+  /** Its problem is shown; the button is disabled while it is in progress. */
+  submission: Pick<Submission, 'problem' | 'isBusy'>
+  /** Label of the button that confirms. */
+  answer: string
+  /** Classes of that button. Default: those of an irreversible action. */
+  kind?: string
+  /** Label of the button that refuses. Default: Cancel. */
+  refusal?: string
+  onAnswer: (event: Event) => void
+  onRefusal: () => void
+}
+
+/** Returns the content of a dialog that asks before an action. */
+export function question({
+  asked,
+  submission,
+  answer,
+  kind = 'danger primary',
+  refusal,
+  onAnswer,
+  onRefusal
+}: Question): Template {
+  return html`
+    <form class="form" @submit="${onAnswer}">
+      ${asked}
+      ${errorLine(submission.problem)}
+      <div class="actions end">
+        <button type="button" @click="${onRefusal}">${refusal ?? t('Cancel')}</button>
+        <button class="${kind}" disabled="${submission.isBusy}">${answer}</button>
+      </div>
+    </form>`
+}
+
+/** Returns the field in which the user types a name to confirm a deletion. It submits `confirmation`. */
+export function confirmation(form: string, name: string): Template {
+  const label = t('Type “{name}” to confirm', { name })
+  return field({ form, name: 'confirmation', label, isRequired: true, hasFocus: true })
+}
+
+/**
+ * A modal dialog, open while it has content. Attributes: `heading`; `persistent`: only its content closes it. Property:
+ * `content`, a template or null. Event: `dialogclose`. Keys: Escape closes it. A control with `autofocus` has the focus
+ * first.
+ */
+export class SvcDialog extends SvcElement {
+  static readonly observedAttributes = ['heading', 'persistent']
+
+  static override sheet = css`
+    svc-dialog dialog {
+      width: min(520px, calc(100vw - 32px));
+      max-height: calc(100dvh - 32px);
+      padding: 24px;
+      border: 0;
+      border-radius: 10px;
+      background: var(--raised);
+      color: var(--text);
+      box-shadow: var(--float);
+      overscroll-behavior: contain;
+
+      &::backdrop { background: rgb(0 0 0 / 45%); }
+      &[open] { animation: svc-dialog-appear var(--appear); }
+      > h2 { margin-bottom: 16px; font-size: var(--size-20); letter-spacing: -0.01em; overflow-wrap: anywhere; }
+    }
+
+    @keyframes svc-dialog-appear {
+      from { opacity: 0; translate: 0 6px; }
+    }
+  `
+
+  static #count = 0
+  readonly #headingId = `dialog-heading-${++SvcDialog.#count}`
+  content: Template | null = null
+
+  protected override view(): Template {
+    const isPersistent = this.hasAttribute('persistent')
+    const close = (event: Event): void => {
+      event.preventDefault()
+      if (!isPersistent) this.dispatchEvent(said('dialogclose'))
+    }
+    // A second Escape would close the dialog without the event `cancel`.
+    const keep = (event: KeyboardEvent): void => {
+      if (isPersistent && event.key === 'Escape') event.preventDefault()
+    }
+    return html`
+      <dialog aria-labelledby="${this.#headingId}" @cancel="${close}" @keydown="${keep}">
+        <h2 id="${this.#headingId}">${this.getAttribute('heading')}</h2>
+        ${this.content}
+      </dialog>`
+  }
+
+  protected override rendered(): void {
+    const dialog = this.querySelector('dialog') as HTMLDialogElement
+    if (this.content === null) dialog.close()
+    else if (!dialog.open) dialog.showModal()
+    // The control that had the focus was replaced by other content.
+    else if (document.activeElement === document.body) dialog.querySelector<HTMLElement>('[autofocus]')?.focus()
+  }
+}
+
+/*
+ * Saves a form whose record may have changed since it was loaded. Fields that only one side changed are merged; for
+ * fields that both sides changed, the user chooses.
+ */
+
+/** A field that both sides changed to different values. */
+export interface Conflict {
+  name: string
+  mine: unknown
+  theirs: unknown
+}
+
+/** The chosen side of each conflicting field. */
+export type Choices = ReadonlyMap<string, 'mine' | 'theirs'>
+
+type Values = Readonly<Record<string, unknown>>
+
+/** Returns the fields to send, and the conflicts that must be decided first. */
+export function mergeFields({ base, mine, theirs }: { base: Values; mine: Values; theirs: Values }): {
+  changes: Values
+  conflicts: Conflict[]
+} {
+  const changes: Record<string, unknown> = {}
+  const conflicts: Conflict[] = []
+  for (const [name, value] of Object.entries(mine)) {
+    if (isSame(value, base[name]) || isSame(value, theirs[name])) continue
+    if (isSame(theirs[name], base[name])) changes[name] = value
+    else conflicts.push({ name, mine: value, theirs: theirs[name] })
+  }
+  return { changes, conflicts }
+}
+
+/** The record with which a form was loaded, and the tag of its state. */
+export interface Loaded<S> {
+  values: Values
+  tag: string | null
+  /** The record. */
+  state: S
+}
+
+/** What `saveMerged` needs. */
+export interface Saving<S, R> {
+  base: Loaded<S>
+  /** The current values of the form. */
+  mine: Values
+  send(changes: Values, tag: string | null): Promise<R>
+  /** Loads the current record of the server. */
+  load(): Promise<Loaded<S>>
+  /** Returns the result if the server already has all values. */
+  keep(theirs: S): R
+  /** Asks the user. Null cancels saving. */
+  choose(conflicts: Conflict[], theirs: S): Promise<Choices | null>
+}
+
+/** Saves, and asks again after each conflict. Returns null if the user cancels. */
+export async function saveMerged<S, R>({ base, mine, send, load, keep, choose }: Saving<S, R>): Promise<R | null> {
+  let changes = mine
+  let from = base
+  for (;;) {
+    try {
+      return await send(changes, from.tag)
+    } catch (error) {
+      if (!(error instanceof Refused) || error.code !== 'changed_since') throw error
+    }
+    const now = await load()
+    const merged = mergeFields({ base: from.values, mine: changes, theirs: now.values })
+    const choices = merged.conflicts.length === 0 ? new Map() : await choose(merged.conflicts, now.state)
+    if (choices === null) return null
+    const kept = merged.conflicts
+      .filter(({ name }) => choices.get(name) === 'mine')
+      .map(({ name, mine }) => [name, mine] as const)
+    changes = { ...merged.changes, ...Object.fromEntries(kept) }
+    if (Object.keys(changes).length === 0) return keep(now.state)
+    from = now
+  }
+}
+
+/** Compares two values. Empty, absent and null are equal in a form, and the order of lists is ignored. */
+function isSame(one: unknown, other: unknown): boolean {
+  return canonical(one) === canonical(other)
+}
+
+function canonical(value: unknown): string {
+  if (value === null || value === undefined) return '""'
+  return JSON.stringify(Array.isArray(value) ? value.map(String).sort() : value)
+}
+
+/** A field that was changed in two places, with its label. An empty text is shown as "empty". */
+export interface ConflictRow {
+  name: string
+  label: string
+  mine: string
+  theirs: string
+}
+
+/**
+ * Asks which value to keep for each field that was changed elsewhere while a form was open. Method: `ask`. Place it
+ * outside of the form. The user of this element must register `svc-dialog`.
+ */
+export class SvcConflict extends SvcElement {
+  static override sheet = css`
+    svc-conflict {
+      display: contents;
+
+      fieldset { display: grid; gap: 8px; min-width: 0; margin: 0; padding: 0; border: 0; }
+      legend { padding: 0; margin-bottom: 8px; font-weight: 500; }
+      .value { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 10px; align-items: start; padding: 10px 12px; border: 1px solid var(--line); border-radius: var(--radius); cursor: pointer; }
+      .value:has(:checked) { border-color: var(--accent); }
+      .value:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 2px; }
+      .value span { color: var(--muted); font-size: var(--size-13); }
+      .value pre { grid-column: 2; margin: 0; max-height: 160px; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: var(--size-13); }
+      .value em { grid-column: 2; color: var(--muted); }
+    }
+  `
+
+  #rows: readonly ConflictRow[] = []
+  #choices = new Map<string, 'mine' | 'theirs'>()
+  #answer: ((choices: Choices | null) => void) | null = null
+
+  /** Resolves with a choice for every field, or with null if nothing is to be saved. */
+  ask(rows: readonly ConflictRow[]): Promise<Choices | null> {
+    this.#answer?.(null)
+    this.#rows = rows
+    this.#choices = new Map()
+    this.update()
+    return new Promise(resolve => (this.#answer = resolve))
+  }
+
+  protected override connected(): void {
+    this.signal.addEventListener('abort', () => this.#answer?.(null))
+  }
+
+  protected override view(): Template {
+    const close = (event: Event): void => {
+      // The form can be in a dialog of its own.
+      event.stopPropagation()
+      this.#end(null)
+    }
+    return html`
+      <svc-dialog heading="${t('Changed elsewhere')}" .content="${this.#rows.length === 0 ? null : this.#question()}"
+        @dialogclose="${close}"></svc-dialog>`
+  }
+
+  #question(): Template {
+    const isDone = this.#rows.every(({ name }) => this.#choices.has(name))
+    return html`
+      <form class="form" @submit="${(event: Event) => this.#submit(event)}">
+        <p>${t('These values were changed elsewhere after you opened the form. Choose which to keep. Your other changes are saved too.')}</p>
+        ${this.#rows.map(row => this.#row(row))}
+        <div class="actions end">
+          <button type="button" @click="${() => this.#end(null)}">${t('Back to form')}</button>
+          <button class="primary" disabled="${!isDone}">${t('Save')}</button>
+        </div>
+      </form>`
+  }
+
+  #row({ name, label, mine, theirs }: ConflictRow): Template {
+    const option = (kind: 'mine' | 'theirs', words: string, value: string): Template => html`
+      <label class="value">
+        <input type="radio" name="conflict-${name}" value="${kind}" .checked="${this.#choices.get(name) === kind}" @change="${() => this.#choose(name, kind)}">
+        <span>${words}</span>
+        ${value === '' ? html`<em>${t('empty')}</em>` : html`<pre translate="no">${value}</pre>`}
+      </label>`
+    return html`
+      <fieldset>
+        <legend>${label}</legend>
+        ${option('mine', t('Yours'), mine)}
+        ${option('theirs', t('On the server'), theirs)}
+      </fieldset>`
+  }
+
+  #choose(name: string, choice: 'mine' | 'theirs'): void {
+    this.#choices.set(name, choice)
+    this.update()
+  }
+
+  #submit(event: Event): void {
+    event.preventDefault()
+    event.stopPropagation()
+    this.#end(this.#choices)
+  }
+
+  #end(choices: Choices | null): void {
+    const answer = this.#answer
+    this.#rows = []
+    this.#answer = null
+    this.update()
+    answer?.(choices)
+  }
+}
