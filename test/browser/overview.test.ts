@@ -1,31 +1,12 @@
 import t from 'tap'
-import type { Test } from 'tap'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { openWatched, startChromium } from './chromium.js'
-import { comeBack, desktop, giveSession, holds, phone, photographer, signIn } from './stage.js'
+import { comeBack, desktop, holds, phone, photographer, signIn } from './stage.js'
 
-/* The first page of a server that is in use: its answer, its charts, what it costs to come there. */
-
-// The frame, the page and its answer, the machine's charts with theirs. Those further down come when they are seen.
-const maxRequests = 25
-const maxBytes = 60 * 1024
+/* The first page of a server that is in use: its answer and its charts. What it costs: weights.test.ts. */
 
 const { browser, skip } = await startChromium(t)
-
-/** With a browser that has nothing at hand, and was signed in before. */
-async function weighFirstVisit(t: Test, url: string): Promise<void> {
-  const { page, watch, context } = await openWatched(browser, new URL(url).origin, { viewport: desktop })
-  await giveSession(context, url)
-  await page.goto(url)
-  await page.getByRole('img', { name: /^Processor: .* now, between .* in the last ten minutes$/ }).waitFor()
-  await page.waitForLoadState('networkidle')
-  const weight = watch.fetched.reduce((sum, each) => sum + each.bytes, 0)
-  t.comment(`the overview: ${watch.fetched.length} requests, ${(weight / 1024).toFixed(1)} KB on the wire`)
-  t.ok(watch.fetched.length <= maxRequests, `at most ${maxRequests} requests`)
-  t.ok(weight < maxBytes, `less than ${maxBytes / 1024} KB`)
-  await context.close()
-}
 
 t.test('the overview of a server in use', { skip }, async t => {
   const stage = await startServer(t)
@@ -53,7 +34,6 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.reload()
   await page.getByRole('heading', { level: 1, name: /^a-very-long-name.* is deployed$/ }).waitFor()
   await page.waitForLoadState('networkidle')
-  await weighFirstVisit(t, stage.url)
 
   t.equal(await page.locator('.pinned a').count(), 2)
   t.equal(await page.locator('svc-deployments li').count(), 5)

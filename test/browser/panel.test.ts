@@ -3,19 +3,15 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { maySwitchUser } from '../../lib/proc/identity.js'
-import type { Test } from 'tap'
 import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { openWatched, startChromium, type Watch } from './chromium.js'
+import { openWatched, startChromium } from './chromium.js'
 import { desktop, onPhone, phone, photographer, signIn } from './stage.js'
 
 /*
  * The panel as a person uses it, in a real browser against a real server: at the root on a desktop, and below a prefix
  * on a phone. With PICTURES=1 in the environment pictures of each screen, light and dark, are left in dist/screens.
  */
-
-const maxRequests = 25
-const maxFirstScreenBytes = 60 * 1024
 
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('panel')
@@ -37,15 +33,6 @@ async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
   await page.evaluate(script)
 }
 
-/** Everything that a page fetches before it rests. */
-function checkFirstScreen(t: Pick<Test, 'ok' | 'comment'>, watch: Watch, what: string): void {
-  const bytes = watch.fetched.reduce((sum, each) => sum + each.bytes, 0)
-  t.comment(watch.fetched.map(each => each.url).join(' '))
-  t.comment(`${what}: ${watch.fetched.length} requests, ${(bytes / 1024).toFixed(1)} KB on the wire`)
-  t.ok(watch.fetched.length <= maxRequests, `${what} takes at most ${maxRequests} requests`)
-  t.ok(bytes < maxFirstScreenBytes, `${what} weighs less than ${maxFirstScreenBytes / 1024} KB`)
-}
-
 t.test('from an empty server to a deployment, a failure, and the way back', { skip }, async t => {
   const stage = await startServer(t)
   const { page, watch, context } = await openWatched(browser, new URL(stage.url).origin, { viewport: desktop })
@@ -54,7 +41,6 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.goto(`${stage.url}/deployments?status=failed`)
   await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
   await page.waitForLoadState('networkidle')
-  checkFirstScreen(t, watch, 'the login')
   await page.getByLabel('Token').fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('alert').waitFor()
@@ -77,7 +63,6 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.reload()
   await page.getByRole('link', { name: 'Create a project' }).waitFor()
   await page.waitForLoadState('networkidle')
-  checkFirstScreen(t, watch, 'the overview')
 
   await page.getByRole('link', { name: 'Create a project' }).click()
   const hostile = '<img src=x onerror=alert(1)>'
