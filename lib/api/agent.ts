@@ -25,14 +25,11 @@ import {
 } from '../model/fleet-wire.js'
 import { type BodyLimits, createRouter, json, pathSegments, type Reply, type Router } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
-import type { HubAgents } from '../fleet/hub/hub.js'
 import type { NodeRequest } from '../fleet/hub/voice.js'
-import type { NodeRequests, SigningNode } from '../auth/node-requests.js'
+import type { SigningNode } from '../auth/node-requests.js'
 import { fleetLimits, nodeLabels } from '../model/node.js'
 import { nodeAnswers } from '../model/rollout.js'
 import { checkRule } from '../auth/bearer.js'
-import type { Proof } from '../auth/second-factor.js'
-import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubRelays, RelayedAnswer } from '../fleet/relay/hub-relays.js'
 import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js'
 import {
@@ -49,14 +46,7 @@ import {
   signedJson
 } from './route.js'
 import { tokenProtocol } from './terminal.js'
-
-/** Dependencies of the handlers of agents. */
-export interface AgentNeeds {
-  agents(): Promise<HubAgents>
-  nodes: Pick<NodeRequests, 'begin'>
-  /** Returns the path of the archive of a deployment. In a cluster, another hub may have to send it first. */
-  archivePath(deployId: string, signal: AbortSignal): Promise<string>
-}
+import type { ApiServices } from './services.js'
 
 /** Limits of a request for parts of an archive. */
 export const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 }
@@ -67,7 +57,7 @@ export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, tot
 const maxInstanceLength = 64
 
 /** Handlers of what agents do. */
-export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
+export function agentHandlers({ agents, nodeRequests, archivePath }: ApiServices) {
   return {
     async enroll(request) {
       const { token, publicKey, name, labels, version } = readFields(await request.json(), enrollFields)
@@ -82,7 +72,7 @@ export function agentHandlers({ agents, nodes, archivePath }: AgentNeeds) {
       const body = await signedBytes(request)
       const { protocol } = readFields(body.length === 0 ? {} : jsonOf(body), sessionFields)
       const { greet } = await agents()
-      const begun = nodes.begin(nodeId, Math.min(protocol, fleetProtocol))
+      const begun = nodeRequests.begin(nodeId, Math.min(protocol, fleetProtocol))
       return json({ success: true, ...(await greet({ nodeId, session: begun, counter })) })
     },
 
@@ -221,15 +211,6 @@ export const reportFields = {
  * read by fleet/relay/node-answer.ts.
  */
 
-/** Dependencies of the handlers of relays. */
-export interface RelaysNeeds {
-  fleet(): Promise<Fleet>
-  relays(): Promise<HubRelays>
-  proof: Pick<Proof, 'check'>
-  /** Returns the table of routes. */
-  routes(): readonly ApiRoute[]
-}
-
 /** Limits of a part of an answer. */
 export const relayPartLimits: BodyLimits = { maxBytes: relayPartBytes, totalMs: 120_000 }
 
@@ -239,7 +220,7 @@ const segmentsBefore = 4
 const pageLeft = 1001
 
 /** Handlers of relays. */
-export function relayHandlers({ fleet, relays, routes, proof }: RelaysNeeds) {
+export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () => readonly ApiRoute[]) {
   let router: Router<ApiRoute> | null = null
 
   /** Returns the row of the table for a path. Refuses 404 `not_relayed`. */

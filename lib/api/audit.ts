@@ -1,42 +1,18 @@
-import type { Keeper } from '../audit/keeper.js'
-import type { Proofs } from '../audit/export.js'
 import type { Caller } from '../auth/bearer.js'
 import { instantOf } from '../base/clock.js'
 import { invalid } from '../base/errors.js'
 import { streamHeaders } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import { type AccessRole, includesRole } from '../model/access.js'
-import type { AuditEntry, AuditEvent } from '../model/audit.js'
 import type { AuditReader } from '../store/tables/audit.js'
 import { type Handler, queryLimit, queryText } from './route.js'
+import type { ApiServices } from './services.js'
 
 /** What an export holds while its client does not read: a block of entries. */
 const exportedBytes = 256 * 1024
 
-/** Filters of the audit log. `before` is the id of an entry: only older ones are returned. */
-export interface AuditQuery {
-  action?: string | undefined
-  projectId?: string | undefined
-  tokenId?: string | undefined
-  tokenName?: string | undefined
-  /** The caller, if it may not read every entry. */
-  seenBy: AuditReader | undefined
-  limit: number
-  before?: string | undefined
-}
-
-/** Dependencies of the handlers of the audit log. */
-export interface AuditNeeds {
-  listAudit(query: AuditQuery): AuditEntry[]
-  proofs: Proofs
-  keeper: Pick<Keeper, 'rotateKey'>
-  audit: { record(event: AuditEvent): Promise<void> }
-  /** For the file name of the export. */
-  clock: { now(): number }
-}
-
 /** Handlers of the audit log. */
-export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: AuditNeeds) {
+export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: ApiServices) {
   return {
     /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {

@@ -1,20 +1,14 @@
-import type { Sessions } from '../auth/sessions.js'
-import type { NamedTokens, SignInToken } from '../auth/named-tokens.js'
-import type { FactorOwner, Proof, SecondFactors } from '../auth/second-factor.js'
-import type { Limiter } from '../auth/limiter.js'
-import { ticketPurposes, type Tickets } from '../auth/secret.js'
+import type { SignInToken } from '../auth/named-tokens.js'
+import type { FactorOwner } from '../auth/second-factor.js'
+import { ticketPurposes } from '../auth/secret.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
-import type { Actor, AuditEvent } from '../model/audit.js'
+import type { Actor } from '../model/audit.js'
 import {
-  type AccessReport,
   accessRoles,
-  type AccessToken,
-  type BuiltInToken,
   type ListedSession,
   type NewToken,
   type SignedIn,
-  type TokenAdvice,
   type TokenHolder,
   tokenLimits,
   type TokenList
@@ -24,6 +18,7 @@ import { flag, instant, integer, line, list, name, nullable, oneOf, optional, re
 import type { Project } from '../model/project.js'
 import { parseHost } from '../http/core/headers.js'
 import { type ApiRequest, type Handler, param } from './route.js'
+import type { ApiServices } from './services.js'
 
 const maxTokenLength = 4096
 const token = line({ max: maxTokenLength })
@@ -65,22 +60,8 @@ export const ticketFields = {
   purpose: oneOf(ticketPurposes)
 }
 
-/** Dependencies of the handlers of authentication. */
-export interface AuthNeeds {
-  admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
-  named: Pick<NamedTokens, 'signIn' | 'callerById' | 'list'>
-  limiter: Limiter
-  tickets: Pick<Tickets, 'issue'>
-  sessions: Sessions
-  factors: Pick<SecondFactors, 'check'>
-  proof: Proof
-  /** Whether the server has nodes, or machines may become nodes. */
-  hasFleet(): boolean
-  audit: { record(event: AuditEvent): Promise<void> }
-}
-
 /** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
-export function authHandlers(needs: AuthNeeds) {
+export function authHandlers(needs: ApiServices) {
   const { admin, named, limiter, tickets, sessions, factors, proof, audit, hasFleet } = needs
   const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
     (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
@@ -239,15 +220,8 @@ function wrongToken(token: string): Refusal {
   return new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
 }
 
-/** Dependencies of the handler. */
-export interface WhoamiNeeds {
-  findProject(id: string): Project | undefined
-  /** Returns when a named token expires. */
-  expiryOf(tokenId: string): string
-}
-
 /** Handler of `GET /api/auth/whoami`: the role and project of the token. Commands check a token with it. */
-export function whoamiHandlers({ findProject, expiryOf }: WhoamiNeeds) {
+export function whoamiHandlers({ findProject, expiryOf }: ApiServices) {
   return {
     whoami({ actor }) {
       const { role, name, token } = actor
@@ -284,14 +258,8 @@ export const removalFields = {
   code: requiredCode
 }
 
-/** Dependencies of the handlers. */
-export interface SecondFactorNeeds {
-  factors: SecondFactors
-  named: Pick<NamedTokens, 'get'>
-}
-
 /** Handlers of second factors. Each user manages that of the own token; an admin can remove others. */
-export function secondFactorHandlers({ factors, named }: SecondFactorNeeds) {
+export function secondFactorHandlers({ factors, named }: ApiServices) {
   return {
     /** `POST /api/auth/second-factor`: begins an enrolment. */
     begin: async request => {
@@ -379,22 +347,13 @@ export const rotateFields = {
   expiresAt
 }
 
-/** Dependencies of the handlers of named tokens. */
-export interface TokensNeeds {
-  named: Omit<NamedTokens, 'callerOf' | 'callerById' | 'signIn' | 'flush' | 'close'>
-  /** Returns the tokens that are not named. */
-  builtIn(): BuiltInToken[]
-  /** Returns what to do about a token. */
-  advice(token: AccessToken): TokenAdvice[]
-}
-
 /** Handlers of named tokens. Only the answers of `create` and `rotate` contain a secret. */
-export function tokenHandlers({ named, builtIn, advice }: TokensNeeds) {
+export function tokenHandlers({ named, builtInTokens, adviceOf }: ApiServices) {
   return {
     /** `GET /api/tokens`: the named tokens by name, and the built-in ones. */
     list() {
-      const items = named.list().map(token => ({ ...token, advice: advice(token) }))
-      return json({ items, builtIn: builtIn() } satisfies TokenList)
+      const items = named.list().map(token => ({ ...token, advice: adviceOf(token) }))
+      return json({ items, builtIn: builtInTokens() } satisfies TokenList)
     },
 
     /** `GET /api/tokens/self`: the named token of the request. */
@@ -443,6 +402,6 @@ function present<T extends object>(fields: T): { [Key in keyof T]?: Exclude<T[Ke
 }
 
 /** Handler of `GET /api/access/report`: which tokens can deploy where (model/access.ts). */
-export function accessReportHandlers({ report }: { report(): AccessReport }) {
-  return { read: () => json(report()) } satisfies Record<string, Handler>
+export function accessReportHandlers({ accessReport }: ApiServices) {
+  return { read: () => json(accessReport()) } satisfies Record<string, Handler>
 }

@@ -4,30 +4,22 @@ import { type FileHandle, realpath } from 'node:fs/promises'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import { attachment, fileReply } from '../http/static/file.js'
 import { json } from '../http/core/route.js'
-import type { Secrets } from '../logs/read/secrets.js'
 import type { FileEntry, OwnedEntry } from '../model/manifest.js'
 import { inclusions, type Project } from '../model/project.js'
-import type { Targets } from '../projects/targets.js'
 import { type Inspect, readPreview } from '../install/browse.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { encodeLines, ndjson } from '../http/streams.js'
 import { createBudget } from '../base/budget.js'
 import { readAt } from '../base/files.js'
 import { tooMuch } from '../http/core/memory.js'
-import type { Places } from '../machine/places.js'
 import { type ApiRequest, type Handler, param, queryChoice, queryPath, queryText, switchText } from './route.js'
-
-interface FilesNeeds {
-  projects: { get(id: string): Project }
-  targets: Pick<Targets, 'list' | 'open'>
-  secrets: Secrets
-}
+import type { ApiServices } from './services.js'
 
 /**
  * Handlers that list and read the files of a project's target (§4.4). They never leave the target. Files that may
  * contain secrets are listed, but their content is not shown.
  */
-export function fileHandlers({ projects, targets, secrets }: FilesNeeds) {
+export function fileHandlers({ projects, targets, secrets }: ApiServices) {
   /** Checks both the requested path and the real path of the opened file, so that a link cannot bypass the check. */
   function inspect(deployPath: string, asked: string): Inspect {
     const named = { asked, field: 'path' }
@@ -80,14 +72,8 @@ function emptyIfMissing(error: unknown): FileEntry[] {
 /** What a verification holds while its client does not read: the findings of a slice. */
 const verifiedBytes = 512 * 1024
 
-/** Dependencies of the handlers about the files that svc put into a target. */
-export interface TreeApiNeeds {
-  deployer: Pick<Deployer, 'treeSummary' | 'verify'>
-  findProject(id: string): Project | undefined
-}
-
 /** Handlers about the files that svc put into the target of a project. */
-export function treeHandlers({ deployer, findProject }: TreeApiNeeds) {
+export function treeHandlers({ deployer, findProject }: ApiServices) {
   function projectIdOf(request: ApiRequest): string {
     const projectId = param(request, 'id')
     if (findProject(projectId) === undefined) throw notFound('Project', projectId)
@@ -121,19 +107,11 @@ export function treeHandlers({ deployer, findProject }: TreeApiNeeds) {
 const hashedFiles = { all: 4, each: { caller: 2 } }
 const hashedBytes = 256 * 1024
 
-/** Dependencies of the drift report. */
-export interface DriftApiNeeds {
-  deployer: Pick<Deployer, 'drift' | 'ownedTree'>
-  projects: { get(id: string): Project }
-  targets: Pick<Targets, 'open'>
-  secrets: Secrets
-}
-
 /**
  * Handlers about the files that svc put into a target and that were edited or removed since. The token of a project
  * gets 403 `other_project` for every other project.
  */
-export function driftHandlers({ deployer, projects, targets, secrets }: DriftApiNeeds) {
+export function driftHandlers({ deployer, projects, targets, secrets }: ApiServices) {
   const hashing = createBudget({ ...hashedFiles, refuse: tooMuch })
 
   /** Refuses every file but an edited one at its own path: a link on the way could lead to any file of the target. */
@@ -195,7 +173,7 @@ function notEdited(path: string): Refusal {
 }
 
 /** Handlers that list directories of the server, so that a user can choose a path. */
-export function fsHandlers({ places }: { places: Places }) {
+export function fsHandlers({ places }: ApiServices) {
   return {
     home: async () => json(await places.home()),
 

@@ -11,11 +11,10 @@ import {
   withDefault
 } from '../base/fields.js'
 import { invalid, notFound } from '../base/errors.js'
-import type { Fleet, Rollouts } from '../fleet/hub/fleet.js'
+import type { Rollouts } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { enrollmentLimits, fleetLimits, nodeLabels, nodeName, parseLabel } from '../model/node.js'
 import { parseHost } from '../http/core/headers.js'
-import type { Project } from '../model/project.js'
 import { ndjson } from '../http/streams.js'
 import { rolloutStates } from '../model/rollout.js'
 import {
@@ -28,6 +27,7 @@ import {
   queryLimit,
   queryText
 } from './route.js'
+import type { ApiServices } from './services.js'
 
 /** Fields of `PATCH /api/nodes/:node`. */
 export const nodeFields = {
@@ -42,13 +42,8 @@ export const drainFields = {
   drained: flag
 }
 
-/** Dependencies of the handlers of nodes. */
-export interface NodesNeeds {
-  fleet(): Promise<Fleet>
-}
-
 /** Handlers of nodes. A path names a node by its id or its name. */
-export function nodeHandlers({ fleet }: NodesNeeds) {
+export function nodeHandlers({ fleet }: ApiServices) {
   /** Returns the nodes, and the one that the path names. */
   async function place(request: ApiRequest) {
     const { nodes } = await fleet()
@@ -115,17 +110,8 @@ export const enrollmentFields = {
   )
 }
 
-/** Dependencies of the handlers of enrollments. */
-export interface EnrollmentsNeeds {
-  fleet(): Promise<Fleet>
-  /** The public URL of the server; null: unknown. */
-  publicUrl: string | null
-  /** The path of the server below its host: `/tools/svc`, or empty. */
-  base: string
-}
-
 /** Handlers of the one-time tokens with which machines become nodes. Only the answer of `create` contains the token. */
-export function enrollmentHandlers({ fleet, publicUrl, base }: EnrollmentsNeeds) {
+export function enrollmentHandlers({ fleet, publicUrl, base }: ApiServices) {
   /** Returns the address of this server, as its caller reached it if no public one is configured. */
   const addressOf = ({ isSecure, headers: { host = '' } }: ApiRequest): string =>
     publicUrl ?? `${isSecure ? 'https' : 'http'}://${parseHost(host)?.name ? host.trim() : 'localhost'}${base}`
@@ -164,14 +150,8 @@ export const placementFields = {
   remove: withDefault(list(nodeWord, { max: fleetLimits.nodes }), [])
 }
 
-/** Dependencies of the handlers of placements. */
-export interface PlacementsNeeds {
-  fleet(): Promise<Fleet>
-  findProject(id: string): Project | undefined
-}
-
 /** Handlers of the nodes of a project. */
-export function placementHandlers({ fleet, findProject }: PlacementsNeeds) {
+export function placementHandlers({ fleet, findProject }: ApiServices) {
   function checkKnown(projectId: string): void {
     if (findProject(projectId) === undefined) throw notFound('Project', projectId)
   }
@@ -214,13 +194,8 @@ const rolloutListLimit = 50
 /** Maximum number of rollouts in a list. */
 const maxRolloutListLimit = 500
 
-/** Dependencies of the handlers of rollouts. */
-export interface RolloutsNeeds {
-  fleet(): Promise<Fleet>
-}
-
 /** Handlers of rollouts. */
-export function rolloutHandlers({ fleet }: RolloutsNeeds) {
+export function rolloutHandlers({ fleet }: ApiServices) {
   const rolloutsOf = async () => (await fleet()).rollouts
   const idOf = (request: ApiRequest) => param(request, 'rolloutId')
 

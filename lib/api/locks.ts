@@ -1,15 +1,12 @@
 import { invalid, notFound } from '../base/errors.js'
-import type { Clock } from '../base/clock.js'
-import type { Locks, Maintenances } from '../deploy/locks.js'
 import { json } from '../http/core/route.js'
 import { isInScope } from '../model/access.js'
 import { listedLockKinds } from '../model/lock.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../shared/api.js'
 import { flag, integer, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import type { Deployer } from '../deploy/deployer.js'
-import type { Project } from '../model/project.js'
 import { tighten } from '../model/policy-keys.js'
 import { type ApiRequest, checkProject, type Handler, optionalBody, param, queryText } from './route.js'
+import type { ApiServices } from './services.js'
 
 const reason = line({ min: 1, max: maxLockReasonLength, trim: true })
 
@@ -30,15 +27,8 @@ export const unlockFields = {
   takeOver: optional(reason)
 }
 
-/** Dependencies of the handlers of locks. */
-export interface LocksNeeds {
-  locks: Locks
-  maintenance: Pick<Maintenances, 'list'>
-  clock: Clock
-}
-
 /** Handlers of locks. A deploy token reads, places and removes only those of its own project. */
-export function lockHandlers({ locks, maintenance, clock }: LocksNeeds) {
+export function lockHandlers({ locks, deployer: { maintenance }, clock }: ApiServices) {
   async function lock(request: ApiRequest, projectId: string | null) {
     const { reason, renew = false, ...until } = readFields(await request.json(), lockFields)
     const seconds = secondsOf(until, clock.now())
@@ -103,14 +93,8 @@ export const maintenanceFields = {
   force: optional(flag)
 }
 
-/** Dependencies of the handlers. */
-export interface MaintenanceApiNeeds {
-  maintenance: Deployer['maintenance']
-  findProject(id: string): Project | undefined
-}
-
 /** Handlers of the maintenance of a project. A deploy token has access to its own project only. */
-export function maintenanceHandlers({ maintenance, findProject }: MaintenanceApiNeeds) {
+export function maintenanceHandlers({ deployer: { maintenance }, findProject }: ApiServices) {
   return {
     get: async request => json({ success: true, maintenance: maintenance.of(param(request, 'id')) }),
 

@@ -3,8 +3,7 @@ import { Refusal, invalid } from '../base/errors.js'
 import { isInScope } from '../model/access.js'
 import { json, type Reply } from '../http/core/route.js'
 import { eventStream, type Events } from '../http/streams.js'
-import type { LogSources } from '../logs/sources.js'
-import { downloadBlockBytes, type LogTime, type LogViewer, type RangeQuery, type TimeRange } from '../logs/viewer.js'
+import { downloadBlockBytes, type LogTime, type RangeQuery, type TimeRange } from '../logs/viewer.js'
 import { checkQuery, type SearchQuery } from '../logs/search/search.js'
 import { logLevels } from '../shared/log-line.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
@@ -22,6 +21,7 @@ import {
   reads
 } from '../base/fields.js'
 import { type ApiRequest, type Handler, param, queryChoice, queryLimit, queryOffset, switchText } from './route.js'
+import type { ApiServices } from './services.js'
 
 const filePath = line({ min: 1, max: maxPathLength })
 const label = optional(line({ max: maxNameLength, trim: true }))
@@ -64,14 +64,8 @@ const searchBytes = 512 * 1024
 const directions = ['forward', 'backward', 'tail'] as const
 const orders = ['oldest', 'newest'] as const
 
-/** Dependencies of the handlers of log sources. */
-export interface LogSourcesNeeds {
-  sources: LogSources
-  viewer: Omit<LogViewer, 'close'>
-}
-
 /** Handlers of log sources and of their files: range, download, stream and search (§4.9, §6.3, §6.4). */
-export function logSourceHandlers({ sources, viewer }: LogSourcesNeeds) {
+export function logSourceHandlers({ logSources: sources, logViewer: viewer }: ApiServices) {
   const sourceOf = (request: ApiRequest): LogSource => sources.get(param(request, 'sourceId'))
 
   return {

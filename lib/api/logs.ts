@@ -1,10 +1,9 @@
 import { perObject } from '../base/async.js'
 import { invalid, notFound } from '../base/errors.js'
-import type { Deployer } from '../deploy/deployer.js'
 import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
 import { json, type Reply } from '../http/core/route.js'
 import { encodeEvents, eventStream, type Events } from '../http/streams.js'
-import { deploymentStatuses, type DeploymentRow, type DeploymentStatus } from '../model/deployment.js'
+import { deploymentStatuses, type DeploymentStatus } from '../model/deployment.js'
 import {
   type ApiRequest,
   checkProject,
@@ -16,7 +15,7 @@ import {
   queryText,
   switchText
 } from './route.js'
-import type { Records } from './deployments.js'
+import type { ApiServices } from './services.js'
 
 const windowBytes = 256 * 1024
 const maxWindowBytes = 1024 * 1024
@@ -40,20 +39,8 @@ export interface LogQuery {
   newest?: true | undefined
 }
 
-/** Dependencies of the handlers of deployment records. */
-export interface LogsNeeds {
-  records: Records
-  deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil' | 'outputStream' | 'rolloutAhead' | 'outputWindow'>
-  deployments: {
-    list(query: LogQuery & { limit: number; before?: string | undefined }): DeploymentRow[]
-    find(deployId: string): DeploymentRow | undefined
-    newestOfEvery(wanted: { projects: readonly string[] | null; total: number; each: number }): string[]
-    count(query: LogQuery): number
-  }
-}
-
 /** Handlers of deployment records and their output (§4.5, §6.1). */
-export function logHandlers({ records, deployer, deployments }: LogsNeeds) {
+export function logHandlers({ records, deployer, deployments }: ApiServices) {
   const handlers = {
     /** `GET /api/logs`: the records, newest first. `X-Total-Count` is the number of all that match. */
     list: async request => {

@@ -1,10 +1,8 @@
 import { invalid, Refusal } from '../base/errors.js'
 import type { Spool, Spooled } from '../base/budget.js'
-import type { Deployer } from '../deploy/deployer.js'
 import type { PlanRequest } from '../deploy/plan.js'
 import { json, type Reply } from '../http/core/route.js'
 import { ndjson } from '../http/streams.js'
-import type { Quota } from '../machine/storage.js'
 import { type PlanAnswer, planKinds } from '../model/plan.js'
 import type { Project } from '../model/project.js'
 import { tighten } from '../model/policy-keys.js'
@@ -16,6 +14,7 @@ import { refuseFullDisk } from '../deploy/failure.js'
 import { formatBytes } from '../shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
 import { checkUploadProject } from './upload.js'
+import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
 /** Number of paths listed of each kind. */
@@ -25,21 +24,11 @@ const scriptsHeader = 'x-svc-scripts'
 /** The header with the client's time in milliseconds since 1970. */
 const timeHeader = 'x-svc-time'
 
-/** Dependencies of the plan. */
-export interface PlanApiNeeds {
-  deployer: Pick<Deployer, 'plan'>
-  findProject(id: string): Project | undefined
-  settings: { number(key: 'max_upload_size'): number }
-  quota: Pick<Quota, 'claim'>
-  /** Keeps the bodies of requests. */
-  spool: Spool
-}
-
 /**
  * Handler of `POST /api/deploy/plan?projectId=&list=&prune=&force=`: says what a deployment of these files would do. The body is a
  * tree (archive/tree-wire.ts).
  */
-export function planHandlers({ deployer, findProject, settings, quota, spool }: PlanApiNeeds) {
+export function planHandlers({ deployer, findProject, settings, quota, spool }: ApiServices) {
   return {
     async plan(request) {
       const projectId = queryText(request.query, 'projectId')
@@ -137,27 +126,13 @@ function readTime({ headers }: ApiRequest): number | null {
   return typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : null
 }
 
-/** Dependencies of the upload check. */
-export interface DeployCheckNeeds {
-  deployer: Pick<Deployer, 'checkClientScripts' | 'checkLocks' | 'countAhead' | 'rolloutAhead'>
-  findProject(id: string): Project | undefined
-  settings: { number(key: 'max_upload_size' | 'max_extracted_size'): number }
-  quota: Pick<Quota, 'claim'>
-  /** Returns when a named token expires. */
-  expiryOf(tokenId: string): string
-  /** Returns the nodes on which a project is placed. */
-  nodesOf(projectId: string): FleetNode[]
-  /** The addresses of the hubs of the cluster; undefined: the server is alone. */
-  hubs: (() => string[]) | undefined
-}
-
 /**
  * Handler of `GET /api/deploy/check?projectId=&scripts=`: checks whether an upload with this token would be accepted,
  * so that a client can find out before it packs and sends files. `scripts` lists the script fields that the upload
  * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
  * token.
  */
-export function deployCheckHandlers(needs: DeployCheckNeeds) {
+export function deployCheckHandlers(needs: ApiServices) {
   const { deployer, findProject, settings, quota, expiryOf } = needs
   return {
     async check(request) {
@@ -204,7 +179,7 @@ async function plannedRollout(project: Project, placed: readonly FleetNode[]): P
  * Refuses an unknown project with `no_such_project`. The code differs from `not_found`, which an older server without
  * this route answers.
  */
-function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: DeployCheckNeeds['findProject']): void {
+function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: ApiServices['findProject']): void {
   if (actor.role === 'project') return
   if (isInScope(actor.projects, projectId) && findProject(projectId) !== undefined) return
   throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)

@@ -1,20 +1,7 @@
 import { expectedTags } from '../http/core/reply.js'
-import type { ProjectScope } from '../model/access.js'
 import { json } from '../http/core/route.js'
-import type { Actor } from '../model/audit.js'
-import type { Proof } from '../auth/second-factor.js'
-import {
-  changesCommands,
-  type Label,
-  labelColors,
-  type LabelKind,
-  type NewProject,
-  type Project,
-  type ProjectFields,
-  projectReaders,
-  type RecentScripts
-} from '../model/project.js'
-import { type BulkAction, bulkActions, type BulkOutcome, maxBulk } from '../model/bulk.js'
+import { changesCommands, labelColors, type LabelKind, type Project, projectReaders } from '../model/project.js'
+import { bulkActions, maxBulk } from '../model/bulk.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
 import { oneLine } from '../base/text.js'
 import { invalid } from '../base/errors.js'
@@ -33,7 +20,6 @@ import {
   readFields,
   reads
 } from '../base/fields.js'
-import type { LabelFields } from '../projects/projects.js'
 import { parseDotenv } from '../config/files.js'
 import {
   type GivenVariable,
@@ -45,7 +31,9 @@ import {
   variableValueFault
 } from '../model/variable.js'
 import { type ApiRequest, type Handler, param, queryText } from './route.js'
-import { shownProject } from './deployments.js'
+import { shownProject } from './records.js'
+import type { Labels } from '../projects/projects.js'
+import type { ApiServices } from './services.js'
 
 const id = line({ min: 1, max: 100 })
 const ids = list(id, { max: 200 })
@@ -71,23 +59,8 @@ export const bulkFields = {
   allowClientScripts: optional(nullable(flag))
 }
 
-/** Dependencies of the handlers of projects. */
-export interface ProjectsNeeds {
-  projects: {
-    list(filter: { tagIds: string[]; scope: ProjectScope }): Project[]
-    get(id: string): Project
-    create(fields: NewProject, actor: Actor): Promise<Project>
-    update(id: string, fields: ProjectFields, actor: Actor): Promise<Project>
-    remove(id: string, actor: Actor): Promise<void>
-    regenerateToken(id: string, actor: Actor): Promise<string>
-  }
-  bulk(action: BulkAction, ids: string[], actor: Actor): Promise<BulkOutcome>
-  recentScripts(projectId: string): RecentScripts
-  proof: Pick<Proof, 'check' | 'isRecent'>
-}
-
 /** Handlers of projects (§4.3), and of the panel's pin, bulk and recent scripts. */
-export function projectHandlers({ projects, bulk, recentScripts, proof }: ProjectsNeeds) {
+export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiServices) {
   const answer = (project: Project, { actor }: ApiRequest, ignored: readonly string[] = []) => {
     const warnings = ignored.map(name => `The field "${oneLine(name)}" is unknown and was ignored`)
     const answered = { success: true, project: shownProject(project, actor, proof) }
@@ -173,16 +146,8 @@ export const labelFields = {
 /** Fields of a new category or tag. */
 export const newLabelFields = { ...labelFields, name }
 
-/** Dependencies of the handlers of one kind of labels. */
-export interface LabelsNeeds {
-  list(scope: ProjectScope): Label[]
-  create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
-  update(id: string, fields: LabelFields, actor: Actor): Promise<Label>
-  remove(id: string, actor: Actor): Promise<number>
-}
-
 /** Handlers of categories or tags (§4.10). A response contains the label in a field named after its kind. */
-export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
+export function labelHandlers(kind: LabelKind, labels: Labels) {
   return {
     list: ({ actor }) => json(labels.list(actor.projects)),
 
@@ -202,19 +167,6 @@ export function labelHandlers(kind: LabelKind, labels: LabelsNeeds) {
       return json({ success: true, message: `The ${kind} was deleted`, ...counted })
     }
   } satisfies Record<string, Handler>
-}
-
-/** Dependencies of the handlers of variables. */
-export interface VariablesNeeds {
-  variables: {
-    list(projectId: string): Variable[]
-    replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]>
-    change(
-      projectId: string,
-      change: { set: readonly GivenVariable[]; unset: readonly string[] },
-      actor: Actor
-    ): Promise<Variable[]>
-  }
 }
 
 /** Larger than the real limit, so that the message for too many variables comes from `projects/variables.ts`. */
@@ -289,7 +241,7 @@ function dotenvVariables(text: string | undefined, secret: true | null): GivenVa
  * Handlers of the variables of a project's scripts. Every response is `{success, variables}` with all variables; the
  * value of a secret is null.
  */
-export function variableHandlers({ variables }: VariablesNeeds) {
+export function variableHandlers({ variables }: ApiServices) {
   const answer = (now: Variable[]) => json({ success: true, variables: now })
   return {
     list: request => answer(variables.list(param(request, 'id'))),

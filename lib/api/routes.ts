@@ -2,9 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { json, streamedBody } from '../http/core/route.js'
 import { accessReportHandlers, authHandlers, secondFactorHandlers, tokenHandlers, whoamiHandlers } from './auth.js'
 import { agentHandlers, rangesLimits, relayHandlers, relayPartLimits, reportLimits } from './agent.js'
-import type { Proof } from '../auth/second-factor.js'
-import type { Fleet } from '../fleet/hub/fleet.js'
-import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { auditHandlers } from './audit.js'
 import { backupHandlers, migrationHandlers } from './transfer.js'
 import {
@@ -38,7 +35,6 @@ import {
   crossOrigin,
   depending,
   onTarget,
-  type ProjectLookup,
   relayed,
   row,
   taking,
@@ -46,66 +42,7 @@ import {
 } from './route.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
-
-/** Dependencies of the handlers. `server/services.ts` provides it. */
-export interface ApiNeeds {
-  /** Finds the projects of records. */
-  lookup: ProjectLookup
-  /** Returns the version of these tables of the store. */
-  version(tables: readonly string[]): string
-  auth: Parameters<typeof authHandlers>[0]
-  tokens: Parameters<typeof tokenHandlers>[0]
-  secondFactor: Parameters<typeof secondFactorHandlers>[0]
-  proof: Proof
-  accessReport: Parameters<typeof accessReportHandlers>[0]
-  projects: Parameters<typeof projectHandlers>[0]
-  variables: Parameters<typeof variableHandlers>[0]
-  categories: Parameters<typeof labelHandlers>[1]
-  tags: Parameters<typeof labelHandlers>[1]
-  files: Parameters<typeof fileHandlers>[0]
-  upload: Parameters<typeof uploadHandlers>[0]
-  whoami: Parameters<typeof whoamiHandlers>[0]
-  deployCheck: Parameters<typeof deployCheckHandlers>[0]
-  plan: Parameters<typeof planHandlers>[0]
-  drift: Parameters<typeof driftHandlers>[0]
-  tree: Parameters<typeof treeHandlers>[0]
-  deployments: Parameters<typeof deploymentHandlers>[0]
-  locks: Parameters<typeof lockHandlers>[0]
-  maintenance: Parameters<typeof maintenanceHandlers>[0]
-  confirm: Parameters<typeof confirmHandlers>[0]
-  logs: Parameters<typeof logHandlers>[0]
-  settings: Parameters<typeof settingsHandlers>[0]
-  notificationTargets: Parameters<typeof notificationTargetHandlers>[0]
-  health: Parameters<typeof healthHandlers>[0]
-  audit: Parameters<typeof auditHandlers>[0]
-  storage: Parameters<typeof storageHandlers>[0]
-  telemetry: Parameters<typeof telemetryHandlers>[0]
-
-  overview: Parameters<typeof overviewHandlers>[0]
-  system: Parameters<typeof systemHandlers>[0]
-  metrics: Parameters<typeof metricsHandlers>[0]
-  pm2: Parameters<typeof pm2Handlers>[0]
-  cluster: Parameters<typeof clusterHandlers>[0]
-  stats: Parameters<typeof statsHandlers>[0]
-  search: Parameters<typeof searchHandlers>[0]
-  fs: Parameters<typeof fsHandlers>[0]
-  logSources: Parameters<typeof logSourceHandlers>[0]
-  migration: Parameters<typeof migrationHandlers>[0]
-  backup: Parameters<typeof backupHandlers>[0]
-
-  terminal: Parameters<typeof terminalHandlers>[0]
-  /** Returns the fleet, which is loaded at its first use. */
-  fleet(): Promise<Fleet>
-  /** Returns the relays to the nodes. */
-  relays(): Promise<HubRelays>
-  enrollments: Omit<Parameters<typeof enrollmentHandlers>[0], 'fleet'>
-  placements: Omit<Parameters<typeof placementHandlers>[0], 'fleet'>
-  agent: Parameters<typeof agentHandlers>[0]
-  /** Refuses 409 `project_is_placed`. */
-  refusePlaced(projectId: string): void
-  /** Whether results of deployments wait in memory for the database. */
-  hasUnwritten(): boolean
-}
+import type { ApiServices } from './services.js'
 
 /** A project's record contains its labels and the status of its newest deployment. */
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
@@ -114,51 +51,51 @@ const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deploym
  * The table of routes: method, path, authorization (explained in `auth/bearer.ts`), the project that a request concerns
  * (`route.ts`), what it can do (`route.ts`), and handler.
  */
-export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
-  const auth = authHandlers(needs.auth)
-  const tokens = tokenHandlers(needs.tokens)
-  const secondFactor = secondFactorHandlers(needs.secondFactor)
-  const accessReport = accessReportHandlers(needs.accessReport)
-  const projects = projectHandlers(needs.projects)
-  const variables = variableHandlers(needs.variables)
-  const files = fileHandlers(needs.files)
-  const categories = labelHandlers('category', needs.categories)
-  const tags = labelHandlers('tag', needs.tags)
-  const { upload } = uploadHandlers(needs.upload)
-  const deployments = deploymentHandlers(needs.deployments)
-  const locks = lockHandlers(needs.locks)
-  const maintenance = maintenanceHandlers(needs.maintenance)
-  const drift = driftHandlers(needs.drift)
-  const tree = treeHandlers(needs.tree)
-  const confirm = confirmHandlers(needs.confirm)
-  const logs = logHandlers(needs.logs)
-  const settings = settingsHandlers(needs.settings)
-  const notificationTargets = notificationTargetHandlers(needs.notificationTargets)
-  const health = healthHandlers(needs.health)
-  const audit = auditHandlers(needs.audit)
-  const storage = storageHandlers(needs.storage)
-  const cluster = clusterHandlers(needs.cluster)
-  const telemetry = telemetryHandlers(needs.telemetry)
+export function apiRoutes(services: ApiServices): ApiRoute[] {
+  const auth = authHandlers(services)
+  const tokens = tokenHandlers(services)
+  const secondFactor = secondFactorHandlers(services)
+  const accessReport = accessReportHandlers(services)
+  const projects = projectHandlers(services)
+  const variables = variableHandlers(services)
+  const files = fileHandlers(services)
+  const categories = labelHandlers('category', services.categories)
+  const tags = labelHandlers('tag', services.tags)
+  const { upload } = uploadHandlers(services)
+  const deployments = deploymentHandlers(services)
+  const locks = lockHandlers(services)
+  const maintenance = maintenanceHandlers(services)
+  const drift = driftHandlers(services)
+  const tree = treeHandlers(services)
+  const confirm = confirmHandlers(services)
+  const logs = logHandlers(services)
+  const settings = settingsHandlers(services)
+  const notificationTargets = notificationTargetHandlers(services)
+  const health = healthHandlers(services)
+  const audit = auditHandlers(services)
+  const storage = storageHandlers(services)
+  const cluster = clusterHandlers(services)
+  const telemetry = telemetryHandlers(services)
 
-  const changes = changesHandlers(needs)
-  const overview = overviewHandlers(needs.overview)
-  const system = systemHandlers(needs.system)
-  const metrics = metricsHandlers(needs.metrics)
-  const pm2 = pm2Handlers(needs.pm2)
-  const stats = statsHandlers(needs.stats)
-  const search = searchHandlers(needs.search)
-  const fs = fsHandlers(needs.fs)
-  const logSources = logSourceHandlers(needs.logSources)
-  const migration = migrationHandlers(needs.migration)
-  const backup = backupHandlers(needs.backup)
+  const changes = changesHandlers(services)
+  const overview = overviewHandlers(services)
+  const system = systemHandlers(services)
+  const metrics = metricsHandlers(services)
+  const pm2 = pm2Handlers(services)
+  const stats = statsHandlers(services)
+  const search = searchHandlers(services)
+  const fs = fsHandlers(services)
+  const logSources = logSourceHandlers(services)
+  const migration = migrationHandlers(services)
+  const backup = backupHandlers(services)
 
-  const terminal = terminalHandlers(needs.terminal)
-  const nodes = nodeHandlers(needs)
-  const enrollments = enrollmentHandlers({ ...needs.enrollments, fleet: needs.fleet })
-  const placements = placementHandlers({ ...needs.placements, fleet: needs.fleet })
-  const rollouts = rolloutHandlers(needs)
-  const agent = agentHandlers(needs.agent)
-  const relays = relayHandlers({ ...needs, routes: () => routes })
+  const terminal = terminalHandlers(services)
+  const nodes = nodeHandlers(services)
+  const enrollments = enrollmentHandlers(services)
+  const placements = placementHandlers(services)
+  const rollouts = rolloutHandlers(services)
+  const agent = agentHandlers(services)
+  const relays = relayHandlers(services, () => routes)
 
   let description: object | undefined
   const describe = async (): Promise<object> =>
@@ -166,11 +103,11 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
 
   const routes: ApiRoute[] = completed(
     [
-      probeRow(needs.health.health),
+      probeRow(services.health),
       relayed(row('GET', '/api/health/detail', 'viewer', 'server', 'reads', health.detail)),
 
       row('POST', '/api/auth/login', 'public', 'none', 'signs', auth.login),
-      row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoamiHandlers(needs.whoami).whoami),
+      row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoamiHandlers(services).whoami),
       row('GET', '/api/auth/session', 'viewer', 'none', 'reads', auth.session),
       row('DELETE', '/api/auth/session', 'viewer', 'none', 'signs', auth.signOut),
       row('POST', '/api/auth/prove', 'viewer', 'none', 'signs', auth.prove),
@@ -248,12 +185,10 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
       row('PUT', '/api/tags/:id', 'admin', 'server', 'works', tags.update),
       row('DELETE', '/api/tags/:id', 'admin', 'server', 'works', tags.remove),
 
-      byLeader(
-        row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheckHandlers(needs.deployCheck).check)
-      ),
+      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheckHandlers(services).check)),
       taking(
         streamedBody,
-        row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(needs.plan).plan)
+        row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(services).plan)
       ),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', deployments.rollback),
@@ -387,7 +322,7 @@ export function apiRoutes(needs: ApiNeeds): ApiRoute[] {
         row('GET', '/api/openapi.json', 'public', 'none', 'reads', async () => json((description ??= await describe())))
       )
     ],
-    needs
+    services
   )
   return routes
 }

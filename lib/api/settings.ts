@@ -1,10 +1,8 @@
 import { invalid, Refusal } from '../base/errors.js'
-import type { Proof } from '../auth/second-factor.js'
 import { checkKeepsIn } from '../auth/failures.js'
-import type { Delivery, Webhook } from '../notify/webhook.js'
+import type { Delivery } from '../notify/webhook.js'
 import { itemsOf } from '../settings/setting-checks.js'
-import { describeSettings, type Settings } from '../settings/settings.js'
-import type { ServerStatus } from '../model/health.js'
+import { describeSettings } from '../settings/settings.js'
 import { isAllowedHost, networkOf } from '../http/core/headers.js'
 import { expectedTags } from '../http/core/reply.js'
 import { json, publicBody, type Reply } from '../http/core/route.js'
@@ -21,29 +19,12 @@ import {
   readFields,
   reads
 } from '../base/fields.js'
-import {
-  eventKeys,
-  kindDomains,
-  notificationKinds,
-  telemetryEvents,
-  type TelemetryOverview,
-  type TelemetryReport
-} from '../model/setting.js'
-import type { Targets } from '../notify/targets.js'
+import { eventKeys, kindDomains, notificationKinds, telemetryEvents } from '../model/setting.js'
 import { type ApiRequest, type Handler, param, queryLimit } from './route.js'
-
-/** Dependencies of the handlers of settings. */
-export interface SettingsNeeds {
-  settings: Settings
-  proof: Pick<Proof, 'isRecent'>
-  status(): ServerStatus
-  webhook: Pick<Webhook, 'test'>
-  /** The public URL of the server as returned by `readPublicUrl`, or null. */
-  publicUrl: string | null
-}
+import type { ApiServices } from './services.js'
 
 /** Handlers of the settings and of the server status (§4.7). */
-export function settingsHandlers({ settings, status, webhook, publicUrl, proof }: SettingsNeeds) {
+export function settingsHandlers({ settings, status, webhook, publicUrl, proof }: ApiServices) {
   return {
     /** Without a recent proof, the answer has no secrets. It has no tag either: a form must not write it back. */
     read: ({ actor }) => {
@@ -88,12 +69,6 @@ function testReply({ outcome, statusCode, durationMs, attempts, reason }: Delive
   return json({ success: false, statusCode, durationMs, attempts, error })
 }
 
-/** Dependencies of the handlers of notification targets. */
-export interface NotificationTargetsNeeds {
-  targets: Pick<Targets, 'list' | 'create' | 'update' | 'remove'>
-  webhook: Pick<Webhook, 'test' | 'retry'>
-}
-
 const maxProjects = 1_000
 const maxSecretLength = 1_024
 
@@ -127,7 +102,7 @@ export const newTargetFields = {
  * Handlers of notification targets. Responses contain neither secrets nor the paths of addresses. A change without them
  * keeps both; an empty `secret` removes the secret.
  */
-export function notificationTargetHandlers({ targets, webhook }: NotificationTargetsNeeds) {
+export function notificationTargetHandlers({ notificationTargets: targets, webhook }: ApiServices) {
   return {
     /** `GET /api/notification-targets`: `{items, domains}`. `domains` contains the kind to suggest for a domain. */
     list: () => json({ items: targets.list(), domains: kindDomains }),
@@ -169,21 +144,12 @@ function withoutDuplicates<T extends { events?: string[] | undefined; projectIds
   }
 }
 
-/** Dependencies of the handlers of the telemetry collector. */
-export interface TelemetryNeeds {
-  collector: { add(report: TelemetryReport): Promise<void>; overview(days: number): TelemetryOverview }
-  maxDays: number
-  /** Rate limits by network, because both routes are public. `take` refuses with 429. */
-  reports: { take(key: string): void }
-  overviews: { take(key: string): void }
-}
-
 /** Limits of a report's body: 1 KiB. */
 export const reportBody = { ...publicBody, maxBytes: 1024 }
 const defaultDays = 30
 
 /** Handlers of the telemetry collector: accepts reports and returns counts (§4.12). */
-export function telemetryHandlers({ collector, maxDays, reports, overviews }: TelemetryNeeds) {
+export function telemetryHandlers({ telemetry: { collector, maxDays, reports, overviews } }: ApiServices) {
   return {
     report: async request => {
       reports.take(networkOf(request.client.witnessed))

@@ -1,35 +1,26 @@
 import { json } from '../http/core/route.js'
-import type { History, Stats } from '../machine/history.js'
-import type { Resources } from '../machine/resources.js'
-import type { Broken, Health } from '../machine/health.js'
-import { type Metrics, metricsContentType } from '../machine/metrics.js'
+import type { Stats } from '../machine/history.js'
+import { metricsContentType } from '../machine/metrics.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
-import type { Project } from '../model/project.js'
-import type { Storage } from '../machine/storage.js'
 import { flag, integer, line, list, object, oneOf, optional, readFields } from '../base/fields.js'
 import {
   type ChangeTopic,
   changeTopics,
   type ChangeVersions,
-  type ClusterView,
   type Overview,
   type ProjectOverview,
-  type RecentDays,
-  type ServerStatus
+  type RecentDays
 } from '../model/health.js'
-import type { AuditEvent } from '../model/audit.js'
-import type { LogSources } from '../logs/sources.js'
-import type { Pm2 } from '../pm2/pm2.js'
 import type { Caller } from '../auth/bearer.js'
 import { type AccessRole, includesRole, type ProjectScope } from '../model/access.js'
-import { type DeploymentRow, type DeploymentStatus, listedDeployment } from '../model/deployment.js'
-import type { Proof } from '../auth/second-factor.js'
-import { type Search, type SearchType, searchTypes } from '../search/search.js'
+import { type DeploymentRow, listedDeployment } from '../model/deployment.js'
+import { type SearchType, searchTypes } from '../search/search.js'
 import { checkProject, type Handler, param, queryLimit, queryText } from './route.js'
-import { shownDeployment, shownProject } from './deployments.js'
+import { shownDeployment, shownProject } from './records.js'
+import type { ApiServices } from './services.js'
 
 /** Handlers of the resource usage of the machine and the server (§4.11). */
-export function systemHandlers({ resources, history }: { resources: Resources; history: Pick<History, 'read'> }) {
+export function systemHandlers({ resources, history }: ApiServices) {
   return {
     resources: async () => json(await resources.snapshot()),
 
@@ -39,7 +30,7 @@ export function systemHandlers({ resources, history }: { resources: Resources; h
 }
 
 /** Handler of `GET /api/health/detail` (§4.8): 200 if the server is healthy, otherwise 503 with the same fields. */
-export function healthHandlers({ health }: { health: Health }) {
+export function healthHandlers({ health }: ApiServices) {
   return {
     detail: async () => {
       const detail = await health.detail()
@@ -49,7 +40,7 @@ export function healthHandlers({ health }: { health: Health }) {
 }
 
 /** Handler of `GET /metrics`: metrics in version 0.0.4 of the Prometheus text format. */
-export function metricsHandlers({ metrics }: { metrics: Metrics }) {
+export function metricsHandlers({ metrics }: ApiServices) {
   return {
     read: async () => {
       const headers = { 'content-type': metricsContentType, 'cache-control': 'no-store' }
@@ -61,7 +52,7 @@ export function metricsHandlers({ metrics }: { metrics: Metrics }) {
 const maxDays = 366
 
 /** Handlers of statistics on the deployments of the last days. */
-export function statsHandlers({ stats, projects }: { stats: Stats; projects: { get(id: string): Project } }) {
+export function statsHandlers({ stats, projects }: ApiServices) {
   return {
     heatmap: ({ query, actor }) =>
       json(stats.heatmap(queryLimit(query, 'days', { fallback: 365, max: maxDays }), actor.projects)),
@@ -96,7 +87,7 @@ export const cleanFields = {
 }
 
 /** Handlers of disk usage and cleaning (docs/decisions.md, "The data directory"). */
-export function storageHandlers({ storage }: { storage: Storage }) {
+export function storageHandlers({ storage }: ApiServices) {
   return {
     usage: async () => json(await storage.usage()),
 
@@ -129,17 +120,10 @@ export const changeTables = [...new Set(Object.values(changeTopics).flat())]
  * Handler of `GET /api/changes`: the version of each list. With this one small request, an idle page finds out which of
  * its lists to reload. The response is 304 if nothing has changed since the ETag of the previous response.
  */
-export function changesHandlers({ version }: { version(tables: readonly string[]): string }) {
+export function changesHandlers({ version }: ApiServices) {
   return {
     read: () => json(Object.fromEntries(topics.map(topic => [topic, version(changeTopics[topic])])) as ChangeVersions)
   } satisfies Record<string, Handler>
-}
-
-/** Dependencies of the handlers. */
-export interface ClusterNeeds {
-  /** The cluster of this server; undefined: it is a server alone. */
-  cluster: Pick<ClusterView, 'status' | 'rekey'> | undefined
-  audit: { record(event: AuditEvent): Promise<void> }
 }
 
 /** The body of `POST /api/cluster/key`. */
@@ -149,7 +133,7 @@ export const rekeyFields = {
 }
 
 /** Handlers of the cluster. */
-export function clusterHandlers({ cluster, audit }: ClusterNeeds) {
+export function clusterHandlers({ cluster, audit }: ApiServices) {
   return {
     /** `GET /api/cluster`. */
     read: async () => json({ success: true, cluster: cluster === undefined ? null : await cluster.status() }),
@@ -168,15 +152,8 @@ export function clusterHandlers({ cluster, audit }: ClusterNeeds) {
   } satisfies Record<string, Handler>
 }
 
-/** Dependencies of the handlers of PM2 applications. */
-export interface Pm2Needs {
-  pm2: Pm2
-  projects: { get(id: string): Project }
-  sources: Pick<LogSources, 'list' | 'create'>
-}
-
 /** Handlers of PM2 applications, and of the one that a project is bound to (§4.11). */
-export function pm2Handlers({ pm2, projects, sources }: Pm2Needs) {
+export function pm2Handlers({ pm2, projects, logSources: sources }: ApiServices) {
   return {
     /** `POST /api/projects/:id/log-sources/pm2`: adds the log files of the application that are no log sources yet. */
     addLogs: async request => {
@@ -196,28 +173,6 @@ export function pm2Handlers({ pm2, projects, sources }: Pm2Needs) {
   } satisfies Record<string, Handler>
 }
 
-/** Dependencies of the handlers of the overview. */
-export interface OverviewNeeds {
-  proof: Pick<Proof, 'isRecent'>
-  status(scope: ProjectScope): ServerStatus
-  health: Pick<Health, 'report'>
-  stats: Pick<Stats, 'successRates'>
-  broken: Broken
-  deployments: {
-    find(deployId: string): DeploymentRow | undefined
-    list(query: { projectId?: string; projects?: ProjectScope; limit: number }): DeploymentRow[]
-    count(query: { projectId?: string; projects?: ProjectScope; status?: DeploymentStatus }): number
-    /** Returns the deployment whose files are in the project's target. */
-    live(projectId: string): DeploymentRow | undefined
-  }
-  projects: {
-    /** Refuses an unknown id with 404. */
-    get(id: string): Project
-    /** Returns the pinned projects, newest first. */
-    pinned(scope: ProjectScope): Project[]
-    newest(scope: ProjectScope): Project | undefined
-  }
-}
 const shownDeployments = 8
 const shownBroken = 20
 const shownOfProject = 20
@@ -225,7 +180,9 @@ const shownOfProject = 20
 const maxRollbacks = 100
 
 /** Handlers of the overviews of the server and of a project. Each replaces several requests of a panel page. */
-export function overviewHandlers({ proof, status, health, stats, broken, deployments, projects }: OverviewNeeds) {
+export function overviewHandlers(services: ApiServices) {
+  const { proof, status, health, stats, broken, deployments, projects } = services
+  const { liveDeployment, pinnedProjects, newestProject } = services
   /** Returns the upload whose archive the rollback deployed, or null if the deployment is not a rollback. */
   function sourceOf(row: DeploymentRow | undefined): DeploymentRow | null {
     if (row === undefined || row.rollbackOf === null) return null
@@ -241,7 +198,7 @@ export function overviewHandlers({ proof, status, health, stats, broken, deploym
      */
     readProject: ({ params, actor }) => {
       const { id: projectId } = projects.get(params['id'] as string)
-      const live = deployments.live(projectId)
+      const live = liveDeployment(projectId)
       const source = sourceOf(live)
       const overview = {
         live: live === undefined ? null : shown(live, actor),
@@ -257,7 +214,7 @@ export function overviewHandlers({ proof, status, health, stats, broken, deploym
     read: async ({ query, actor }) => {
       const scope = actor.projects
       const last = deployments.list({ limit: shownDeployments, projects: scope })
-      const newest = last.length > 0 ? undefined : projects.newest(scope)
+      const newest = last.length > 0 ? undefined : newestProject(scope)
       const overview = {
         status: status(scope),
         health: await health.report(),
@@ -265,7 +222,7 @@ export function overviewHandlers({ proof, status, health, stats, broken, deploym
         queuedCount: deployments.count({ status: 'queued', projects: scope }),
         broken: broken.list(shownBroken, scope),
         deployments: last.map(row => shown(row, actor)),
-        pinned: projects.pinned(scope).map(({ id, name, env, status, lastDeployAt }) => {
+        pinned: pinnedProjects(scope).map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }
         }),
         newestProject: newest === undefined ? null : shownProject(newest, actor, proof),
@@ -298,7 +255,7 @@ const maxQueryLength = 200
 const readType = oneOf(searchTypes)
 
 /** Handler of `GET /api/search`: searches projects, deployments, log sources, the audit log and settings. */
-export function searchHandlers({ search }: { search: Search }) {
+export function searchHandlers({ search }: ApiServices) {
   return {
     find: ({ query, actor }) => {
       const q = (query.get('q') ?? '').trim()

@@ -2,19 +2,11 @@ import { invalid, type Refusal } from '../base/errors.js'
 import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
-import type { Project } from '../model/project.js'
 import { maxTerminalSide, type TerminalAvailability, type TerminalInput } from '../model/terminal.js'
 import type { TerminalClient } from '../terminal/session.js'
 import type { Opening, Terminals } from '../terminal/sessions.js'
 import { type Handler, queryText } from './route.js'
-
-/** Dependencies of the handlers of the terminal. */
-export interface TerminalNeeds {
-  terminals: Pick<Terminals, 'available' | 'check' | 'connect'>
-  projects: { get(id: string): Project }
-  /** Throws a refusal if the setting allowed_ips excludes the address. */
-  allowList: { check(address: string): void }
-}
+import type { ApiServices } from './services.js'
 
 /**
  * The WebSocket subprotocol of clients that send the admin token as a second subprotocol; `auth/bearer.ts` reads it.
@@ -25,7 +17,7 @@ const unsupportedData = 1003
 const goingAway = 1001
 
 /** Handlers of the terminal. `GET /api/terminal/ws` becomes a WebSocket with the messages of `model/terminal.ts`. */
-export function terminalHandlers({ terminals, projects, allowList }: TerminalNeeds) {
+export function terminalHandlers({ terminals, projects, allowList }: ApiServices) {
   return {
     async available({ client }): Promise<ReturnType<typeof json>> {
       if (!client.local) {
@@ -50,7 +42,7 @@ export type TerminalConnection = Pick<WebSocketConnection, 'send' | 'close' | 'm
 
 /** Returns what a terminal does with its connection. Refuses as `Terminals.check` does. */
 export async function openTerminal(
-  { terminals, projects }: Pick<TerminalNeeds, 'terminals' | 'projects'>,
+  { terminals, projects }: Pick<ApiServices, 'terminals' | 'projects'>,
   { query, actor }: { query: URLSearchParams; actor: Actor }
 ): Promise<(connection: TerminalConnection) => Promise<void>> {
   const opening = { ...readOpening(query, projects), actor }
@@ -58,7 +50,7 @@ export async function openTerminal(
   return connection => converse(connection, client => terminals.connect(client, opening))
 }
 
-function readOpening(query: URLSearchParams, projects: TerminalNeeds['projects']): Omit<Opening, 'actor'> {
+function readOpening(query: URLSearchParams, projects: ApiServices['projects']): Omit<Opening, 'actor'> {
   const cols = queryCount(query, 'cols', { min: 1, max: maxTerminalSide })
   const rows = queryCount(query, 'rows', { min: 1, max: maxTerminalSide })
   const sessionId = queryText(query, 'sessionId')

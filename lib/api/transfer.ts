@@ -7,31 +7,19 @@ import { instantOf } from '../base/clock.js'
 import { oneOf } from '../base/fields.js'
 import { oneLine } from '../base/text.js'
 import { invalid, isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
-import type { Deployer } from '../deploy/deployer.js'
 import { json, type Reply, type Sink } from '../http/core/route.js'
 import { strategies } from '../model/transfer.js'
-import type { Quota } from '../machine/storage.js'
-import type { Transfer } from '../transfer/transfer.js'
-import type { Backups } from '../backup/backup.js'
 import { summaryOf } from '../backup/format.js'
 import type { Caller } from '../auth/bearer.js'
 import { ndjson } from '../http/streams.js'
 import { type Handler, queryPath, queryText, switchText } from './route.js'
 import { readUploadForm } from './upload.js'
-
-/** Dependencies of the handlers of export and import. */
-export interface MigrationNeeds {
-  transfer: Transfer
-  deployer: Pick<Deployer, 'receive'>
-  quota: Pick<Quota, 'claim' | 'recountLater'>
-  /** For the file name of the package. */
-  clock: { now(): number }
-}
+import type { ApiServices } from './services.js'
 
 const maxRecent = 1_000_000
 
 /** Handlers of export, import and verification (§2.14; docs/decisions.md, "Export, backup, upgrade"). */
-export function migrationHandlers({ transfer, deployer, quota, clock }: MigrationNeeds) {
+export function migrationHandlers({ transfer, deployer, quota, clock }: ApiServices) {
   return {
     /** `GET /api/migration/export`: streams a package, or writes it to the file `to`. */
     export: async ({ query, actor }) => {
@@ -154,7 +142,7 @@ function unconfirmed(): Refusal {
 }
 
 /** Handler of `GET /api/backup`: writes a backup without its seal. `svc backup` adds the seal. */
-export function backupHandlers({ backups }: { backups: Backups }) {
+export function backupHandlers({ backups }: ApiServices) {
   return {
     write: async ({ query, actor }) => {
       const to = queryPath(query, 'to')

@@ -1,11 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { Caller } from '../auth/bearer.js'
-import type { Proof } from '../auth/second-factor.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
-import type { Claim, Quota } from '../machine/storage.js'
+import type { Claim } from '../machine/storage.js'
 import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { runsCommand } from '../shared/api.js'
@@ -24,6 +23,7 @@ import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
 import { encodeLines, ndjson } from '../http/streams.js'
 import type { Reply } from '../http/core/route.js'
 import { type ApiRequest, checkProject, type Handler, otherProject, switchText, traceIdOf } from './route.js'
+import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
 /** Maximum size of a form without its file: boundaries, headers and the other fields. */
@@ -31,29 +31,8 @@ const formOverheadBytes = 1024 * 1024
 /** Maximum length of the id of a plan. */
 const maxPlanIdLength = 100
 
-/** Dependencies of the upload. */
-export interface UploadNeeds {
-  deployer: Pick<
-    Deployer,
-    | 'receive'
-    | 'deploy'
-    | 'follow'
-    | 'unrecorded'
-    | 'confirmUntil'
-    | 'checkClientScripts'
-    | 'checkLocks'
-    | 'plannedWishes'
-  >
-  findProject(id: string): Project | undefined
-  settings: { number(key: 'max_upload_size'): number }
-  quota: Pick<Quota, 'claim'>
-  proof: Pick<Proof, 'check'>
-  /** Returns the URL of a deployment's page, or null if the public URL of the server is not configured. */
-  pageOf(id: string): string | null
-}
-
 /** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, settings, quota, pageOf, proof }: UploadNeeds) {
+export function uploadHandlers({ deployer, findProject, settings, quota, pageOf, proof }: ApiServices) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
@@ -116,7 +95,7 @@ function checkContentLength(request: ApiRequest, limitBytes: number): void {
   throw new Refusal('too_large', 'too_large', sentence)
 }
 
-type Finder = Pick<UploadNeeds, 'findProject'> & { caller: Caller }
+type Finder = Pick<ApiServices, 'findProject'> & { caller: Caller }
 
 function checkField(name: string, value: string, { caller, findProject }: Finder): void {
   if (name === 'projectId') checkUploadProject(value, caller, findProject)
@@ -128,7 +107,7 @@ function checkField(name: string, value: string, { caller, findProject }: Finder
  * Returns the project of an upload. Refuses: 404 for an unknown project and for one that the caller may not see, 403
  * `other_project`. The token of a project gets 403 for every other id, so that it cannot find out which ids exist.
  */
-export function checkUploadProject(id: string, caller: Caller, findProject: UploadNeeds['findProject']): Project {
+export function checkUploadProject(id: string, caller: Caller, findProject: ApiServices['findProject']): Project {
   if (caller.role === 'project' && caller.projectId !== id) throw otherProject('projectId')
   checkProject(caller, id, () => notFound('Project', id))
   const project = findProject(id)

@@ -25,7 +25,8 @@ import { reasonOf, Refusal } from '../base/errors.js'
 import { readVersion } from '../config/version.js'
 import { type Caller, createCaller } from '../http/outgoing/caller.js'
 import { fleetLimits } from '../model/node.js'
-import { openTerminal, type TerminalNeeds } from '../api/terminal.js'
+import type { ApiServices } from '../api/services.js'
+import { openTerminal } from '../api/terminal.js'
 import { relayedHeaders } from '../auth/bearer.js'
 import type { Closed } from '../http/websocket/socket.js'
 import type { RelayedHead } from '../model/fleet-wire.js'
@@ -76,7 +77,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     const { identity, key } = await identityOf(options, makeCaller)
     const { deployer, api } = server.services
     const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
-    const own = createOwnServer({ socketPath: server.localSocket, secret: relaySecret, terminal: api.terminal })
+    const own = createOwnServer({ socketPath: server.localSocket, secret: relaySecret, terminal: api })
     late.agent = createAgent({
       ...server.services.agent,
       home: home.directory,
@@ -218,7 +219,7 @@ export interface OwnServer {
   socketPath: string
   /** The secret of `World.relaySecret`. */
   secret: string
-  terminal: Pick<TerminalNeeds, 'terminals' | 'projects'>
+  terminal: Pick<ApiServices, 'terminals' | 'projects'>
 }
 
 /** Time limit until the own server begins to answer. */

@@ -3,8 +3,8 @@ import { userHome } from '../base/runtime.js'
 import { basename, dirname, join } from 'node:path'
 import { clusterFileName, nodeName } from '../config/home.js'
 import { createProofs } from '../audit/export.js'
-import type { ApiNeeds } from '../api/routes.js'
-import { createRecords } from '../api/deployments.js'
+import type { ApiServices } from '../api/services.js'
+import { createRecords } from '../api/records.js'
 import { createActivity, type Activity } from '../base/async.js'
 import { createBudget, createSpool } from '../base/budget.js'
 import { elapsedOf } from '../base/clock.js'
@@ -81,7 +81,7 @@ export interface Services {
   agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
   fleet: FleetService
   /** The services that the API handlers need. */
-  api: ApiNeeds
+  api: ApiServices
 }
 
 const bytesPerMegabyte = 1024 * 1024
@@ -126,35 +126,7 @@ export function createServices(world: World, front: Front): Services {
     terminals,
     agent: { ...world, projects: work.projects, variables: work.variables },
     fleet,
-    api: {
-      version: world.store.version,
-      lookup: {
-        ofDeployment: id => findDeployment(world.store, id)?.projectId,
-        ofLogSource: id => logs.sources.find(id)?.projectId,
-        ofRollout: id => findRollout(world.store, id)?.projectId
-      },
-      ...apiOfWork(world, front, { work, logs, fleet }),
-      ...apiOfMachine(world, front, { work, logs, machine }),
-      logSources: { sources: logs.sources, viewer: logs.viewer },
-      terminal: { terminals, projects: work.projects, allowList: front.allowList },
-      fleet: fleet.hub,
-      hasUnwritten: () => work.deployer.kept().length > 0,
-      refusePlaced(projectId) {
-        const project = findProject(world.store, projectId)
-        if (project !== undefined) refusePlaced(world.store, project, 'do this with')
-      },
-      relays: fleet.relays,
-      enrollments: { publicUrl: world.publicUrl, base: world.base },
-      placements: { findProject: id => findProject(world.store, id) },
-      agent: {
-        agents: async () => (await fleet.hub()).agents,
-        nodes: front.nodes,
-        async archivePath(id, signal) {
-          await world.copies?.ensure(id, signal)
-          return join(world.home.deployments, `${id}.zip`)
-        }
-      }
-    }
+    api: apiServices(world, front, { work, logs, machine, fleet, terminals })
   }
 }
 
@@ -332,32 +304,85 @@ function createMachine(world: World, front: Front, work: Work) {
 
 type Machine = ReturnType<typeof createMachine>
 
-/** Returns what the handlers of projects and deployments need. */
-function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Work; logs: Logs; fleet: FleetService }) {
-  const { store, home, clock, ids, allowSystemPaths, version, publicUrl } = world
-  const { admin, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
-  const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, targets } = work
-  const pageOf = (id: string) => deploymentPage(publicUrl, id)
-  const expiryOf = (tokenId: string) => named.get(tokenId).expiresAt
-  const records = createRecords({ findDeployment: deployments.find, deployer, settings })
-  const { secrets } = logs
-  const transfer = createTransfer({
-    store,
-    home,
-    allowSystemPaths,
+/** The services that the routes call, and what only they use. */
+function apiServices(
+  world: World,
+  front: Front,
+  {
+    work,
+    logs,
+    machine,
+    fleet,
+    terminals
+  }: Pick<Services, 'fleet' | 'terminals'> & {
+    work: Work
+    logs: Logs
+    machine: Machine
+  }
+): ApiServices {
+  const { store, home, clock, ids, allowSystemPaths, version, publicUrl, base, cluster } = world
+  const { admin, allowList, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
+  const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, pm2, targets } = work
+  const builtIn = () => builtInTokens(store, settings)
+  return {
+    ...machine,
     clock,
-    ids,
-    version,
-    audit,
     settings,
-    deployments: deployer,
-    headers: work.headers,
-    logSources: logSourceTable
-  })
-  /** For handlers that put earlier files back. */
-  const asking = {
+    version: store.version,
+    publicUrl,
+    base,
+
+    admin,
+    allowList,
+    named,
+    factors,
     proof,
-    runsCommand(projectId: string, deployId?: string): boolean {
+    limiter,
+    sessions,
+    tickets,
+    accessReport: createAccessReport({
+      store,
+      clock,
+      settings,
+      tokens: named.list,
+      builtIn,
+      mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
+    }),
+    builtInTokens: builtIn,
+    adviceOf: token => adviceOf(token, { nowMs: clock.now(), rotateDays: settings.number('token_rotate_days') }),
+    expiryOf: tokenId => named.get(tokenId).expiresAt,
+
+    audit,
+    listAudit: query => listAudit(store, query),
+    proofs: createProofs({ store, keeper }),
+    keeper,
+
+    lookup: {
+      ofDeployment: id => findDeployment(store, id)?.projectId,
+      ofLogSource: id => logs.sources.find(id)?.projectId,
+      ofRollout: id => findRollout(store, id)?.projectId
+    },
+    projects,
+    findProject: id => findProject(store, id),
+    pinnedProjects: scope => listPinnedProjects(store, scope),
+    newestProject: scope => newestProject(store, scope),
+    bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
+    recentScripts(projectId) {
+      projects.get(projectId)
+      return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
+    },
+    variables,
+    categories: createLabels('category', { store, clock, ids, audit }),
+    tags: createLabels('tag', { store, clock, ids, audit }),
+    targets,
+    search: createSearch({ store, settings: settingRows }),
+
+    deployer,
+    deployments,
+    liveDeployment: projectId => liveDeployment(store, projectId),
+    records: createRecords({ findDeployment: deployments.find, deployer, settings }),
+    pageOf: id => deploymentPage(publicUrl, id),
+    runsCommand(projectId, deployId) {
       const project = findProject(store, projectId)
       if (project === undefined) return false
       // What runs on the nodes of a project is not in the records of its hub.
@@ -365,134 +390,75 @@ function apiOfWork(world: World, front: Front, { work, logs, fleet }: { work: Wo
       const source = deployId === undefined ? undefined : findDeployment(store, deployId)
       const sources = source === undefined ? listDeployments(store, { projectId, limit: searchedForScripts }) : [source]
       return sources.some(({ scripts }) => scripts.length > 0)
-    }
-  }
-  return {
-    auth: { admin, factors, named, limiter, proof, tickets, sessions, audit, hasFleet: fleet.isUsed },
-    secondFactor: { factors, named },
-    proof,
-    projects: {
-      projects,
-      bulk: (action, chosen, actor) => applyToProjects(projects, { action, ids: chosen, actor }),
-      recentScripts(projectId) {
-        projects.get(projectId)
-        return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
-      },
-      proof
     },
-    variables: { variables },
-    categories: createLabels('category', { store, clock, ids, audit }),
-    tags: createLabels('tag', { store, clock, ids, audit }),
-    files: { projects, targets, secrets },
-    whoami: { findProject: id => findProject(store, id), expiryOf },
-    tokens: {
-      named,
-      builtIn: () => builtInTokens(store, settings),
-      advice: token => adviceOf(token, { nowMs: clock.now(), rotateDays: settings.number('token_rotate_days') })
-    },
-    accessReport: {
-      report: createAccessReport({
-        store,
-        clock,
-        settings,
-        tokens: named.list,
-        builtIn: () => builtInTokens(store, settings),
-        mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
-      })
-    },
-    deployCheck: {
-      deployer,
-      findProject: id => findProject(store, id),
-      settings,
-      quota,
-      expiryOf,
-      nodesOf: id => nodesOfProject(store, id),
-      hubs: world.hubUrls
-    },
-    drift: { deployer, projects, targets, secrets },
-    tree: { deployer, findProject: id => findProject(store, id) },
-    plan: {
-      deployer,
-      findProject: id => findProject(store, id),
-      settings,
-      quota,
-      spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) })
-    },
-    upload: { deployer, findProject: id => findProject(store, id), settings, quota, pageOf, proof },
-    deployments: { deployer, records, pageOf, ...asking },
-    locks: { locks: createLocks({ store, clock, audit }), maintenance: deployer.maintenance, clock },
-    maintenance: { maintenance: deployer.maintenance, findProject: id => findProject(store, id) },
-    confirm: { deployer, records, ...asking },
-    logs: { records, deployer, deployments },
-    notificationTargets: { targets: notificationTargets, webhook },
-    audit: {
-      listAudit: query => listAudit(store, query),
-      proofs: createProofs({ store, keeper }),
-      keeper,
-      audit,
-      clock
-    },
+    hasUnwritten: () => deployer.kept().length > 0,
+    locks: createLocks({ store, clock, audit }),
+    quota,
+    spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) }),
+
+    broken: createBroken({ store, findDeployment: deployments.find }),
+    resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }),
+    metrics: createMetrics({
+      store,
+      clock,
+      version,
+      startedAtMs: front.startedAtMs,
+      deployments: work.counts,
+      loopDelay: createLoopDelayMeter(),
+      logFollowers: logs.followers,
+      searches: logs.searches,
+      uploads: () => deployer.figures().uploads,
+      outputFollowers: () => deployer.figures().followers,
+      deliveries: webhook.deliveries,
+      fleet: fleetOf(store, work.fleet),
+      cluster: cluster?.status
+    }),
+    places: createPlaces(logs.secrets),
+    pm2,
+    logSources: logs.sources,
+    logViewer: logs.viewer,
+    secrets: logs.secrets,
+    terminals,
+    notificationTargets,
+    webhook,
     telemetry: {
       collector: createCollector({ store, clock }),
       maxDays: maxOverviewDays,
       reports: createRateLimit({ clock, perKey: 30, ofAll: 600 }),
       overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
     },
-    search: { search: createSearch({ store, settings: settingRows }) },
-    migration: { transfer, deployer, quota, clock },
-    backup: { backups: createBackups({ store, home, clock, ids, version, audit }) }
-  } satisfies Partial<ApiNeeds>
-}
+    transfer: createTransfer({
+      store,
+      home,
+      allowSystemPaths,
+      clock,
+      ids,
+      version,
+      audit,
+      settings,
+      deployments: deployer,
+      headers: work.headers,
+      logSources: logSourceTable
+    }),
+    backups: createBackups({ store, home, clock, ids, version, audit }),
 
-/** Returns what the handlers of the server's and the machine's state need. */
-function apiOfMachine(
-  world: World,
-  { audit, proof, settings, startedAtMs }: Front,
-  { work, logs, machine }: { work: Work; logs: Logs; machine: Machine }
-) {
-  const { store, home, clock, version, publicUrl } = world
-  const { webhook, counts, deployer, projects, deployments, pm2 } = work
-  const { health, history, storage, stats, status } = machine
-  return {
-    settings: { settings, webhook, status, publicUrl, proof },
-    health: { health },
-    storage: { storage },
-    overview: {
-      proof,
-      status,
-      health,
-      stats,
-      broken: createBroken({ store, findDeployment: deployments.find }),
-      deployments: { ...deployments, live: projectId => liveDeployment(store, projectId) },
-      projects: {
-        get: projects.get,
-        pinned: scope => listPinnedProjects(store, scope),
-        newest: scope => newestProject(store, scope)
-      }
+    fleet: fleet.hub,
+    relays: fleet.relays,
+    agents: async () => (await fleet.hub()).agents,
+    nodeRequests: front.nodes,
+    async archivePath(id, signal) {
+      await world.copies?.ensure(id, signal)
+      return join(home.deployments, `${id}.zip`)
     },
-    system: { resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }), history },
-    metrics: {
-      metrics: createMetrics({
-        store,
-        clock,
-        version,
-        startedAtMs,
-        deployments: counts,
-        loopDelay: createLoopDelayMeter(),
-        logFollowers: logs.followers,
-        searches: logs.searches,
-        uploads: () => deployer.figures().uploads,
-        outputFollowers: () => deployer.figures().followers,
-        deliveries: webhook.deliveries,
-        fleet: fleetOf(store, work.fleet),
-        cluster: world.cluster?.status
-      })
+    nodesOf: id => nodesOfProject(store, id),
+    refusePlaced(projectId) {
+      const project = findProject(store, projectId)
+      if (project !== undefined) refusePlaced(store, project, 'do this with')
     },
-    pm2: { pm2, projects, sources: logs.sources },
-    cluster: { cluster: world.cluster, audit },
-    stats: { stats, projects },
-    fs: { places: createPlaces(logs.secrets) }
-  } satisfies Partial<ApiNeeds>
+    cluster,
+    hubs: world.hubUrls,
+    hasFleet: fleet.isUsed
+  }
 }
 
 /** Returns the function that reads the state of the fleet. */

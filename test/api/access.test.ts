@@ -274,7 +274,7 @@ t.test('each route accepts exactly its credentials, from the client addresses th
   await stage.client.patch(`/api/projects/${shop.id}/placements`, { remove: [name] })
   await stage.client.put('/api/settings', { allowed_ips: allowed })
 
-  const { tickets } = stage.server.services.api.auth
+  const { tickets } = stage.server.services.api
   const gone = await endedSessions(t, stage, clock)
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   /** Each request has its own session, because one route ends the session. */

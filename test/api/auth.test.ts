@@ -356,7 +356,7 @@ t.test('sessions, tickets and streams from before the second factor end when it 
   const { token } = (await stage.client.post('/api/tokens', { name: 'ana', role: 'operator' })).body
   const [thief, own] = [await signIn(nobody, { token }), await signIn(nobody, { token })]
   const other = await signIn(nobody)
-  const ended = stage.server.services.api.auth.sessions.find({ cookie: thief.cookie })?.ended()
+  const ended = stage.server.services.api.sessions.find({ cookie: thief.cookie })?.ended()
   const ticket = (await stage.as(token).post('/api/tickets', { purpose: 'download' })).body.ticket
 
   const asBearer = ['/api/auth/second-factor', '/api/auth/second-factor/confirm']

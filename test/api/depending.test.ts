@@ -14,7 +14,7 @@ import { zipOf } from '../support/zip.js'
 /** Runs `work` and returns the tables and the settings that it reads. */
 async function readBy(stage: Stage, work: () => unknown): Promise<Set<string>> {
   const { store } = stage.server.services.agent
-  const { settings } = stage.server.services.api.settings
+  const { settings } = stage.server.services.api
   const names = new Set<string>()
   const note = (sql: string): void => {
     for (const [, name] of sql.matchAll(/\b(?:from|join)\s+["`]?(\w+)/gi)) names.add(name as string)

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { logHandlers } from '../../lib/api/logs.js'
+import type { ApiServices } from '../../lib/api/services.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { openStore } from '../../lib/store/durable-store.js'
@@ -276,7 +277,7 @@ t.test('a stream reports a result that is not recorded yet', async t => {
       outputWindow: never
     },
     deployments: { list: never, find: never, newestOfEvery: never, count: never }
-  })
+  } as unknown as ApiServices)
   const request = {
     params: { deployId: 'dep_a' },
     headers: {},

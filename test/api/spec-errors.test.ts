@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import type { Test } from 'tap'
-import { apiRoutes, type ApiNeeds } from '../../lib/api/routes.js'
+import { apiRoutes } from '../../lib/api/routes.js'
+import type { ApiServices } from '../../lib/api/services.js'
 import type { Caller } from '../../lib/auth/bearer.js'
 import type { DiskFigures } from '../../lib/model/machine.js'
 import { createHealth } from '../../lib/machine/health.js'
@@ -340,7 +341,7 @@ async function startHealth(t: Test) {
     diskOf: async () => disk()
   })
   const stage = await startServer(t)
-  const needs: ApiNeeds = { ...stage.server.services.api, health: { health } }
+  const needs: ApiServices = { ...stage.server.services.api, health }
   const actor = { name: 'admin', ip: null, projects: null } as unknown as Caller
   const { url } = await startHttp(t, apiRoutes(needs) as never, { authorize: () => actor })
   return { world, url, directory }

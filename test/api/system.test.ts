@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { open } from 'node:fs/promises'
 import { startServer } from '../support/server.js'
 import { healthHandlers } from '../../lib/api/system.js'
+import type { ApiServices } from '../../lib/api/services.js'
 import type { HealthDetail, Overview, ProjectOverview } from '../../lib/model/health.js'
 import type { Health } from '../../lib/machine/health.js'
 import { type Hub, startHubs } from '../support/hubs.js'
@@ -62,7 +63,7 @@ t.test('an unhealthy server answers 503 with the same fields', async t => {
         detail: async () => ({ version: 'dev' }) as HealthDetail,
         isWell: () => isWell
       } satisfies Health
-    })
+    } as unknown as ApiServices)
   for (const [isWell, status] of [
     [true, 200],
     [false, 503]

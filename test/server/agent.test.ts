@@ -253,7 +253,7 @@ t.test('a stream that its reader leaves ends on the node, too', async t => {
   const { agent, directory } = await startNode(t, stage)
   const log = join(directory, 'app.log')
   writeFileSync(log, 'first\n')
-  const { sources } = agent.services.api.logSources
+  const { logSources: sources } = agent.services.api
   const [source] = await sources.create('proj_shop', [{ filePath: log }], actor)
   const authorization = `Bearer ${stage.server.adminToken.current()}`
   const leaving = new AbortController()
@@ -268,7 +268,7 @@ t.test('a stream that its reader leaves ends on the node, too', async t => {
   writeFileSync(log, 'first\nsecond\n')
   await read(/second/)
   const followers = async (): Promise<number> =>
-    Number(/^svc_followers\{of="log[^"]*"\} (\d+)$/m.exec(await agent.services.api.metrics.metrics.text())?.[1])
+    Number(/^svc_followers\{of="log[^"]*"\} (\d+)$/m.exec(await agent.services.api.metrics.text())?.[1])
   t.equal(await followers(), 1)
   leaving.abort()
   await until(async () => (await followers()) === 0)

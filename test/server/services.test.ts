@@ -45,11 +45,11 @@ t.test('connects the services: a setting reaches the bearer, and a project its t
   t.throws(authorise('global-token'), { kind: 'unauthorized', code: 'unauthorized' })
   await settings.update(settings.check({ global_deploy_token: 'global-token' }), systemActor)
   t.equal(authorise('global-token')().role, 'global')
-  const project = await api.projects.projects.create({ name: 'a', deployPath: '/srv/some/where' }, systemActor)
+  const project = await api.projects.create({ name: 'a', deployPath: '/srv/some/where' }, systemActor)
   t.equal(authorise(project.token)().projectId, project.id)
   await settings.update(settings.check({ allowed_ips: '10.0.0.0/8' }), systemActor)
   t.throws(authorise('global-token'), { kind: 'forbidden', code: 'address_not_allowed' })
-  t.match(api.audit.listAudit({ limit: 10, seenBy: undefined }), [
+  t.match(api.listAudit({ limit: 10, seenBy: undefined }), [
     { target: 'allowed_ips' },
     { action: 'project.create' },
     {}

@@ -38,18 +38,18 @@ const targetOf = valueReader('audit.target', text)
 const seqOf = valueReader('audit.seq', number)
 const firstOf = valueReader('audit.seq', nullable(number))
 
-/** Conditions on audit entries. */
-interface AuditFilter {
-  action?: string
-  projectId?: string
-  tokenId?: string
+/** Filters of the audit log. */
+export interface AuditFilter {
+  action?: string | undefined
+  projectId?: string | undefined
+  tokenId?: string | undefined
   /** The name that the token had. */
-  tokenName?: string
+  tokenName?: string | undefined
   /** The callers whose entries are listed; undefined: all. */
-  seenBy?: AuditReader
+  seenBy?: AuditReader | undefined
   limit: number
   /** The id of an entry: only older ones are listed. */
-  before?: string
+  before?: string | undefined
 }
 
 /** A named token that reads the log: it sees its own entries, and those of these projects. */

@@ -1,0 +1,157 @@
+import type { Keeper } from '../audit/keeper.js'
+import type { Proofs } from '../audit/export.js'
+import type { Limiter } from '../auth/limiter.js'
+import type { NamedTokens } from '../auth/named-tokens.js'
+import type { NodeRequests } from '../auth/node-requests.js'
+import type { Proof, SecondFactors } from '../auth/second-factor.js'
+import type { Tickets } from '../auth/secret.js'
+import type { Sessions } from '../auth/sessions.js'
+import type { Backups } from '../backup/backup.js'
+import type { Spool } from '../base/budget.js'
+import type { Clock } from '../base/clock.js'
+import type { Deployer } from '../deploy/deployer.js'
+import type { ListedDeployments } from '../deploy/ends.js'
+import type { Locks } from '../deploy/locks.js'
+import type { Fleet } from '../fleet/hub/fleet.js'
+import type { HubAgents } from '../fleet/hub/hub.js'
+import type { HubRelays } from '../fleet/relay/hub-relays.js'
+import type { Secrets } from '../logs/read/secrets.js'
+import type { LogSources } from '../logs/sources.js'
+import type { LogViewer } from '../logs/viewer.js'
+import type { Broken, Health } from '../machine/health.js'
+import type { History, Stats } from '../machine/history.js'
+import type { Metrics } from '../machine/metrics.js'
+import type { Places } from '../machine/places.js'
+import type { Resources } from '../machine/resources.js'
+import type { Quota, Storage } from '../machine/storage.js'
+import type { AccessReport, AccessToken, BuiltInToken, ProjectScope, TokenAdvice } from '../model/access.js'
+import type { Actor, AuditEntry, AuditEvent } from '../model/audit.js'
+import type { AuditFilter } from '../store/tables/audit.js'
+import type { BulkAction, BulkOutcome } from '../model/bulk.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import type { ClusterView, ServerStatus } from '../model/health.js'
+import type { FleetNode } from '../model/node.js'
+import type { Project, RecentScripts } from '../model/project.js'
+import type { Targets as NotificationTargets } from '../notify/targets.js'
+import type { Webhook } from '../notify/webhook.js'
+import type { Pm2 } from '../pm2/pm2.js'
+import type { Labels, Projects } from '../projects/projects.js'
+import type { Targets } from '../projects/targets.js'
+import type { Variables } from '../projects/variables.js'
+import type { Search } from '../search/search.js'
+import type { Settings } from '../settings/settings.js'
+import type { Collector } from '../telemetry/collector.js'
+import type { Terminals } from '../terminal/sessions.js'
+import type { Transfer } from '../transfer/transfer.js'
+import type { Records } from './records.js'
+import type { ProjectLookup } from './route.js'
+
+/** The services that handlers of routes call. `server/services.ts` provides them; a handler names those that it takes. */
+export interface ApiServices {
+  clock: Clock
+  settings: Settings
+  /** Returns the version of these tables of the store. */
+  version(tables: readonly string[]): string
+  /** Returns the state of the server, for a caller that sees these projects. */
+  status(scope?: ProjectScope): ServerStatus
+  publicUrl: string | null
+  /** The path below which the server is reached (`normaliseBase`). */
+  base: string
+
+  admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
+  allowList: { check(address: string): void }
+  named: NamedTokens
+  factors: SecondFactors
+  proof: Proof
+  limiter: Limiter
+  sessions: Sessions
+  tickets: Pick<Tickets, 'issue'>
+  accessReport(): AccessReport
+  builtInTokens(): BuiltInToken[]
+  adviceOf(token: AccessToken): TokenAdvice[]
+  /** Returns when a named token expires. */
+  expiryOf(tokenId: string): string
+
+  audit: { record(event: AuditEvent): Promise<void> }
+  listAudit(query: AuditFilter): AuditEntry[]
+  proofs: Proofs
+  keeper: Pick<Keeper, 'rotateKey'>
+
+  /** Finds the projects of records. */
+  lookup: ProjectLookup
+  projects: Projects
+  findProject(id: string): Project | undefined
+  /** Returns the pinned projects, newest first. */
+  pinnedProjects(scope: ProjectScope): Project[]
+  newestProject(scope: ProjectScope): Project | undefined
+  /** Deletes, moves or labels several projects, each on its own. */
+  bulk(action: BulkAction, ids: string[], actor: Actor): Promise<BulkOutcome>
+  /** Returns the scripts that the client sent in the newest deployments with some. Refuses an unknown id with 404. */
+  recentScripts(projectId: string): RecentScripts
+  variables: Variables
+  categories: Labels
+  tags: Labels
+  targets: Targets
+  search: Search
+
+  deployer: Deployer
+  deployments: ListedDeployments
+  /** Returns the deployment whose files are in the target of a project. */
+  liveDeployment(projectId: string): DeploymentRow | undefined
+  records: Records
+  /** Returns the address of a deployment's page, or null without a public URL. */
+  pageOf(id: string): string | null
+  /** Whether a deployment of a project, or the return to one of its deployments, may run a command. */
+  runsCommand(projectId: string, deployId?: string): boolean
+  /** Whether results of deployments wait in memory for the database. */
+  hasUnwritten(): boolean
+  locks: Locks
+  quota: Quota
+  /** Keeps the bodies of large plans on the disk. */
+  spool: Spool
+
+  health: Health
+  stats: Stats
+  history: Pick<History, 'read'>
+  resources: Resources
+  metrics: Metrics
+  storage: Storage
+  broken: Broken
+  places: Places
+  pm2: Pm2
+  logSources: LogSources
+  logViewer: LogViewer
+  secrets: Secrets
+  terminals: Terminals
+  notificationTargets: NotificationTargets
+  webhook: Webhook
+  telemetry: {
+    collector: Collector
+    /** Maximum number of days of an overview. */
+    maxDays: number
+    /** Limits of requests by network. */
+    reports: { take(key: string): void }
+    overviews: { take(key: string): void }
+  }
+  transfer: Transfer
+  backups: Backups
+
+  /** Returns the fleet, which is loaded at its first use. */
+  fleet(): Promise<Fleet>
+  /** Returns the relays to the nodes. */
+  relays(): Promise<HubRelays>
+  agents(): Promise<HubAgents>
+  nodeRequests: Pick<NodeRequests, 'begin'>
+  /** Returns the path of an archive, once this hub has it. */
+  archivePath(deployId: string, signal: AbortSignal): Promise<string>
+  /** Returns the nodes that a project is placed on. */
+  nodesOf(projectId: string): FleetNode[]
+  /** Refuses 409 `project_is_placed`. */
+  refusePlaced(projectId: string): void
+  /** Undefined on a server that is no hub of a cluster. */
+  cluster: Pick<ClusterView, 'status' | 'rekey'> | undefined
+  /** Returns the addresses of the hubs of the cluster. */
+  hubs: (() => string[]) | undefined
+  /** Whether this server has nodes. */
+  hasFleet(): boolean
+}
