@@ -40,7 +40,6 @@ export function createKeys(): (key: Key, atMs: number) => Wish | null {
   }
 }
 
-/** What `createOverlays` needs. */
 export interface OverlayNeeds {
   app: SvcApp
   context: PageContext

@@ -72,7 +72,6 @@ export interface Router {
   guard: ((leave: () => void) => void) | null
 }
 
-/** What `startRouter` needs. */
 export interface RouterNeeds {
   rows: readonly PageRow[]
   /** Base of the document, ending with a slash. */
@@ -159,7 +158,6 @@ export interface Room {
   isFurther?: boolean
 }
 
-/** All rooms. */
 export const rooms: readonly Room[] = [
   { address: '.', words: 'Overview', picture: 'overview', key: 'o' },
   { address: 'projects', words: 'Projects', picture: 'projects', key: 'p' },

@@ -15,7 +15,6 @@ export interface TimedEntry extends TreeEntry {
   mtimeMs: number
 }
 
-/** The tree of sources. */
 export interface SourceTree {
   /** In the order of `compareTreePaths`. */
   entries: TimedEntry[]
@@ -24,7 +23,6 @@ export interface SourceTree {
   bytes: number
 }
 
-/** Options of `treeOf`. */
 export interface TreeOptions {
   /** Called with the number of bytes that were digested. */
   onProgress?: (bytes: number) => void

@@ -42,7 +42,6 @@ export interface ZipProgress {
   bytes: number
 }
 
-/** Options of a zip. */
 export interface WriteZipOptions {
   /** Compression level: 0 (store) to 9. */
   level?: number

@@ -78,7 +78,6 @@ export interface Keeper {
   state(): TreeState
 }
 
-/** Dependencies of `createKeeper`. */
 interface KeeperNeeds {
   store: Store
   clock: Clock

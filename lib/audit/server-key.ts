@@ -11,7 +11,6 @@ import { replaceFile } from '../base/files.js'
 import { sha256 } from '../base/digests.js'
 import { createSigner, type Signer } from './signed-note.js'
 
-/** The key of a server. */
 export interface ServerKey {
   /**
    * Returns the signers, the current key first. Creates the key at the first call. `origin` is the name of the tree;
@@ -22,7 +21,6 @@ export interface ServerKey {
   rotate(origin: string): Promise<{ before: Signer; after: Signer }>
 }
 
-/** The files of a key. */
 export type KeyFile = 'server.ed25519' | 'server.old.ed25519' | 'server.pub'
 
 /** The place of the files: a directory, or the state that all hubs of a cluster have. */

@@ -20,7 +20,6 @@ import { lastActs, listSentReminders, putSentReminder } from '../store/tables/ac
 import { readProjects } from '../store/tables/projects.js'
 import { type AuditEvent, systemActor } from '../model/audit.js'
 
-/** Dependencies of the report. */
 export interface AccessReportNeeds {
   store: Pick<Store, 'all' | 'get'>
   clock: Pick<Clock, 'now'>
@@ -92,7 +91,6 @@ export interface TokenReminders {
   stop(): Promise<void>
 }
 
-/** Dependencies of the reminders. */
 export interface TokenRemindersNeeds {
   store: Pick<Store, 'all' | 'get' | 'write'>
   clock: Pick<Clock, 'now'>

@@ -74,7 +74,6 @@ interface Attempt<T> {
   secret: string | null
 }
 
-/** Creates a limiter. */
 export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds): Limiter {
   const counters = createFailureCounters()
   /** Apart, so that invented addresses displace no others. */

@@ -108,7 +108,6 @@ export interface SignInToken {
   digest: string
 }
 
-/** Dependencies of the named tokens. */
 export interface NamedTokensNeeds {
   store: Store
   clock: Clock

@@ -26,7 +26,6 @@ import {
   manifestName
 } from './format.js'
 
-/** Dependencies of `createBackups`. */
 export interface BackupNeeds extends SnapshotNeeds {
   /** The version of this program. */
   version: string
@@ -137,7 +136,6 @@ function sourceOf({ path, source, bytes, mtimeMs, isGrowing }: SnapshotFile, fil
  * grow, only the bytes measured in step 2 are read.
  */
 
-/** A file of a snapshot. */
 export interface SnapshotFile extends FoundFile {
   /** The path to read the file from, or its bytes. */
   source: string | Uint8Array
@@ -154,7 +152,6 @@ export interface Snapshot {
   discard(): Promise<void>
 }
 
-/** Dependencies of `takeSnapshot`. */
 export interface SnapshotNeeds {
   store: Pick<Store, 'image' | 'all' | 'get' | 'follow'>
   home: { directory: string; deployments: string; tmp: string }

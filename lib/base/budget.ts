@@ -30,7 +30,6 @@ export interface Budget<K extends string = 'caller'> {
   held(kind?: K, key?: string): number
 }
 
-/** Limits of a budget. */
 export interface BudgetLimits<K extends string = 'caller'> {
   /** Maximum amount in all. */
   all: number
@@ -38,7 +37,6 @@ export interface BudgetLimits<K extends string = 'caller'> {
   each: Readonly<Record<K, number>>
 }
 
-/** Options of a budget. */
 export interface BudgetOptions<K extends string> extends BudgetLimits<K> {
   /** Creates the refusal: a key of a kind holds too much, or all together do. */
   refuse(over: K | 'all'): Refusal

@@ -35,7 +35,6 @@ export function readFields<S extends Shape>(body: unknown, shape: S): Fields<S> 
   return fieldsOf(body, shape, name => name)
 }
 
-/** Options of an object. */
 interface ObjectOptions {
   /** Whether to refuse unknown fields. By default, they are ignored. */
   strict?: boolean
@@ -146,7 +145,6 @@ export function withDefault<T>(read: Read<T>, fallback: T): Read<T> {
   return mapped(nullable(read), given => given ?? fallback)
 }
 
-/** Limits of a text. */
 interface TextLimits {
   /** Minimum number of characters, counted after trimming. Default: 0. */
   min?: number

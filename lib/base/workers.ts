@@ -17,7 +17,6 @@ export interface PoolOptions extends ThreadOptions {
   idleMs?: number
 }
 
-/** Options of one use of a thread. */
 interface UseOptions {
   /** Rejects with the signal's reason while the call is queued. */
   signal?: AbortSignal
@@ -124,7 +123,6 @@ export interface ThreadOptions {
   resourceLimits?: ResourceLimits
 }
 
-/** Options of one request. */
 interface AskOptions<Part> {
   /** Memory of the request that is transferred to the thread instead of being copied. */
   transfer?: readonly TransferListItem[]

@@ -81,7 +81,6 @@ export function durationOption(flag: string, text: string): number {
   return ms
 }
 
-/** Options with the scripts of a deployment. */
 export const scriptOptions = {
   pre: { type: 'text', value: 'script', help: 'run on the server before the files are put in place' },
   post: { type: 'text', value: 'script', help: 'run on the server afterwards, in the target directory' },

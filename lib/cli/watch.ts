@@ -21,7 +21,6 @@ export type Watched =
 /** Time without a line of the deployment after which a line says so, in ms. */
 const silentEveryMs = 30_000
 
-/** Options of `watchRun`. */
 export interface WatchOptions {
   api: Api
   projectId: string
@@ -143,7 +142,6 @@ function lostLine(deployId: string, { api, given, permit }: WatchOptions): strin
   return `The result is unknown: another hub of the cluster continues the deployment. To see it: ${line}${more}`
 }
 
-/** Options of `reportRun`. */
 export interface ReportOptions {
   api: Pick<Api, 'address' | 'deployment' | 'rolloutOf'>
   /** What a successful run did: "deployed to proj_…". */

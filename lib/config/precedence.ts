@@ -35,7 +35,6 @@ export interface Sourced<T> {
   from: string
 }
 
-/** A token with its source. */
 export type SourcedToken = Sourced<string> & BearerToken
 
 /** The parsed options of the command line. */

@@ -101,7 +101,6 @@ export interface Run {
   finished: Promise<DeploymentRow>
 }
 
-/** Dependencies of `Admission`. */
 export interface AdmissionNeeds extends DeployNeeds {
   files: DeployFiles
   intake: Intake

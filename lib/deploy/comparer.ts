@@ -46,7 +46,6 @@ export interface Comparer {
   compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }>
 }
 
-/** Dependencies of `createComparer`. */
 export interface ComparerNeeds extends Pick<DeployNeeds, 'home' | 'allowSystemPaths' | 'clock'> {
   executors: Executors
   trees: Pick<Trees, 'read'>

@@ -50,7 +50,6 @@ interface Kept {
   reason: string
 }
 
-/** Dependencies of `createEnds`. */
 export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
 
 /**

@@ -51,7 +51,6 @@ export interface ExactRange {
   to: DeploymentRow | null
 }
 
-/** Dependencies of exact rollbacks. */
 export type ExactNeeds = Pick<DeployNeeds, 'store'> & {
   files: DeployFiles
   trees: Pick<Trees, 'read'>

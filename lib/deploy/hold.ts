@@ -257,12 +257,10 @@ export function longestMs({ gate, confirmSeconds }: HoldPlan, phase: HoldPhase, 
 /** Maximum number of paths in a sentence about files that are not back. */
 const shownPaths = 10
 
-/** Dependencies of the end of a held deployment. */
 export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock' | 'audit' | 'log'> {
   executors: Executors
 }
 
-/** A held deployment. */
 export interface HeldDeployment {
   row: DeploymentRow
   output: Output

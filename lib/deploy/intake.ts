@@ -35,7 +35,6 @@ export interface Received {
   discard(): Promise<void>
 }
 
-/** Options of one upload. */
 export interface ReceiveOptions {
   limitBytes: number
   /** Called with the number of bytes received so far. If it throws, the upload is refused with that error. */

@@ -209,7 +209,6 @@ const maxWaitMs = 30_000
 /** Everybody can read the file, unless the project's umask or policy forbids it: the web server is another user. */
 const fileMode = 0o644
 
-/** Dependencies of `createMaintenances`. */
 export interface MaintenanceNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors

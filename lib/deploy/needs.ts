@@ -52,7 +52,6 @@ export interface ArchiveCopies {
   ensure(deployId: string, signal: AbortSignal): Promise<void>
 }
 
-/** Dependencies of deployments on the rest of the server. */
 export interface DeployNeeds {
   store: Store
   home: DeployHome

@@ -199,7 +199,6 @@ export interface Steps {
 /** The work of one step. Returns a sentence for the output, or null if the step is skipped. */
 export type StepWork = (step: DeploymentStep) => Promise<string | null>
 
-/** Dependencies of `createSteps`. */
 export interface StepsNeeds {
   clock: Clock
   output: Output

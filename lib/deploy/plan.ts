@@ -42,7 +42,6 @@ import {
 } from './scripts/scripts.js'
 import { modesOf } from './files.js'
 
-/** A request for a plan. */
 export interface PlanRequest {
   projectId: string
   /** The body (archive/tree-wire.ts). */
@@ -75,7 +74,6 @@ export interface Plans {
   expect(planId: string, projectId: string): KeptPlan
 }
 
-/** Dependencies of `createPlans`. */
 export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
   live: Live

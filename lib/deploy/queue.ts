@@ -37,7 +37,6 @@ export interface Queue {
   count(key: string): number
 }
 
-/** An entry of the queue. */
 export interface QueueEntry {
   key: string
   id: string
@@ -104,7 +103,6 @@ export interface TargetLocks {
   isHeld(holder: string): boolean
 }
 
-/** Options of `hold`. */
 export interface HoldOptions {
   signal: AbortSignal
   onWait?: (forWhom: string, real: string) => void
@@ -218,7 +216,6 @@ export interface TurnRequest {
 /** Does work when the target of a project is free. Refuses: 404, 503 `shutting_down`, 409 `deployment_running`. */
 export type TargetTurns = <T>(request: TurnRequest, work: (turn: TargetTurn) => Promise<T>) => Promise<T>
 
-/** Dependencies of `createTargetTurns`. */
 export interface TargetTurnsNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors

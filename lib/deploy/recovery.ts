@@ -212,7 +212,6 @@ function endSteps(row: DeploymentRow, nowMs: number): DeploymentRow['steps'] {
  * in the same order. Nothing of them depends on the machine on which they began to wait.
  */
 
-/** Dependencies of `createRequeue`. */
 export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'fleet' | 'copies'> {
   files: DeployFiles
   live: Live
@@ -278,7 +277,6 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
   }
 }
 
-/** Dependencies of `createResume`. */
 export interface ResumeNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'log' | 'copies'> {
   files: DeployFiles
   live: Live

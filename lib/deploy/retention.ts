@@ -157,7 +157,6 @@ export async function removeArchive(path: string): Promise<number> {
   return stats?.nlink === 1 ? stats.size : 0
 }
 
-/** Dependencies of `createArchiveRemoval`. */
 export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quota' | 'audit'> & {
   files: DeployFiles
   ends: Pick<Ends, 'settle'>

@@ -40,7 +40,6 @@ export interface RollbackPlans {
   undo(projectId: string, asked: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan>
 }
 
-/** Dependencies of `createRollbackPlans`. */
 export type RollbackPlanNeeds = ExactNeeds &
   Pick<DeployNeeds, 'settings'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
 
@@ -60,7 +59,6 @@ const typeBits = 0o170000
 /** A tree on the wire has no file without permissions. */
 const leastPermissions = 0o400
 
-/** Creates the plans of rollbacks. */
 export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
   const { store, comparer, ends } = needs
 

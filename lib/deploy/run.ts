@@ -56,7 +56,6 @@ export interface Runner {
   drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
 }
 
-/** Dependencies of the runner. */
 export interface RunnerNeeds extends TurnNeeds {
   ends: Ends
   /** Called when a deployment has finished: its project may have too many archives. */
@@ -281,7 +280,6 @@ function isBug(error: unknown): boolean {
  * place itself. Its steps are `store`, `rollout` and `cleanup`.
  */
 
-/** Dependencies of the deployment of a placed project. */
 export interface PlacedRunNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'settings' | 'fleet'> {
   files: DeployFiles
 }

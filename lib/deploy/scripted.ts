@@ -49,7 +49,6 @@ export interface Scripted {
   recover(): Promise<void>
 }
 
-/** Dependencies of `createScripted`. */
 export interface ScriptedNeeds
   extends Pick<DeployNeeds, 'store' | 'home' | 'settings' | 'quota' | 'allowSystemPaths' | 'log'> {
   files: DeployFiles

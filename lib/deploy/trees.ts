@@ -241,7 +241,6 @@ export interface TreeStates {
   forget(projectId: string): void
 }
 
-/** Dependencies of `createTreeStates`. */
 export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock'> {
   trees: Pick<Trees, 'read'>
   /** Returns how far a project can go back exactly. */

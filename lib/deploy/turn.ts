@@ -88,7 +88,6 @@ export interface Turn {
   plan: HoldPlan | null
 }
 
-/** Dependencies of a starting deployment. */
 export interface TurnNeeds extends DeployNeeds {
   files: DeployFiles
   executors: Executors

@@ -11,7 +11,6 @@ import { openOutput } from './output/output.js'
 import type { Queue } from './queue.js'
 import { eventOf, moveRecord, refuseIfFinal, refuseUnlessFinal, sendNotice } from './record.js'
 
-/** Dependencies of `createCorrection`. */
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live
@@ -87,7 +86,6 @@ export function createCorrection(needs: CorrectionNeeds): Correction {
   return { cancel, mark }
 }
 
-/** Dependencies of `createConfirmation`. */
 export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> {
   live: Live
   ends: Pick<Ends, 'current'>

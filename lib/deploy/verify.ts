@@ -22,7 +22,6 @@ import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
 import { type ExactState, findScripted, pathOfSource, type WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 
-/** What to verify. */
 export interface VerifyRequest {
   projectId: string
   /** Whether the SHA-256 of each regular file is listed, too. */
@@ -61,7 +60,6 @@ export interface Differences {
   unknown: string[]
 }
 
-/** Dependencies of `createVerifier`. */
 export interface VerifierNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths'> {
   executors: Pick<Executors, 'comparing'>
   trees: Pick<Trees, 'read'>
@@ -332,7 +330,6 @@ export interface RepairGoal {
   runScripts: boolean
 }
 
-/** Dependencies of a repair. */
 export interface RepairNeeds {
   files: DeployFiles
   verifier: Pick<Verifier, 'differences'>

@@ -36,7 +36,6 @@ export interface Answered {
   error?: string | null
 }
 
-/** Dependencies of a rollout. */
 export interface MachineNeeds {
   /** The time in milliseconds since 1970. */
   now(): number

@@ -44,7 +44,6 @@ const { O_DIRECTORY, O_NOFOLLOW } = constants
 const O_PATH = 0o10000000
 const holdFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW
 
-/** Holds the root of the file system. */
 function holdFileSystemRoot(disk: Disk): HeldDirectory {
   return hold(disk, '/')
 }
@@ -154,7 +153,6 @@ export function refuseRenamable(stats: Stats, path: string): void {
  * svc deploy anywhere, with the rights of svc.
  */
 
-/** A held target. */
 export interface HeldTarget extends HeldDirectory {
   /** The path of the target without links. */
   readonly real: string

@@ -44,7 +44,6 @@ export interface Manifest {
 export interface ManifestFile {
   /** Calls `write` with the open file at once. Its contents and its name are on disk when this resolves. */
   fill(write: (fd: number) => void): Promise<void>
-  /** Removes the manifest. */
   remove(): void
 }
 

@@ -137,7 +137,6 @@ export interface Unowned {
   directories: string[]
 }
 
-/** What `findUnowned` needs. */
 export interface UnownedNeeds {
   disk: Disk
   folders: Folders

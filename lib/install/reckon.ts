@@ -62,7 +62,6 @@ export interface Reckoned {
   beforeBytes: number
 }
 
-/** What `reckon` needs. */
 export interface ReckonNeeds {
   disk: Disk
   folders: Folders

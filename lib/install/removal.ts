@@ -28,7 +28,6 @@ export interface RemovedFile {
   givesWay?: true
 }
 
-/** A directory that is removed. */
 export interface RemovedDirectory {
   path: string
   mode: number
@@ -43,7 +42,6 @@ export function earlierDirectory({ mode, mtimeMs, gid }: RemovedDirectory): Earl
   return { size: 0, mode, sha256: noContents, mtimeMs, ...(gid !== undefined && { gid }) }
 }
 
-/** What `createRemoval` needs. */
 export interface RemovalNeeds {
   disk: Disk
   folders: Folders

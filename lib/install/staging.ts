@@ -247,7 +247,6 @@ export interface Stage {
   link(index: number, to: string): void
 }
 
-/** What a stage needs. */
 export interface StageNeeds {
   disk: Disk
   /** The folders of the target. */

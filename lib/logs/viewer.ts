@@ -63,7 +63,6 @@ interface Needs {
   clock: Clock
 }
 
-/** Creates the viewer. */
 export function createLogViewer(needs: Needs): LogViewer {
   const { openLog, inflated, watcher, searches } = needs
   const looks = createSharedLooks()

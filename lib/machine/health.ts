@@ -181,7 +181,6 @@ export interface Broken {
   of(projectId: string): BrokenProject | null
 }
 
-/** What `createBroken` needs. */
 export interface BrokenNeeds {
   store: Reader
   /** Returns the current record, with a result that is not stored yet. */

@@ -37,7 +37,6 @@ export interface History {
 /** Returns the figures of the time since the previous call. */
 export type TakeFacts = () => Promise<MachineFacts>
 
-/** What `createHistory` needs. */
 export interface HistoryNeeds {
   store: Store
   clock: Clock
@@ -191,7 +190,6 @@ export function createTakeFacts({
   }
 }
 
-/** Durations of one step. */
 export interface StepDurations {
   name: StepName
   /** Number of times the step finished. */

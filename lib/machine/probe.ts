@@ -13,7 +13,6 @@ export interface Probe {
   isWritable(): Promise<boolean>
 }
 
-/** What `createProbe` needs. */
 export interface ProbeNeeds {
   store: Pick<Store, 'state' | 'write'>
   clock: Clock
@@ -38,7 +37,6 @@ const limitMs = 3000
 /** The block size of most file systems. */
 const probeBytes = 4096
 
-/** Creates the probe. */
 export function createProbe({
   store,
   clock,

@@ -43,7 +43,6 @@ export interface MessageQueue {
   stop(options: { graceMs: number }): Promise<void>
 }
 
-/** Dependencies of the queue. */
 export interface MessageQueueNeeds {
   store: Store
   clock: Clock
@@ -60,7 +59,6 @@ export interface MessageQueueNeeds {
   limits?: Partial<QueueLimits>
 }
 
-/** Limits of the queue. */
 export interface QueueLimits {
   /** Maximum number of messages of one target, and of their bytes. */
   messages: number
@@ -252,7 +250,6 @@ export interface Lane {
   idle(): Promise<void>
 }
 
-/** Limits of a lane. */
 export interface LaneLimits {
   /** Maximum number of keys that have work. Each of them has a place of its own. */
   keys: number

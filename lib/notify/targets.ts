@@ -61,7 +61,6 @@ export interface Targets {
   find(id: string): Destination
 }
 
-/** Dependencies of the targets. */
 export interface TargetsNeeds {
   store: Store
   clock: Clock

@@ -51,7 +51,6 @@ export interface Webhook {
   stop(options: { graceMs: number }): Promise<void>
 }
 
-/** Dependencies of the notifications. */
 export interface WebhookNeeds {
   store: Store
   targets: Pick<Targets, 'wanting' | 'find'>

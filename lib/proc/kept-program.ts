@@ -8,7 +8,6 @@ export interface KeptProgram {
   stop(): Promise<void>
 }
 
-/** Options of `keepProgram`. */
 export interface KeptProgramOptions {
   file: string
   args: readonly string[]

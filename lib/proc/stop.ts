@@ -270,7 +270,6 @@ function includesThisProcess(group: number): boolean {
   return [...thisProcessAndAncestors()].some(pid => statOf(pid)?.group === group)
 }
 
-/** Returns this process and its ancestors. */
 function thisProcessAndAncestors(): Set<number> {
   const line = new Set<number>()
   for (let at = process.pid; at > 0 && !line.has(at); at = statOf(at)?.parent ?? 0) line.add(at)

@@ -311,7 +311,6 @@ function whyHeaderIsClosed(found: FoundKey): string {
   return found.key === null ? found.why : 'it was encrypted with another key, or for another project'
 }
 
-/** Dependencies of `createCheckHeaders`. */
 interface Needs {
   store: Store
   key: VariablesKey

@@ -29,7 +29,6 @@ export interface SearchResult {
   groups: Array<Found & { type: SearchType }>
 }
 
-/** What to search for. */
 export interface SearchQuery {
   q: string
   types: readonly SearchType[]

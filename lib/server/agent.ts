@@ -33,7 +33,6 @@ import type { RelayedHead } from '../model/fleet-wire.js'
 import { type Reporter, reportFailure } from './front.js'
 import { type RunningServer, serve, type ServeOptions } from './serve.js'
 
-/** Options of `startAgent`. */
 export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEnded'> {
   /** The addresses of the hubs; empty: those of the last start. */
   hubs: string[]
@@ -52,7 +51,6 @@ export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEn
   random?: () => number
 }
 
-/** An agent that is running. */
 export interface RunningAgent extends RunningServer {
   agent: Agent
 }

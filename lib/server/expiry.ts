@@ -59,7 +59,6 @@ export function expiryOfPem(pem: string | undefined): number {
  * no restart. A file that cannot be used leaves the previous certificates in use.
  */
 
-/** Dependencies of `rereadCa`. */
 export interface CaFileNeeds {
   /** Contents of the file at the start, in PEM. */
   first: string

@@ -50,7 +50,6 @@ import type { Services } from './services.js'
 /** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
 export type ShowsToken = 'always' | 'new' | 'never'
 
-/** Options of `serve`. */
 export interface ServeOptions extends EntranceOptions {
   home: Home
   /** The cluster that this server is a hub of; undefined: none. */

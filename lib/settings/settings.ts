@@ -272,7 +272,6 @@ export const settingRows = [
   }
 ] as const satisfies readonly SettingRow[]
 
-/** The key of a setting. */
 export type SettingKey = (typeof settingRows)[number]['key']
 
 /** The settings of the server. Reads come from memory. */

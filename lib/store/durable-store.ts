@@ -37,7 +37,6 @@ import type { Image } from './page-file.js'
 import { migrate, schemaVersion, versionOf } from './schema.js'
 import { loadSqlite } from './sqlite.js'
 
-/** Options of `openStore`. */
 export interface StoreOptions {
   /** An existing directory that the caller owns. */
   directory: string

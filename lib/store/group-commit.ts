@@ -18,7 +18,6 @@ export interface GroupCommit {
   between<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Options of `createGroupCommit`. */
 export interface GroupCommitOptions {
   /** The number of the last transaction that is on the disk. */
   durable: number

@@ -5,7 +5,6 @@ import type { Memory } from './memory.js'
 import { encodeTransaction } from './redo.js'
 import { runCalls } from './schema.js'
 
-/** Dependencies of `LiveMemory`. */
 interface LiveMemoryNeeds {
   memory: Memory
   /** Reads the disk into a new memory. */

@@ -27,7 +27,6 @@ export interface Recovered {
   isChecked: boolean
 }
 
-/** Options of `recover`. */
 interface RecoveryOptions {
   sqlite: SqlJsStatic
   disk: Disk
@@ -265,7 +264,6 @@ export interface Checkpoints {
   stop(): Promise<void>
 }
 
-/** Options of `createCheckpoints`. */
 interface CheckpointOptions {
   disk: Disk
   path: string

@@ -177,7 +177,6 @@ export interface RedoFile {
   close(): Promise<void>
 }
 
-/** Options of `openRedoFile`. */
 interface RedoFileOptions {
   disk: Disk
   path: string
@@ -310,7 +309,6 @@ export interface RedoLog {
   trim(upTo: number): Promise<void>
 }
 
-/** Options of `follow`. */
 export interface FollowOptions {
   take: (line: LogLine) => void | Promise<void>
   signal: AbortSignal

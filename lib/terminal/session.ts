@@ -17,7 +17,6 @@ import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../mod
 import type { Pty, PtyEnded } from '../proc/pty.js'
 import { createFlow, defaultFlowLimits, type FlowLimits } from './flow.js'
 
-/** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
   /** Time without input and output after which the session ends. */
   idleMs: number
@@ -25,7 +24,6 @@ export interface SessionLimits extends FlowLimits {
   aloneMs: number
 }
 
-/** Default limits of a session. */
 export const defaultSessionLimits: SessionLimits = {
   ...defaultFlowLimits,
   idleMs: 30 * 60_000, // decisions §6
@@ -73,7 +71,6 @@ interface Attachment {
   from?: number | undefined
 }
 
-/** Options of a session. */
 export interface SessionOptions {
   facts: SessionFacts
   pty: Pty
@@ -277,7 +274,6 @@ export interface SessionInput {
   type(input: Input, onTaken: () => void): 'typed' | 'overflow' | 'gap'
 }
 
-/** Creates the input of a session. */
 export function createSessionInput(pty: Pick<Pty, 'write'>): SessionInput {
   /** The first half of a character that a client cut between two inputs. It has no bytes, so it waits for the rest. */
   let half = ''

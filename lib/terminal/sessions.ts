@@ -22,13 +22,11 @@ import {
   type TerminalClient
 } from './session.js'
 
-/** Limits of all terminals. */
 export interface TerminalLimits extends SessionLimits {
   /** Maximum number of shells that run at the same time. */
   maxSessions: number
 }
 
-/** Default limits of all terminals. */
 const defaultTerminalLimits: TerminalLimits = { ...defaultSessionLimits, maxSessions: 10 } // decisions §6
 
 /** What a client asks for: a new session, or one that it had before. */

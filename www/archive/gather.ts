@@ -117,14 +117,12 @@ export function tooLarge(bytes: number, limitBytes: number): string {
   })
 }
 
-/** A found file. */
 export interface FoundFile {
   kind: 'file'
   name: string
   file(): Promise<PackFile>
 }
 
-/** A found folder. */
 export interface FoundFolder {
   kind: 'folder'
   name: string
@@ -146,7 +144,6 @@ export interface Gathered {
   neverPacked: string[]
 }
 
-/** Options of `gather`. */
 export interface GatherOptions {
   /** Leaves out only what is never packed. */
   isWhole?: boolean

@@ -26,7 +26,6 @@ export class CannotPlan extends Error {
   override readonly name = 'CannotPlan'
 }
 
-/** Options of the functions here. */
 export interface DigestOptions {
   signal: AbortSignal
   /** Called with the number of bytes that were digested. */

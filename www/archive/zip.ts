@@ -20,7 +20,6 @@ import {
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }
 
-/** An entry to pack. */
 export interface PackEntry {
   /** Relative path with `/` between segments and none at the end. */
   path: string
@@ -28,7 +27,6 @@ export interface PackEntry {
   file: PackFile | null
 }
 
-/** Options of `packZip`. */
 export interface PackOptions {
   signal?: AbortSignal
   /** Called with the number of bytes read. */

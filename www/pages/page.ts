@@ -187,7 +187,6 @@ export class LostPage extends Page {
   }
 }
 
-/** The parameters of `missing`. */
 export interface Missing {
   /** The heading, for example "Project not found". */
   words: string

@@ -67,7 +67,6 @@ export class Unreachable extends Error {
 /** The HTTP methods of the API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Options of a request. */
 export interface SendOptions {
   /** Sent as JSON, or unchanged if it is a Blob. */
   body?: unknown

@@ -8,7 +8,6 @@ import { createEventReader, type ServerEvent } from '../shared/streams.js'
 /** The server sends a comment every 15 s (§6.3). After three missed ones the connection is considered lost. */
 const silenceMs = 45_000
 
-/** What `followEvents` needs. */
 export interface FollowOptions {
   /** Opens the stream after an event id. Rejects with a final error (refused) or a temporary one (network). */
   open: (lastEventId: string, signal: AbortSignal) => Promise<Response>

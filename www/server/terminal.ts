@@ -135,7 +135,6 @@ export type TerminalState = 'connecting' | 'open' | 'lost' | 'ended'
 /** The used part of a WebSocket. */
 export type TerminalSocket = Pick<WebSocket, 'send' | 'close' | 'onmessage' | 'onclose' | 'onopen' | 'readyState'>
 
-/** What `openTerminal` needs. */
 export interface TerminalLinkNeeds {
   client: Pick<Client, 'address' | 'ask' | 'ensureProven'>
   /** Project in whose directory the shell starts. Null starts it in the home directory of the server's user. */

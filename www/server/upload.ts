@@ -58,7 +58,6 @@ export type UploadEvent =
   | { event: 'log'; data: string }
   | { event: 'status'; status: FinalStatus; duration: string; deployId: string }
 
-/** What `upload` needs. */
 export interface UploadOptions {
   address: string
   /** The headers of `Client.changeHeaders`. With them the session may upload without the project's token. */
@@ -148,7 +147,6 @@ function refusedBy(request: XMLHttpRequest): Refused {
   return new Refused(request.status, body, request.getResponseHeader('retry-after'))
 }
 
-/** What `uploadPackage` needs. */
 export interface PackageUpload {
   /** Address of `api/migration/import`. */
   address: string

@@ -24,7 +24,6 @@ export interface AuditWitness {
   forget(): void
 }
 
-/** What `createAuditWitness` needs. */
 export interface AuditWitnessNeeds {
   /** Address of the panel: two servers on one host stay separate. */
   base: string

@@ -67,7 +67,6 @@ export interface LinePart {
 /** The loaded lines of a file. */
 export interface HeldLines {
   readonly lines: readonly LogLine[]
-  /** Number of the first line. */
   readonly firstNumber: number
   /** Start and end offset of the loaded lines in the current file; null without such lines. */
   readonly start: number | null
@@ -219,7 +218,6 @@ export abstract class HeldLog extends Announcer {
  * chronological order. Pure except for the windows that it requests.
  */
 
-/** A search by time. */
 export interface TimeSearch {
   sizeBytes: number
   atMs: number
@@ -275,7 +273,6 @@ async function firstTimed(
   return null
 }
 
-/** What `DeploymentOutput` needs. */
 export interface DeploymentOutputNeeds {
   read: (query: OutputWindowQuery) => Promise<OutputWindow>
   limits?: HeldLimits

@@ -60,10 +60,8 @@ export function mayBeUnfinished({ lines, startOffset, endOffset, truncatedTail }
   return bytes !== endOffset - startOffset
 }
 
-/** State of a log file. */
 export type LogFileState = 'loading' | 'open' | 'missing' | 'binary' | 'failed'
 
-/** What `LogFile` needs. */
 export interface LogFileNeeds {
   id: string
   calls: Pick<LogCalls, 'meta' | 'range' | 'stream'>

@@ -14,7 +14,6 @@ import type { LogHit } from '../../lib/model/log-source.js'
 import type { LogCalls } from '../server/project-calls.js'
 import { LogSearch, type LogSearching, type SearchState, type Sought } from './log-search.js'
 
-/** What `MergedLog` needs. */
 export interface MergedNeeds {
   parts: readonly LogText[]
   signal: AbortSignal

@@ -13,7 +13,6 @@ export interface ChangeWatch {
   follow(topics: readonly ChangeTopic[], work: () => void | boolean, signal: AbortSignal): void
 }
 
-/** What `createChanges` needs. */
 export interface ChangeNeeds {
   /** Requests the versions of all topics. */
   ask: () => Promise<ChangeVersions>
@@ -104,7 +103,6 @@ export interface Resource<T> {
   set(value: T): void
 }
 
-/** Options of a resource. */
 export interface ResourceOptions<T> {
   load: (signal: AbortSignal) => Promise<T>
   /** Called after each change. */

@@ -32,7 +32,6 @@ export interface Feed {
   clear(): void
 }
 
-/** What `createFeed` needs. */
 export interface FeedNeeds {
   write: (text: string) => void
   /** Clock in milliseconds, with any origin. */
@@ -87,7 +86,6 @@ export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds
   }
 }
 
-/** The shape of the cursor. */
 export type CursorShape = 'block' | 'underline' | 'bar'
 
 /** The position and look of the cursor. */

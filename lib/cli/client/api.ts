@@ -54,7 +54,6 @@ type TokenGiven = NonNullable<Given<'POST /api/tokens'>['body']>
 /** A lock to place. */
 type LockFields = NonNullable<Given<'PUT /api/lock'>['body']>
 
-/** What to repair. */
 interface RepairWish {
   paths: readonly string[]
   runScripts: boolean

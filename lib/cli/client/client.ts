@@ -74,7 +74,6 @@ export interface Client {
   probe(): Promise<number>
 }
 
-/** Options of `createClient`. */
 export interface ClientOptions {
   /** Address with `http` or `https`. It may have a path: the prefix of the server. */
   serverUrl: string

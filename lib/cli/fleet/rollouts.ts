@@ -96,7 +96,6 @@ export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, giv
 const maxBrokenInRow = 12
 const longestPauseMs = 5000
 
-/** What to follow. */
 interface Following {
   fleet: Pick<FleetApi, 'follow'>
   rolloutId: string

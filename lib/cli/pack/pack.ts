@@ -19,7 +19,6 @@ import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration, splitList } from '../terminal/words.js'
 import { findRoot, select, type Selection } from './select.js'
 
-/** Options of `pack`. */
 export interface PackOptions extends Selection {
   /** Absolute path of the archive. Default: a file in a new directory below the temporary directory of the system. */
   archivePath?: string
@@ -38,7 +37,6 @@ interface PackLimits {
   maxExtractedBytes: number
 }
 
-/** The progress of packing. */
 interface PackProgress extends ZipProgress {
   totalEntries: number
   totalBytes: number
@@ -198,7 +196,6 @@ function hashing(file: WriteStream, update: (bytes: Uint8Array) => void): Writab
   return out
 }
 
-/** Options of `packProject`. */
 interface PackingOptions {
   /** Absolute path of the archive. Default: a temporary file. */
   path?: string

@@ -62,7 +62,6 @@ function mayBeSentAgain(error: unknown): boolean {
   return isReset(error) || isFull || isElecting(error) || code === 'ECONNREFUSED'
 }
 
-/** An archive to upload. */
 interface ArchiveUpload {
   api: Api
   projectId: string

@@ -23,7 +23,6 @@ export interface CiLog {
   harmless(line: string): string
 }
 
-/** Options of `createCiLog`. */
 export interface CiLogOptions {
   print(line: string): void
   /** Whether control characters reach the log unchanged, which the sections of GitLab need. */

@@ -31,7 +31,6 @@ export interface Output {
   sync(): Promise<void>
 }
 
-/** Options of `openOutput`. */
 export interface OutputOptions {
   path: string
   clock: Clock

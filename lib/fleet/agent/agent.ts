@@ -37,7 +37,6 @@ export interface AgentRelay {
   endAll(): void
 }
 
-/** Dependencies of the agent. */
 export interface AgentNeeds {
   /** The data directory. */
   home: string
@@ -248,7 +247,6 @@ export function createAgent(needs: AgentNeeds): Agent {
  */
 const allowing = 'allowClientScripts'
 
-/** Dependencies of the adoption. */
 export interface AdoptionNeeds {
   projects: LocalProjects
   variables: LocalVariables

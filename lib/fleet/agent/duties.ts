@@ -46,9 +46,7 @@ export interface Duties {
 /** An order that was not obeyed, and why. */
 export type IgnoredOrder = Pick<DutyAnswer, 'rolloutId' | 'attempt'> & { error: string }
 
-/** Dependencies of the duties. */
 export interface DutiesNeeds extends DutyWorksNeeds {
-  /** The id of the node. */
   nodeId: string
   /** Called when a project is no longer placed on the node. */
   removed(projectId: string): Promise<void>

@@ -27,7 +27,6 @@ import {
 } from './swap.js'
 import type { Release } from './releases.js'
 
-/** Dependencies of the works. */
 export interface DutyWorksNeeds {
   store: Store
   clock: Clock
@@ -217,7 +216,6 @@ export function createDutyWorks(
  * disk is full, is taken back.
  */
 
-/** A duty that is kept. */
 export interface KeptDuty {
   readonly duty: Duty
   /** Changes the duty, in memory at once. Resolves when it is on the disk; if that fails, the duty is as before. */

@@ -58,7 +58,6 @@ export interface HubClient {
   close(): void
 }
 
-/** Dependencies of the client. */
 export interface HubClientNeeds {
   nodeId: string
   key: AgentKey
@@ -237,7 +236,6 @@ export interface ConnectionWaits {
   silentMs: number
 }
 
-/** The default waits. */
 const defaultWaits: ConnectionWaits = {
   jitterMs: 10_000,
   firstMs: 1000,
@@ -245,7 +243,6 @@ const defaultWaits: ConnectionWaits = {
   silentMs: silentAfterMs
 }
 
-/** Dependencies of the connection. */
 export interface ConnectionNeeds {
   client: Pick<HubClient, 'open' | 'moveOn' | 'address'>
   keyring: Keyring

@@ -26,7 +26,6 @@ export interface Identity {
   allowHttp?: boolean
 }
 
-/** The key of an agent. */
 export type AgentKey = SigningKey
 
 const secretMode = 0o600

@@ -28,7 +28,6 @@ import type { HubClient } from './hub-client.js'
 /** A release that a node can put in place without its hub. */
 export interface Release {
   document: ReleaseDocument
-  /** The path of the archive. */
   archivePath: string
 }
 
@@ -39,13 +38,11 @@ export interface Releases {
    * hub refuses; (`unavailable`) if the hub cannot be reached.
    */
   fetch(duty: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal): Promise<Release>
-  /** Removes a release. */
   remove(release: Duty['release']): Promise<void>
   /** Removes the archives that were fetched more than 24 hours ago. `isInUse` says which ones stay. */
   sweep(nowMs: number, isInUse: (sha256: string) => boolean): Promise<void>
 }
 
-/** Dependencies of the releases. */
 export interface ReleasesNeeds {
   /** The directory of the archives. It is created if it is missing. */
   directory: string

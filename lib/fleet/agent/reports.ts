@@ -21,7 +21,6 @@ export interface Reports {
   run(projectIds: Iterable<string>, signal: AbortSignal): Promise<void>
 }
 
-/** Dependencies of the reports. */
 export interface ReportsNeeds {
   send(report: AgentReport, signal: AbortSignal): Promise<unknown>
   facts(): Promise<Pick<AgentReport, 'version' | 'freeBytes'>>

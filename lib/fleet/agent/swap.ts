@@ -26,7 +26,6 @@ export interface Swapped {
   output: string | null
 }
 
-/** Dependencies of swaps. */
 export interface SwapNeeds {
   store: Reader
   deployer: LocalDeployer

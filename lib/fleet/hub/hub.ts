@@ -28,7 +28,6 @@ import {
 import { createLinks, createPresence, createTwins, type NodeLinks, sharedError } from './links.js'
 import { createRolloutEvents, createRolloutReader, createRollouts, createRolls } from './rollouts.js'
 
-/** Dependencies of the hub on the rest of the server. */
 export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'mayClientsSendScripts'> {
   store: Store
   clock: Clock

@@ -223,7 +223,6 @@ export function createPresence({ store, clock }: { store: Store; clock: Clock })
  * what it says about projects is not believed, and rollouts count it as unreachable.
  */
 
-/** Dependencies of `createTwins`. */
 export interface TwinsNeeds {
   store: Store
   clock: Clock

@@ -44,7 +44,6 @@ import type { NodeLinks } from './links.js'
 import type { CatchUp, Rollings } from './rolling.js'
 import type { HubKey } from './voice.js'
 
-/** Dependencies of the nodes. */
 export interface NodesNeeds {
   store: Store
   audit: { within(tx: Transaction, event: AuditEvent): void }
@@ -165,7 +164,6 @@ function nameOf(db: Reader, nodeId: string): string {
  * machine the same answer again: the first one may have been lost.
  */
 
-/** Dependencies of the enrolments. */
 export interface EnrollmentsNeeds {
   store: Store
   clock: Clock
@@ -297,7 +295,6 @@ function fullFleet(): Refusal {
   return new Refusal('conflict', 'too_many_nodes', sentence)
 }
 
-/** Dependencies of the placements. */
 export interface PlacementsNeeds {
   store: Store
   audit: { within(tx: Transaction, event: AuditEvent): void }

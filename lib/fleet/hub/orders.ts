@@ -76,7 +76,6 @@ function lineOf({ rollout, order }: NewOrder, epoch: string): OrderLine {
 
 /* Takes what nodes report. A report is one transaction, and none if it says nothing new. */
 
-/** Dependencies of the reports. */
 export interface ReportsNeeds {
   store: Store
   clock: Clock
@@ -163,7 +162,6 @@ export type History = ReturnType<typeof createHistory>
 /** A node that was taken over could let histories begin without end. */
 const onceInMs = 24 * 60 * 60_000
 
-/** Creates the history. */
 export function createHistory({
   clock,
   ids,

@@ -77,7 +77,6 @@ export interface Rollings {
   drop(projectId: string): void
 }
 
-/** Dependencies of the rollouts. */
 export interface RollingsNeeds {
   store: Store
   clock: Clock
@@ -202,7 +201,6 @@ export interface Release
   actor?: Actor
 }
 
-/** Dependencies of `createBeginIn`. */
 export interface BeginNeeds {
   clock: Clock
   ids: Pick<Ids, 'id'>

@@ -12,7 +12,6 @@ import {
 } from '../../model/rollout.js'
 import { formatBytes } from '../../shared/api.js'
 
-/** Dependencies of the lines. */
 export interface RolloutLinesNeeds {
   say(line: string): void
   archiveBytes: number

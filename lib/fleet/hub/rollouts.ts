@@ -32,7 +32,6 @@ import type { Release, Rollings } from './rolling.js'
 import { createRolloutLines } from './rollout-lines.js'
 import type { Releases } from './voice.js'
 
-/** Dependencies of the rollouts. */
 export interface RolloutsNeeds {
   store: Store
   audit: { within(tx: Transaction, event: AuditEvent): void }
@@ -40,7 +39,6 @@ export interface RolloutsNeeds {
   rollings: Rollings
 }
 
-/** Creates the reader of rollouts. */
 export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store' | 'links'>): RolloutReader {
   function listed(stored: StoredRollout & { projectName?: string }): ListedRollout {
     const { archiveSha256: _, archiveBytes: __, sealed: ___, ...rollout } = stored
@@ -168,7 +166,6 @@ function replaced(id: string, last: string | undefined): Refusal {
 
 /* A rollout as the deployment sees it that began it: it waits for the end, and writes what happens to its output. */
 
-/** Dependencies of `createRolls`. */
 export interface RollsNeeds {
   store: Store
   clock: Clock
@@ -260,7 +257,6 @@ interface Follower {
   wake(): void
 }
 
-/** Creates the events. */
 export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
   const byRollout = new Map<string, Set<Follower>>()
 

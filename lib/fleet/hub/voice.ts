@@ -82,7 +82,6 @@ function createVoice1(key: HubKey, asked: Asked): Voice {
 /** Signs for nodes. */
 export type HubSigner = Pick<Signer, 'publicKey' | 'sign'>
 
-/** The key of the hub. */
 export type HubKey = ReturnType<typeof createHubKey>
 
 /** Creates the access to the key of the hub. */
@@ -168,7 +167,6 @@ export interface Releases {
   openOffer(deployId: string, sealed: string | null): Promise<ScriptOffer>
 }
 
-/** Dependencies of the releases. */
 export interface ReleasesNeeds {
   store: Store
   key: HubKey
@@ -182,7 +180,6 @@ export interface ReleasesNeeds {
 
 const nothing: ScriptOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
-/** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
   const { store, key, sealing, variables } = needs
 

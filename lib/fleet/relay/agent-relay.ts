@@ -48,7 +48,6 @@ export interface TerminalEnd {
   left: Promise<Left>
 }
 
-/** Dependencies of the relay. */
 export interface AgentRelayNeeds {
   client: Pick<HubClient, 'json'>
   /** Whether users of the hub may read the pages of this node. */
@@ -71,7 +70,6 @@ interface Open {
   input(bytes: Buffer): void
 }
 
-/** Creates the relay of an agent. */
 export function createAgentRelay(needs: AgentRelayNeeds): AgentRelay {
   const { client, log } = needs
   const open = new Map<string, Open>()

@@ -19,14 +19,12 @@ export interface RelayLink {
   send(line: DesiredLine): 'queued' | 'full' | 'ended'
 }
 
-/** Dependencies of the relays. */
 export interface RelayNeeds {
   links: { find(nodeId: string): RelayLink | null }
   ids: Pick<Ids, 'id'>
   limits?: Partial<RelayLimits>
 }
 
-/** Limits of relays. */
 export interface RelayLimits {
   /** Maximum number of relays that are open at the same time: of one node, of one user (at one node, and in all), and of all. */
   perNode: number
@@ -41,7 +39,6 @@ export interface RelayLimits {
   roomMs: number
 }
 
-/** The default limits. */
 export const defaultRelayLimits: RelayLimits = {
   perNode: 64,
   perCallerOfNode: 32,
@@ -75,11 +72,9 @@ export interface RelayedTerminal {
   /** The lines of the node, as it wrote them. */
   lines: AsyncIterable<string>
   send(message: string): void
-  /** Ends the relay. */
   end(): void
 }
 
-/** The relays of a hub. */
 export interface HubRelays {
   /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
   request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer>
@@ -114,7 +109,6 @@ const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
-/** Creates the relays of a hub. */
 export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays {
   const limits = { ...defaultRelayLimits, ...needs.limits }
   const open = new Map<string, Open>()

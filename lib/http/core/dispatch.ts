@@ -25,7 +25,6 @@ export interface Table<R extends string, A> {
   fallback?(request: Request): Promise<Reply | undefined>
 }
 
-/** Options of a Dispatcher. */
 export interface DispatchOptions<R extends string, A> extends Table<R, A> {
   /** Whether the table contains only what can be answered at once. All other requests wait for `complete`. */
   isPartial?: boolean

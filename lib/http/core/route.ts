@@ -26,7 +26,6 @@ export interface ClientAddress {
 
 /** What a hub says about a request that it sent. */
 export interface HubFacts {
-  /** The name of the hub. */
   name: string
   /** Whether the request is its own. Otherwise it passes on the request of a client, whose address this is. */
   isOwn: boolean

@@ -22,7 +22,6 @@ import type { Reply } from './route.js'
 /** If the rest of a body is this small, reading it is cheaper than opening a new connection. */
 const smallRestBytes = 64 * 1024
 
-/** Options of `send`. */
 interface SendOptions {
   linger: LingerLimits
   /** Shared by all streams of the server. */

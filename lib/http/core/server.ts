@@ -35,7 +35,6 @@ import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
 import type { SocketPlace } from './listen.js'
 
-/** Limits of a server. */
 interface ServerLimits {
   /** Maximum size of the whole head, request line and headers; then 431. */
   maxHeaderBytes: number
@@ -98,7 +97,6 @@ export type ServerEvent =
   /** The process or the system has no descriptor left. Reported at most once a minute. */
   | { kind: 'out_of_descriptors' }
 
-/** Options of a server. */
 export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A> {
   /**
    * Returns a signal that is aborted when the authorization of a request ends while its reply lasts. Then the

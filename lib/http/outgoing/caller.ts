@@ -10,7 +10,6 @@ import { parseUrl } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
 import { matchesCidr, parseCidr } from '../core/headers.js'
 
-/** One request. */
 interface OutgoingRequest {
   method: string
   /** Path and query below the address of the server. */

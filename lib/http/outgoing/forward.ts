@@ -26,7 +26,6 @@ import { type AnswerHead, type AnswerRules, commonHeaders, pageTypes, readAnswer
 import { forwardedHeader, type HubSigner, type PassedClient, type Peer, signForHub } from './forwarded.js'
 import { openHubUrl } from './hub-request.js'
 
-/** Options of `createForwarder`. */
 interface ForwarderOptions {
   /** Signs for this hub. */
   signer: HubSigner

@@ -139,7 +139,6 @@ function passedOf({ address, witnessed, viaProxy, isSecure }: PassedClient): Pas
   return { address, witnessed, viaProxy, isSecure }
 }
 
-/** Dependencies of `createHubReader`. */
 export interface HubReaderNeeds {
   /** The start of this hub, as it was published. */
   boot: string

@@ -28,7 +28,6 @@ export interface HubClient {
   json(to: Peer, request: HubRequest): Promise<unknown>
 }
 
-/** Options of `createHubClient`. */
 interface HubClientOptions {
   /** Signs for this hub. */
   signer: HubSigner
@@ -43,7 +42,6 @@ interface HubClientOptions {
 const defaultSilentMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
-/** Creates the client of a hub. */
 export function createHubClient(options: HubClientOptions): HubClient {
   const { signer, allowsHttp, silentMs = defaultSilentMs } = options
 

@@ -8,7 +8,6 @@ import * as tls from 'node:tls'
 import type { SecureContext } from 'node:tls'
 import { reasonOf } from '../../base/errors.js'
 
-/** What `createTrust` needs. */
 export interface TrustNeeds {
   /** Returns the path of the file; empty: there is none. */
   path(): string

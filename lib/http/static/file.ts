@@ -4,14 +4,12 @@ import { invalid, Refusal } from '../../base/errors.js'
 import { type Headers, mergeHeaders, wantedPart } from '../core/reply.js'
 import type { Reply, Request } from '../core/route.js'
 
-/** A file to serve. */
 interface ServedFile {
   /** Path of the file, or a function that opens it when the reply is sent. A reply that is never sent opens nothing. */
   file: string | (() => Promise<OpenedFile>)
   headers?: Headers
 }
 
-/** A part of a file. */
 export interface FilePart {
   at: number
   bytes: number

@@ -8,7 +8,6 @@ import { chooseCoding, type Coding, type Headers, minCompressBytes, wantedPart }
 import { contentType, fileReply, isCompressible } from './file.js'
 import type { Reply, Request } from '../core/route.js'
 
-/** Options of `createStatic`. */
 export interface StaticOptions {
   /** Base path as `normaliseBase` returns it. It is written into the page's `<base href="/">`. */
   base: string

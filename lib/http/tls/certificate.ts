@@ -199,7 +199,6 @@ function refuse({ field, path }: { field: Field; path: string }, why: string, ca
 
 const lookEveryMs = 2000
 
-/** Options of `openRenewal`. */
 interface RenewalOptions {
   files: CertificateFiles
   clock: Clock

@@ -33,7 +33,6 @@ import {
 } from './receiver.js'
 import { shakeHands } from './handshake.js'
 
-/** Limits of a WebSocket. */
 export interface WebSocketLimits extends ReceiverLimits {
   /** Interval of pings, and the maximum silence of a peer. */
   pingEveryMs: number
@@ -41,7 +40,6 @@ export interface WebSocketLimits extends ReceiverLimits {
   closeMs: number
 }
 
-/** Default limits of a WebSocket. */
 const defaultWebSocketLimits: WebSocketLimits = { ...defaultReceiverLimits, pingEveryMs: 30_000, closeMs: 2_000 }
 
 /** How a WebSocket ended. */
@@ -74,7 +72,6 @@ export interface WebSocketConnection {
   readonly closed: Promise<Closed>
 }
 
-/** What a WebSocket is created from. */
 interface WebSocketOptions {
   socket: Duplex
   /** The bytes that followed the head of the request. */

@@ -59,7 +59,6 @@ export interface Executors {
   close(): Promise<void>
 }
 
-/** Options of the executors of a server. */
 export interface ExecutorOptions extends ThreadOptions {
   /** The largest extraction that needs no thread. */
   small?: SmallLimits

@@ -108,7 +108,6 @@ function beginIn(thread: StageThread, task: StageTask): SecondStage {
 /** Lets other work of the thread come first, if a promise is returned. */
 export type Pause = () => Promise<void> | undefined
 
-/** What staging needs besides the archive. */
 export interface StagingNeeds {
   stage: Stage
   /** Throws if the staging must be abandoned. */

@@ -204,7 +204,6 @@ export interface Copy extends Contents {
   mtimeMs: number
 }
 
-/** What `findCopy` needs. */
 export interface CopyNeeds {
   openLog: OpenLog
   inflated: InflatedFiles

@@ -313,7 +313,6 @@ export interface SearchGate {
   isWanted(): boolean
 }
 
-/** The places of searches. */
 export interface SearchPlaces {
   places: number
   perCaller: number

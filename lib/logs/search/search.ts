@@ -39,7 +39,6 @@ export interface SearchQuery extends PatternQuery {
   level?: LogLevel | undefined
 }
 
-/** Events of a search. */
 export type SearchEvent =
   | { event: 'hit'; data: LogHit }
   | { event: 'truncated'; data: { maxHits: number } }
@@ -65,7 +64,6 @@ export interface Searches {
   close(): Promise<void>
 }
 
-/** Limits of searches. */
 export interface SearchLimits {
   /** Maximum number of concurrent searches. Others wait. */
   maxSearches?: number

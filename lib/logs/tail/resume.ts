@@ -48,7 +48,6 @@ export function placesOf(id: string): LogPlace[] {
   return places.length === found.length ? places : []
 }
 
-/** What `findRotated` needs. */
 export interface ResumeNeeds {
   openLog: OpenLog
   inflated: InflatedFiles

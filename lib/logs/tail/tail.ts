@@ -62,7 +62,6 @@ export interface SnapshotEvent {
   id(): string
 }
 
-/** What `followLog` needs. */
 export interface TailNeeds {
   openLog: OpenLog
   inflated: InflatedFiles

@@ -42,7 +42,6 @@ export interface Archives {
   mirror(signal: AbortSignal): Promise<void>
 }
 
-/** Dependencies of the archives. */
 export interface ArchivesNeeds {
   store: Pick<ReplicatedStore, 'all' | 'get' | 'hubs' | 'role' | 'write'>
   /** The name and URL of this hub. */
@@ -322,7 +321,6 @@ export interface Mirror {
   stop(): Promise<void>
 }
 
-/** Dependencies of the mirror. */
 export interface MirrorNeeds {
   archives: Pick<Archives, 'mirror'>
   store: Pick<ReplicatedStore, 'version' | 'onRole'>

@@ -45,7 +45,6 @@ import { randomBytes } from 'node:crypto'
 import { clusterKeysFor, type ClusterOptions, openHubIdentity } from './options.js'
 import { createNodeDatabase, refuseUnfinished } from './own-node.js'
 
-/** Dependencies of `beginCluster`. */
 export interface BeginNeeds {
   home: Home
   /** What cluster.json will contain. */

@@ -24,7 +24,6 @@ import { json, jsonBody, type Method, type Reply, type Request, type Route } fro
 import { fileReply } from '../../http/static/file.js'
 import { type Archives, isDeployId } from './archives.js'
 
-/** The keys of a server. */
 export interface ServerKeys {
   /** Signs checkpoints of the audit log, and orders for agents. */
   server: ServerKey
@@ -125,7 +124,6 @@ export function createReplicatedToken(store: ReplicatedState): AdminToken {
  * it (store/log/history.ts). If a hub does not take it, nothing has changed: what the hubs keep for nothing goes with the next key.
  */
 
-/** Dependencies of `rekeyCluster`. */
 export interface RekeyNeeds {
   store: Pick<ReplicatedStore, 'hubs' | 'expectKey' | 'rekey'>
   client: Pick<HubClient, 'json'>
@@ -181,7 +179,6 @@ async function give(client: Pick<HubClient, 'json'>, hub: ListedHub, key: Buffer
  *   POST /api/hub/unfinished/:deployId  asks this hub to give up an unfinished target; only the leader sends it
  */
 
-/** Dependencies of the routes. */
 export interface HubRouteNeeds {
   store: Pick<ReplicatedStore, 'image' | 'expectKey' | 'role'>
   home: Pick<Home, 'deployments'>
@@ -203,7 +200,6 @@ const keyFields = {
 const zipType = { 'content-type': 'application/zip' }
 const outputType = { 'content-type': 'text/plain; charset=utf-8' }
 
-/** Returns the routes of hubs. */
 export function createHubRoutes({
   store,
   home,

@@ -35,7 +35,6 @@ import { clearSecrets, deleteNode, findNodeByName, findSecret, listPlacements } 
 import { clusterKeysFor, type ClusterOptions, openHubIdentity } from './options.js'
 import { insertRow, refuseUnfinished } from './own-node.js'
 
-/** Dependencies of `joinCluster`. */
 export interface JoinNeeds {
   home: Home
   /** What cluster.json will contain. */
@@ -116,7 +115,6 @@ function nameTaken(name: string, url: string): Refusal {
  * targets of its node are those of the server, with everything that undo and verify need.
  */
 
-/** Dependencies of `leaveCluster`. */
 export interface LeaveNeeds extends Omit<JoinNeeds, 'file' | 'options'> {
   optionsOf(file: ClusterFile): Promise<ClusterOptions>
   clock: Clock
@@ -297,7 +295,6 @@ async function writeSecrets(store: Reader, target: Home): Promise<void> {
  * the files of the node's one. Deployments that were made on the node itself become records of the server.
  */
 
-/** Dependencies of `takeBack`. */
 export interface TakeBack {
   /** The database of the server. */
   database: Store

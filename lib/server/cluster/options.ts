@@ -77,7 +77,6 @@ export interface ClusterSecrets {
   hubCa?: string | undefined
 }
 
-/** Dependencies of `startRenewing`. */
 export interface RenewingNeeds {
   secrets: ClusterSecrets
   /** Reads the files again. */

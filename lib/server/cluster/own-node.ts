@@ -21,7 +21,6 @@ export interface OwnNode {
   stop(): Promise<void>
 }
 
-/** Dependencies of the node. */
 export interface OwnNodeNeeds {
   /** The data directory of the hub. */
   directory: string

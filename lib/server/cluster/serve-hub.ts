@@ -331,7 +331,6 @@ function createStop({
   return () => (stopping ??= stop())
 }
 
-/** Dependencies of the status. */
 export interface ClusterStatusNeeds {
   store: Pick<ReplicatedStore, 'role' | 'hubs'>
   cluster: { name: string; hub: { name: string; url: string } }
@@ -380,7 +379,6 @@ function later(): Promise<null> {
 
 /* The leader asks another hub to give up an unfinished target on its machine: a user of that hub has told it to. */
 
-/** What `giveUpOn` needs. */
 export interface GiveUpNeeds {
   store: { peers: Pick<ReplicatedStore['peers'], 'find'> }
   client: Pick<HubClient, 'json'>

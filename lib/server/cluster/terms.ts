@@ -45,7 +45,6 @@ export interface Terms {
   stop(): Promise<void>
 }
 
-/** Dependencies of `openTerms`. */
 export interface TermsNeeds {
   store: ReplicatedStore
   world: Omit<World, 'store'>
@@ -231,7 +230,6 @@ export function isOfRole(error: unknown): boolean {
 /** The header with the age of an answer in seconds, if this hub is cut off. */
 const staleHeader = 'x-svc-stale'
 
-/** Dependencies of `createHubSide`. */
 export interface HubSideNeeds {
   /** Base path of this hub, as `normaliseBase` returns it. */
   base: string

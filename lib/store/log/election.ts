@@ -30,7 +30,6 @@ export interface Term {
   resign(): Promise<void>
 }
 
-/** Dependencies of `createElection`. */
 export interface ElectionNeeds {
   client: EtcdClient
   keys: ClusterKeys

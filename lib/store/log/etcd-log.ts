@@ -55,7 +55,6 @@ export interface EtcdLog extends RedoLog {
   catchUp(after: number, options: FollowOptions): Promise<number>
 }
 
-/** Dependencies of `createEtcdLog`. */
 export interface EtcdLogNeeds {
   client: EtcdClient
   keys: ClusterKeys
@@ -342,7 +341,6 @@ export interface LineValues {
   open(found: Pick<KeyValue, 'key' | 'value'>): Promise<LogLine>
 }
 
-/** Dependencies of `createLineValues`. */
 export interface LineValuesNeeds {
   client: EtcdClient
   keys: ClusterKeys

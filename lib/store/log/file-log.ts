@@ -14,7 +14,6 @@ export interface FileLog extends RedoLog {
   close(): Promise<void>
 }
 
-/** Options of `openFileLog`. */
 export interface FileLogOptions {
   disk: Disk
   path: string

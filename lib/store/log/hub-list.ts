@@ -81,7 +81,6 @@ const maxEntryBytes = 8 * 1024
 const maxHubs = 100
 const maxUrlLength = 2000
 
-/** Creates the list. */
 export function createHubList({ client, keys, sealing, history }: HubListNeeds): HubList {
   function seal(hub: Announcement): { key: string; value: Buffer } {
     const key = keys.hub(hub.name)
@@ -166,7 +165,6 @@ export interface HubPeers {
   isFresh(): boolean
 }
 
-/** Dependencies of `createHubTable`. */
 export interface HubTableNeeds {
   client: EtcdClient
   keys: ClusterKeys

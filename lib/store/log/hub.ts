@@ -74,7 +74,6 @@ export interface Probed {
   askedAtMs: number
 }
 
-/** Dependencies of `createHub`. */
 export interface HubNeeds {
   hub: HubAddress
   copy: LocalCopy
@@ -383,7 +382,6 @@ function newer(version: number): Refusal {
   )
 }
 
-/** Dependencies of `createLeaderQueue`. */
 export interface LeaderQueueNeeds {
   copy: LocalCopy
   log: Pick<EtcdLog, 'append'>

@@ -85,7 +85,6 @@ export interface ReplicatedStore extends Store {
   resign(): Promise<void>
 }
 
-/** Options of `openReplicatedStore`. */
 export interface ReplicatedStoreOptions {
   /** An existing directory that the caller owns. */
   directory: string

@@ -14,7 +14,6 @@ import type { ClusterKeys } from './sealing.js'
 import type { LocalCopy } from './local-copy.js'
 import { pause } from './signals.js'
 
-/** Dependencies of `startRounds`. */
 export interface RoundsNeeds {
   client: EtcdClient
   connection: EtcdConnection

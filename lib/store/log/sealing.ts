@@ -52,7 +52,6 @@ const maxKeys = 8
 /** Keys that may follow: one, and those of attempts that did not finish. */
 const maxComing = 4
 
-/** Options of `createSealing`. */
 export interface SealingOptions {
   /** Keys that may follow the one in use (`expect`). */
   next?: readonly Buffer[] | undefined
@@ -155,7 +154,6 @@ function withKey(clusterKey: Buffer): WithKey {
  * One watch from `leader` to below `part` reports all that a follower needs.
  */
 
-/** The keys of one cluster. */
 export interface ClusterKeys {
   history: string
   leader: string

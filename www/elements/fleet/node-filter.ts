@@ -4,7 +4,6 @@ import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
 
 /** The states of nodes. `drained` nodes can be connected or not. */
 export const nodeStates = ['connected', 'lost', 'drained'] as const
-/** The state of a node. */
 export type NodeState = (typeof nodeStates)[number]
 
 /** The forms of the list. */

@@ -20,7 +20,6 @@ import type { TreeColors } from './marks.js'
 
 /** The contents of the list. */
 export interface NodeListing {
-  /** All nodes. */
   all: readonly ListedNode[]
   /** The visible nodes in order, and grouped. */
   found: readonly ListedNode[]

@@ -11,7 +11,6 @@ import type { SvcLog } from './svc-log.js'
  * the loaded lines match, earlier ones are loaded up to a limit; a search finds older ones.
  */
 
-/** What `FilteredLog` needs. */
 export interface FilteredNeeds {
   text: LogText
   least: LogLevel
@@ -208,7 +207,6 @@ export function noneWords(level: LogLevel | null): string {
     : t('No loaded line has this level. Search with this level to look through the whole file.')
 }
 
-/** The dependencies of a LevelFilter. */
 export interface LevelFilterNeeds {
   /** The element that contains the `svc-log`. */
   element: Element

@@ -7,7 +7,6 @@ import { createLogIndex, type LogIndex, type LineLook, lineNode, unfoldedNode } 
  * end, the visible text stays in place.
  */
 
-/** The dependencies of a LogView. */
 export interface LogViewNeeds {
   /** The scrolling element. It contains a `.space` with `.lines`, and a `.ruler` of a hundred characters. */
   scroll: HTMLElement

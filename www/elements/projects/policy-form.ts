@@ -5,9 +5,7 @@ import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { field, type Submission } from '../base/form.js'
 
-/** The kinds of checks. */
 export const checkKinds = ['http', 'tcp', 'command', 'pm2', 'log'] as const
-/** A kind of checks. */
 export type CheckKind = (typeof checkKinds)[number]
 
 /** One check as texts. Fields of other kinds keep what was typed. */
@@ -198,7 +196,6 @@ export const choices = {
   ]
 } as const satisfies Record<string, readonly Choice[]>
 
-/** The kinds of checks. */
 export const checkKindWords: Record<CheckKind, { words: string }> = {
   http: { words: 'HTTP request' },
   tcp: { words: 'TCP connection' },
@@ -328,7 +325,6 @@ const texts: Record<
 const places: Partial<Record<RolloutField, string>> = { pauseSeconds: 'policy.rollout.pause' }
 const placeOf = (name: RolloutField): string => places[name] ?? `policy.rollout.${name}`
 
-/** What the fields need. */
 export interface RolloutFieldsNeeds {
   draft: RolloutDraft
   submission: Pick<Submission, 'problemAt'>
@@ -340,7 +336,6 @@ export function hasRolloutProblem(submission: Pick<Submission, 'problemAt'>): bo
   return (Object.keys(texts) as RolloutField[]).some(name => submission.problemAt(placeOf(name), '') !== undefined)
 }
 
-/** Returns the fields. */
 export function rolloutFields({ draft, submission, onChange }: RolloutFieldsNeeds): Template {
   const text = (name: keyof typeof texts): Template =>
     field({

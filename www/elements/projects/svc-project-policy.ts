@@ -24,7 +24,6 @@ import {
   rolloutOfDraft
 } from './policy-form.js'
 
-/** The keys that are texts. */
 const textKeys = [
   'protect',
   'onFailureScript',

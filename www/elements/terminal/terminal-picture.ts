@@ -76,7 +76,6 @@ export interface TerminalRows {
   forget(): void
 }
 
-/** The dependencies of createTerminalRows. */
 export interface TerminalRowsNeeds {
   emulator: Emulator
   colors: TerminalColors
@@ -212,7 +211,6 @@ export interface TerminalPicture {
   measure(): { columns: number; rows: number } | null
 }
 
-/** The dependencies of createTerminalPicture. */
 export interface TerminalPictureNeeds {
   host: HTMLElement
   nodes: TerminalNodes

@@ -122,7 +122,6 @@ export interface TerminalSession {
   close(): void
 }
 
-/** The dependencies of createTerminalSession. */
 export interface TerminalSessionNeeds {
   key: string
   client: Client

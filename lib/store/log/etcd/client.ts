@@ -5,7 +5,6 @@
 import type { AskOptions, EtcdConnection } from './connection.js'
 import { EtcdError } from './errors.js'
 
-/** A key and its value. */
 export interface KeyValue {
   key: string
   value: Buffer
@@ -82,7 +81,6 @@ export interface EtcdClient {
   watch(request: { key: string; end: string; from: number }, options: WatchOptions): Promise<void>
 }
 
-/** Options of `watch`. */
 export interface WatchOptions {
   take: (events: WatchEvent[]) => void | Promise<void>
   signal: AbortSignal

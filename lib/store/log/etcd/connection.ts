@@ -26,7 +26,6 @@ export interface EtcdOptions {
   password?: string
 }
 
-/** Options of one request. */
 export interface AskOptions {
   /** Time limit of the whole request, over all members. */
   limitMs?: number
@@ -49,7 +48,6 @@ export interface EtcdConnection {
   close(): void
 }
 
-/** Options of `stream`. */
 export interface StreamOptions {
   take: (line: Record<string, unknown>) => void | Promise<void>
   signal: AbortSignal
