@@ -47,14 +47,10 @@ export interface OverlayNeeds {
 }
 
 /** The overlays of the frame. */
-export interface Overlays {
-  lay(overlay: Overlay): void
-  /** Handles a shortcut. */
-  press(event: KeyboardEvent): void
-}
+export type Overlays = ReturnType<typeof createOverlays>
 
 /** Creates the overlays. Each is loaded when its button or key is first used. */
-export function createOverlays({ app, context, preferences }: OverlayNeeds): Overlays {
+export function createOverlays({ app, context, preferences }: OverlayNeeds) {
   const load = {
     palette: () => import('./elements/base/svc-palette.js'),
     preferences: () => import('./elements/settings/svc-preferences.js')
@@ -95,5 +91,9 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds): Ove
     else field?.focus()
   }
 
-  return { lay: overlay => void lay(overlay), press }
+  return {
+    lay: (overlay: Overlay): void => void lay(overlay),
+    /** Handles a shortcut. */
+    press
+  }
 }

@@ -132,18 +132,16 @@ async function* packedBytes(window: Window, entry: ArchiveEntry): AsyncGenerator
   }
 }
 
-interface Window {
-  /** Returns at most `length` bytes, which are valid until the next call; fewer only at the end of the file. */
-  read(position: number, length: number): Promise<Buffer>
-}
+type Window = ReturnType<typeof createWindow>
 
 /** Reads a file in blocks: neighbouring entries cost one call. */
-function createWindow(file: OpenFile): Window {
+function createWindow(file: OpenFile) {
   const block = Buffer.allocUnsafeSlow(blockBytes)
   let start = 0
   let length = 0
   return {
-    async read(position, wanted) {
+    /** Returns at most `length` bytes, which are valid until the next call; fewer only at the end of the file. */
+    async read(position: number, wanted: number): Promise<Buffer> {
       if (position < start || position + wanted > start + length) {
         start = position
         length = await file.read(block, position)
@@ -153,14 +151,10 @@ function createWindow(file: OpenFile): Window {
   }
 }
 
-interface Writer {
-  offset(): number
-  add(bytes: Uint8Array): Promise<void>
-  end(): Promise<Composed>
-}
+type Writer = ReturnType<typeof createWriter>
 
 /** Collects small pieces and writes them in blocks. */
-function createWriter(file: FileHandle): Writer {
+function createWriter(file: FileHandle) {
   const hash: Hash = createHash('sha256')
   const block = Buffer.allocUnsafeSlow(blockBytes)
   let filled = 0
@@ -174,8 +168,8 @@ function createWriter(file: FileHandle): Writer {
   }
 
   return {
-    offset: () => offset,
-    async add(bytes) {
+    offset: (): number => offset,
+    async add(bytes: Uint8Array): Promise<void> {
       for (let done = 0; done < bytes.length; ) {
         const part = bytes.subarray(done, done + blockBytes - filled)
         block.set(part, filled)
@@ -185,7 +179,7 @@ function createWriter(file: FileHandle): Writer {
       }
       offset += bytes.length
     },
-    async end() {
+    async end(): Promise<Composed> {
       await flush()
       return { bytes: offset, sha256: hash.digest('hex') }
     }

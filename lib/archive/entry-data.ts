@@ -29,20 +29,7 @@ const windowBytes = 512 * 1024
 const pieceBytes = 256 * 1024
 
 /** Reads the contents of entries. */
-export interface EntryReader {
-  /**
-   * Returns the contents of an entry for which `isSmall` is true. Valid until the next call. Refuses (`invalid`):
-   * damaged_zip, damaged_entry, size_mismatch, crc_mismatch, overlapping_entries, truncated_zip.
-   */
-  readWhole(entry: ArchiveEntry): Buffer
-  /**
-   * Passes the contents of any entry piece by piece. A piece is valid only during the call. Refuses the same, partly
-   * only after the last piece. If `onPiece` throws, reading ends and rejects with that error.
-   */
-  readPieces(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
-  /** Like `readPieces`, but passes a small entry as one piece. */
-  read(entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void>
-}
+export type EntryReader = ReturnType<typeof createEntryReader>
 
 /**
  * Whether an entry may be held in memory whole. Checks both sizes: both are claims of the writer, and both take memory.
@@ -52,7 +39,7 @@ export function isSmall({ size, compressedSize }: Pick<ArchiveEntry, 'size' | 'c
 }
 
 /** Creates a reader of an archive's entries. It keeps a window of the file in memory, so each thread needs its own. */
-export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): EntryReader {
+export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>) {
   const window = Buffer.allocUnsafeSlow(Math.min(windowBytes, archive.fileSize))
   let windowStart = 0
   let windowLength = 0
@@ -125,9 +112,19 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>): 
   }
 
   return {
+    /**
+     * Returns the contents of an entry for which `isSmall` is true. Valid until the next call. Refuses (`invalid`):
+     * damaged_zip, damaged_entry, size_mismatch, crc_mismatch, overlapping_entries, truncated_zip.
+     */
     readWhole,
+    /**
+     * Passes the contents of any entry piece by piece. A piece is valid only during the call. Refuses the same, partly
+     * only after the last piece. If `onPiece` throws, reading ends and rejects with that error.
+     */
     readPieces,
-    read: async (entry, onPiece) => (isSmall(entry) ? onPiece(readWhole(entry)) : readPieces(entry, onPiece))
+    /** Like `readPieces`, but passes a small entry as one piece. */
+    read: async (entry: ArchiveEntry, onPiece: (piece: Buffer) => void): Promise<void> =>
+      isSmall(entry) ? onPiece(readWhole(entry)) : readPieces(entry, onPiece)
   }
 }
 

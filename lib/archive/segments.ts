@@ -42,17 +42,7 @@ export interface SegmentTask {
 export type PackTask = SegmentTask | PieceTask | DigestTask
 
 /** The threads that pack. */
-export interface SegmentThreads {
-  /** Maximum number of tasks in progress. */
-  readonly count: number
-  /**
-   * Runs `packInMemory`, `packPiece` or `digestSources` in a thread. Tasks begin in the order of the calls. The bytes
-   * of a piece are transferred to the thread.
-   */
-  pack(task: PackTask): Promise<Uint8Array<ArrayBuffer>>
-  /** Ends the threads, each after the task in progress. Queued tasks reject. */
-  close(): Promise<void>
-}
+export type SegmentThreads = ReturnType<typeof createSegmentThreads>
 
 /** Each thread has one or two segments in memory. */
 const maxThreads = 2
@@ -60,7 +50,7 @@ const maxThreads = 2
 const maxYoungGenerationSizeMb = 4
 
 /** Creates threads that start when there is work for them. */
-export function createSegmentThreads(): SegmentThreads {
+export function createSegmentThreads() {
   const count = Math.max(1, Math.min(maxThreads, cpus().length))
   const pool = createWorkerPool<PackTask, Uint8Array<ArrayBuffer>>({
     module: new URL('./segment-worker.js', import.meta.url),
@@ -68,9 +58,16 @@ export function createSegmentThreads(): SegmentThreads {
     maxBusy: count
   })
   return {
+    /** Maximum number of tasks in progress. */
     count,
-    pack: task => pool.use(thread => thread.ask(task, { transfer: task.kind === 'piece' ? [task.bytes.buffer] : [] })),
-    close: () => pool.close({ waitForBusy: true })
+    /**
+     * Runs `packInMemory`, `packPiece` or `digestSources` in a thread. Tasks begin in the order of the calls. The bytes
+     * of a piece are transferred to the thread.
+     */
+    pack: (task: PackTask): Promise<Uint8Array<ArrayBuffer>> =>
+      pool.use(thread => thread.ask(task, { transfer: task.kind === 'piece' ? [task.bytes.buffer] : [] })),
+    /** Ends the threads, each after the task in progress. Queued tasks reject. */
+    close: (): Promise<void> => pool.close({ waitForBusy: true })
   }
 }
 

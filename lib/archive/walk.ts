@@ -240,12 +240,7 @@ interface Verdict {
 }
 
 /** Decides about the paths of a tree that is walked from its root down. */
-interface Ignore {
-  /** Decides about a path, given the verdict on its parent directory (`rootVerdict` at the top). */
-  judge(path: string, isDirectory: boolean, above: Verdict): Verdict
-  /** Whether a rule may include something below an excluded directory. */
-  mayReachInto(directory: string, verdict: Verdict): boolean
-}
+type Ignore = ReturnType<typeof createIgnore>
 
 /** The verdict on the root of a tree. */
 export const rootVerdict: Verdict = { isIgnored: false, rank: -1 }
@@ -263,14 +258,15 @@ interface Rule {
 }
 
 /** Creates the decisions for a set of rules. */
-export function createIgnore({ builtin, project, cli, never = [], root = '' }: IgnoreRules): Ignore {
+export function createIgnore({ builtin, project, cli, never = [], root = '' }: IgnoreRules) {
   const builtins = builtin ? builtinIgnore.flatMap(parseRule).map(rule => ({ ...rule, isBuiltin: true })) : []
   const rules: Rule[] = [...builtins, ...[...project, ...cli].flatMap(parseRule)]
   const neverRules = never.flatMap(parseRule)
   const top = `${root.replaceAll('\\', '/')}/`
   const isSpared = ({ path, name }: Judged): boolean => isBroughtAlong(name, top + path.slice(0, -name.length - 1))
   return {
-    judge(path, isDirectory, above) {
+    /** Decides about a path, given the verdict on its parent directory (`rootVerdict` at the top). */
+    judge(path: string, isDirectory: boolean, above: Verdict): Verdict {
       const judged = { path, name: path.slice(path.lastIndexOf('/') + 1), isDirectory }
       if (neverRules.some(rule => applies(rule, judged))) return { isIgnored: true, rank: Infinity }
       // Below an excluded directory, only later rules apply, and of those that include, only the ones that reach in.
@@ -283,7 +279,9 @@ export function createIgnore({ builtin, project, cli, never = [], root = '' }: I
       }
       return above
     },
-    mayReachInto(directory, { rank }) {
+
+    /** Whether a rule may include something below an excluded directory. */
+    mayReachInto(directory: string, { rank }: Verdict): boolean {
       const reaching = rules.slice(rank + 1).filter(rule => rule.isNegated && !rule.isFloating)
       return reaching.some(rule => rule.glob.mayMatchBelow(directory))
     }

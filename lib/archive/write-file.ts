@@ -115,15 +115,8 @@ export async function writeZipFile(
   return written
 }
 
-interface Gathering {
-  add(...pieces: Uint8Array[]): Promise<void>
-  flush(): Promise<void>
-  /** Sets the offset of the next piece. */
-  goOnAt(place: number): void
-}
-
 /** Writes small adjacent pieces in one call: a package may contain tens of thousands of outputs. */
-function createGathering(file: ZipFileHandle): Gathering {
+function createGathering(file: ZipFileHandle) {
   let place = 0
   let pieces: Uint8Array[] = []
   let bytes = 0
@@ -137,31 +130,24 @@ function createGathering(file: ZipFileHandle): Gathering {
   }
 
   return {
-    async add(...more) {
+    async add(...more: Uint8Array[]): Promise<void> {
       pieces.push(...more)
       for (const { length } of more) bytes += length
       if (bytes >= blockBytes) await flush()
     },
     flush,
-    goOnAt: next => void (place = next)
+    /** Sets the offset of the next piece. */
+    goOnAt: (next: number): void => void (place = next)
   }
 }
 
-interface Syncing {
-  note(bytes: number): void
-  /** Resolves when no sync is in progress. */
-  settled(): Promise<void>
-  /** Rejects with the first error of a sync, now or earlier: the disk reports an error only once. */
-  finish(): Promise<void>
-}
-
 /** Starts syncing before the end of the file. */
-function createSyncing(file: ZipFileHandle): Syncing {
+function createSyncing(file: ZipFileHandle) {
   let waitingBytes = 0
   let running: Promise<void> | null = null
   const failures: unknown[] = []
   return {
-    note(bytes) {
+    note(bytes: number): void {
       waitingBytes += bytes
       if (running !== null || waitingBytes < syncEveryBytes) return
       waitingBytes = 0
@@ -170,8 +156,12 @@ function createSyncing(file: ZipFileHandle): Syncing {
         .catch(error => void failures.push(error))
         .finally(() => (running = null))
     },
-    settled: async () => void (await running),
-    async finish() {
+
+    /** Resolves when no sync is in progress. */
+    settled: async (): Promise<void> => void (await running),
+
+    /** Rejects with the first error of a sync, now or earlier: the disk reports an error only once. */
+    async finish(): Promise<void> {
       await running
       if (failures.length > 0) throw failures[0]
       await file.datasync()

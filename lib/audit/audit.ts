@@ -35,12 +35,7 @@ import {
 } from './tree.js'
 
 /** Writes the audit log. */
-export interface Audit {
-  /** Adds an entry to a transaction, so that it is stored exactly when its change is. */
-  within(tx: Transaction, event: AuditEvent): void
-  /** Writes an entry in its own transaction. Never rejects: errors go to `onError`. */
-  record(event: AuditEvent): Promise<void>
-}
+export type Audit = ReturnType<typeof createAudit>
 
 const dayMs = 24 * 60 * 60_000
 
@@ -56,7 +51,7 @@ export function createAudit(needs: {
   keepDays(): number
   /** Called with the number of leaves after an entry was added, before its transaction ends. */
   onLeaf?: (size: number) => void
-}): Audit {
+}) {
   const { store, clock, ids, onError, keepDays, onLeaf = () => {} } = needs
   let removeAfterMs = -Infinity
 
@@ -85,8 +80,10 @@ export function createAudit(needs: {
   }
 
   return {
+    /** Adds an entry to a transaction, so that it is stored exactly when its change is. */
     within,
-    record: event => store.write(tx => within(tx, event)).catch(onError)
+    /** Writes an entry in its own transaction. Never rejects: errors go to `onError`. */
+    record: (event: AuditEvent): Promise<void> => store.write(tx => within(tx, event)).catch(onError)
   }
 }
 

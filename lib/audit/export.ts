@@ -99,28 +99,10 @@ function changedMeanwhile(): Refusal {
 }
 
 /** Proves what the audit log contains. */
-export interface Proofs {
-  /** Returns a checkpoint of all entries. Refuses: 404 for an empty log, 503 `server_key`. */
-  checkpoint(): Promise<AuditCheckpoint>
-  /**
-   * Proves that the tree of `to` entries begins with the tree of `from` entries. `to` is by default the size of the
-   * tree. Refuses: 400 for sizes that the tree does not have, 409 `history_gone`.
-   */
-  consistency(from: number, to?: number): ConsistencyProof
-  /**
-   * Proves that an entry is in the tree of the checkpoint. Refuses: 404 for an unknown entry, 409 `not_sealed` for one
-   * that can still change, 409 `history_gone`.
-   */
-  inclusion(id: string): Promise<InclusionProof>
-  /**
-   * Returns the export of the entries from the number `from` up to `to`, by default of all. Refuses: 404 for an empty
-   * log, 400 for a range without entries, 503 `server_key`; while it is read, 409 `changed_meanwhile`.
-   */
-  export(range: { from?: number | undefined; to?: number | undefined }): Promise<AsyncGenerator<string>>
-}
+export type Proofs = ReturnType<typeof createProofs>
 
 /** Creates the proofs of a store's audit log. */
-export function createProofs({ store, keeper }: { store: Store; keeper: Pick<Keeper, 'current'> }): Proofs {
+export function createProofs({ store, keeper }: { store: Store; keeper: Pick<Keeper, 'current'> }) {
   const read = readNodes(store)
 
   async function current() {
@@ -136,14 +118,25 @@ export function createProofs({ store, keeper }: { store: Store; keeper: Pick<Kee
   }
 
   return {
+    /** Returns a checkpoint of all entries. Refuses: 404 for an empty log, 503 `server_key`. */
     checkpoint,
-    consistency(from, to = readAuditTree(store).size) {
+
+    /**
+     * Proves that the tree of `to` entries begins with the tree of `from` entries. `to` is by default the size of the
+     * tree. Refuses: 400 for sizes that the tree does not have, 409 `history_gone`.
+     */
+    consistency(from: number, to: number = readAuditTree(store).size): ConsistencyProof {
       const { size } = readAuditTree(store)
       if (to > size) throw invalid('to', `"to" is ${to}, but the audit log has ${size} entries`)
       if (from > to) throw invalid('from', `"from" is ${from}: expected a whole number up to ${to}`)
       return { from, to, proof: consistencyProof(from, to, read).map(hash => hash.toString('base64')) }
     },
-    async inclusion(id) {
+
+    /**
+     * Proves that an entry is in the tree of the checkpoint. Refuses: 404 for an unknown entry, 409 `not_sealed` for one
+     * that can still change, 409 `history_gone`.
+     */
+    async inclusion(id: string): Promise<InclusionProof> {
       const { verifierKey: key, size, at, note } = await current()
       const entry = findAudit(store, id)
       if (entry === undefined) throw notFound('Audit entry', id)
@@ -153,7 +146,18 @@ export function createProofs({ store, keeper }: { store: Store; keeper: Pick<Kee
       const proof = inclusionProof(seq - 1, size, read).map(hash => hash.toString('base64'))
       return { id, seq, leaf, proof, checkpoint: { size, at, note, key } }
     },
-    async export({ from = 1, to = Number.MAX_SAFE_INTEGER }) {
+
+    /**
+     * Returns the export of the entries from the number `from` up to `to`, by default of all. Refuses: 404 for an empty
+     * log, 400 for a range without entries, 503 `server_key`; while it is read, 409 `changed_meanwhile`.
+     */
+    async export({
+      from = 1,
+      to = Number.MAX_SAFE_INTEGER
+    }: {
+      from?: number | undefined
+      to?: number | undefined
+    }): Promise<AsyncGenerator<string>> {
       const found = await current()
       const last = Math.min(to, found.size)
       if (from > last) throw invalid('from', `"from" is ${from}: expected a whole number up to ${last}`)

@@ -57,26 +57,7 @@ export interface SignedCheckpoint extends StoredCheckpoint {
 }
 
 /** Keeps the tree of the audit log. */
-export interface Keeper {
-  /** Begins the work in the background. */
-  start(): void
-  /** Signs a checkpoint if there are new entries, and ends the work. Never rejects. */
-  stop(): Promise<void>
-  /** Signs a checkpoint if this size is a thousand entries after the last one. */
-  consider(size: number): void
-  /** Signs a checkpoint if there are new entries. Errors go to `onError`. */
-  sign(): void
-  /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
-  current(): Promise<SignedCheckpoint | null>
-  /**
-   * Replaces the key of the server. An entry contains the new key, signed by both. Returns the keys as verifiers write
-   * them. Refuses `server_key`, and what the store refuses.
-   */
-  rotateKey(actor: Actor): Promise<RotatedKey>
-  /** Returns the newest checkpoint that is on the disk; null if there is none. */
-  newest(): StoredCheckpoint | null
-  state(): TreeState
-}
+export type Keeper = ReturnType<typeof createKeeper>
 
 interface KeeperNeeds {
   store: Store
@@ -97,7 +78,7 @@ const sealedTogether = 200
 const brokenAction = 'audit.tree_broken'
 
 /** Creates the keeper of a store's tree. */
-export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = async () => {} }: KeeperNeeds): Keeper {
+export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = async () => {} }: KeeperNeeds) {
   // What was written before this start no longer changes.
   const left = newestAuditPosition(store)
   const stopping = new AbortController()
@@ -214,26 +195,39 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
   }
 
   return {
-    start() {
+    /** Begins the work in the background. */
+    start(): void {
       working = begin().catch(onError)
       timer = setInterval(() => void sign(), hourMs).unref()
     },
-    async stop() {
+
+    /** Signs a checkpoint if there are new entries, and ends the work. Never rejects. */
+    async stop(): Promise<void> {
       clearInterval(timer)
       stopping.abort()
       await working
       await sign()
     },
-    consider(size) {
+
+    /** Signs a checkpoint if this size is a thousand entries after the last one. */
+    consider(size: number): void {
       if (isDue || size - (newest?.size ?? 0) < entriesPerCheckpoint) return
       isDue = true
       void sign().finally(() => (isDue = false))
     },
-    sign: () => void sign(),
+
+    /** Signs a checkpoint if there are new entries. Errors go to `onError`. */
+    sign: (): void => void sign(),
+    /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
     current,
+    /**
+     * Replaces the key of the server. An entry contains the new key, signed by both. Returns the keys as verifiers write
+     * them. Refuses `server_key`, and what the store refuses.
+     */
     rotateKey,
-    newest: () => newest,
-    state() {
+    /** Returns the newest checkpoint that is on the disk; null if there is none. */
+    newest: (): StoredCheckpoint | null => newest,
+    state(): TreeState {
       const { brokenSince, brokenWhy } = readAuditTree(store)
       return { ok: brokenSince === null, brokenSince, why: brokenWhy }
     }
@@ -246,12 +240,6 @@ function isSignedBy(note: string, signers: readonly Signer[]): boolean {
   return signers.every(({ keyId }) => ids.has(keyId))
 }
 
-/** Writes checkpoints to the file of the setting `checkpoint_file`. */
-interface CheckpointFile {
-  /** Writes a signed note. Errors go to `onError`. Resolves when it is on the disk. */
-  write(note: string): Promise<void>
-}
-
 const appendMark = '>>'
 const mode = 0o644
 
@@ -259,7 +247,7 @@ const mode = 0o644
  * Creates the writer. `place` is the value of the setting: a path, whose file is replaced, or `>>` and a path, to whose
  * file each note is appended. Empty writes nothing.
  */
-export function createCheckpointFile(needs: { place(): string; onError(error: unknown): void }): CheckpointFile {
+export function createCheckpointFile(needs: { place(): string; onError(error: unknown): void }) {
   let latest: Promise<void> = Promise.resolve()
 
   async function writeOne(note: string): Promise<void> {
@@ -277,7 +265,8 @@ export function createCheckpointFile(needs: { place(): string; onError(error: un
   }
 
   return {
-    write: note => (latest = latest.then(() => writeOne(note)).catch(needs.onError))
+    /** Writes a signed note. Errors go to `onError`. Resolves when it is on the disk. */
+    write: (note: string): Promise<void> => (latest = latest.then(() => writeOne(note)).catch(needs.onError))
   }
 }
 

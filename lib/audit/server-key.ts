@@ -11,34 +11,19 @@ import { replaceFile } from '../base/files.js'
 import { sha256 } from '../base/digests.js'
 import { createSigner, type Signer } from './signed-note.js'
 
-export interface ServerKey {
-  /**
-   * Returns the signers, the current key first. Creates the key at the first call. `origin` is the name of the tree;
-   * null: it is derived from the key. Refuses `server_key`.
-   */
-  signers(origin: string | null): Promise<{ origin: string; signers: readonly Signer[] }>
-  /** Replaces the key. The earlier one becomes the old one. Returns both as verifiers write them. */
-  rotate(origin: string): Promise<{ before: Signer; after: Signer }>
-}
+export type ServerKey = ReturnType<typeof createServerKey>
 
 export type KeyFile = 'server.ed25519' | 'server.old.ed25519' | 'server.pub'
 
 /** The place of the files: a directory, or the state that all hubs of a cluster have. */
-export interface KeyPlace {
-  /** How messages name it. */
-  path: string
-  /** Returns the text of a file; null if it does not exist. */
-  read(name: KeyFile): Promise<string | null>
-  /** Replaces a file. */
-  write(name: KeyFile, text: string): Promise<void>
-}
+export type KeyPlace = ReturnType<typeof placeIn>
 
 const directoryMode = 0o700
 const keyMode = 0o600
 const originDigits = 16
 
 /** Creates the access to the keys in a directory, or in another place. */
-export function createServerKey(given: string | KeyPlace): ServerKey {
+export function createServerKey(given: string | KeyPlace) {
   const place = typeof given === 'string' ? placeIn(given) : given
   const path = join(place.path, 'server.ed25519')
   let creating: Promise<string> | null = null
@@ -80,14 +65,20 @@ export function createServerKey(given: string | KeyPlace): ServerKey {
   }
 
   return {
-    signers(origin) {
+    /**
+     * Returns the signers, the current key first. Creates the key at the first call. `origin` is the name of the tree;
+     * null: it is derived from the key. Refuses `server_key`.
+     */
+    signers(origin: string | null): Promise<{ origin: string; signers: readonly Signer[] }> {
       known ??= load(origin).catch((error: unknown) => {
         known = null
         throw error
       })
       return known
     },
-    async rotate(origin) {
+
+    /** Replaces the key. The earlier one becomes the old one. Returns both as verifiers write them. */
+    async rotate(origin: string): Promise<{ before: Signer; after: Signer }> {
       const [old, pem] = [await current(), newKey()]
       const [before, after] = [signerOf(origin, old), signerOf(origin, pem)]
       // The old key is stored twice for a moment, so that a crash loses neither.
@@ -99,11 +90,15 @@ export function createServerKey(given: string | KeyPlace): ServerKey {
   }
 }
 
-function placeIn(directory: string): KeyPlace {
+function placeIn(directory: string) {
   return {
+    /** How messages name it. */
     path: directory,
-    read: name => readKey(join(directory, name)),
-    async write(name, text) {
+    /** Returns the text of a file; null if it does not exist. */
+    read: (name: KeyFile): Promise<string | null> => readKey(join(directory, name)),
+
+    /** Replaces a file. */
+    async write(name: KeyFile, text: string): Promise<void> {
       await mkdir(directory, { recursive: true, mode: directoryMode })
       await replaceFile(join(directory, name), text, keyMode)
     }

@@ -164,31 +164,28 @@ export function readRanges(text: string): Array<[from: number, to: number]> {
 }
 
 /** The leaves without an entry, and those that entries say were removed. */
-export interface Gaps {
-  /** Notes that the entries of these leaves are missing. Must be called in ascending order. */
-  miss(from: number, to: number): void
-  /** Notes the target of an entry that says which ones were removed. */
-  announce(target: string): void
-  /** Returns the number of missing entries. */
-  count(): number
-  /** Returns the first missing entry that no entry names; null if there is none. */
-  unannounced(): number | null
-}
+export type Gaps = ReturnType<typeof createGaps>
 
 /** Creates an empty record of gaps. */
-export function createGaps(): Gaps {
+export function createGaps() {
   const missing: Array<[from: number, to: number]> = []
   const announced: Array<[from: number, to: number]> = []
 
   return {
-    miss(from, to) {
+    /** Notes that the entries of these leaves are missing. Must be called in ascending order. */
+    miss(from: number, to: number): void {
       const last = missing.at(-1)
       if (last !== undefined && last[1] + 1 === from) last[1] = to
       else missing.push([from, to])
     },
-    announce: target => void announced.push(...readRanges(target)),
-    count: () => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0),
-    unannounced() {
+
+    /** Notes the target of an entry that says which ones were removed. */
+    announce: (target: string): void => void announced.push(...readRanges(target)),
+    /** Returns the number of missing entries. */
+    count: (): number => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0),
+
+    /** Returns the first missing entry that no entry names; null if there is none. */
+    unannounced(): number | null {
       announced.sort(([a], [b]) => a - b)
       let next = 0
       let covered = 0

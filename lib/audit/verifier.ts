@@ -51,10 +51,7 @@ export interface Verdict {
 }
 
 /** Verifies an export. */
-export interface ExportVerifier {
-  push(bytes: Buffer): void
-  end(): Verdict
-}
+export type ExportVerifier = ReturnType<typeof createExportVerifier>
 
 /** What an export is compared with. */
 export interface VerifierOptions {
@@ -90,7 +87,7 @@ export function createExportVerifier({
   key = null,
   keepsFailures = 0,
   allowsUnsigned = false
-}: VerifierOptions = {}): ExportVerifier {
+}: VerifierOptions = {}) {
   const tree = createRoots()
   const removals = createRemovals({ keepsFailures })
   const omittedRanges: Array<[from: number, to: number]> = []
@@ -276,7 +273,7 @@ export function createExportVerifier({
   }
 
   return {
-    push(bytes) {
+    push(bytes: Buffer): void {
       if (fault !== null) return
       try {
         rest = readLines(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]))
@@ -286,7 +283,7 @@ export function createExportVerifier({
         fault = error.message
       }
     },
-    end() {
+    end(): Verdict {
       const removal = removals.end()
       const faults = fault === null ? [...faultsAtEnd(), ...faultsOfRemovals(removal), ...faultsOfAnchors()] : [fault]
       const ranges = { removedRanges: removal.ranges, omittedRanges }

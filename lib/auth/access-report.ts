@@ -82,14 +82,7 @@ function actorOf(kind: BuiltInToken['kind'], projectId: string | null): string {
 }
 
 /** Reminds of named tokens that end soon: once per token 14 days and one day before. */
-export interface TokenReminders {
-  /** Sends the reminders that are due now. Never rejects. */
-  check(): Promise<void>
-  /** Checks now and every hour. */
-  start(): void
-  /** Waits for a check in progress. */
-  stop(): Promise<void>
-}
+export type TokenReminders = ReturnType<typeof createTokenReminders>
 
 export interface TokenRemindersNeeds {
   store: Pick<Store, 'all' | 'get' | 'write'>
@@ -106,7 +99,7 @@ const hourMs = 60 * 60_000
  * Creates the reminders. A reminder is stored before it is sent, so a restart does not repeat it. One that cannot be
  * delivered is in the audit log as every notification.
  */
-export function createTokenReminders({ store, clock, audit, tokens, send, log }: TokenRemindersNeeds): TokenReminders {
+export function createTokenReminders({ store, clock, audit, tokens, send, log }: TokenRemindersNeeds) {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
 
@@ -150,12 +143,17 @@ export function createTokenReminders({ store, clock, audit, tokens, send, log }:
   }
 
   return {
+    /** Sends the reminders that are due now. Never rejects. */
     check,
-    start() {
+
+    /** Checks now and every hour. */
+    start(): void {
       void check()
       timer = setInterval(() => void check(), hourMs).unref()
     },
-    async stop() {
+
+    /** Waits for a check in progress. */
+    async stop(): Promise<void> {
       clearInterval(timer)
       await running
     }

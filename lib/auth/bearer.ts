@@ -110,15 +110,7 @@ export function leastRole(auth: Auth): AccessRole | null {
 export type Credentials = Pick<RequestFacts, 'headers' | 'query' | 'client' | 'method' | 'path'>
 
 /** Authorizes requests. */
-export interface Bearer {
-  /**
-   * Returns the caller, or a promise if the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for
-   * a valid token without the right or a route without tokens, 403 `address_not_allowed`, and 429 as the limiter does.
-   * With a session cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the
-   * header.
-   */
-  authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller>
-}
+export type Bearer = ReturnType<typeof createBearer>
 
 interface Needs {
   admin: { verify(token: string): boolean }
@@ -146,7 +138,7 @@ type Holder = Pick<
 >
 
 /** Creates the authorization of a server. */
-export function createBearer(needs: Needs): Bearer {
+export function createBearer(needs: Needs) {
   const { allowList, tickets, limiter } = needs
 
   function holderFor(rule: Rule, credentials: Credentials): Holder | Promise<Holder> {
@@ -189,7 +181,13 @@ export function createBearer(needs: Needs): Bearer {
   }
 
   return {
-    authorise(auth, credentials) {
+    /**
+     * Returns the caller, or a promise if the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for
+     * a valid token without the right or a route without tokens, 403 `address_not_allowed`, and 429 as the limiter does.
+     * With a session cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the
+     * header.
+     */
+    authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller> {
       const rule: Rule = rules[auth]
       const holder = holderFor(rule, credentials)
       if (holder instanceof Promise) return holder.then(holder => admit(rule, credentials, holder))

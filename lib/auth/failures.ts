@@ -25,13 +25,7 @@ const trimEvery = 100
 const writtenTogether = 100
 
 /** Records failed attempts. */
-export interface Failures {
-  note(client: ClientAddress, failure: Failure): void
-  /**
-   * Writes the counts and ends the entries, so that later failures begin new ones. Resolves once they are on disk.
-   */
-  flush(): Promise<void>
-}
+export type Failures = ReturnType<typeof createFailures>
 
 interface Summary {
   id: string
@@ -53,7 +47,7 @@ interface Needs {
 }
 
 /** Creates the recorder of failed attempts. */
-export function createFailures({ store, clock, ids, onError, keep = keptFailures }: Needs): Failures {
+export function createFailures({ store, clock, ids, onError, keep = keptFailures }: Needs) {
   let minute = -1
   let summaries = new Map<string, Summary>()
   let timer: NodeJS.Timeout | undefined
@@ -116,7 +110,7 @@ export function createFailures({ store, clock, ids, onError, keep = keptFailures
   }
 
   return {
-    note(client, failure) {
+    note(client: ClientAddress, failure: Failure): void {
       const nowMs = clock.now()
       turn(nowMs)
       const own = networkOf(client.witnessed)
@@ -140,6 +134,10 @@ export function createFailures({ store, clock, ids, onError, keep = keptFailures
       else if (failure === 'locked' && !isShared) void update(summary)
       timer ??= setTimeout(() => void flush(), minuteMs - (nowMs % minuteMs)).unref()
     },
+
+    /**
+     * Writes the counts and ends the entries, so that later failures begin new ones. Resolves once they are on disk.
+     */
     flush
   }
 }
@@ -163,15 +161,13 @@ export function addressesOf({ local, witnessed, address }: ClientAddress): Requi
 }
 
 /** Addresses that are allowed to deploy, roll back and open a terminal (setting `allowed_ips`). */
-export interface AllowList {
-  /** Refuses: 403 `address_not_allowed`. */
-  check(address: string): void
-}
+export type AllowList = ReturnType<typeof createAllowList>
 
 /** Creates the list. `allowed` returns the current addresses and CIDR blocks. An empty list allows every address. */
-export function createAllowList({ allowed }: { allowed(): readonly string[] }): AllowList {
+export function createAllowList({ allowed }: { allowed(): readonly string[] }) {
   return {
-    check(address) {
+    /** Refuses: 403 `address_not_allowed`. */
+    check(address: string): void {
       if (isAllowed(allowed(), address)) return
       const sentence = `Permission denied: the address "${address}" is not in the setting allowed_ips`
       throw new Refusal('forbidden', 'address_not_allowed', sentence)

@@ -45,14 +45,7 @@ export type Origin = Pick<RequestFacts, 'headers' | 'query' | 'client'>
 export type Failure = 'wrong' | 'locked' | 'refused'
 
 /** Limits failed attempts. */
-export interface Limiter {
-  /**
-   * Runs `check` at most once, unless the request's network is locked. Null counts as a failure. With a `secret`, the lock
-   * stops wrong ones only. Returns a promise only if the answer is delayed. Refuses: 429 `locked_out`, or 429
-   * `too_many_failures` if too many are waiting, both with the seconds left.
-   */
-  attempt<T>(origin: Origin, check: () => T | null, bearer?: { secret?: string | null }): T | null | Promise<T | null>
-}
+export type Limiter = ReturnType<typeof createLimiter>
 
 interface LimiterNeeds {
   clock: Clock
@@ -74,7 +67,7 @@ interface Attempt<T> {
   secret: string | null
 }
 
-export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds): Limiter {
+export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds) {
   const counters = createFailureCounters()
   /** Apart, so that invented addresses displace no others. */
   const claimed = createFailureCounters()
@@ -195,7 +188,16 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
   }
 
   return {
-    attempt(origin, check, { secret = null } = {}) {
+    /**
+     * Runs `check` at most once, unless the request's network is locked. Null counts as a failure. With a `secret`, the lock
+     * stops wrong ones only. Returns a promise only if the answer is delayed. Refuses: 429 `locked_out`, or 429
+     * `too_many_failures` if too many are waiting, both with the seconds left.
+     */
+    attempt<T>(
+      origin: Origin,
+      check: () => T | null,
+      { secret = null }: { secret?: string | null } = {}
+    ): T | null | Promise<T | null> {
       const { client } = origin
       if (client.local) return check()
       const place = placeOf(client.witnessed)
@@ -308,29 +310,27 @@ interface Counter {
 }
 
 /** Counters of failures by key. */
-export interface FailureCounters {
-  /** Returns the time left of the lock of a key; 0: it is not locked. */
-  lockedMs(key: string, nowMs: number): number
-  /** Whether the key has a failure, or a lock, of the last 10 minutes. */
-  hasFailed(key: string, nowMs: number): boolean
-  /** Counts a failure. Returns whether it locked the key. */
-  count(key: string, nowMs: number): boolean
-}
+export type FailureCounters = ReturnType<typeof createFailureCounters>
 
 /** Creates empty counters. */
-export function createFailureCounters(): FailureCounters {
+export function createFailureCounters() {
   const counters = new Map<string, Counter>()
 
   const lockedMs = (key: string, nowMs: number): number =>
     Math.max(0, (counters.get(key)?.lockedUntilMs ?? -Infinity) - nowMs)
 
   return {
+    /** Returns the time left of the lock of a key; 0: it is not locked. */
     lockedMs,
-    hasFailed(key, nowMs) {
+
+    /** Whether the key has a failure, or a lock, of the last 10 minutes. */
+    hasFailed(key: string, nowMs: number): boolean {
       const counter = counters.get(key)
       return recentOf(counter, nowMs).length > 0 || nowMs - (counter?.lockedUntilMs ?? -Infinity) < windowMs
     },
-    count(key, nowMs) {
+
+    /** Counts a failure. Returns whether it locked the key. */
+    count(key: string, nowMs: number): boolean {
       if (lockedMs(key, nowMs) > 0) return false
       const failuresAtMs = [...recentOf(counters.get(key), nowMs), nowMs]
       const isLocked = failuresAtMs.length >= maxFailures

@@ -64,43 +64,7 @@ export interface MintedToken {
 }
 
 /** The named tokens of a server. */
-export interface NamedTokens {
-  /**
-   * Returns the caller that sent this secret; null if it is none of these. Refuses: 401 `token_expired`,
-   * `token_revoked`, 403 `second_factor_required`, `address_not_allowed`.
-   */
-  callerOf(secret: string, address: string | null): TokenCaller | null
-  /** Returns the token of a secret for a sign-in, which may need a second factor. Refuses as `callerOf` does. */
-  signIn(secret: string, address: string | null): SignInToken | null
-  /** Returns the caller of a session or ticket that began with a token. Null: it has ended. Refuses: 403 `address_not_allowed`. */
-  callerById(id: string, address: string | null): TokenCaller | null
-  /** Returns the digests of the secrets of a token that are valid now. Sessions are bound to one of them. */
-  validDigests(id: string): readonly string[]
-  /** Returns a signal that aborts when the token ends or its rights change. */
-  ended(id: string): AbortSignal
-  /** Ends what was opened with a token as a bearer. Its sessions go on. */
-  endBearer(id: string): void
-  /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
-  review(): void
-  list(): AccessToken[]
-  /** Refuses: 404. */
-  get(id: string): AccessToken
-  /** Refuses: 400, 409 `name_taken`, `too_many_tokens`. */
-  create(fields: TokenFields, actor: Actor): Promise<MintedToken>
-  /** Changes the fields that are present. Refuses: 400, 404, 409 `name_taken`, `already_revoked`. */
-  update(id: string, fields: Partial<TokenFields>, actor: Actor): Promise<AccessToken>
-  /** Replaces the secret. The earlier one stays valid for `overlapSeconds`. Refuses: 400, 404, 409 `already_revoked`. */
-  rotate(
-    id: string,
-    given: { overlapSeconds: number; expiresAt?: string | undefined },
-    actor: Actor
-  ): Promise<MintedToken>
-  /** Ends a token at once. Refuses: 404, 409 `already_revoked`. */
-  revoke(id: string, actor: Actor): Promise<AccessToken>
-  /** Writes when tokens were used last, and ends the streams of those that have expired. */
-  flush(): Promise<void>
-  close(): Promise<void>
-}
+export type NamedTokens = ReturnType<typeof createNamedTokens>
 
 /** A token that a sign-in found. */
 export interface SignInToken {
@@ -134,7 +98,7 @@ interface Use {
 }
 
 /** Creates the named tokens of a server. */
-export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
+export function createNamedTokens(needs: NamedTokensNeeds) {
   const { store, clock, ids, audit, settings, onEnd } = needs
   const lives = new Map<string, AbortController>()
   let uses = new Map<string, Use>()
@@ -285,7 +249,11 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
   }
 
   return {
-    callerOf(secret, address) {
+    /**
+     * Returns the caller that sent this secret; null if it is none of these. Refuses: 401 `token_expired`,
+     * `token_revoked`, 403 `second_factor_required`, `address_not_allowed`.
+     */
+    callerOf(secret: string, address: string | null): TokenCaller | null {
       const match = valid(secret, address)
       if (match === null) return null
       const { known, isOld } = match
@@ -294,7 +262,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return known.caller
     },
 
-    signIn(secret, address) {
+    /** Returns the token of a secret for a sign-in, which may need a second factor. Refuses as `callerOf` does. */
+    signIn(secret: string, address: string | null): SignInToken | null {
       const match = valid(secret, address)
       if (match === null) return null
       const { known, isOld, digest } = match
@@ -302,7 +271,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return { id: known.stored.id, digest }
     },
 
-    callerById(id, address) {
+    /** Returns the caller of a session or ticket that began with a token. Null: it has ended. Refuses: 403 `address_not_allowed`. */
+    callerById(id: string, address: string | null): TokenCaller | null {
       refresh()
       const known = byId.get(id)
       if (known === undefined || known.stored.revokedAt !== null || clock.now() >= known.expiresAtMs) return null
@@ -311,7 +281,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return known.caller
     },
 
-    validDigests(id) {
+    /** Returns the digests of the secrets of a token that are valid now. Sessions are bound to one of them. */
+    validDigests(id: string): readonly string[] {
       refresh()
       const known = byId.get(id)
       const nowMs = clock.now()
@@ -320,24 +291,32 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return oldDigest === null || nowMs >= known.oldExpiresAtMs ? [digest] : [digest, oldDigest]
     },
 
+    /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
     review,
+    /** Ends what was opened with a token as a bearer. Its sessions go on. */
     endBearer,
 
-    ended(id) {
+    /** Returns a signal that aborts when the token ends or its rights change. */
+    ended(id: string): AbortSignal {
       let life = lives.get(id)
       if (life === undefined) lives.set(id, (life = new AbortController()))
       watch()
       return life.signal
     },
 
-    list() {
+    list(): AccessToken[] {
       const enrolled = enrolledTokens(store)
       return listTokens(store).map(stored => view(stored, enrolled))
     },
 
-    get: id => view(existing(store, id), enrolledTokens(store)),
+    /** Refuses: 404. */
+    get: (id: string): AccessToken => view(existing(store, id), enrolledTokens(store)),
 
-    async create({ name, role, projectIds = null, expiresAt, allowedIps = [], showScripts = false }, actor) {
+    /** Refuses: 400, 409 `name_taken`, `too_many_tokens`. */
+    async create(
+      { name, role, projectIds = null, expiresAt, allowedIps = [], showScripts = false }: TokenFields,
+      actor: Actor
+    ): Promise<MintedToken> {
       const id = ids.id('tok_')
       const { token, digest } = minted(id)
       checkAddresses(allowedIps)
@@ -371,7 +350,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return { token, record: view(stored, new Set()) }
     },
 
-    async update(id, fields, actor) {
+    /** Changes the fields that are present. Refuses: 400, 404, 409 `name_taken`, `already_revoked`. */
+    async update(id: string, fields: Partial<TokenFields>, actor: Actor): Promise<AccessToken> {
       if (fields.allowedIps !== undefined) checkAddresses(fields.allowedIps)
       const patch: Partial<StoredToken> = {
         ...(fields.name !== undefined && { name: fields.name }),
@@ -394,7 +374,12 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return view(updated, enrolledTokens(store))
     },
 
-    async rotate(id, { overlapSeconds, expiresAt }, actor) {
+    /** Replaces the secret. The earlier one stays valid for `overlapSeconds`. Refuses: 400, 404, 409 `already_revoked`. */
+    async rotate(
+      id: string,
+      { overlapSeconds, expiresAt }: { overlapSeconds: number; expiresAt?: string | undefined },
+      actor: Actor
+    ): Promise<MintedToken> {
       const { token, digest } = minted(id)
       const nowMs = clock.now()
       const now = new Date(nowMs).toISOString()
@@ -423,7 +408,8 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return { token, record: view(rotated, enrolledTokens(store)) }
     },
 
-    async revoke(id, actor) {
+    /** Ends a token at once. Refuses: 404, 409 `already_revoked`. */
+    async revoke(id: string, actor: Actor): Promise<AccessToken> {
       const revokedAt = new Date(clock.now()).toISOString()
       const revoked = await store.write(tx => {
         const stored = usable(tx, id)
@@ -437,9 +423,10 @@ export function createNamedTokens(needs: NamedTokensNeeds): NamedTokens {
       return view(revoked, enrolledTokens(store))
     },
 
+    /** Writes when tokens were used last, and ends the streams of those that have expired. */
     flush,
 
-    async close() {
+    async close(): Promise<void> {
       clearInterval(timer)
       await flush()
     }

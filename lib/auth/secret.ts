@@ -65,19 +65,14 @@ export interface TicketHolder {
 }
 
 /** Single-use tickets in URLs, so that no URL contains a long-lived token. */
-export interface Tickets {
-  /** Issues a ticket. Refuses: 429 `too_many_tickets`. */
-  issue(purpose: TicketPurpose, holder: TicketHolder): { ticket: string; expiresAt: string }
-  /** Returns the holder of a ticket for this purpose, or null if it is not valid. Invalidates it in either case. */
-  redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null
-}
+export type Tickets = ReturnType<typeof createTickets>
 
 const lifetimeMs = 30_000
 /** Maximum number of unused tickets. */
 const maxTickets = 1000
 
 /** Creates the tickets of a server. */
-export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }): Tickets {
+export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }) {
   const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number; holder: TicketHolder }>()
 
   function dropExpired(nowMs: number): void {
@@ -88,7 +83,8 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
   }
 
   return {
-    issue(purpose, holder) {
+    /** Issues a ticket. Refuses: 429 `too_many_tickets`. */
+    issue(purpose: TicketPurpose, holder: TicketHolder): { ticket: string; expiresAt: string } {
       const nowMs = elapsedOf(clock)
       dropExpired(nowMs)
       if (open.size >= maxTickets) {
@@ -102,7 +98,9 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
       open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder: { ...holder, session } })
       return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
-    redeem(ticket, purpose) {
+
+    /** Returns the holder of a ticket for this purpose, or null if it is not valid. Invalidates it in either case. */
+    redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null {
       // A map finds by hash, so the time reveals nothing about how much of a guess was correct.
       const found = open.get(ticket)
       open.delete(ticket)

@@ -14,15 +14,10 @@ const nameLength = 8
 const secretMode = 0o600
 
 /** The key of one data directory. The digests of its sessions and the name of its cookie depend on it. */
-export interface SessionKey {
-  /** Null until the first session. */
-  current(): Buffer | null
-  /** Creates the key if there is none. `onCreate` runs before the key is used, to remove sessions of an earlier key. */
-  ensure(onCreate: () => Promise<unknown>): Promise<Buffer>
-}
+export type SessionKey = ReturnType<typeof openSessionKey>
 
 /** Opens the key file of a data directory. A file of the wrong length is replaced when a session begins. */
-export function openSessionKey({ directory }: { directory: string }): SessionKey {
+export function openSessionKey({ directory }: { directory: string }) {
   const path = join(directory, sessionKeyName)
   let key = readKey(path)
   let creating: Promise<Buffer> | undefined
@@ -36,8 +31,11 @@ export function openSessionKey({ directory }: { directory: string }): SessionKey
   }
 
   return {
-    current: () => key,
-    async ensure(onCreate) {
+    /** Null until the first session. */
+    current: (): Buffer | null => key,
+
+    /** Creates the key if there is none. `onCreate` runs before the key is used, to remove sessions of an earlier key. */
+    async ensure(onCreate: () => Promise<unknown>): Promise<Buffer> {
       if (key !== null) return key
       creating ??= create(onCreate).finally(() => void (creating = undefined))
       return await creating

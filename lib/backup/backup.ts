@@ -43,13 +43,7 @@ export interface BackupWriting {
 }
 
 /** Writes a backup of the data directory as it is now (format.ts), without its seal. */
-export interface Backups {
-  /**
-   * Writes the zip to `out`, which stays open: an empty file or any stream. Refuses like `takeSnapshot` and
-   * archive/write.ts.
-   */
-  write(out: Writable | FileHandle, writing: BackupWriting): Promise<BackupManifest>
-}
+export type Backups = ReturnType<typeof createBackups>
 
 const fileMode = 0o600
 /** The SHA-256 of a file without contents. */
@@ -58,9 +52,16 @@ const emptySha256 = createHash('sha256').digest('hex')
 /**
  * Creates the backups of a server. The module that writes zips is loaded on first use: a start must not wait for it.
  */
-export function createBackups(needs: BackupNeeds): Backups {
+export function createBackups(needs: BackupNeeds) {
   return {
-    async write(out, { actor, onBegin = () => {}, onProgress = () => {}, signal }) {
+    /**
+     * Writes the zip to `out`, which stays open: an empty file or any stream. Refuses like `takeSnapshot` and
+     * archive/write.ts.
+     */
+    async write(
+      out: Writable | FileHandle,
+      { actor, onBegin = () => {}, onProgress = () => {}, signal }: BackupWriting
+    ): Promise<BackupManifest> {
       const [{ writeZip }, { writeZipFile }] = await Promise.all([
         import('../archive/write.js'),
         import('../archive/write-file.js')

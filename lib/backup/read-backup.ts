@@ -43,11 +43,7 @@ export interface Backup {
 }
 
 /** Receives the files of a backup one after another. */
-export interface FileWriter {
-  /** Begins a file; returns the function that receives its pieces. */
-  begin(file: BackupFile): (piece: Uint8Array) => void
-  end(): void
-}
+export type FileWriter = ReturnType<typeof writerInto>
 
 /** Maximum number of entries: up to three per deployment. */
 const maxEntries = 2_000_000
@@ -149,15 +145,16 @@ async function readBackup(path: string, archive: Archive): Promise<Backup> {
 }
 
 /** Returns a writer that creates each file at the path that `placeOf` returns. All directories must exist. */
-export function writerInto(placeOf: (file: BackupFile) => string): FileWriter {
+export function writerInto(placeOf: (file: BackupFile) => string) {
   let open: OpenFile | undefined
   return {
-    begin(file) {
+    /** Begins a file; returns the function that receives its pieces. */
+    begin(file: BackupFile): (piece: Uint8Array) => void {
       const opened = new OpenFile(placeOf(file), 'wx', 0o600)
       open = opened
       return piece => opened.writeSync(piece)
     },
-    end: () => open?.close()
+    end: (): void => open?.close()
   }
 }
 

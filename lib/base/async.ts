@@ -64,15 +64,7 @@ export async function closing<T>(work: (defer: Defer) => Promise<T>): Promise<T>
 }
 
 /** Limits how many callers may proceed at a time. The others are queued in the order of their calls. */
-export interface Gate {
-  /**
-   * Waits for a place. Returns a function that gives the place to the next caller. An abort rejects with the signal's
-   * reason; a full queue rejects with the error of `full`. With `isFirst` the caller goes to the front of the queue.
-   */
-  enter(signal?: AbortSignal, options?: { isFirst?: boolean }): Promise<() => void>
-  /** Number of callers in the queue. */
-  readonly waiting: number
-}
+export type Gate = ReturnType<typeof createGate>
 
 /** Limits of a gate. */
 interface GateOptions {
@@ -88,7 +80,7 @@ export function createGate({
   places,
   maxWaiting = Infinity,
   full = () => new Error('The queue is full')
-}: GateOptions): Gate {
+}: GateOptions) {
   const waiting: Array<() => void> = []
   let free = places
 
@@ -99,10 +91,16 @@ export function createGate({
   }
 
   return {
+    /** Number of callers in the queue. */
     get waiting() {
       return waiting.length
     },
-    async enter(signal, { isFirst = false } = {}) {
+
+    /**
+     * Waits for a place. Returns a function that gives the place to the next caller. An abort rejects with the signal's
+     * reason; a full queue rejects with the error of `full`. With `isFirst` the caller goes to the front of the queue.
+     */
+    async enter(signal?: AbortSignal, { isFirst = false }: { isFirst?: boolean } = {}): Promise<() => void> {
       signal?.throwIfAborted()
       if (free > 0) {
         free--
@@ -128,13 +126,7 @@ export function createGate({
 }
 
 /** Shares the event loop between other work and many small pieces of work, such as writes to followers. */
-export interface Slices {
-  /**
-   * Must be called before each piece. Undefined means that the piece may run at once, before any `await`. A promise
-   * resolves when the piece may run.
-   */
-  turn(): Promise<void> | undefined
-}
+export type Slices = ReturnType<typeof createSlices>
 
 /** Maximum delay of a request by such pieces. A shorter slice costs more turns of the event loop. */
 const defaultSliceMs = 4
@@ -143,7 +135,7 @@ const defaultSliceMs = 4
  * Creates slices: pieces run for `sliceMs` in a row. Later ones wait, in order, until the event loop has handled the
  * events that have arrived (measured: test/bench/followers).
  */
-export function createSlices({ sliceMs = defaultSliceMs } = {}): Slices {
+export function createSlices({ sliceMs = defaultSliceMs } = {}) {
   let waiting: Array<() => void> = []
   let isOpen = false
   let isDraining = false
@@ -175,7 +167,11 @@ export function createSlices({ sliceMs = defaultSliceMs } = {}): Slices {
   }
 
   return {
-    turn() {
+    /**
+     * Must be called before each piece. Undefined means that the piece may run at once, before any `await`. A promise
+     * resolves when the piece may run.
+     */
+    turn(): Promise<void> | undefined {
       if (!isDraining && waiting.length === 0) {
         if (!isOpen) open()
         if (performance.now() < untilMs) return undefined
@@ -225,19 +221,14 @@ export async function withAnySignal<T>(
 const minBytes = 512
 
 /** Bytes that arrive in pieces and are needed as a whole. */
-export interface Gathered {
-  readonly length: number
-  add(piece: Buffer): void
-  /** Returns what has arrived. */
-  bytes(): Buffer
-}
+export type Gathered = ReturnType<typeof gather>
 
 /**
  * Gathers pieces in a buffer that doubles, so that each byte is copied only a few times: a list of 8,000 pieces of one
  * byte would take megabytes. `announcedBytes` is the expected size, or 0. `hold` takes memory before it is used, the
  * announced size at once; what it throws, this throws.
  */
-export function gather(announcedBytes: number, hold: (bytes: number) => void): Gathered {
+export function gather(announcedBytes: number, hold: (bytes: number) => void) {
   let buffer: Buffer = Buffer.alloc(0)
   let length = 0
   let heldBytes = announcedBytes > 0 ? announcedBytes : minBytes
@@ -256,7 +247,7 @@ export function gather(announcedBytes: number, hold: (bytes: number) => void): G
     get length() {
       return length
     },
-    add(piece) {
+    add(piece: Buffer): void {
       if (length === 0 && piece.length === announcedBytes) buffer = piece
       else {
         if (length + piece.length > buffer.length) enlarge(length + piece.length)
@@ -264,6 +255,8 @@ export function gather(announcedBytes: number, hold: (bytes: number) => void): G
       }
       length += piece.length
     },
-    bytes: () => buffer.subarray(0, length)
+
+    /** Returns what has arrived. */
+    bytes: (): Buffer => buffer.subarray(0, length)
   }
 }

@@ -15,28 +15,26 @@
 import { Refusal } from './errors.js'
 
 /** A compiled pattern. Paths are relative, without `.` or `..`, and without a slash at either end. */
-export interface Glob {
-  matches(path: string): boolean
-  /** Whether something below this directory could match. If not, the directory need not be walked. */
-  mayMatchBelow(directory: string): boolean
-}
+export type Glob = ReturnType<typeof compileGlob>
 
 /** Maximum number of alternatives that the braces of one pattern may expand to. */
 const maxAlternatives = 1_000
 
 /** Compiles a pattern. Refuses (`invalid`, `glob_too_large`) a pattern whose braces expand to too many alternatives. */
-export function compileGlob(pattern: string): Glob {
+export function compileGlob(pattern: string) {
   const texts = expandBraces(pattern).map(splitPath)
   const alternatives = texts.map(segments => segments.map(compileSegment))
   const ends = texts.map(endsOf)
   return {
-    matches(path) {
+    matches(path: string): boolean {
       // Beginning and end rule out most paths. measured: bench/pack
       if (!ends.some(({ head, tail }) => path.startsWith(head) && path.endsWith(tail))) return false
       const parts = path.split('/')
       return alternatives.some(segments => matchSegments(segments, parts))
     },
-    mayMatchBelow(directory) {
+
+    /** Whether something below this directory could match. If not, the directory need not be walked. */
+    mayMatchBelow(directory: string): boolean {
       const parts = directory === '' ? [] : directory.split('/')
       return alternatives.some(segments => isOpenBelow(segments, parts))
     }

@@ -6,24 +6,21 @@ export interface HistogramFigures {
 }
 
 /** Counts observed values. */
-export interface Histogram {
-  observe(value: number): void
-  figures(): HistogramFigures
-}
+export type Histogram = ReturnType<typeof createHistogram>
 
 /** Creates a histogram with upper bounds, which must be sorted. Its memory does not grow with the number of values. */
-export function createHistogram(bounds: readonly number[]): Histogram {
+export function createHistogram(bounds: readonly number[]) {
   const counts = bounds.map(() => 0)
   let sum = 0
   let count = 0
   return {
-    observe(value) {
+    observe(value: number): void {
       sum += value
       count++
       const at = bounds.findIndex(bound => value <= bound)
       if (at !== -1) counts[at] = (counts[at] as number) + 1
     },
-    figures() {
+    figures(): HistogramFigures {
       let below = 0
       return { buckets: bounds.map((atMost, at) => ({ atMost, count: (below += counts[at] as number) })), sum, count }
     }

@@ -85,16 +85,6 @@ function hexOf(character: string): string {
 const newline = 10
 const carriageReturn = 13
 
-/** Splits bytes into lines. */
-interface LineSplitter {
-  /** Number of bytes of the incomplete line. */
-  readonly heldBytes: number
-  /** Takes bytes that may be split anywhere. Calls back once for each complete line. */
-  push(chunk: Buffer): void
-  /** Passes on the text after the last newline, if any. */
-  end(): void
-}
-
 /** Maximum length of a line that is passed on whole. A longer one is passed on in pieces of this size. */
 export const maxLineBytes = 64 * 1024
 
@@ -102,7 +92,7 @@ export const maxLineBytes = 64 * 1024
  * Creates a splitter. Lines are passed on without their `\n` or `\r\n`, decoded as UTF-8 when they are complete, with
  * invalid bytes as U+FFFD. Fragments are kept in an array and joined once. `limitBytes` is the maximum size of a piece.
  */
-export function createLineSplitter(onLine: (line: string) => void, limitBytes = maxLineBytes): LineSplitter {
+export function createLineSplitter(onLine: (line: string) => void, limitBytes = maxLineBytes) {
   let held: Buffer[] = []
   let heldBytes = 0
 
@@ -134,10 +124,13 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
   }
 
   return {
+    /** Number of bytes of the incomplete line. */
     get heldBytes() {
       return heldBytes
     },
-    push(chunk) {
+
+    /** Takes bytes that may be split anywhere. Calls back once for each complete line. */
+    push(chunk: Buffer): void {
       let from = 0
       for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {
         finish(chunk.subarray(from, at))
@@ -146,7 +139,9 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
       // Copied: the chunk may be a slice of a pool that its owner reuses.
       if (from < chunk.length) hold(Buffer.from(chunk.subarray(from)))
     },
-    end() {
+
+    /** Passes on the text after the last newline, if any. */
+    end(): void {
       if (heldBytes > 0) finish(Buffer.alloc(0))
     }
   }

@@ -41,10 +41,7 @@ export interface Comparison {
 }
 
 /** Compares trees with targets: one comparison per project at a time, in the order of arrival. */
-export interface Comparer {
-  /** Starts after the comparisons before it. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
-  compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }>
-}
+export type Comparer = ReturnType<typeof createComparer>
 
 export interface ComparerNeeds extends Pick<DeployNeeds, 'home' | 'allowSystemPaths' | 'clock'> {
   executors: Executors
@@ -66,14 +63,7 @@ const largeTrees = 2
 const largeTreeBytes = 1024 * 1024
 
 /** Creates the comparer. The threads start when there is work. */
-export function createComparer({
-  home,
-  allowSystemPaths,
-  clock,
-  executors,
-  trees,
-  slowMs = 10_000
-}: ComparerNeeds): Comparer {
+export function createComparer({ home, allowSystemPaths, clock, executors, trees, slowMs = 10_000 }: ComparerNeeds) {
   /** The comparisons of each project that has some: the number, and the end of the last one. */
   const lines = new Map<string, { count: number; end: Promise<unknown> }>()
   const large = createGate({ places: largeTrees })
@@ -137,7 +127,8 @@ export function createComparer({
   }
 
   return {
-    async compare(project, comparison) {
+    /** Starts after the comparisons before it. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
+    async compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }> {
       const line = lines.get(project.id) ?? { count: 0, end: Promise.resolve() }
       if (line.count === maxComparisons) throw busy(project)
       lines.set(project.id, line)

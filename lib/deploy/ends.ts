@@ -26,23 +26,7 @@ import type { Output } from './output/output.js'
 import { moveRecord, type Outcome } from './record.js'
 
 /** Records the results of deployments. */
-export interface Ends {
-  /**
-   * Records a result. Resolves with the record once it is written, or kept in memory after a few attempts. At a start,
-   * which must not wait, it is kept after the first attempt. Never rejects.
-   */
-  record(end: DeploymentRow, outcome: Outcome): Promise<DeploymentRow>
-  /** Returns the record, with its result if that is still kept in memory. */
-  current(row: DeploymentRow): DeploymentRow
-  /** Returns the results that are kept in memory. */
-  kept(): DeploymentRow[]
-  /** Returns why the result of a deployment is not recorded yet, as a sentence, or null if none is kept. */
-  unrecorded(deployId: string): string | null
-  /** Writes the kept results in order. Throws the error of the first write that fails. */
-  settle(): Promise<void>
-  /** Registers an output that is not completely written. Its missing lines are written as soon as possible. */
-  complete(output: Output): void
-}
+export type Ends = ReturnType<typeof createEnds>
 
 interface Kept {
   end: DeploymentRow
@@ -60,7 +44,7 @@ const defaultRetriesMs = [100, 1_000, 5_000, 15_000]
 const keptRetryMs = 15_000
 
 /** Creates the recorder of results. */
-export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = defaultRetriesMs }: EndsNeeds): Ends {
+export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = defaultRetriesMs }: EndsNeeds) {
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
   let settling: Promise<void> | null = null
@@ -119,17 +103,28 @@ export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = 
   }
 
   return {
+    /**
+     * Records a result. Resolves with the record once it is written, or kept in memory after a few attempts. At a start,
+     * which must not wait, it is kept after the first attempt. Never rejects.
+     */
     record,
+    /** Writes the kept results in order. Throws the error of the first write that fails. */
     settle,
-    current: row => kept.get(row.id)?.end ?? row,
-    kept: () => [...kept.values()].map(({ end }) => end),
-    unrecorded(deployId) {
+    /** Returns the record, with its result if that is still kept in memory. */
+    current: (row: DeploymentRow): DeploymentRow => kept.get(row.id)?.end ?? row,
+    /** Returns the results that are kept in memory. */
+    kept: (): DeploymentRow[] => [...kept.values()].map(({ end }) => end),
+
+    /** Returns why the result of a deployment is not recorded yet, as a sentence, or null if none is kept. */
+    unrecorded(deployId: string): string | null {
       const reason = kept.get(deployId)?.reason
       return reason === undefined
         ? null
         : `the result of this deployment is not recorded yet: ${reason}; svc keeps trying`
     },
-    complete(output) {
+
+    /** Registers an output that is not completely written. Its missing lines are written as soon as possible. */
+    complete(output: Output): void {
       incomplete.add(output)
       retryLater()
     }
@@ -148,18 +143,10 @@ function isPassing(error: unknown): boolean {
 export type ListQuery = DeploymentFilter & { limit: number; before?: string | undefined }
 
 /** Lists of deployments that include results which are not recorded yet. */
-export interface ListedDeployments {
-  find(deployId: string): DeploymentRow | undefined
-  /** See `listDeployments` of the store. */
-  list(query: ListQuery): DeploymentRow[]
-  /** See `newestOfEvery` of the store. */
-  newestOfEvery(wanted: Parameters<typeof newestOfEvery>[1]): string[]
-  /** See `countDeployments` of the store. */
-  count(filter: DeploymentFilter): number
-}
+export type ListedDeployments = ReturnType<typeof createListed>
 
 /** Creates the lists. `ends` contains the results that are not recorded yet. */
-export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): ListedDeployments {
+export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>) {
   /** Returns the kept results that still have a record, with that record. */
   function kept(): Array<{ was: DeploymentRow; end: DeploymentRow }> {
     return ends.kept().flatMap(end => {
@@ -169,11 +156,13 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
   }
 
   return {
-    find(deployId) {
+    find(deployId: string): DeploymentRow | undefined {
       const row = findDeployment(db, deployId)
       return row === undefined ? undefined : ends.current(row)
     },
-    list({ before, ...query }) {
+
+    /** See `listDeployments` of the store. */
+    list({ before, ...query }: ListQuery): DeploymentRow[] {
       const rows = listDeployments(db, { ...query, ...(before !== undefined && { before }) })
       const ageOf = (id: string): DeploymentAge => ageOfDeployment(db, id) ?? { orderedAt: '', position: 0 }
       const end = before === undefined ? null : ageOf(before)
@@ -195,8 +184,12 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>): 
         .slice(0, query.limit)
         .map(({ row }) => row)
     },
-    newestOfEvery: wanted => newestOfEvery(db, wanted),
-    count(filter) {
+
+    /** See `newestOfEvery` of the store. */
+    newestOfEvery: (wanted: Parameters<typeof newestOfEvery>[1]): string[] => newestOfEvery(db, wanted),
+
+    /** See `countDeployments` of the store. */
+    count(filter: DeploymentFilter): number {
       const counted = (row: DeploymentRow): number => Number(isMatch(row, filter))
       return kept().reduce((total, { was, end }) => total + counted(end) - counted(was), countDeployments(db, filter))
     }

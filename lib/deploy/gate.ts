@@ -89,16 +89,8 @@ function stableMsOf({ after, stableFor }: Gate): number {
   return Math.max(stableFor, ...after.map(check => ('log' in check ? check.for : 0))) * 1000
 }
 
-interface CheckHistory {
-  /** Makes an attempt of each check. Returns whether all passed. */
-  attempt(timeoutMs: number): Promise<boolean>
-  results(): CheckResult[]
-  /** Returns which check failed last, and how. */
-  complaint(): string
-}
-
 /** Keeps the attempts of all checks. An attempt that changes the answer of a check is one line of output. */
-function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeeds): CheckHistory {
+function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeeds) {
   const titles = titlesOfChecks(after)
   const each = after.map((check, index) => {
     return { check, title: titles[index] as string, attempts: 0, last: null as Attempt | null }
@@ -111,7 +103,8 @@ function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeed
     say(`→ check ${title}: ${ok ? 'passed' : 'failed'} (${message})`)
 
   return {
-    async attempt(timeoutMs) {
+    /** Makes an attempt of each check. Returns whether all passed. */
+    async attempt(timeoutMs: number): Promise<boolean> {
       const attempts = await Promise.all(
         each.map(async one => {
           const { ok, message } = await limited(
@@ -133,8 +126,9 @@ function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeed
       if (failed !== undefined) complaint = `The check ${failed.check} failed: ${failed.message}`
       return attempts.every(({ ok }) => ok)
     },
-    results: () => results,
-    complaint: () => complaint
+    results: (): CheckResult[] => results,
+    /** Returns which check failed last, and how. */
+    complaint: (): string => complaint
   }
 }
 

@@ -22,29 +22,7 @@ import type { DeployNeeds } from './needs.js'
 import type { Output } from './output/output.js'
 
 /** A held deployment in its pipeline. */
-export interface Hold {
-  plan: HoldPlan
-  /** Whether the files are in place. */
-  isPlaced(): boolean
-  /** Says that the files are in place. */
-  placed(): void
-  /** Begins a phase. The record gets it with the next step. */
-  begin(phase: HoldPhase): void
-  /** Runs the checks. Returns the sentence of the step. */
-  check(): Promise<string>
-  /** Waits until the deployment is confirmed. Returns the sentence of the step. */
-  confirm(): Promise<string>
-  /** Settles the deployment: the earlier files cannot be put back any more. */
-  settle(): Promise<void>
-  /** Returns why an error puts the earlier files back; null if they stay away. */
-  reasonFor(error: unknown): RevertReason | null
-  /** Puts the earlier files back, and runs the post-deploy script again. Returns the sentence of the step. */
-  revert(step: DeploymentStep): Promise<string>
-  /** Records the reason of a revert that is about to begin. */
-  willRevert(reason: RevertReason): void
-  /** Returns an error with the result of the revert added to its sentence. */
-  withResult(error: unknown, failure: unknown): unknown
-}
+export type Hold = ReturnType<typeof createHold>
 
 /** What a held deployment consists of. */
 export interface HoldNeeds extends SettleNeeds {
@@ -65,7 +43,7 @@ export interface HoldNeeds extends SettleNeeds {
 }
 
 /** Creates the hold of one deployment. */
-export function createHold(needs: HoldNeeds): Hold {
+export function createHold(needs: HoldNeeds) {
   const { clock, store, plan, held, log } = needs
   const { row, live, output } = held
   let phase: HoldPhase | 'settle' = row.heldFor ?? 'post'
@@ -113,18 +91,27 @@ export function createHold(needs: HoldNeeds): Hold {
 
   return {
     plan,
-    isPlaced: () => live.isHeld,
-    placed() {
+    /** Whether the files are in place. */
+    isPlaced: (): boolean => live.isHeld,
+
+    /** Says that the files are in place. */
+    placed(): void {
       live.isHeld = true
     },
-    begin(next) {
+
+    /** Begins a phase. The record gets it with the next step. */
+    begin(next: HoldPhase): void {
       hold(next, clock.now() + longestMs(plan, next, needs.stage().timeoutMs))
     },
-    async check() {
+
+    /** Runs the checks. Returns the sentence of the step. */
+    async check(): Promise<string> {
       await untilStopped(signal => needs.runGate({ signal, onResults: noteResults }))
       return 'all checks passed'
     },
-    async confirm() {
+
+    /** Waits until the deployment is confirmed. Returns the sentence of the step. */
+    async confirm(): Promise<string> {
       const nowMs = clock.now()
       // The clock may have been set back while the server was stopped.
       const longestMs = (plan.confirmSeconds ?? Infinity) * 1000
@@ -143,14 +130,18 @@ export function createHold(needs: HoldNeeds): Hold {
           : `Nobody confirmed the deployment within ${plan.confirmSeconds} s`
       )
     },
-    async settle() {
+
+    /** Settles the deployment: the earlier files cannot be put back any more. */
+    async settle(): Promise<void> {
       phase = 'settle'
       await settle(needs, held)
       live.isHeld = false
       row.heldFor = null
       row.holdUntil = null
     },
-    reasonFor(error) {
+
+    /** Returns why an error puts the earlier files back; null if they stay away. */
+    reasonFor(error: unknown): RevertReason | null {
       if (error instanceof Interrupted) return error.reason
       if (error instanceof StopRequest) return error.by === 'cancel' ? 'operator' : 'restart'
       if (phase === 'settle' || !isExtracted(needs.steps())) return 'error'
@@ -158,17 +149,23 @@ export function createHold(needs: HoldNeeds): Hold {
       if (phase === 'confirm') return 'confirm'
       return isFailedGate(error) && plan.gate?.onFailure === 'keep' ? null : 'check'
     },
-    willRevert(reason) {
+
+    /** Records the reason of a revert that is about to begin. */
+    willRevert(reason: RevertReason): void {
       row.revertReason = reason
     },
-    async revert(step) {
+
+    /** Puts the earlier files back, and runs the post-deploy script again. Returns the sentence of the step. */
+    async revert(step: DeploymentStep): Promise<string> {
       missing = await revert(needs, held, needs.steps())
       live.isHeld = false
       await needs.scripted.leave(row.id)
       await afterRevert(needs, step)
       return 'reverted'
     },
-    withResult(error, failure) {
+
+    /** Returns an error with the result of the revert added to its sentence. */
+    withResult(error: unknown, failure: unknown): unknown {
       const result = failure === null ? backSentence(needs, row) : reportFailedRevert(needs, held, failure)
       const sentence = `${(error as Error).message}; ${result}${missing === null ? '' : `. ${missing}`}`
       if (error instanceof StopRequest) return new StopRequest(error.by, sentence)

@@ -43,18 +43,13 @@ export interface ReceiveOptions {
 }
 
 /** Receives uploads and turns them into archives. */
-export interface Intake {
-  uploads(): UploadFigures
-  receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
-  /** Keeps the file at `path` as the archive of `deployId`. When this resolves, the archive survives a power cut. */
-  keep(path: string, deployId: string): Promise<void>
-}
+export type Intake = ReturnType<typeof createIntake>
 
 /** Bytes written at once. Limits the memory of one upload. */
 const writeBytes = 256 * 1024
 
 /** Creates the intake of a data directory. */
-export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids: Ids; clock: Clock }): Intake {
+export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids: Ids; clock: Clock }) {
   const { home, files, ids, clock } = needs
   const uploads = createActivity()
   let receivedBytes = 0
@@ -90,9 +85,12 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
   }
 
   return {
-    uploads: () => ({ now: uploads.now, total: uploads.total, bytes: receivedBytes }),
-    receive: (bytes, options) => uploads.during(() => receive(bytes, counting(options))),
-    async keep(path, deployId) {
+    uploads: (): UploadFigures => ({ now: uploads.now, total: uploads.total, bytes: receivedBytes }),
+    receive: (bytes: Readable, options: ReceiveOptions): Promise<Received> =>
+      uploads.during(() => receive(bytes, counting(options))),
+
+    /** Keeps the file at `path` as the archive of `deployId`. When this resolves, the archive survives a power cut. */
+    async keep(path: string, deployId: string): Promise<void> {
       const archive = files.archive(deployId)
       await makeDirectories(home)
       await linkOrCopy(path, archive)
@@ -150,16 +148,7 @@ export const pendingPattern = /^[\w-]{43}\.pending$/
 const idPattern = /^dep_[a-z2-7]{16}$/
 
 /** Lists of deployments whose files are being created or removed. */
-export interface Pending {
-  /**
-   * Lists deployments before their files are created or their records removed. If the list cannot be written, this
-   * rejects if `isRequired`. Otherwise it logs the error and continues: after a kill, files without a record may
-   * remain.
-   */
-  note(deployIds: readonly string[], options?: { isRequired?: boolean }): Promise<Note>
-  /** Whether this process is creating or removing the files of this deployment. */
-  has(deployId: string): boolean
-}
+export type Pending = ReturnType<typeof createPending>
 
 /** One list of pending deployments. Exactly one of the functions must be called. */
 export interface Note {
@@ -179,7 +168,7 @@ export function createPending({
   ids,
   log,
   files
-}: Pick<DeployNeeds, 'store' | 'home' | 'ids' | 'log'> & { files: DeployFiles }): Pending {
+}: Pick<DeployNeeds, 'store' | 'home' | 'ids' | 'log'> & { files: DeployFiles }) {
   const noted = new Map<string, number>()
   const count = (deployIds: readonly string[], by: 1 | -1): void => {
     for (const id of deployIds) {
@@ -189,7 +178,12 @@ export function createPending({
     }
   }
   return {
-    async note(deployIds, { isRequired = false } = {}) {
+    /**
+     * Lists deployments before their files are created or their records removed. If the list cannot be written, this
+     * rejects if `isRequired`. Otherwise it logs the error and continues: after a kill, files without a record may
+     * remain.
+     */
+    async note(deployIds: readonly string[], { isRequired = false }: { isRequired?: boolean } = {}): Promise<Note> {
       const path = join(home.tmp, `${ids.token()}.pending`)
       count(deployIds, 1)
       try {
@@ -223,7 +217,9 @@ export function createPending({
           })
       }
     },
-    has: deployId => noted.has(deployId)
+
+    /** Whether this process is creating or removing the files of this deployment. */
+    has: (deployId: string): boolean => noted.has(deployId)
   }
 }
 

@@ -59,31 +59,26 @@ export interface UnlockRequest extends LockPlace {
 }
 
 /** Places and removes locks. Audited. */
-export interface Locks {
-  /** Returns the locks in force. With `projectId`, only those that refuse deployments of that project. */
-  list(projectId?: string): ListedLock[]
-  /** Refuses: 404, 409 `locked` if there is one of this kind, unless `renew` replaces the caller's own. */
-  lock(request: LockRequest): Promise<ListedLock>
-  /** Returns the removed lock. Refuses: 404, 403 `other_owner`. */
-  unlock(request: UnlockRequest): Promise<ListedLock>
-}
+export type Locks = ReturnType<typeof createLocks>
 
 /** Creates the locks of a server. */
 export function createLocks(needs: {
   store: Store
   clock: Clock
   audit: { within(tx: Transaction, event: AuditEvent): void }
-}): Locks {
+}) {
   const { store, clock, audit } = needs
   const now = (): string => new Date(clock.now()).toISOString()
 
   return {
-    list(projectId) {
+    /** Returns the locks in force. With `projectId`, only those that refuse deployments of that project. */
+    list(projectId?: string): ListedLock[] {
       const locks = projectId === undefined ? listLocks(store, now()) : locksOn(store, projectId, now())
       return locks.map(lock => ({ ...lock, projectName: nameOf(store, lock.projectId) }))
     },
 
-    lock: ({ projectId, kind, reason, seconds, renew, actor }) =>
+    /** Refuses: 404, 409 `locked` if there is one of this kind, unless `renew` replaces the caller's own. */
+    lock: ({ projectId, kind, reason, seconds, renew, actor }: LockRequest): Promise<ListedLock> =>
       store.write(tx => {
         const projectName = nameOf(tx, projectId)
         deleteExpiredLocks(tx, now())
@@ -112,7 +107,8 @@ export function createLocks(needs: {
         return { ...lock, projectName }
       }),
 
-    unlock: ({ projectId, kind, actor, mayTakeOver, takeOver }) =>
+    /** Returns the removed lock. Refuses: 404, 403 `other_owner`. */
+    unlock: ({ projectId, kind, actor, mayTakeOver, takeOver }: UnlockRequest): Promise<ListedLock> =>
       store.write(tx => {
         const projectName = nameOf(tx, projectId)
         deleteExpiredLocks(tx, now())
@@ -183,24 +179,7 @@ export interface MaintenanceRequest {
 }
 
 /** The maintenance of projects. Changes are audited. */
-export interface Maintenances {
-  /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
-  of(projectId: string): Maintenance | null
-  /**
-   * Places the file. Refuses: 404, 409 `maintenance_on`, `maintenance_file_exists`, `maintenance_page`,
-   * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
-   */
-  on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance>
-  /**
-   * Removes the file. Resolves with the maintenance that has ended; null if it was off already. Refuses: 404, 403
-   * `other_owner` unless `mayEndOthers`, 409 `maintenance_changed`, `deployment_running`, 503 `target_missing`.
-   */
-  off(request: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null>
-  /** Returns the maintenance of all projects, or of one. */
-  list(projectId?: string): ListedMaintenance[]
-  /** Makes files and rows agree after a start. Never rejects. */
-  reconcile(): Promise<void>
-}
+export type Maintenances = ReturnType<typeof createMaintenances>
 
 /** Maximum size of the file that the policy `maintenancePage` names. */
 const maxPageBytes = 1024 * 1024
@@ -216,7 +195,7 @@ export interface MaintenanceNeeds extends DeployNeeds {
 }
 
 /** Creates the maintenance of a server's projects. */
-export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
+export function createMaintenances(needs: MaintenanceNeeds) {
   const { store, clock, ids, files, executors, turns, audit, log } = needs
 
   function requireProject(projectId: string): Project {
@@ -292,20 +271,26 @@ export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
   }
 
   return {
-    of(projectId) {
+    /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
+    of(projectId: string): Maintenance | null {
       requireProject(projectId)
       const row = findMaintenance(store, projectId)
       return row === undefined ? null : shownMaintenance(row)
     },
 
-    list(projectId) {
+    /** Returns the maintenance of all projects, or of one. */
+    list(projectId?: string): ListedMaintenance[] {
       return listMaintenance(store).flatMap(row => {
         const project = findProject(store, row.projectId)
         return project === undefined || (projectId ?? project.id) !== project.id ? [] : [listed(row, project.name)]
       })
     },
 
-    async on(request) {
+    /**
+     * Places the file. Refuses: 404, 409 `maintenance_on`, `maintenance_file_exists`, `maintenance_page`,
+     * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
+     */
+    async on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
       const { projectId, actor, reason } = request
       // Refused at once, not after a wait for the target.
       refuseInMaintenance(store, requireProject(projectId), 'Cannot begin the maintenance')
@@ -315,7 +300,16 @@ export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
       return begun
     },
 
-    async off({ projectId, actor, force, mayEndOthers }) {
+    /**
+     * Removes the file. Resolves with the maintenance that has ended; null if it was off already. Refuses: 404, 403
+     * `other_owner` unless `mayEndOthers`, 409 `maintenance_changed`, `deployment_running`, 503 `target_missing`.
+     */
+    async off({
+      projectId,
+      actor,
+      force,
+      mayEndOthers
+    }: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null> {
       const project = requireProject(projectId)
       const known = findMaintenance(store, projectId)
       if (known === undefined) return null
@@ -333,7 +327,8 @@ export function createMaintenances(needs: MaintenanceNeeds): Maintenances {
       return shownMaintenance(ended)
     },
 
-    async reconcile() {
+    /** Makes files and rows agree after a start. Never rejects. */
+    async reconcile(): Promise<void> {
       for (const row of listMaintenance(store)) {
         await settle(row).catch(error => log(`Cannot check the maintenance of project ${row.projectId}`, error))
       }

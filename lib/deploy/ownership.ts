@@ -137,12 +137,7 @@ export interface KeptPlan extends Wishes {
 }
 
 /** The newest plans, in memory. */
-export interface KeptPlans {
-  /** Keeps a plan, and drops the oldest ones. Returns the time for which it is kept, in milliseconds. */
-  keep(planId: string, plan: KeptPlan): number
-  /** Returns a plan that has not expired. */
-  find(planId: string): KeptPlan | undefined
-}
+export type KeptPlans = ReturnType<typeof createKeptPlans>
 
 const maxPlans = 64
 /** Maximum size of the marks of all plans: 16 MB are two million paths. */
@@ -150,7 +145,7 @@ const maxBytes = 16 * 1024 * 1024
 const keptMs = 15 * 60_000
 
 /** Creates an empty store of plans. `elapsedMs` measures their age. */
-export function createKeptPlans(elapsedMs: () => number): KeptPlans {
+export function createKeptPlans(elapsedMs: () => number) {
   const plans = new Map<string, KeptPlan & { untilMs: number }>()
   let bytes = 0
 
@@ -164,7 +159,8 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
   }
 
   return {
-    keep(planId, plan) {
+    /** Keeps a plan, and drops the oldest ones. Returns the time for which it is kept, in milliseconds. */
+    keep(planId: string, plan: KeptPlan): number {
       dropExpired()
       bytes += sizeOf(plan)
       plans.set(planId, { ...plan, untilMs: elapsedMs() + keptMs })
@@ -174,7 +170,9 @@ export function createKeptPlans(elapsedMs: () => number): KeptPlans {
       }
       return keptMs
     },
-    find(planId) {
+
+    /** Returns a plan that has not expired. */
+    find(planId: string): KeptPlan | undefined {
       dropExpired()
       return plans.get(planId)
     }

@@ -187,14 +187,7 @@ async function discardUpload(run: PipelineRun): Promise<string> {
 }
 
 /** The steps of a run as they are recorded, with their start and end times. */
-export interface Steps {
-  /**
-   * Runs a step. `work` returns a sentence for the output, or null if there was nothing to do. Throws a StepFailure
-   * whose message is for the record, or the reason of the aborted signal.
-   */
-  run(name: StepName, work: StepWork): Promise<void>
-  all(): DeploymentStep[]
-}
+export type Steps = ReturnType<typeof createSteps>
 
 /** The work of one step. Returns a sentence for the output, or null if the step is skipped. */
 export type StepWork = (step: DeploymentStep) => Promise<string | null>
@@ -210,7 +203,7 @@ export interface StepsNeeds {
 }
 
 /** Creates the list of steps of one run. */
-export function createSteps({ clock, output, signal, done, save }: StepsNeeds): Steps {
+export function createSteps({ clock, output, signal, done, save }: StepsNeeds) {
   const steps = done.map(step => ({ ...step }))
 
   async function carryOut(step: DeploymentStep, work: StepWork): Promise<void> {
@@ -223,7 +216,11 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
   }
 
   return {
-    async run(name, work) {
+    /**
+     * Runs a step. `work` returns a sentence for the output, or null if there was nothing to do. Throws a StepFailure
+     * whose message is for the record, or the reason of the aborted signal.
+     */
+    async run(name: StepName, work: StepWork): Promise<void> {
       const isClosing = name === 'cleanup' || name === 'revert' || name === 'onFailure'
       if (!isClosing) signal.throwIfAborted()
       const step: DeploymentStep = { name, status: 'running', startedAt: instantOf(clock), endedAt: null }
@@ -240,6 +237,6 @@ export function createSteps({ clock, output, signal, done, save }: StepsNeeds): 
       }
       step.endedAt = instantOf(clock)
     },
-    all: () => steps
+    all: (): DeploymentStep[] => steps
   }
 }

@@ -64,15 +64,7 @@ export interface PlanRequest {
 }
 
 /** Makes and keeps plans. */
-export interface Plans {
-  /**
-   * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for
-   * a target that changes during the comparison, 503.
-   */
-  plan(request: PlanRequest): Promise<PlanAnswer>
-  /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */
-  expect(planId: string, projectId: string): KeptPlan
-}
+export type Plans = ReturnType<typeof createPlans>
 
 export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
@@ -84,7 +76,7 @@ export interface PlanNeeds extends DeployNeeds {
 const maxClockMs = 5 * 60_000
 
 /** Creates the plans of a server. */
-export function createPlans(needs: PlanNeeds): Plans {
+export function createPlans(needs: PlanNeeds) {
   const { store, clock, ids, settings, comparer, live } = needs
   const kept = createKeptPlans(() => elapsedOf(clock))
 
@@ -182,8 +174,14 @@ export function createPlans(needs: PlanNeeds): Plans {
   }
 
   return {
+    /**
+     * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for
+     * a target that changes during the comparison, 503.
+     */
     plan,
-    expect(planId, projectId) {
+
+    /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */
+    expect(planId: string, projectId: string): KeptPlan {
       const plan = kept.find(planId)
       if (plan !== undefined && plan.projectId === projectId) return plan
       const sentence = `Plan not found: "${planId}". It has expired, or the server was restarted. Plan again`

@@ -24,18 +24,7 @@ import type { Pending } from './intake.js'
 import { recordComplete } from './record.js'
 
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
-export interface Queue {
-  /** Adds an entry. Returns the number of entries of its key ahead of it. If there are none, it runs at once. */
-  add(entry: QueueEntry): number
-  /** Removes a waiting entry and returns it, or undefined if it is running or unknown. */
-  takeBack(id: string): QueueEntry | undefined
-  /** Removes all waiting entries and returns them, in order of arrival within each key. */
-  takeBackAll(): QueueEntry[]
-  /** Returns whether an entry is in the queue and does not run yet. */
-  isWaiting(id: string): boolean
-  /** Returns the number of entries of a key, including the running one. */
-  count(key: string): number
-}
+export type Queue = ReturnType<typeof createQueue>
 
 export interface QueueEntry {
   key: string
@@ -47,7 +36,7 @@ export interface QueueEntry {
 }
 
 /** Creates an empty queue. */
-export function createQueue(): Queue {
+export function createQueue() {
   const lanes = new Map<string, QueueEntry[]>()
 
   /** Runs the entries of a key. The first entry of a lane is the running one. */
@@ -60,7 +49,8 @@ export function createQueue(): Queue {
   }
 
   return {
-    add(entry) {
+    /** Adds an entry. Returns the number of entries of its key ahead of it. If there are none, it runs at once. */
+    add(entry: QueueEntry): number {
       const lane = lanes.get(entry.key)
       if (lane !== undefined) return lane.push(entry) - 1
       const fresh = [entry]
@@ -68,16 +58,22 @@ export function createQueue(): Queue {
       void runLane(entry.key, fresh)
       return 0
     },
-    takeBack(id) {
+
+    /** Removes a waiting entry and returns it, or undefined if it is running or unknown. */
+    takeBack(id: string): QueueEntry | undefined {
       for (const lane of lanes.values()) {
         const at = lane.findIndex(entry => entry.id === id)
         if (at > 0) return lane.splice(at, 1)[0]
       }
       return undefined
     },
-    isWaiting: id => [...lanes.values()].some(lane => lane.findIndex(entry => entry.id === id) > 0),
-    takeBackAll: () => [...lanes.values()].flatMap(lane => lane.splice(1)),
-    count: key => lanes.get(key)?.length ?? 0
+
+    /** Returns whether an entry is in the queue and does not run yet. */
+    isWaiting: (id: string): boolean => [...lanes.values()].some(lane => lane.findIndex(entry => entry.id === id) > 0),
+    /** Removes all waiting entries and returns them, in order of arrival within each key. */
+    takeBackAll: (): QueueEntry[] => [...lanes.values()].flatMap(lane => lane.splice(1)),
+    /** Returns the number of entries of a key, including the running one. */
+    count: (key: string): number => lanes.get(key)?.length ?? 0
   }
 }
 
@@ -91,17 +87,7 @@ export function createQueue(): Queue {
  */
 
 /** The locks of one server. */
-export interface TargetLocks {
-  /**
-   * Waits until no other holder uses the directory that `target` resolves to, then returns its real path. If the holder
-   * already has a lock but the target now resolves elsewhere, the lock moves. `onWait` is called with the holder in the
-   * way and its directory. An abort rejects with the signal's reason and releases the lock.
-   */
-  hold(holder: string, target: string, options: HoldOptions): Promise<string>
-  /** Releases the lock of a holder and wakes the next ones. Does nothing if there is no lock. */
-  release(holder: string): void
-  isHeld(holder: string): boolean
-}
+export type TargetLocks = ReturnType<typeof createTargetLocks>
 
 export interface HoldOptions {
   signal: AbortSignal
@@ -116,7 +102,7 @@ interface Place {
 }
 
 /** Creates an empty set of locks. */
-export function createTargetLocks(): TargetLocks {
+export function createTargetLocks() {
   /** Holders and waiters, in order of arrival. */
   const places: Place[] = []
   const placeOf = (holder: string): Place | undefined => places.find(place => place.holder === holder)
@@ -156,7 +142,12 @@ export function createTargetLocks(): TargetLocks {
   }
 
   return {
-    async hold(holder, target, options) {
+    /**
+     * Waits until no other holder uses the directory that `target` resolves to, then returns its real path. If the holder
+     * already has a lock but the target now resolves elsewhere, the lock moves. `onWait` is called with the holder in the
+     * way and its directory. An abort rejects with the signal's reason and releases the lock.
+     */
+    async hold(holder: string, target: string, options: HoldOptions): Promise<string> {
       try {
         return await hold(holder, target, options)
       } catch (error) {
@@ -164,8 +155,10 @@ export function createTargetLocks(): TargetLocks {
         throw error
       }
     },
+
+    /** Releases the lock of a holder and wakes the next ones. Does nothing if there is no lock. */
     release,
-    isHeld: holder => placeOf(holder) !== undefined
+    isHeld: (holder: string): boolean => placeOf(holder) !== undefined
   }
 }
 

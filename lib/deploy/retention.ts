@@ -163,28 +163,19 @@ export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quot
 }
 
 /** Deletes the archive of one deployment. */
-export interface ArchiveRemoval {
-  /**
-   * Returns the record and the freed bytes. `force` also deletes an archive that an exact undo needs. Audited. Refuses
-   * (`conflict`): not_finished, no_archive, archive_needed.
-   */
-  deleteArchive(
-    deployId: string,
-    request: { force: boolean; actor: Actor }
-  ): Promise<{ row: DeploymentRow; freedBytes: number }>
-}
+export type ArchiveRemoval = ReturnType<typeof createArchiveRemoval>
 
 /** Creates the function. */
-export function createArchiveRemoval({
-  store,
-  settings,
-  quota,
-  audit,
-  files,
-  ends
-}: ArchiveRemovalNeeds): ArchiveRemoval {
+export function createArchiveRemoval({ store, settings, quota, audit, files, ends }: ArchiveRemovalNeeds) {
   return {
-    async deleteArchive(deployId, { force, actor }) {
+    /**
+     * Returns the record and the freed bytes. `force` also deletes an archive that an exact undo needs. Audited. Refuses
+     * (`conflict`): not_finished, no_archive, archive_needed.
+     */
+    async deleteArchive(
+      deployId: string,
+      { force, actor }: { force: boolean; actor: Actor }
+    ): Promise<{ row: DeploymentRow; freedBytes: number }> {
       // An end that is still kept in memory is recorded first: it may have put the files in place.
       await ends.settle()
       const row = await store.write(tx => {

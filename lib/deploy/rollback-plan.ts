@@ -33,12 +33,7 @@ import type { Trees } from './trees.js'
 export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: AbortSignal }
 
 /** Makes plans of rollbacks. */
-export interface RollbackPlans {
-  /** Says what a rollback to a deployment would do. Refuses: 404, and what a comparison refuses. */
-  rollback(deployId: string, asked: RollbackAsked): Promise<RollbackPlan>
-  /** Says what the undo of the last change of a project's target would do. Refuses the same. */
-  undo(projectId: string, asked: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan>
-}
+export type RollbackPlans = ReturnType<typeof createRollbackPlans>
 
 export type RollbackPlanNeeds = ExactNeeds &
   Pick<DeployNeeds, 'settings'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
@@ -59,7 +54,7 @@ const typeBits = 0o170000
 /** A tree on the wire has no file without permissions. */
 const leastPermissions = 0o400
 
-export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
+export function createRollbackPlans(needs: RollbackPlanNeeds) {
   const { store, comparer, ends } = needs
 
   function projectOf(projectId: string): Project {
@@ -119,7 +114,8 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
   }
 
   return {
-    async rollback(deployId, { mode, force = false, signal }) {
+    /** Says what a rollback to a deployment would do. Refuses: 404, and what a comparison refuses. */
+    async rollback(deployId: string, { mode, force = false, signal }: RollbackAsked): Promise<RollbackPlan> {
       const recorded = findDeployment(store, deployId)
       if (recorded === undefined) throw notFound('Deployment', deployId)
       const source = ends.current(recorded)
@@ -135,7 +131,9 @@ export function createRollbackPlans(needs: RollbackPlanNeeds): RollbackPlans {
         )
       )
     },
-    async undo(projectId, { force = false, signal }) {
+
+    /** Says what the undo of the last change of a project's target would do. Refuses the same. */
+    async undo(projectId: string, { force = false, signal }: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan> {
       const project = projectOf(projectId)
       return planOf(project, signal, () =>
         orProblem(async () => exactly(project, undoGoal(store, project, { force }), signal), {

@@ -40,14 +40,7 @@ export interface ScriptedRun {
 }
 
 /** Notes what scripts change. */
-export interface Scripted {
-  /** Begins to watch. Resolves with the function that notes what has changed since. Neither of them rejects. */
-  begin(run: ScriptedRun): Promise<() => Promise<void>>
-  /** Gives what scripts changed to the live deployment, if the files of this one are not in place. Never rejects. */
-  leave(deployId: string): Promise<void>
-  /** Notes what scripts changed that an earlier server did not see the end of. */
-  recover(): Promise<void>
-}
+export type Scripted = ReturnType<typeof createScripted>
 
 export interface ScriptedNeeds
   extends Pick<DeployNeeds, 'store' | 'home' | 'settings' | 'quota' | 'allowSystemPaths' | 'log'> {
@@ -71,7 +64,7 @@ const maxNamed = 3
 const bytesPerMegabyte = 1024 * 1024
 
 /** Creates what notes the changes of scripts. */
-export function createScripted(needs: ScriptedNeeds): Scripted {
+export function createScripted(needs: ScriptedNeeds) {
   const { store, home, settings, quota, allowSystemPaths, log, files, executors, trees } = needs
 
   async function workOn<T extends Outcome['kind']>(
@@ -204,9 +197,13 @@ export function createScripted(needs: ScriptedNeeds): Scripted {
   }
 
   return {
+    /** Begins to watch. Resolves with the function that notes what has changed since. Neither of them rejects. */
     begin,
+    /** Gives what scripts changed to the live deployment, if the files of this one are not in place. Never rejects. */
     leave,
-    async recover() {
+
+    /** Notes what scripts changed that an earlier server did not see the end of. */
+    async recover(): Promise<void> {
       for await (const { path, match } of findFiles(home.deployments, deploymentFilePattern)) {
         const [, deployId = '', ending] = match
         if (ending !== 'marks') continue

@@ -41,24 +41,7 @@ export type Owned =
   | { baseline: 'building' | 'none' }
 
 /** The owned trees of all projects. */
-export interface Trees {
-  /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
-  update(projectId: string): void
-  /**
-   * Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). Unless `checked` is
-   * false, the tree is read to its end first, and made again if it is torn.
-   */
-  read(projectId: string, waitMs?: number, checked?: boolean): Promise<Owned>
-  /**
-   * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the
-   * deployment that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
-   */
-  restored(projectId: string, restored: { manifestOf: string; deployId: string | null }): Promise<void>
-  /** Removes the tree of a project that no longer exists. */
-  remove(projectId: string): Promise<void>
-  /** Waits for the updates in progress, and ends idle threads. */
-  close(): Promise<void>
-}
+export type Trees = ReturnType<typeof createTrees>
 
 const defaultWaitMs = 2_000
 /** Number of manifests that are folded in one pass: each is open while the tree is written. */
@@ -78,7 +61,7 @@ export function createTrees({
   home,
   files,
   log
-}: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }): Trees {
+}: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }) {
   const directory = treesOf(home)
   const pathOf = (projectId: string): string => join(directory, `${projectId}.tree`)
   const threads = createFoldThreads()
@@ -150,7 +133,14 @@ export function createTrees({
   }
 
   return {
-    async restored(projectId, { manifestOf: id, deployId }) {
+    /**
+     * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the
+     * deployment that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
+     */
+    async restored(
+      projectId: string,
+      { manifestOf: id, deployId }: { manifestOf: string; deployId: string | null }
+    ): Promise<void> {
       if (deployId !== null) {
         // A package usually contains the manifest, but that says what was replaced on another machine.
         await rename(files.manifest(id), files.manifest(deployId))
@@ -163,10 +153,17 @@ export function createTrees({
       if (head === null) return
       await fold({ path: pathOf(projectId), head, isAnew: false, manifests: [manifestOf({ id, fileCount: null })] })
     },
-    update(projectId) {
+
+    /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
+    update(projectId: string): void {
       bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
     },
-    async read(projectId, waitMs = defaultWaitMs, checked = true) {
+
+    /**
+     * Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). Unless `checked` is
+     * false, the tree is read to its end first, and made again if it is torn.
+     */
+    async read(projectId: string, waitMs: number = defaultWaitMs, checked: boolean = true): Promise<Owned> {
       const giveUp = new AbortController()
       const building = sleep(waitMs, 'building' as const, { signal: giveUp.signal, ref: false })
       try {
@@ -180,11 +177,15 @@ export function createTrees({
         building.catch(() => {})
       }
     },
-    async remove(projectId) {
+
+    /** Removes the tree of a project that no longer exists. */
+    async remove(projectId: string): Promise<void> {
       await updates.get(projectId)?.catch(() => null)
       await rm(pathOf(projectId), { force: true })
     },
-    async close() {
+
+    /** Waits for the updates in progress, and ends idle threads. */
+    async close(): Promise<void> {
       await Promise.allSettled(updates.values())
       await threads.close()
     }
@@ -228,18 +229,7 @@ export interface SummaryRequest {
 }
 
 /** The state of the files of all projects. */
-export interface TreeStates {
-  /** Returns the figures of an owned tree, which is read if they are not known yet. */
-  figures(projectId: string, owned: Extract<Owned, { baseline: 'owned' }>): Promise<TreeFigures>
-  /** Remembers the result of a verification of this state. */
-  verified(projectId: string, head: OwnedHead, differing: number): void
-  /** Remembers the number of edited files in the current state. */
-  drifted(projectId: string, count: number): Promise<void>
-  /** Refuses: 404. */
-  summary(request: SummaryRequest): Promise<TreeSummary>
-  /** Forgets a removed project. */
-  forget(projectId: string): void
-}
+export type TreeStates = ReturnType<typeof createTreeStates>
 
 export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock'> {
   trees: Pick<Trees, 'read'>
@@ -259,7 +249,7 @@ interface State extends Pick<TreeSummary, 'verified' | 'drift'> {
 const driftLastsMs = 60 * 60_000
 
 /** Creates the memory of a server. */
-export function createTreeStates({ store, clock, trees, windowOf, searchDrift }: TreeStateNeeds): TreeStates {
+export function createTreeStates({ store, clock, trees, windowOf, searchDrift }: TreeStateNeeds) {
   const states = new Map<string, State>()
 
   function stateOf(projectId: string, head: OwnedHead): State {
@@ -311,12 +301,19 @@ export function createTreeStates({ store, clock, trees, windowOf, searchDrift }:
   }
 
   return {
+    /** Returns the figures of an owned tree, which is read if they are not known yet. */
     figures,
-    verified(projectId, head, differing) {
+
+    /** Remembers the result of a verification of this state. */
+    verified(projectId: string, head: OwnedHead, differing: number): void {
       stateOf(projectId, head).verified = { at: instantOf(clock), differing }
     },
+
+    /** Remembers the number of edited files in the current state. */
     drifted,
-    async summary({ projectId, drift, signal }) {
+
+    /** Refuses: 404. */
+    async summary({ projectId, drift, signal }: SummaryRequest): Promise<TreeSummary> {
       const project = findProject(store, projectId)
       if (project === undefined) throw notFound('Project', projectId)
       const owned = await trees.read(projectId, undefined, false)
@@ -332,7 +329,9 @@ export function createTreeStates({ store, clock, trees, windowOf, searchDrift }:
       const results = { verified: state.verified, drift: state.drift, ...way }
       return { success: true, baseline: 'owned', ...found, liveId: owned.head.deployId, ...results }
     },
-    forget: projectId => void states.delete(projectId)
+
+    /** Forgets a removed project. */
+    forget: (projectId: string): void => void states.delete(projectId)
   }
 }
 

@@ -25,13 +25,10 @@ interface MarkedBy {
 }
 
 /** User actions on running deployments and on finished records. */
-export interface Correction {
-  cancel(deployId: string, actor: Actor): Promise<DeploymentRow>
-  mark(deployId: string, status: FinalStatus, by: MarkedBy): Promise<DeploymentRow>
-}
+export type Correction = ReturnType<typeof createCorrection>
 
 /** Creates the user actions on deployments. */
-export function createCorrection(needs: CorrectionNeeds): Correction {
+export function createCorrection(needs: CorrectionNeeds) {
   const { store, clock, files, live, queue, ends, log } = needs
 
   async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
@@ -92,23 +89,10 @@ export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> 
 }
 
 /** User decisions about deployments whose earlier files can still be put back. */
-export interface Confirmation {
-  /**
-   * Confirms a deployment that waits for it. Resolves with its final record. Audited. Refuses: 404, 409 `not_waiting`,
-   * `too_late`.
-   */
-  confirm(deployId: string, actor: Actor): Promise<DeploymentRow>
-  /**
-   * Puts the earlier files of a held deployment back. Resolves with its final record. Audited. Refuses: 404, 409
-   * `not_waiting`, `too_late`.
-   */
-  revert(deployId: string, actor: Actor): Promise<DeploymentRow>
-  /** Returns when the window of a deployment ends that waits to be confirmed, or null. */
-  confirmUntil(deployId: string): string | null
-}
+export type Confirmation = ReturnType<typeof createConfirmation>
 
 /** Creates the user decisions about held deployments. */
-export function createConfirmation({ store, audit, live, ends }: ConfirmationNeeds): Confirmation {
+export function createConfirmation({ store, audit, live, ends }: ConfirmationNeeds) {
   function requireRow(deployId: string): DeploymentRow {
     const row = findDeployment(store, deployId)
     if (row === undefined) throw notFound('Deployment', deployId)
@@ -122,7 +106,11 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
   }
 
   return {
-    async confirm(deployId, actor) {
+    /**
+     * Confirms a deployment that waits for it. Resolves with its final record. Audited. Refuses: 404, 409 `not_waiting`,
+     * `too_late`.
+     */
+    async confirm(deployId: string, actor: Actor): Promise<DeploymentRow> {
       const row = requireRow(deployId)
       const run = requireHeld(row, 'confirm')
       if (run.window === null) throw notWaiting(row, 'confirm')
@@ -133,7 +121,12 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
       if (!ok) throw tooLate(final, 'confirm')
       return final
     },
-    async revert(deployId, actor) {
+
+    /**
+     * Puts the earlier files of a held deployment back. Resolves with its final record. Audited. Refuses: 404, 409
+     * `not_waiting`, `too_late`.
+     */
+    async revert(deployId: string, actor: Actor): Promise<DeploymentRow> {
       const row = requireRow(deployId)
       const run = requireHeld(row, 'revert')
       run.stop(new StopRequest('cancel', `Reverted by ${actor.name}`))
@@ -143,7 +136,9 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
       if (final.status === 'success') throw tooLate(final, 'revert')
       return final
     },
-    confirmUntil: deployId => live.find(deployId)?.window?.until ?? null
+
+    /** Returns when the window of a deployment ends that waits to be confirmed, or null. */
+    confirmUntil: (deployId: string): string | null => live.find(deployId)?.window?.until ?? null
   }
 }
 

@@ -264,13 +264,7 @@ export interface PlacedFile {
 }
 
 /** Keeps edited files while a target is put back. */
-export interface Displacing {
-  /**
-   * Keeps the file at `place` if it was edited. A file that is about to be replaced gets a second name; one that is
-   * about to be removed is moved. Returns whether it was kept.
-   */
-  keep(path: string, place: string, how: 'link' | 'move'): boolean
-}
+export type Displacing = ReturnType<typeof createDisplacing>
 
 /** What decides whether a file was edited. */
 export interface DisplacingNeeds {
@@ -291,13 +285,17 @@ export const displacedPrefix = '.svc-displaced-'
 const maxPaths = 100
 
 /** Creates what keeps edited files. */
-export function createDisplacing(needs: DisplacingNeeds): Displacing {
+export function createDisplacing(needs: DisplacingNeeds) {
   const { disk, staging } = needs
   const digester = createDigester(disk)
   const nameFor = createNaming(disk, staging)
 
   return {
-    keep(path, place, how) {
+    /**
+     * Keeps the file at `place` if it was edited. A file that is about to be replaced gets a second name; one that is
+     * about to be removed is moved. Returns whether it was kept.
+     */
+    keep(path: string, place: string, how: 'link' | 'move'): boolean {
       if (!isEdited(needs, digester, { path, place })) return false
       const kept = nameFor(path)
       if (how === 'move' || !link(disk, place, kept)) disk.renameSync(place, kept)

@@ -36,14 +36,7 @@ export interface Expected {
 const markBytes = 8
 
 /** Collects what a plan wants and finds, path by path, in the order of `compareTreePaths`. */
-export interface ExpectedBuilder {
-  /** `found` is null if there is nothing at the path. */
-  add(wanted: Wanted, found: Found | null): void
-  /** Adds a file that would be removed. */
-  remove(found: TreeEntry): void
-  /** Without `contentsSha256`, that of the added entries is used. */
-  end(plannedAtMs: number, contentsSha256?: string): Expected
-}
+export type ExpectedBuilder = ReturnType<typeof buildExpected>
 
 /** A new entry. Its permissions are left out: an archive may lack them. With a group, that of the target counts, too. */
 export type Wanted = Omit<TreeEntry, 'mode'> & Pick<Item, 'kind' | 'gid'>
@@ -51,14 +44,15 @@ export type Wanted = Omit<TreeEntry, 'mode'> & Pick<Item, 'kind' | 'gid'>
 type Found = Omit<TreeEntry, 'path'> & { gid: number }
 
 /** Creates a builder for digests of this number of hex digits. */
-export function buildExpected(digits: number): ExpectedBuilder {
+export function buildExpected(digits: number) {
   const [marks, removedMarks] = [collectMarks(), collectMarks()]
   const all = createHash('sha256')
   const wantedDigest = createContentsDigest(digits)
   const contents = createContentsDigest()
   const removedHash = createHash('sha256')
   return {
-    add({ kind, gid, ...wanted }, found) {
+    /** `found` is null if there is nothing at the path. */
+    add({ kind, gid, ...wanted }: Wanted, found: Found | null): void {
       const group = gid === undefined || found === null ? '' : `${found.gid} `
       const there = found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path })
       const line = Buffer.from(`${group}${there}`)
@@ -68,12 +62,16 @@ export function buildExpected(digits: number): ExpectedBuilder {
       contents.add(entry)
       marks.add(line)
     },
-    remove(found) {
+
+    /** Adds a file that would be removed. */
+    remove(found: TreeEntry): void {
       const line = Buffer.from(treeLine(found))
       removedHash.update(line)
       removedMarks.add(line)
     },
-    end: (plannedAtMs, contentsSha256) => ({
+
+    /** Without `contentsSha256`, that of the added entries is used. */
+    end: (plannedAtMs: number, contentsSha256?: string): Expected => ({
       plannedAtMs,
       marks: marks.end(),
       foundSha256: all.digest('hex'),

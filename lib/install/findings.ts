@@ -23,18 +23,10 @@ import { type Folders, type HeldDirectory, statHeld } from './held.js'
 import { whyNotMade } from './guard.js'
 
 /** The counts and lists of a comparison. */
-export interface Lists {
-  counts: PlanCounts
-  paths: PlanPaths
-  path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned' | 'foreign', path: string): void
-  drift(file: DriftedFile): void
-  unowned(file: UnownedFile): void
-  protect(file: ProtectedFile): void
-  conflict(conflict: PlanConflict): void
-}
+export type Lists = ReturnType<typeof createLists>
 
 /** Creates empty lists of at most `listed` paths each. */
-export function createLists(listed: number): Lists {
+export function createLists(listed: number) {
   const counts = Object.fromEntries(planKinds.map(kind => [kind, 0])) as PlanCounts
   const paths = { ...Object.fromEntries(planKinds.map(kind => [kind, []])), truncated: false } as unknown as PlanPaths
   const add = <T>(list: T[], value: T): void => {
@@ -44,23 +36,23 @@ export function createLists(listed: number): Lists {
   return {
     counts,
     paths,
-    path(kind, path) {
+    path(kind: 'added' | 'changed' | 'timeOnly' | 'unchanged' | 'kept' | 'pruned' | 'foreign', path: string): void {
       counts[kind]++
       add(paths[kind], path)
     },
-    drift(file) {
+    drift(file: DriftedFile): void {
       counts.drifted++
       add(paths.drifted, file)
     },
-    unowned(file) {
+    unowned(file: UnownedFile): void {
       counts.unowned++
       add(paths.unowned, file)
     },
-    protect(file) {
+    protect(file: ProtectedFile): void {
       counts.protected++
       add(paths.protected, file)
     },
-    conflict(conflict) {
+    conflict(conflict: PlanConflict): void {
       counts.conflicts++
       add(paths.conflicts, conflict)
     }

@@ -91,12 +91,7 @@ async function* linesOf(
  */
 
 /** Does tasks on owned trees. */
-export interface FoldThreads {
-  /** Does a task like `doFoldTask`, and throws what that throws. */
-  run(task: FoldTask): Promise<TornManifest[]>
-  /** Ends idle threads. */
-  close(): Promise<void>
-}
+export type FoldThreads = ReturnType<typeof createFoldThreads>
 
 /** An idle thread ends after this time, which frees its memory. */
 const idleMs = 10_000
@@ -106,7 +101,7 @@ const defaultThreadBytes = 512 * 1024
 const maxYoungGenerationSizeMb = 3
 
 /** Creates the thread, which starts when there is work. */
-export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}): FoldThreads {
+export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}) {
   const pool = createWorkerPool<FoldTask, TornManifest[]>({
     module: new URL('./fold-worker.js', import.meta.url),
     resourceLimits: { maxYoungGenerationSizeMb },
@@ -114,11 +109,14 @@ export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}): Fo
     idleMs
   })
   return {
-    async run(task) {
+    /** Does a task like `doFoldTask`, and throws what that throws. */
+    async run(task: FoldTask): Promise<TornManifest[]> {
       if ((await bytesOf(task)) < threadBytes) return doFoldTask(task)
       return pool.use(thread => thread.ask(task))
     },
-    close: () => pool.close()
+
+    /** Ends idle threads. */
+    close: (): Promise<void> => pool.close()
   }
 }
 

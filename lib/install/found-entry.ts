@@ -83,24 +83,20 @@ export interface FileDigest extends Digest {
 }
 
 /** Computes digests of files and symbolic links. */
-export interface Digester {
-  /**
-   * Returns null if `path` is not a regular file. A file of another size than `expected` is not read: its digest is
-   * empty. So a sparse file of a terabyte keeps no thread busy.
-   */
-  file(path: string, expected?: { size: number }): FileDigest | null
-  /** Returns null if `path` is not a symbolic link. */
-  link(path: string): FileDigest | null
-}
+export type Digester = ReturnType<typeof createDigester>
 
 /**
  * Creates a digester for use by one thread. All its files share one buffer. `check` is called before each piece of a
  * large file, and throws if the work must be abandoned.
  */
-export function createDigester(disk: Disk, check: () => void = () => {}): Digester {
+export function createDigester(disk: Disk, check: () => void = () => {}) {
   const piece = Buffer.allocUnsafeSlow(pieceBytes)
   return {
-    file(path, expected) {
+    /**
+     * Returns null if `path` is not a regular file. A file of another size than `expected` is not read: its digest is
+     * empty. So a sparse file of a terabyte keeps no thread busy.
+     */
+    file(path: string, expected?: { size: number }): FileDigest | null {
       const opened = openRegular(disk, path)
       if (opened === null) return null
       const { fd, stats } = opened
@@ -125,7 +121,9 @@ export function createDigester(disk: Disk, check: () => void = () => {}): Digest
         disk.closeSync(fd)
       }
     },
-    link(path) {
+
+    /** Returns null if `path` is not a symbolic link. */
+    link(path: string): FileDigest | null {
       try {
         const text = Buffer.from(disk.readlinkSync(path))
         const stats = disk.lstatSync(path)

@@ -311,26 +311,13 @@ function linkOfAnotherUser({ link, user }: { link: string; user: number }): Refu
  */
 
 /** Held directories of a target, by their paths. */
-export interface Folders {
-  /**
-   * Returns the path to use in calls for the directory at `path`, valid until the next call. `path` is relative; `''`
-   * is the target itself. Refuses (`conflict`): written_through_link, and target_changed if it is no longer a
-   * directory.
-   */
-  at(path: string): string
-  /**
-   * Returns the path to use in calls for the entry at `path`, by its held folder, valid until the next call. Refuses
-   * like `at`.
-   */
-  place(path: string): string
-  close(): void
-}
+export type Folders = ReturnType<typeof holdFolders>
 
 /** Maximum number of descriptors that one extraction keeps open for folders. */
 const maxHeld = 200
 
 /** Holds directories below `root` on demand. */
-export function holdFolders(disk: Disk, root: HeldDirectory): Folders {
+export function holdFolders(disk: Disk, root: HeldDirectory) {
   const held = new Map<string, HeldDirectory>()
   let last = { path: '', directory: root }
 
@@ -357,9 +344,18 @@ export function holdFolders(disk: Disk, root: HeldDirectory): Folders {
   }
 
   return {
-    at: path => find(path).path,
-    place: path => `${find(parentOf(path)).path}/${nameOf(path)}`,
-    close() {
+    /**
+     * Returns the path to use in calls for the directory at `path`, valid until the next call. `path` is relative; `''`
+     * is the target itself. Refuses (`conflict`): written_through_link, and target_changed if it is no longer a
+     * directory.
+     */
+    at: (path: string): string => find(path).path,
+    /**
+     * Returns the path to use in calls for the entry at `path`, by its held folder, valid until the next call. Refuses
+     * like `at`.
+     */
+    place: (path: string): string => `${find(parentOf(path)).path}/${nameOf(path)}`,
+    close(): void {
       last = { path: '', directory: root }
       for (const directory of held.values()) directory.close()
       held.clear()

@@ -160,35 +160,32 @@ const encodedVersions = new Set(['svc-undo 3', journalVersion])
 const batchLines = 2_000
 
 /** The journal of an extraction in progress. */
-export interface Journal {
-  readonly file: JournalFile
-  /**
-   * Records that the staging directory was created with this mark. Reaches the disk together with the list; nothing is
-   * moved before that.
-   */
-  staged(mark: string, place?: JournalPlace): void
-  /** Writes and syncs the list of actions, before the first of them, and what goes with it (FoundJournal). */
-  ready(lines: Iterable<JournalLine>, more?: Partial<FoundState>): Promise<void>
-  /** Records that everything is in place, and that it may still be put back. */
-  placed(): Promise<void>
-  /** Records that everything is in place: from here on nothing is undone. */
-  done(): Promise<void>
-}
+export type Journal = Awaited<ReturnType<typeof beginJournal>>
 
 /** Begins the journal of an extraction into a target. It is on disk when this resolves. */
-export async function beginJournal(file: JournalFile, target: string): Promise<Journal> {
+export async function beginJournal(file: JournalFile, target: string) {
   await file.begin(target)
   let sum = sumSeed
   let at: JournalPlace | undefined
   return {
     file,
-    staged(mark, place) {
+
+    /**
+     * Records that the staging directory was created with this mark. Reaches the disk together with the list; nothing is
+     * moved before that.
+     */
+    staged(mark: string, place?: JournalPlace): void {
       at = place
       file.append([`staging ${mark}\n`], { isSynced: false })
     },
-    ready: (lines, more = {}) => file.appendAsync(formatLines(lines, total => (sum = total), formatPlace(at, more))),
-    placed: () => file.appendAsync([`${formatPlaced(Date.now(), sum)}\n`]),
-    done: () => file.appendAsync(['done\n'])
+
+    /** Writes and syncs the list of actions, before the first of them, and what goes with it (FoundJournal). */
+    ready: (lines: Iterable<JournalLine>, more: Partial<FoundState> = {}): Promise<void> =>
+      file.appendAsync(formatLines(lines, total => (sum = total), formatPlace(at, more))),
+    /** Records that everything is in place, and that it may still be put back. */
+    placed: (): Promise<void> => file.appendAsync([`${formatPlaced(Date.now(), sum)}\n`]),
+    /** Records that everything is in place: from here on nothing is undone. */
+    done: (): Promise<void> => file.appendAsync(['done\n'])
   }
 }
 

@@ -27,10 +27,7 @@ export interface Among<T extends Target> {
 }
 
 /** Compares targets by their location. */
-export interface TargetPlaces {
-  /** Returns the given targets with their current locations. Do not keep the result. */
-  among<T extends Target>(others: Iterable<T>): Among<T>
-}
+export type TargetPlaces = ReturnType<typeof createTargetPlaces>
 
 interface Directory {
   /** Device, inode and ctime at the time when the names were looked up. */
@@ -47,10 +44,11 @@ const maxDirectories = 20_000
 const maxNames = 100_000
 
 /** Creates a comparison of targets. It remembers between calls which names were not links. */
-export function createTargetPlaces(): TargetPlaces {
+export function createTargetPlaces() {
   const known = new Map<string, Directory>()
   return {
-    among<T extends Target>(others: Iterable<T>) {
+    /** Returns the given targets with their current locations. Do not keep the result. */
+    among<T extends Target>(others: Iterable<T>): Among<T> {
       if (known.size > maxDirectories) known.clear()
       return amongOf(others, createPlaces(known))
     }

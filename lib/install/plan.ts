@@ -84,14 +84,10 @@ export interface FolderNeeds {
 }
 
 /** The folders of items, found on demand. */
-export interface FoundFolders {
-  /** Returns the folder at a path. `onConflict` gets what is in its way, once. */
-  find(path: string): Known
-  all(): Folder[]
-}
+export type FoundFolders = ReturnType<typeof findFolders>
 
 /** Finds folders. What is in their way is passed to `onConflict`. */
-export function findFolders({ disk, root, held, onConflict }: FolderNeeds): FoundFolders {
+export function findFolders({ disk, root, held, onConflict }: FolderNeeds) {
   const { dev: device, size: topBytes } = statHeld(disk, root)
   const top: Known = { path: '', parent: null, exists: true, item: null, ownBytes: topBytes, itemCount: 0 }
   const byPath = new Map([['', top]])
@@ -125,7 +121,11 @@ export function findFolders({ disk, root, held, onConflict }: FolderNeeds): Foun
     return conflict('other_file_system', `"${path}" in the target ${why}`)
   }
 
-  return { find, all: () => [...byPath.values()] }
+  return {
+    /** Returns the folder at a path. `onConflict` gets what is in its way, once. */
+    find,
+    all: (): Folder[] => [...byPath.values()]
+  }
 }
 
 function planIn(needs: FolderNeeds, items: readonly Item[]): Omit<Plan, 'inTheWay'> {

@@ -104,17 +104,12 @@ export async function reckon(ownership: Ownership, needs: ReckonNeeds): Promise<
   return await reckoning.end()
 }
 
-interface Reckoning {
-  walk(): Promise<void>
-  end(): Promise<Reckoned>
-}
-
 /** The sources of kept contents, by number: 0 means those of the new entry. */
 const firstSources: ReadonlyArray<KeptContents | undefined> = [undefined, 'before', 'none']
 const beforeSource = 1
 const noSource = 2
 
-function createReckoning(ownership: Ownership, needs: ReckonNeeds): Reckoning {
+function createReckoning(ownership: Ownership, needs: ReckonNeeds) {
   const { items, order, records, check } = needs
   const sources = [...firstSources]
   const sourceNumbers = new Map<string, number>()

@@ -69,21 +69,10 @@ export function createAsked(removes: Removes | null): (path: string) => boolean 
 }
 
 /** Finds what is removed. */
-export interface Removal {
-  /** Whether the owned file at a path, which is not in the archive, is to be removed. Call it in canonical order. */
-  isAsked(path: string): boolean
-  /** Reads a file; null if it is not there any more. */
-  find(known: Pick<OwnedEntry, 'path'>): FoundEntry | null
-  /** Does the same, but believes a file with the time and the inode that svc gave it. */
-  look(known: OwnedEntry): FoundEntry | null
-  /** Notes a directory that may be removed. */
-  noteDirectory(path: string): void
-  /** Returns the directories that become empty. */
-  directories(removed: readonly RemovedFile[]): RemovedDirectory[]
-}
+export type Removal = ReturnType<typeof createRemoval>
 
 /** Creates what finds the files and directories to remove. It writes nothing. */
-export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan, check }: RemovalNeeds): Removal {
+export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan, check }: RemovalNeeds) {
   const finder = { disk, digester: createDigester(disk, check) }
   const owned = new Set<string>()
   const inArchive = new Set(plan.folders.map(({ path }) => path))
@@ -96,14 +85,22 @@ export function createRemoval({ removes, exact }: Ownership, { disk, folders, pl
   }
 
   return {
+    /** Whether the owned file at a path, which is not in the archive, is to be removed. Call it in canonical order. */
     isAsked: createAsked(removes),
-    find: known => within(() => findEntry(finder, folders.place(known.path), null)),
-    look: known => within(() => findEntry(finder, folders.place(known.path), known)),
-    noteDirectory(path) {
+    /** Reads a file; null if it is not there any more. */
+    find: (known: Pick<OwnedEntry, 'path'>): FoundEntry | null =>
+      within(() => findEntry(finder, folders.place(known.path), null)),
+    /** Does the same, but believes a file with the time and the inode that svc gave it. */
+    look: (known: OwnedEntry): FoundEntry | null => within(() => findEntry(finder, folders.place(known.path), known)),
+
+    /** Notes a directory that may be removed. */
+    noteDirectory(path: string): void {
       if (removes?.kind !== 'absent' || inArchive.has(path)) return
       if (!protects.some(glob => glob.matches(path) || glob.mayMatchBelow(path))) owned.add(path)
     },
-    directories(removed) {
+
+    /** Returns the directories that become empty. */
+    directories(removed: readonly RemovedFile[]): RemovedDirectory[] {
       const asked = exact === null ? owned : linesOf(exact.directories)
       const gone = new Set(removed.map(({ path }) => path))
       const found: RemovedDirectory[] = []

@@ -238,14 +238,7 @@ export function removeStaging(
  */
 
 /** Stages items by their indexes. */
-export interface Stage {
-  /** Stages a file whose contents are in memory, unless the target has the same. */
-  file(index: number, contents: Buffer): void
-  /** Stages a file piece by piece. The caller must then call `finish` or `drop`. */
-  largeFile(index: number): { write(piece: Buffer): void; finish(): void; drop(): void }
-  /** Stages a symbolic link to `to`. */
-  link(index: number, to: string): void
-}
+export type Stage = ReturnType<typeof createStage>
 
 export interface StageNeeds {
   disk: Disk
@@ -263,7 +256,7 @@ export interface StageNeeds {
 }
 
 /** Creates a stage for one thread. `makeStaging` must have been called. */
-export function createStage(needs: StageNeeds): Stage {
+export function createStage(needs: StageNeeds) {
   const { disk, folders, staging, items, records, umask, toleranceMs } = needs
   const digester = createDigester(disk, needs.check)
   /** The user that owns the files of svc. If it is unknown (Windows), a file is replaced to change its time. */
@@ -322,7 +315,8 @@ export function createStage(needs: StageNeeds): Stage {
   }
 
   return {
-    file(index, contents) {
+    /** Stages a file whose contents are in memory, unless the target has the same. */
+    file(index: number, contents: Buffer): void {
       const item = items[index] as Item
       const digest = sha256(contents)
       if (needsNoStaging(index, item, digest)) return
@@ -334,7 +328,9 @@ export function createStage(needs: StageNeeds): Stage {
         disk.closeSync(fd)
       }
     },
-    largeFile(index) {
+
+    /** Stages a file piece by piece. The caller must then call `finish` or `drop`. */
+    largeFile(index: number): { write(piece: Buffer): void; finish(): void; drop(): void } {
       const item = items[index] as Item
       const hash = createHash('sha256')
       const fd = open(item)
@@ -357,7 +353,9 @@ export function createStage(needs: StageNeeds): Stage {
         drop: () => disk.closeSync(fd)
       }
     },
-    link(index, to) {
+
+    /** Stages a symbolic link to `to`. */
+    link(index: number, to: string): void {
       const item = items[index] as Item
       const path = `${staging}/files/${item.path}`
       const digest = sha256(Buffer.from(to))

@@ -31,28 +31,7 @@ export interface LogSourceFields {
 }
 
 /** The log files that are registered for projects (§4.9). */
-export interface LogSources {
-  /** Returns the sources of a project by sortOrder, then by age. Refuses: 404. */
-  list(projectId: string): LogSource[]
-  /** Returns the sources of all projects, each project's in its order. */
-  listAll(): LogSource[]
-  /** Returns one source. Refuses: 404. */
-  get(id: string): LogSource
-  /** Returns a log source; undefined if there is none with this id. */
-  find(id: string): LogSource | undefined
-  /**
-   * Adds all items or none. A refusal names the item (`items[3].filePath`). A file that does not exist yet may be
-   * added. Refuses: 404; 400 if the path is not absolute or not a file; 403 `denied_path`, `not_readable`; 409
-   * `too_many_sources`.
-   */
-  create(projectId: string, items: NewLogSource[], actor: Actor): Promise<LogSource[]>
-  /** Changes a source. Refuses: 404. */
-  update(id: string, fields: LogSourceFields, actor: Actor): Promise<LogSource>
-  /** Removes the source, never the file. Refuses: 404. */
-  remove(id: string, actor: Actor): Promise<void>
-  /** Removes several sources, each on its own. */
-  removeAll(ids: string[], actor: Actor): Promise<{ done: number; failed: Array<{ id: string; error: string }> }>
-}
+export type LogSources = ReturnType<typeof createLogSources>
 
 interface Needs {
   store: Store
@@ -68,7 +47,7 @@ interface Needs {
 const maxSources = 1_000
 
 /** Creates the log sources of a server. */
-export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs): LogSources {
+export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs) {
   function get(id: string): LogSource {
     const source = findLogSource(store, id)
     if (source === undefined) throw notFound('Log source', id)
@@ -84,18 +63,28 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
   }
 
   return {
+    /** Returns one source. Refuses: 404. */
     get,
-    find: id => findLogSource(store, id),
+    /** Returns a log source; undefined if there is none with this id. */
+    find: (id: string): LogSource | undefined => findLogSource(store, id),
+    /** Removes the source, never the file. Refuses: 404. */
     remove,
 
-    list(projectId) {
+    /** Returns the sources of a project by sortOrder, then by age. Refuses: 404. */
+    list(projectId: string): LogSource[] {
       checkProject(projectId)
       return listLogSources(store, projectId)
     },
 
-    listAll: () => listAllLogSources(store),
+    /** Returns the sources of all projects, each project's in its order. */
+    listAll: (): LogSource[] => listAllLogSources(store),
 
-    async create(projectId, items, actor) {
+    /**
+     * Adds all items or none. A refusal names the item (`items[3].filePath`). A file that does not exist yet may be
+     * added. Refuses: 404; 400 if the path is not absolute or not a file; 403 `denied_path`, `not_readable`; 409
+     * `too_many_sources`.
+     */
+    async create(projectId: string, items: NewLogSource[], actor: Actor): Promise<LogSource[]> {
       checkProject(projectId)
       const paths: string[] = []
       for (const [index, { filePath }] of items.entries()) {
@@ -126,7 +115,8 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
       })
     },
 
-    update: (id, fields, actor) =>
+    /** Changes a source. Refuses: 404. */
+    update: (id: string, fields: LogSourceFields, actor: Actor): Promise<LogSource> =>
       store.write(tx => {
         const source = get(id)
         const changed = changesOf(source, fields)
@@ -137,7 +127,11 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
         return get(id)
       }),
 
-    async removeAll(chosen, actor) {
+    /** Removes several sources, each on its own. */
+    async removeAll(
+      chosen: string[],
+      actor: Actor
+    ): Promise<{ done: number; failed: Array<{ id: string; error: string }> }> {
       const failed: Array<{ id: string; error: string }> = []
       let done = 0
       for (const id of new Set(chosen)) {

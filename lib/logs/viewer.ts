@@ -34,26 +34,7 @@ export interface TimeRange {
  * Reads the files of log sources (§4.9). Every method refuses what `OpenLog` refuses. Methods with a time also refuse
  * what `seekTime` refuses.
  */
-export interface LogViewer {
-  meta(source: LogSource, signal: AbortSignal): Promise<LogSourceMeta>
-  range(source: LogSource, query: RangeQuery): Promise<LogWindow>
-  /** Returns the contents that the file has when it is opened, from its start. */
-  read(source: LogSource, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Opens and closes the file, to see whether that is refused. */
-  check(source: LogSource): Promise<void>
-  follow(
-    source: LogSource,
-    options: Pick<TailOptions, 'tailLines' | 'after' | 'signal'>,
-    emit: (event: TailEvent) => Promise<void>
-  ): Promise<void>
-  search(
-    source: LogSource,
-    query: SearchQuery & TimeRange & { signal: AbortSignal; caller: string },
-    emit: (event: SearchEvent) => Promise<void>
-  ): Promise<void>
-  /** Stops watching and searching, and removes decompressed files. */
-  close(): Promise<void>
-}
+export type LogViewer = ReturnType<typeof createLogViewer>
 
 interface Needs {
   openLog: OpenLog
@@ -63,19 +44,22 @@ interface Needs {
   clock: Clock
 }
 
-export function createLogViewer(needs: Needs): LogViewer {
+export function createLogViewer(needs: Needs) {
   const { openLog, inflated, watcher, searches } = needs
   const looks = createSharedLooks()
 
   return {
-    async meta({ id, label, filePath, kind }, signal) {
+    async meta({ id, label, filePath, kind }: LogSource, signal: AbortSignal): Promise<LogSourceMeta> {
       const log = await openLog(filePath)
       const contents = await contentsOf(log, inflated, signal)
       await contents.release()
       return { id, label, filePath, resolvedPath: log.path, kind, size: contents.size }
     },
 
-    async range({ filePath }, { direction, offset, sizeBytes, time, signal }) {
+    async range(
+      { filePath }: LogSource,
+      { direction, offset, sizeBytes, time, signal }: RangeQuery
+    ): Promise<LogWindow> {
       const contents = await contentsOf(await openLog(filePath), inflated, signal)
       try {
         if (time !== undefined) {
@@ -89,18 +73,28 @@ export function createLogViewer(needs: Needs): LogViewer {
       }
     },
 
-    async *read({ filePath }, signal) {
+    /** Returns the contents that the file has when it is opened, from its start. */
+    async *read({ filePath }: LogSource, signal: AbortSignal): AsyncIterable<Uint8Array> {
       yield* readAll(await contentsOf(await openLog(filePath), inflated, signal))
     },
 
-    async check({ filePath }) {
+    /** Opens and closes the file, to see whether that is refused. */
+    async check({ filePath }: LogSource): Promise<void> {
       const { handle } = await openLog(filePath)
       await handle.close()
     },
 
-    follow: ({ filePath }, options, emit) => followLog({ ...needs, looks }, { filePath, ...options }, emit),
+    follow: (
+      { filePath }: LogSource,
+      options: Pick<TailOptions, 'tailLines' | 'after' | 'signal'>,
+      emit: (event: TailEvent) => Promise<void>
+    ): Promise<void> => followLog({ ...needs, looks }, { filePath, ...options }, emit),
 
-    async search({ filePath }, query, emit) {
+    async search(
+      { filePath }: LogSource,
+      query: SearchQuery & TimeRange & { signal: AbortSignal; caller: string },
+      emit: (event: SearchEvent) => Promise<void>
+    ): Promise<void> {
       const contents = await contentsComing(await openLog(filePath), inflated)
       try {
         await searches.run(contents, await withinTimes(contents, query), emit)
@@ -109,7 +103,8 @@ export function createLogViewer(needs: Needs): LogViewer {
       }
     },
 
-    async close() {
+    /** Stops watching and searching, and removes decompressed files. */
+    async close(): Promise<void> {
       watcher.close()
       await searches.close()
       await inflated.close()

@@ -174,12 +174,7 @@ function rounded(value: number): number {
 }
 
 /** The projects that are broken now: their newest finished deployment failed, possibly in the background. */
-export interface Broken {
-  /** Returns at most `limit` projects of a scope, those broken for the longest time first. */
-  list(limit: number, scope?: ProjectScope): BrokenProjects
-  /** Returns the failure of a project, or null if it is not broken. */
-  of(projectId: string): BrokenProject | null
-}
+export type Broken = ReturnType<typeof createBroken>
 
 export interface BrokenNeeds {
   store: Reader
@@ -188,7 +183,7 @@ export interface BrokenNeeds {
 }
 
 /** Creates the list of broken projects. */
-export function createBroken({ store, findDeployment }: BrokenNeeds): Broken {
+export function createBroken({ store, findDeployment }: BrokenNeeds) {
   function describe({ deployId, ...row }: BrokenRow): BrokenProject[] {
     const failed = findDeployment(deployId)
     if (failed === undefined) return []
@@ -205,11 +200,14 @@ export function createBroken({ store, findDeployment }: BrokenNeeds): Broken {
   }
 
   return {
-    list: (limit, scope) => ({
+    /** Returns at most `limit` projects of a scope, those broken for the longest time first. */
+    list: (limit: number, scope?: ProjectScope): BrokenProjects => ({
       total: countBrokenProjects(store, scope),
       items: listBrokenProjects(store, limit, scope).flatMap(describe)
     }),
-    of(projectId) {
+
+    /** Returns the failure of a project, or null if it is not broken. */
+    of(projectId: string): BrokenProject | null {
       const row = findBrokenProject(store, projectId)
       return row === undefined ? null : (describe(row)[0] ?? null)
     }

@@ -230,20 +230,16 @@ export interface DurationsQuery {
 }
 
 /** Statistics over the records of deployments. */
-export interface Stats {
-  heatmap(days: number, scope?: ProjectScope): Heatmap
-  successRates(days: number, scope?: ProjectScope): SuccessRates
-  durations(query: DurationsQuery): Durations
-}
+export type Stats = ReturnType<typeof createStats>
 
 const dayMs = 86_400_000
 const maxCounted = 1000
 const maxRecent = 50
 
 /** Creates the statistics of the last days, including today. */
-export function createStats({ store, clock }: { store: Reader; clock: { now(): number } }): Stats {
+export function createStats({ store, clock }: { store: Reader; clock: { now(): number } }) {
   return {
-    heatmap(days, scope) {
+    heatmap(days: number, scope?: ProjectScope): Heatmap {
       const cells = countByDay(store, datesUpTo(clock.now(), days), scope).map(({ date, count, failed }) => ({
         date,
         count,
@@ -252,14 +248,14 @@ export function createStats({ store, clock }: { store: Reader; clock: { now(): n
       return { days, cells }
     },
 
-    successRates(days, scope) {
+    successRates(days: number, scope?: ProjectScope): SuccessRates {
       const points = countByDay(store, datesUpTo(clock.now(), days), scope).map(({ date, success, failed }) => {
         return { date, success, failed, rate: successRate(success, failed) }
       })
       return { days, points }
     },
 
-    durations({ projectId, scope, days }) {
+    durations({ projectId, scope, days }: DurationsQuery): Durations {
       const [since = ''] = datesUpTo(clock.now(), days)
       const timed = readSteps(store, since, { projectId, scope }).map(({ steps, ...row }) => ({
         ...row,

@@ -12,10 +12,7 @@ import type { DeploymentRow, FinalStatus, StepName } from '../model/deployment.j
 import type { LoopDelayMeter } from './resources.js'
 
 /** The metrics of the server. */
-export interface Metrics {
-  /** Returns all metrics in the Prometheus text format. */
-  text(): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /** What `createMetrics` reads. */
 export interface MetricsNeeds {
@@ -42,9 +39,10 @@ export interface MetricsNeeds {
 /**
  * Creates the metrics. Nothing is collected between requests: each value is an existing counter or is read on request.
  */
-export function createMetrics(needs: MetricsNeeds): Metrics {
+export function createMetrics(needs: MetricsNeeds) {
   return {
-    text: async () =>
+    /** Returns all metrics in the Prometheus text format. */
+    text: async (): Promise<string> =>
       metricsText([
         ...ofServer(needs),
         ...ofDeployments(needs),
@@ -294,14 +292,7 @@ const statuses: readonly FinalStatus[] = ['success', 'failed']
  * Counts finished deployments since the start of the server. The counts are not read from the records, because records
  * are deleted with their project and counters must never fall.
  */
-export interface DeploymentCounts {
-  /** Counts a finished deployment. */
-  ended(row: DeploymentRow): void
-  /** Returns the finished deployments since the start, by status. */
-  totals(): Readonly<Record<FinalStatus, number>>
-  /** Returns the metrics. Each of `projects`, oldest first, has a series even before its first deployment. */
-  metrics(projects: ReadonlyArray<{ id: string; name: string }>): Metric[]
-}
+export type DeploymentCounts = ReturnType<typeof createDeploymentCounts>
 
 interface Counted {
   name: string
@@ -309,7 +300,7 @@ interface Counted {
 }
 
 /** Creates counters that begin at zero. */
-export function createDeploymentCounts(): DeploymentCounts {
+export function createDeploymentCounts() {
   const byProject = new Map<string, Counted>()
   const byStatus: Record<FinalStatus, Histogram> = {
     success: createHistogram(secondsBounds),
@@ -340,7 +331,8 @@ export function createDeploymentCounts(): DeploymentCounts {
   }
 
   return {
-    ended(row) {
+    /** Counts a finished deployment. */
+    ended(row: DeploymentRow): void {
       const { status, projectId, projectName, startTime, endTime } = row
       if (status !== 'success' && status !== 'failed') return
       totals[status]++
@@ -349,9 +341,11 @@ export function createDeploymentCounts(): DeploymentCounts {
       observeSteps(row)
     },
 
-    totals: () => ({ ...totals }),
+    /** Returns the finished deployments since the start, by status. */
+    totals: (): Readonly<Record<FinalStatus, number>> => ({ ...totals }),
 
-    metrics(projects) {
+    /** Returns the metrics. Each of `projects`, oldest first, has a series even before its first deployment. */
+    metrics(projects: ReadonlyArray<{ id: string; name: string }>): Metric[] {
       for (const { id, name } of projects.slice(0, maxCountedProjects)) {
         const counted = countedOf(id, name)
         if (counted !== byProject.get(other)) counted.name = name

@@ -6,12 +6,7 @@ import { invalid, isDenied, reasonOf, Refusal } from '../base/errors.js'
 import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../model/project.js'
 
 /** The directories of the machine, for choosing a deployPath or a log file. */
-export interface Places {
-  /** Returns the places where browsing starts. */
-  home(): Promise<PlaceHome>
-  /** Lists a directory. Refuses a relative path (400), and a denied or unreadable directory (403). */
-  list(path: string, include: Inclusion): Promise<PlaceListing>
-}
+export type Places = ReturnType<typeof createPlaces>
 
 const maxEntries = 1000
 /** Maximum number of names that are read from a directory. */
@@ -27,13 +22,15 @@ export function createPlaces({
   isDenied(path: string): boolean
   /** Whether a directory without links in its path is svc's own under another name. */
   isOwn?(path: string): Promise<boolean>
-}): Places {
+}) {
   return {
-    async home() {
+    /** Returns the places where browsing starts. */
+    async home(): Promise<PlaceHome> {
       return { home: userHome(), cwd: process.cwd(), sep, roots: await rootsOf() }
     },
 
-    async list(given, include) {
+    /** Lists a directory. Refuses a relative path (400), and a denied or unreadable directory (403). */
+    async list(given: string, include: Inclusion): Promise<PlaceListing> {
       if (!isAbsolute(given)) throw invalid('path', `"${given}" cannot be listed: it is not an absolute path`)
       if (given.includes('\0')) throw invalid('path', 'The path cannot be listed: it contains a NUL character')
       const path = withoutEnd(normalize(given))

@@ -6,12 +6,7 @@ import { isCutOff } from '../shared/api.js'
 import type { Store } from '../store/database.js'
 
 /** The short health report. */
-export interface Probe {
-  /** Returns the status, the uptime in seconds and the version. */
-  report(): Promise<HealthReport>
-  /** Whether a small write to the data directory succeeds. */
-  isWritable(): Promise<boolean>
-}
+export type Probe = ReturnType<typeof createProbe>
 
 export interface ProbeNeeds {
   store: Pick<Store, 'state' | 'write'>
@@ -46,7 +41,7 @@ export function createProbe({
   hasToken,
   hub,
   isRecovering = () => false
-}: ProbeNeeds): Probe {
+}: ProbeNeeds) {
   const path = join(directory, 'health.probe')
   let known: { isWritable: boolean; atMs: number } | null = null
   let looking: Promise<boolean> | null = null
@@ -74,8 +69,11 @@ export function createProbe({
   }
 
   return {
+    /** Whether a small write to the data directory succeeds. */
     isWritable,
-    async report() {
+
+    /** Returns the status, the uptime in seconds and the version. */
+    async report(): Promise<HealthReport> {
       const [canWrite, state] = [await isWritable(), hub?.()]
       return {
         status: statusOf(canWrite, state),

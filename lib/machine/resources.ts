@@ -10,16 +10,14 @@ import { runProcess } from '../proc/run.js'
 import { percentOf, readDisk } from './disk.js'
 
 /** The resources of the machine (§2.11). */
-export interface Resources {
-  snapshot(): Promise<ResourceSnapshot>
-}
+export type Resources = ReturnType<typeof createResources>
 
 /** Creates the reader of the machine. It reads on request and does nothing in between. */
-export function createResources(needs: { clock: Clock; cpu: CpuMeter; directory: string }): Resources {
+export function createResources(needs: { clock: Clock; cpu: CpuMeter; directory: string }) {
   const { clock, cpu, directory } = needs
 
   return {
-    async snapshot() {
+    async snapshot(): Promise<ResourceSnapshot> {
       const [percents, memory, disk, container] = await Promise.all([
         cpu.read(),
         readMemory(),
@@ -112,10 +110,7 @@ export interface CpuPercents {
 }
 
 /** Measures CPU use between readings. */
-export interface CpuMeter {
-  /** Returns the mean since the last reading. The first reading, or one after a long pause, takes `firstIntervalMs`. */
-  read(): Promise<CpuPercents>
-}
+export type CpuMeter = ReturnType<typeof createCpuMeter>
 
 /** Counters of the system, which only grow. */
 interface Sample {
@@ -135,7 +130,7 @@ const longestIntervalMs = 30_000
  * Creates a meter. Nothing runs between readings: each reading is the difference to the previous sample. A panel that
  * asks every five seconds gets the mean of five seconds.
  */
-export function createCpuMeter(sample: () => Sample = takeSample): CpuMeter {
+export function createCpuMeter(sample: () => Sample = takeSample) {
   let last: Sample | undefined
   let answer: CpuPercents | undefined
   let measuring: Promise<CpuPercents> | undefined
@@ -154,7 +149,8 @@ export function createCpuMeter(sample: () => Sample = takeSample): CpuMeter {
   }
 
   return {
-    read() {
+    /** Returns the mean since the last reading. The first reading, or one after a long pause, takes `firstIntervalMs`. */
+    read(): Promise<CpuPercents> {
       measuring ??= measure().finally(() => (measuring = undefined))
       return measuring
     }

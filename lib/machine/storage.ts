@@ -28,12 +28,7 @@ export interface CleanRequest {
 type Target = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
 
 /** The disk usage of svc. */
-export interface Storage {
-  /** Counts the files on the disk. Simultaneous calls share one count. */
-  usage(): Promise<StorageUsage>
-  /** Removes files and records it in the audit log, except in a dry run. Refuses an unknown project with 404. */
-  clean(request: CleanRequest): Promise<Cleaned>
-}
+export type Storage = ReturnType<typeof createStorage>
 
 interface FoundFile {
   path: string
@@ -66,7 +61,7 @@ const maxTargetEntries = 20_000
 const maxTargetsMs = 2_000
 
 /** Creates the view of the disk usage. */
-export function createStorage(needs: Needs): Storage {
+export function createStorage(needs: Needs) {
   const { store, home, retention, quota, disk, audit } = needs
   let measuring: Promise<StorageUsage> | undefined
 
@@ -121,7 +116,9 @@ export function createStorage(needs: Needs): Storage {
   }
 
   return {
-    usage: () => (measuring ??= measure().finally(() => void (measuring = undefined))),
+    /** Counts the files on the disk. Simultaneous calls share one count. */
+    usage: (): Promise<StorageUsage> => (measuring ??= measure().finally(() => void (measuring = undefined))),
+    /** Removes files and records it in the audit log, except in a dry run. Refuses an unknown project with 404. */
     clean
   }
 }
@@ -264,19 +261,7 @@ async function statEach(
  */
 
 /** The limits of the data directory. */
-export interface Quota {
-  /**
-   * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown. Refuses with
-   * 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
-   */
-  claim(wanted: { bytes: number; projectId: string | null }): Promise<Claim>
-  /** Adds `bytes` to the files of a project; a negative number subtracts. */
-  changed(projectId: string, bytes: number): void
-  /** Takes sizes that were just counted on the disk. */
-  counted(kept: KeptFiles): void
-  /** Makes the next claim count the files on the disk. */
-  recountLater(): void
-}
+export type Quota = ReturnType<typeof createQuota>
 
 /** Space that is reserved for one upload until it is released. */
 export interface Claim {
@@ -314,7 +299,7 @@ const reserveBytes = 64 * bytesPerMegabyte
 const reserveShare = 1 / 100
 
 /** Creates the limits. `diskOf` reads the file system of the data directory. */
-export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaNeeds): Quota {
+export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaNeeds) {
   const claims = new Set<Claimed>()
   let sums: Sums | null = null
   let counting: Promise<void> | null = null
@@ -390,7 +375,11 @@ export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaN
   }
 
   return {
-    async claim({ bytes, projectId }) {
+    /**
+     * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown. Refuses with
+     * 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
+     */
+    async claim({ bytes, projectId }: { bytes: number; projectId: string | null }): Promise<Claim> {
       const [disk, databaseBytes] = await Promise.all([
         diskOf(home.directory),
         measureFiles(home.directory, name => name.startsWith('svc.db'))
@@ -408,13 +397,19 @@ export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaN
       claims.add(claimed)
       return createClaim(claimed)
     },
-    changed(projectId, bytes) {
+
+    /** Adds `bytes` to the files of a project; a negative number subtracts. */
+    changed(projectId: string, bytes: number): void {
       if (sums === null) return
       sums.all += bytes
       sums.projects.set(projectId, (sums.projects.get(projectId) ?? 0) + bytes)
     },
+
+    /** Takes sizes that were just counted on the disk. */
     counted,
-    recountLater() {
+
+    /** Makes the next claim count the files on the disk. */
+    recountLater(): void {
       sums = null
     }
   }

@@ -32,16 +32,7 @@ export type Attempted =
   | { outcome: 'failed'; mayRetry: boolean; reason: string; retryAfterMs: number }
 
 /** The messages to the stored targets. */
-export interface MessageQueue {
-  /** Begins to send what is stored. */
-  start(): void
-  /** Stores a message and sends it when its turn comes. Rejects if it cannot be stored. */
-  add(targetId: string, notification: Notification): Promise<void>
-  /** Tries again at once: the target was changed, or has accepted a message. */
-  retry(targetId: string): void
-  /** Waits `graceMs` for the attempts in progress, then aborts them. What is not delivered stays stored. */
-  stop(options: { graceMs: number }): Promise<void>
-}
+export type MessageQueue = ReturnType<typeof createMessageQueue>
 
 export interface MessageQueueNeeds {
   store: Store
@@ -79,7 +70,7 @@ const defaultLimits: QueueLimits = {
 const troubleMs = 60_000
 
 /** Creates the queue. Nothing is sent before `start`. */
-export function createMessageQueue(needs: MessageQueueNeeds): MessageQueue {
+export function createMessageQueue(needs: MessageQueueNeeds) {
   const { store, clock, ids, log } = needs
   const limits = { ...defaultLimits, ...needs.limits }
   const stopping = new AbortController()
@@ -198,11 +189,14 @@ export function createMessageQueue(needs: MessageQueueNeeds): MessageQueue {
   }
 
   return {
-    start() {
+    /** Begins to send what is stored. */
+    start(): void {
       isStarted = true
       for (const targetId of targetsWithMessages(store)) kick(targetId)
     },
-    async add(targetId, notification) {
+
+    /** Stores a message and sends it when its turn comes. Rejects if it cannot be stored. */
+    async add(targetId: string, notification: Notification): Promise<void> {
       const now = instant(nowMs())
       const message = {
         id: ids.id('msg_'),
@@ -221,10 +215,14 @@ export function createMessageQueue(needs: MessageQueueNeeds): MessageQueue {
       })
       kick(targetId)
     },
-    retry(targetId) {
+
+    /** Tries again at once: the target was changed, or has accepted a message. */
+    retry(targetId: string): void {
       works.get(targetId)?.wake.abort()
     },
-    async stop({ graceMs }) {
+
+    /** Waits `graceMs` for the attempts in progress, then aborts them. What is not delivered stays stored. */
+    async stop({ graceMs }: { graceMs: number }): Promise<void> {
       ending.abort()
       for (const { wake } of works.values()) wake.abort()
       const grace = setTimeout(() => stopping.abort(new Error('the server was stopped')), graceMs)
@@ -240,15 +238,7 @@ export function droppedText(name: string, count: number, why: string): string {
 }
 
 /** A queue for background work, with a lane for each key. */
-export interface Lane {
-  /**
-   * Queues `work`. Returns false, and never runs it, if too many are waiting with this key, or too many keys have work.
-   * `work` must not reject.
-   */
-  add(key: string, work: () => Promise<void>): boolean
-  /** Resolves when nothing is running or waiting. */
-  idle(): Promise<void>
-}
+export type Lane = ReturnType<typeof createLane>
 
 export interface LaneLimits {
   /** Maximum number of keys that have work. Each of them has a place of its own. */
@@ -271,7 +261,7 @@ interface Queue {
  * delays only itself, however many such keys there are. What runs beyond that takes turns. So at most `keys` + `shared`
  * run, and `keys` × `waitingPerKey` wait.
  */
-export function createLane({ keys, shared, perKey, waitingPerKey }: LaneLimits): Lane {
+export function createLane({ keys, shared, perKey, waitingPerKey }: LaneLimits) {
   const queues = new Map<string, Queue>()
   let running = 0
   let sharedNow = 0
@@ -310,7 +300,11 @@ export function createLane({ keys, shared, perKey, waitingPerKey }: LaneLimits):
   }
 
   return {
-    add(key, work) {
+    /**
+     * Queues `work`. Returns false, and never runs it, if too many are waiting with this key, or too many keys have work.
+     * `work` must not reject.
+     */
+    add(key: string, work: () => Promise<void>): boolean {
       const queue = queues.get(key) ?? { running: 0, waiting: [] }
       if (!queues.has(key) && queues.size >= keys) return false
       queues.set(key, queue)
@@ -319,6 +313,8 @@ export function createLane({ keys, shared, perKey, waitingPerKey }: LaneLimits):
       else queue.waiting.push(work)
       return true
     },
-    idle: () => (running === 0 ? Promise.resolve() : new Promise(resolve => void onIdle.push(resolve)))
+
+    /** Resolves when nothing is running or waiting. */
+    idle: (): Promise<void> => (running === 0 ? Promise.resolve() : new Promise(resolve => void onIdle.push(resolve)))
   }
 }

@@ -12,18 +12,7 @@ import { inheritedEnvironment } from '../proc/environment.js'
 export type Pm2Listing = { outcome: 'listed'; processes: Pm2Process[] } | { outcome: Pm2Absence; message: string }
 
 /** The applications that PM2 runs. */
-export interface Pm2 {
-  /** Returns all processes. Results and failures are cached for 1.5 s; simultaneous calls share one child process. */
-  list(): Promise<Pm2Listing>
-  /** Returns whether PM2 can be asked, or why not. */
-  available(): Promise<Pm2Availability>
-  /** Returns one entry for each application name; none and the reason if PM2 cannot be asked. */
-  apps(): Promise<Pm2Apps>
-  /** Returns the application with this name. Null means that the project is not linked to one. */
-  binding(name: string | null): Promise<Pm2Binding>
-  /** Returns the log files of all instances of an application. Refuses (`conflict`) no_pm2_logs. */
-  logFiles(name: string | null): Promise<string[]>
-}
+export type Pm2 = ReturnType<typeof createPm2>
 
 const cacheMs = 1500 // §8
 const listLimitMs = 5000
@@ -38,7 +27,7 @@ interface Needs {
 }
 
 /** Creates the view of the PM2 that belongs to this machine and user. */
-export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs): Pm2 {
+export function createPm2({ clock, environment, find = findPm2, limitMs = listLimitMs }: Needs) {
   let cached: { listing: Pm2Listing; atMs: number } | undefined
   let asking: Promise<Pm2Listing> | undefined
 
@@ -64,22 +53,31 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
   }
 
   return {
+    /** Returns all processes. Results and failures are cached for 1.5 s; simultaneous calls share one child process. */
     list,
-    async available() {
+
+    /** Returns whether PM2 can be asked, or why not. */
+    async available(): Promise<Pm2Availability> {
       const listing = await list()
       return { available: listing.outcome === 'listed', ...absenceOf(listing) }
     },
-    async apps() {
+
+    /** Returns one entry for each application name; none and the reason if PM2 cannot be asked. */
+    async apps(): Promise<Pm2Apps> {
       const listing = await list()
       return { apps: listing.outcome === 'listed' ? appsOf(listing.processes) : [], ...absenceOf(listing) }
     },
-    async binding(name) {
+
+    /** Returns the application with this name. Null means that the project is not linked to one. */
+    async binding(name: string | null): Promise<Pm2Binding> {
       if (name === null) return { bound: false, message: notLinked }
       const listing = await list()
       if (listing.outcome !== 'listed') return { bound: false, message: listing.message }
       return bindingOf(name, listing.processes, clock.now())
     },
-    async logFiles(name) {
+
+    /** Returns the log files of all instances of an application. Refuses (`conflict`) no_pm2_logs. */
+    async logFiles(name: string | null): Promise<string[]> {
       if (name === null) throw noLogs(notLinked)
       const listing = await list()
       if (listing.outcome !== 'listed') throw noLogs(listing.message)

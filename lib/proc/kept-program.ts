@@ -1,12 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 
 /** A program that is started again whenever it ends. */
-export interface KeptProgram {
-  /** The process id; undefined while the program does not run. */
-  readonly pid: number | undefined
-  /** Ends the program. Resolves when it has ended. */
-  stop(): Promise<void>
-}
+export type KeptProgram = ReturnType<typeof keepProgram>
 
 export interface KeptProgramOptions {
   file: string
@@ -28,7 +23,7 @@ const maxErrorLength = 2000
 /**
  * Starts a program and keeps it running. It has a channel to this process, so that it can end with it, however it ends.
  */
-export function keepProgram({ file, args, env, onEnd, waitsMs = defaultWaitsMs }: KeptProgramOptions): KeptProgram {
+export function keepProgram({ file, args, env, onEnd, waitsMs = defaultWaitsMs }: KeptProgramOptions) {
   let child: ChildProcess | undefined
   let ended: Promise<void> = Promise.resolve()
   let isStopping = false
@@ -65,10 +60,13 @@ export function keepProgram({ file, args, env, onEnd, waitsMs = defaultWaitsMs }
 
   start()
   return {
+    /** The process id; undefined while the program does not run. */
     get pid() {
       return child?.pid
     },
-    async stop() {
+
+    /** Ends the program. Resolves when it has ended. */
+    async stop(): Promise<void> {
       isStopping = true
       clearTimeout(timer)
       child?.kill('SIGTERM')

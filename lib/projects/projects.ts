@@ -41,25 +41,7 @@ import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { CheckHeaders } from './seal.js'
 
 /** The projects of a server. Every change is audited. */
-export interface Projects {
-  /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
-  list(filter?: { tagIds?: string[]; scope?: ProjectScope }): Project[]
-  /** Returns one project. Refuses: 404. */
-  get(id: string): Project
-  /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
-  create(fields: NewProject, actor: Actor): Promise<Project>
-  /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
-  update(id: string, fields: ProjectFields & Seen, actor: Actor): Promise<Project>
-  /**
-   * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
-   * nothing if nothing has changed. Refuses: as `create` and `update`.
-   */
-  adopt(id: string, fields: NewProject, actor: Actor): Promise<Project>
-  /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
-  remove(id: string, actor: Actor): Promise<void>
-  /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
-  regenerateToken(id: string, actor: Actor): Promise<string>
-}
+export type Projects = ReturnType<typeof createProjects>
 
 interface Needs {
   store: Store
@@ -83,16 +65,7 @@ interface Needs {
 }
 
 /** Creates the projects of a server. */
-export function createProjects({
-  store,
-  clock,
-  ids,
-  audit,
-  home,
-  allowSystemPaths,
-  deployments,
-  headers
-}: Needs): Projects {
+export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments, headers }: Needs) {
   const find = keepReads(store, id => findProject(store, id))
   const all = keepProjects(store)
   const targets = createTargetPlaces()
@@ -131,13 +104,17 @@ export function createProjects({
   }
 
   return {
-    list({ tagIds = [], scope } = {}) {
+    /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
+    list({ tagIds = [], scope }: { tagIds?: string[]; scope?: ProjectScope } = {}): Project[] {
       const seen = scope == null ? all() : all().filter(({ id }) => scope.includes(id))
       return current(seen).filter(project => tagIds.every(id => project.tagIds.includes(id)))
     },
-    get: id => current([found(find(id), id)])[0] as Project,
 
-    async create(given, actor) {
+    /** Returns one project. Refuses: 404. */
+    get: (id: string): Project => current([found(find(id), id)])[0] as Project,
+
+    /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
+    async create(given: NewProject, actor: Actor): Promise<Project> {
       await checkChangedRights(given, null)
       const sealed = await headers.sealer([given.policy])
       return store.write(tx => {
@@ -152,7 +129,8 @@ export function createProjects({
       })
     },
 
-    async update(id, { seen, ...given }, actor) {
+    /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
+    async update(id: string, { seen, ...given }: ProjectFields & Seen, actor: Actor): Promise<Project> {
       await checkChangedRights(given, found(find(id), id))
       const sealed = await headers.sealer([given.policy])
       return store.write(tx => {
@@ -174,7 +152,11 @@ export function createProjects({
       })
     },
 
-    async adopt(id, fields, actor) {
+    /**
+     * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
+     * nothing if nothing has changed. Refuses: as `create` and `update`.
+     */
+    async adopt(id: string, fields: NewProject, actor: Actor): Promise<Project> {
       const known = find(id)
       if (known !== undefined) {
         const { policy = {}, ...rest } = present(fields) as ProjectFields
@@ -197,7 +179,8 @@ export function createProjects({
       })
     },
 
-    async remove(id, actor) {
+    /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
+    async remove(id: string, actor: Actor): Promise<void> {
       await deployments.removeWith(deploymentIdsOf(store, id), () =>
         store.write(tx => {
           const project = existing(tx, id)
@@ -211,7 +194,8 @@ export function createProjects({
       await deployments.removeTree(id)
     },
 
-    async regenerateToken(id, actor) {
+    /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
+    async regenerateToken(id: string, actor: Actor): Promise<string> {
       const token = ids.token()
       await store.write(tx => {
         existing(tx, id)
@@ -330,16 +314,7 @@ export interface LabelFields {
 }
 
 /** Categories or tags (§2.6). Both have the same rules and different tables. */
-export interface Labels {
-  /** Returns the labels ordered by `sortOrder`, then by name; with a scope, those of its projects. */
-  list(scope?: ProjectScope): Label[]
-  /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
-  create(fields: LabelFields & { name: string }, actor: Actor): Promise<Label>
-  /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
-  update(id: string, fields: LabelFields & Seen, actor: Actor): Promise<Label>
-  /** Removes a label. Resolves with the number of projects that had it. Refuses: 404. */
-  remove(id: string, actor: Actor): Promise<number>
-}
+export type Labels = ReturnType<typeof createLabels>
 
 interface LabelNeeds {
   store: Store
@@ -349,7 +324,7 @@ interface LabelNeeds {
 }
 
 /** Creates the labels of one kind. */
-export function createLabels(kind: LabelKind, { store, clock, ids, audit }: LabelNeeds): Labels {
+export function createLabels(kind: LabelKind, { store, clock, ids, audit }: LabelNeeds) {
   const noun = kind === 'category' ? 'Category' : 'Tag'
 
   function existing(db: Reader, id: string): Label {
@@ -369,9 +344,11 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
   }
 
   return {
-    list: scope => listLabels(store, kind, scope),
+    /** Returns the labels ordered by `sortOrder`, then by name; with a scope, those of its projects. */
+    list: (scope?: ProjectScope): Label[] => listLabels(store, kind, scope),
 
-    create: (fields, actor) =>
+    /** The default colour is the first unused one. Refuses: 409 `name_taken`. */
+    create: (fields: LabelFields & { name: string }, actor: Actor): Promise<Label> =>
       store.write(tx => {
         checkName(tx, fields.name)
         const label: Label = {
@@ -388,7 +365,8 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
         return label
       }),
 
-    update: (id, fields, actor) =>
+    /** Refuses: 404, 409 `name_taken`, 412 `changed_since`. */
+    update: (id: string, fields: LabelFields & Seen, actor: Actor): Promise<Label> =>
       store.write(tx => {
         const before = existing(tx, id)
         checkSeen(fields, before.updatedAt, `The ${kind}`)
@@ -404,7 +382,8 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
         return existing(tx, id)
       }),
 
-    remove: (id, actor) =>
+    /** Removes a label. Resolves with the number of projects that had it. Refuses: 404. */
+    remove: (id: string, actor: Actor): Promise<number> =>
       store.write(tx => {
         const { name } = existing(tx, id)
         const projects = deleteLabel(tx, kind, id)

@@ -221,16 +221,10 @@ const keyMode = 0o600
 export type FoundKey = { key: Buffer } | { key: null; isMissing: boolean; why: string }
 
 /** The key file of a data directory. */
-export interface VariablesKey {
-  path: string
-  /** Reads the file. It is read each time, because an operator may restore it while the server runs. */
-  find(): Promise<FoundKey>
-  /** Writes a new key and syncs it to disk. If another key was created in the meantime, that one is kept. */
-  create(): Promise<Buffer>
-}
+export type VariablesKey = ReturnType<typeof createVariablesKey>
 
 /** Creates the access to the key in the file at `path`. */
-export function createVariablesKey(path: string): VariablesKey {
+export function createVariablesKey(path: string) {
   let creating: Promise<Buffer> | null = null
 
   async function find(): Promise<FoundKey> {
@@ -260,8 +254,11 @@ export function createVariablesKey(path: string): VariablesKey {
 
   return {
     path,
+    /** Reads the file. It is read each time, because an operator may restore it while the server runs. */
     find,
-    create() {
+
+    /** Writes a new key and syncs it to disk. If another key was created in the meantime, that one is kept. */
+    create(): Promise<Buffer> {
       creating ??= write().finally(() => (creating = null))
       return creating
     }

@@ -42,20 +42,7 @@ export interface SecretsFault {
 }
 
 /** The variables of projects, for their scripts. */
-export interface Variables {
-  /** Returns the variables ordered by name. Refuses: 404. */
-  list(projectId: string): Variable[]
-  /**
-   * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
-   */
-  replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]>
-  /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
-  change(projectId: string, change: VariablesChange, actor: Actor): Promise<Variable[]>
-  /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
-  open(projectId: string): Promise<OpenedVariable[]>
-  /** Returns why something encrypted (seal.ts) cannot be decrypted; null if all can. */
-  check(): Promise<SecretsFault | null>
-}
+export type Variables = ReturnType<typeof createVariables>
 
 interface Needs {
   store: Store
@@ -65,7 +52,7 @@ interface Needs {
 }
 
 /** Creates the variables of all projects. */
-export function createVariables({ store, clock, audit, key }: Needs): Variables {
+export function createVariables({ store, clock, audit, key }: Needs) {
   /**
    * Returns the key for the given secrets, or null if there is nothing to encrypt. Creates a key only if nothing else
    * that is stored was encrypted with a key that is lost.
@@ -123,12 +110,16 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
   }
 
   return {
-    list(projectId) {
+    /** Returns the variables ordered by name. Refuses: 404. */
+    list(projectId: string): Variable[] {
       existing(store, projectId)
       return listVariables(store, projectId).map(shown)
     },
 
-    async replace(projectId, given, actor) {
+    /**
+     * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
+     */
+    async replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]> {
       existing(store, projectId)
       checkNames(given)
       const sealing = await keyFor(projectId, given, name =>
@@ -143,7 +134,8 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
       })
     },
 
-    async change(projectId, { set, unset }, actor) {
+    /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
+    async change(projectId: string, { set, unset }: VariablesChange, actor: Actor): Promise<Variable[]> {
       existing(store, projectId)
       checkNames(set)
       const both = set.find(({ name }) => unset.includes(name))
@@ -156,7 +148,8 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
       return store.write(tx => write(tx, projectId, { set, unset: [...new Set(unset)], sealing, actor }))
     },
 
-    async open(projectId) {
+    /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
+    async open(projectId: string): Promise<OpenedVariable[]> {
       const stored = listVariables(store, projectId)
       const found = stored.some(({ secret, value }) => secret && value !== '') ? await key.find() : noKeyNeeded
       const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
@@ -170,7 +163,8 @@ export function createVariables({ store, clock, audit, key }: Needs): Variables 
       return opened.map(({ name, value, secret }) => ({ name, value: value as string, secret }))
     },
 
-    async check() {
+    /** Returns why something encrypted (seal.ts) cannot be decrypted; null if all can. */
+    async check(): Promise<SecretsFault | null> {
       const texts = neededTexts(store)
       if (texts.length === 0) return null
       const found = await key.find()

@@ -42,9 +42,7 @@ export interface SearchQuery {
 export type Finder = (q: string, limit: number, scope: ProjectScope) => Found
 
 /** The search over everything that has a page. */
-export interface Search {
-  find(query: SearchQuery): SearchResult
-}
+export type Search = ReturnType<typeof createSearch>
 
 /** Number of newest rows that a search reads, which limits its time (test/search/search.test.ts). */
 const maxDeployments = 10_000
@@ -57,7 +55,7 @@ interface Needs {
 }
 
 /** Creates the search over projects, deployments, log sources, the audit log and settings. */
-export function createSearch({ store, settings }: Needs): Search {
+export function createSearch({ store, settings }: Needs) {
   const finders: Record<SearchType, Finder> = {
     projects: (q, limit, scope) => findProjects(store, { q, limit, scope }),
     deployments: (q, limit, scope) => findDeployments(store, { q, limit, scope }),
@@ -66,7 +64,7 @@ export function createSearch({ store, settings }: Needs): Search {
     settings: (q, limit) => findSettings(settings, q, limit)
   }
   return {
-    find({ q, types, limit, scope }) {
+    find({ q, types, limit, scope }: SearchQuery): SearchResult {
       const wanted = searchTypes.filter(type => types.includes(type))
       if (q === '') return { q, groups: wanted.map(type => ({ type, total: 0, items: [] })) }
       return { q, groups: wanted.map(type => ({ type, ...finders[type](q, limit, scope) })) }

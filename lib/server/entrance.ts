@@ -5,7 +5,6 @@ import { isLoopback } from '../http/core/headers.js'
 import type { HttpServer, ServerOptions } from '../http/core/server.js'
 import type { SocketPlace } from '../http/core/listen.js'
 import type { ExpiryWarnings } from './expiry.js'
-import type { Reloadable } from './reload.js'
 
 const defaultHost = '127.0.0.1' // §1
 const defaultPort = 5431 // §1
@@ -22,16 +21,7 @@ export interface EntranceOptions {
 }
 
 /** An entrance that is ready to be opened. */
-export interface Entrance {
-  /** Options that the HTTP server needs before it listens. */
-  secure: Pick<ServerOptions<string, unknown>, 'secure'>
-  /** Refuses an address that `open` would refuse, and leaves nothing behind. */
-  check(): Promise<void>
-  /** Reads the certificate again, for `createReload`. Returns what has changed. */
-  reload: Reloadable
-  /** Starts to listen. Refuses as `listen` and `listenOnSocket` do. */
-  open(http: Pick<HttpServer, 'listen' | 'listenOnSocket'>): Promise<Opened>
-}
+export type Entrance = Awaited<ReturnType<typeof prepareEntrance>>
 
 /** An open entrance: its URL, and the lines to print about it. */
 export interface Opened {
@@ -54,17 +44,24 @@ interface EntranceNeeds {
  * Checks that the entrance can be opened, and changes nothing. Reads the certificate if there is one. Refuses as
  * `readCertificate` and `checkSocketPath` do.
  */
-export async function prepareEntrance(options: EntranceOptions, { base, ...needs }: EntranceNeeds): Promise<Entrance> {
+export async function prepareEntrance(options: EntranceOptions, { base, ...needs }: EntranceNeeds) {
   const { host = defaultHost, port = defaultPort, socket, tls } = options
   if (socket !== undefined) await (await import('../http/core/listen.js')).checkSocketPath(socket.path)
   const security = tls === undefined ? null : await openTls(tls, needs)
   return {
+    /** Options that the HTTP server needs before it listens. */
     secure: security === null ? {} : { secure: security.secure },
-    async check() {
+
+    /** Refuses an address that `open` would refuse, and leaves nothing behind. */
+    async check(): Promise<void> {
       if (socket === undefined) await (await import('../http/core/listen.js')).checkAddress({ host, port })
     },
+
+    /** Reads the certificate again, for `createReload`. Returns what has changed. */
     reload: async () => (await security?.reload()) ?? null,
-    async open(http) {
+
+    /** Starts to listen. Refuses as `listen` and `listenOnSocket` do. */
+    async open(http: Pick<HttpServer, 'listen' | 'listenOnSocket'>): Promise<Opened> {
       if (socket !== undefined) {
         await http.listenOnSocket(socket)
         return { url: `unix:${socket.path}`, infos: base === '' ? [] : [`All paths begin with ${base}/`], warnings: [] }

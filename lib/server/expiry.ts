@@ -19,20 +19,16 @@ export interface Expiring {
 }
 
 /** The certificates of one process. */
-export interface ExpiryWarnings {
-  /** Takes note of a certificate in use, and warns if it expires soon or has expired. */
-  look(expiring: Expiring): void
-  /** Returns those in use that expire soon or have expired, for the health report. */
-  list(): ExpiringCertificate[]
-}
+export type ExpiryWarnings = ReturnType<typeof createExpiryWarnings>
 
 /** Creates the warnings of a process that knows no certificate yet. */
-export function createExpiryWarnings(warn: (sentence: string) => void, clock: { now(): number }): ExpiryWarnings {
+export function createExpiryWarnings(warn: (sentence: string) => void, clock: { now(): number }) {
   const warned = new Set<string>()
   const inUse = new Map<string, Expiring>()
   const isSoon = ({ expiresAtMs }: Expiring): boolean => expiresAtMs - clock.now() < soonMs
   return {
-    look(expiring) {
+    /** Takes note of a certificate in use, and warns if it expires soon or has expired. */
+    look(expiring: Expiring): void {
       const { name, expiresAtMs, cure } = expiring
       inUse.set(name, expiring)
       const state = expiresAtMs <= clock.now() ? 'expired on' : 'expires on'
@@ -41,7 +37,9 @@ export function createExpiryWarnings(warn: (sentence: string) => void, clock: { 
       warned.add(id)
       warn(`${name} ${state} ${new Date(expiresAtMs).toISOString().slice(0, 10)}. ${cure}`)
     },
-    list: () =>
+
+    /** Returns those in use that expire soon or have expired, for the health report. */
+    list: (): ExpiringCertificate[] =>
       [...inUse.values()].filter(isSoon).map(({ name, expiresAtMs, cure }) => {
         return { name, expiresAt: new Date(expiresAtMs).toISOString(), cure }
       })

@@ -16,19 +16,7 @@ import type { Variables } from '../projects/variables.js'
 import { createSealing, type Front, type World } from './front.js'
 
 /** The fleet of a server. */
-export interface FleetService {
-  /** Returns the hub. It is loaded at the first use. */
-  hub(): Promise<Hub>
-  /** Returns the relays to its nodes. */
-  relays(): Promise<HubRelays>
-  /** Returns the hub if it runs. */
-  running(): Hub | null
-  /** Whether there is something of a fleet: a node, an enrollment or a placement. */
-  isUsed(): boolean
-  /** Lets the hub work: it goes on with rollouts, and takes note of lost nodes. A follower of a cluster does not. */
-  start(): Promise<void>
-  stop(): Promise<void>
-}
+export type FleetService = ReturnType<typeof createFleet>
 
 /** Creates the fleet of a server. */
 export function createFleet(
@@ -39,7 +27,7 @@ export function createFleet(
     variables: Pick<Variables, 'open'>
     headers: Pick<CheckHeaders, 'open'>
   }
-): FleetService {
+) {
   const { store, home, keys, publicUrl, log } = world
   let loading: Promise<Hub> | null = null
   let running: Hub | null = null
@@ -89,11 +77,17 @@ export function createFleet(
   }
 
   return {
+    /** Returns the hub. It is loaded at the first use. */
     hub,
-    relays: () => (relaying ??= createRelays()),
+    /** Returns the relays to its nodes. */
+    relays: (): Promise<HubRelays> => (relaying ??= createRelays()),
+    /** Whether there is something of a fleet: a node, an enrollment or a placement. */
     isUsed,
-    running: () => running,
-    async start() {
+    /** Returns the hub if it runs. */
+    running: (): Hub | null => running,
+
+    /** Lets the hub work: it goes on with rollouts, and takes note of lost nodes. A follower of a cluster does not. */
+    async start(): Promise<void> {
       if (existsSync(home.restored)) {
         // Nodes remember more than a restored database.
         if (isUsed()) await (await hub()).restored()
@@ -103,7 +97,7 @@ export function createFleet(
       running?.start()
       if (isUsed()) await hub()
     },
-    async stop() {
+    async stop(): Promise<void> {
       await (await loading)?.stop()
     }
   }

@@ -275,31 +275,7 @@ export const settingRows = [
 export type SettingKey = (typeof settingRows)[number]['key']
 
 /** The settings of the server. Reads come from memory. */
-export interface Settings {
-  /** Returns the values of all keys, defaults included. */
-  all(): Record<string, string>
-  text(key: SettingKey): string
-  number(key: SettingKey): number
-  flag(key: SettingKey): boolean
-  /** Returns the items of a list. The array is the same until the settings change. */
-  list(key: SettingKey): readonly string[]
-  /** Whether the value is a secret, which must not be shown. */
-  isSecret(key: string): boolean
-  /**
-   * Returns the values of a request as they would be stored, and stores nothing. Refuses an unknown key (400
-   * `unknown_setting`, with the nearest key) and a wrong value (400 `invalid_setting`).
-   */
-  check(patch: Record<string, unknown>): Map<SettingKey, string>
-  /** Returns the name of the current values for If-Match. It differs after each change and after each start. */
-  state(): string
-  /**
-   * Stores checked values in one transaction, with an audit entry for each (the key, never the value). Refuses outdated
-   * values of `seen` with 412 `changed_since`.
-   */
-  update(values: Map<SettingKey, string>, actor: Actor, seen?: Seen): Promise<void>
-  /** Reads the settings again after other code wrote them to the store, as an import does. */
-  reload(): void
-}
+export type Settings = ReturnType<typeof createSettings>
 
 interface Audit {
   within(tx: Transaction, event: AuditEvent): void
@@ -316,7 +292,7 @@ interface SettingsNeeds {
 }
 
 /** Creates the settings service, with the values of the store. */
-export function createSettings({ store, audit, version = () => '' }: SettingsNeeds): Settings {
+export function createSettings({ store, audit, version = () => '' }: SettingsNeeds) {
   // Every request reads settings, so they stay in memory and lists are parsed once.
   let values = readValues(store)
   const start = randomBytes(6).toString('hex')
@@ -347,26 +323,42 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
   }
 
   return {
-    all() {
+    /** Returns the values of all keys, defaults included. */
+    all(): Record<string, string> {
       follow()
       return { ...values }
     },
     text,
-    number: key => Number(text(key)),
-    flag: key => text(key) === 'true',
-    list(key) {
+    number: (key: SettingKey): number => Number(text(key)),
+    flag: (key: SettingKey): boolean => text(key) === 'true',
+
+    /** Returns the items of a list. The array is the same until the settings change. */
+    list(key: SettingKey): readonly string[] {
       follow()
       let list = lists.get(key)
       if (list === undefined) lists.set(key, (list = itemsOf(text(key))))
       return list
     },
-    isSecret: key => settingRows.some(row => row.key === key && row.type === 'secret'),
+
+    /** Whether the value is a secret, which must not be shown. */
+    isSecret: (key: string): boolean => settingRows.some(row => row.key === key && row.type === 'secret'),
+    /**
+     * Returns the values of a request as they would be stored, and stores nothing. Refuses an unknown key (400
+     * `unknown_setting`, with the nearest key) and a wrong value (400 `invalid_setting`).
+     */
     check: checkSettings,
-    state() {
+
+    /** Returns the name of the current values for If-Match. It differs after each change and after each start. */
+    state(): string {
       follow()
       return `${start}-${known}`
     },
-    async update(checked, actor, seen = {}) {
+
+    /**
+     * Stores checked values in one transaction, with an audit entry for each (the key, never the value). Refuses outdated
+     * values of `seen` with 412 `changed_since`.
+     */
+    async update(checked: Map<SettingKey, string>, actor: Actor, seen: Seen = {}): Promise<void> {
       try {
         await store.write(tx => {
           checkSeen(seen, `${start}-${changes}`, 'A setting')
@@ -380,7 +372,9 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
         reload()
       }
     },
-    reload() {
+
+    /** Reads the settings again after other code wrote them to the store, as an import does. */
+    reload(): void {
       changes++
       reload()
     }

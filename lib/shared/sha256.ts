@@ -4,11 +4,7 @@
  */
 
 /** A digest that is computed piece by piece. */
-export interface Sha256 {
-  push(bytes: Uint8Array): void
-  /** Returns the digest in hex digits. Call it once. */
-  hex(): string
-}
+export type Sha256 = ReturnType<typeof createSha256>
 
 const blockBytes = 64
 /** Length of the message in bits, at the end of the last block. */
@@ -16,7 +12,7 @@ const lengthBytes = 8
 const words = 64
 
 /** Creates a digest. */
-export function createSha256(): Sha256 {
+export function createSha256() {
   const state = Uint32Array.from(initial)
   const block = new Uint8Array(blockBytes)
   let filled = 0
@@ -39,7 +35,9 @@ export function createSha256(): Sha256 {
 
   return {
     push,
-    hex() {
+
+    /** Returns the digest in hex digits. Call it once. */
+    hex(): string {
       const bits = length * 8
       const zeros = (2 * blockBytes - 1 - lengthBytes - filled) % blockBytes
       const end = new Uint8Array(1 + zeros + lengthBytes)

@@ -15,9 +15,7 @@ export interface ServerEvent {
 }
 
 /** Receives the text of a stream. */
-export interface EventReader {
-  push(text: string): void
-}
+export type EventReader = ReturnType<typeof createEventReader>
 
 /** The callbacks and limits of a reader. */
 export interface EventReaderOptions {
@@ -29,7 +27,7 @@ export interface EventReaderOptions {
 }
 
 /** Creates a reader of an event stream. */
-export function createEventReader({ onEvent, onComment, maxLineLength }: EventReaderOptions): EventReader {
+export function createEventReader({ onEvent, onComment, maxLineLength }: EventReaderOptions) {
   let event = ''
   let data: string[] = []
   let id = ''

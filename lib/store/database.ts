@@ -88,13 +88,7 @@ export interface Followed {
 }
 
 /** The followers of all tables. */
-export interface Followers {
-  follow(table: string): Followed
-  /** Reports that a row was written to. */
-  touch(table: string, row: number): void
-  /** Reports that any row may have changed. */
-  touchAll(): void
-}
+export type Followers = ReturnType<typeof createFollowers>
 
 /** Maximum number of rows that are reported one by one; beyond it, `take` returns null. */
 const maxRows = 1000
@@ -105,10 +99,10 @@ interface Follower {
 }
 
 /** Creates an empty registry. `isUnfinished` returns whether memory has changes that may still be rolled back. */
-export function createFollowers(isUnfinished: () => boolean): Followers {
+export function createFollowers(isUnfinished: () => boolean) {
   const byTable = new Map<string, Set<Follower>>()
   return {
-    follow(table) {
+    follow(table: string): Followed {
       const follower: Follower = { rows: new Set(), isAll: true }
       const ofTable = byTable.get(table) ?? new Set()
       byTable.set(table, ofTable.add(follower))
@@ -122,7 +116,9 @@ export function createFollowers(isUnfinished: () => boolean): Followers {
         }
       }
     },
-    touch(table, row) {
+
+    /** Reports that a row was written to. */
+    touch(table: string, row: number): void {
       for (const follower of byTable.get(table) ?? []) {
         if (follower.isAll) continue
         follower.rows.add(row)
@@ -131,7 +127,9 @@ export function createFollowers(isUnfinished: () => boolean): Followers {
         follower.rows.clear()
       }
     },
-    touchAll() {
+
+    /** Reports that any row may have changed. */
+    touchAll(): void {
       for (const follower of [...byTable.values()].flatMap(ofTable => [...ofTable])) follower.isAll = true
     }
   }

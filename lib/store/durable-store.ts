@@ -203,20 +203,10 @@ export async function upgrade(
 const verifyAfterMs = 2000
 
 /** The check of the pages of a svc.db that was too large to be checked at the start. */
-export interface Verification {
-  /** Resolves once every page of svc.db was checked; rejects if one is damaged. The check runs once. */
-  verified: () => Promise<void>
-  /** The refusal of a damaged svc.db; null if no fault was found so far. */
-  readonly damage: Refusal | null
-  stop(): void
-}
+export type Verification = ReturnType<typeof createVerification>
 
 /** Checks the pages of svc.db after a while if `isChecked` is false, or earlier if a checkpoint is about to overwrite it. */
-export function createVerification(options: {
-  path: string
-  isChecked: boolean
-  warn: (sentence: string) => void
-}): Verification {
+export function createVerification(options: { path: string; isChecked: boolean; warn: (sentence: string) => void }) {
   const { path, isChecked, warn } = options
   let damage: Refusal | null = null
   let running: Promise<void> | null = isChecked ? Promise.resolve() : null
@@ -234,10 +224,13 @@ export function createVerification(options: {
   const verified = () => (running ??= verify())
   const begin = setTimeout(() => void verified().catch(() => {}), verifyAfterMs).unref()
   return {
+    /** Resolves once every page of svc.db was checked; rejects if one is damaged. The check runs once. */
     verified,
+
+    /** The refusal of a damaged svc.db; null if no fault was found so far. */
     get damage() {
       return damage
     },
-    stop: () => clearTimeout(begin)
+    stop: (): void => clearTimeout(begin)
   }
 }

@@ -5,18 +5,7 @@
  * If a line cannot be written, every waiting transaction is refused, because the later ones may depend on the earlier
  * ones.
  */
-export interface GroupCommit {
-  /** The number of the last executed transaction. */
-  readonly executed: number
-  /** The number of the last transaction that is on the disk. */
-  readonly durable: number
-  /** Adds a transaction that was just executed; resolves once it is durable. */
-  push(text: string): Promise<void>
-  /** Resolves once all executed transactions are durable; rejects if they are refused meanwhile. */
-  settled(): Promise<void>
-  /** Runs `work` while no line is being written. */
-  between<T>(work: () => Promise<T>): Promise<T>
-}
+export type GroupCommit = ReturnType<typeof createGroupCommit>
 
 export interface GroupCommitOptions {
   /** The number of the last transaction that is on the disk. */
@@ -45,7 +34,7 @@ interface Waiting {
 const maxLineLength = 1024 * 1024
 
 /** Creates an empty queue. */
-export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
+export function createGroupCommit(options: GroupCommitOptions) {
   let { durable } = options
   let executed = durable
   let waiting: Waiting[] = []
@@ -100,20 +89,29 @@ export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   return {
+    /** The number of the last executed transaction. */
     get executed() {
       return executed
     },
+
+    /** The number of the last transaction that is on the disk. */
     get durable() {
       return durable
     },
-    push(text) {
+
+    /** Adds a transaction that was just executed; resolves once it is durable. */
+    push(text: string): Promise<void> {
       executed++
       latest = new Promise<void>((resolve, reject) => waiting.push({ text, resolve, reject }))
       wake()
       return latest
     },
-    settled: () => latest,
-    between(work) {
+
+    /** Resolves once all executed transactions are durable; rejects if they are refused meanwhile. */
+    settled: (): Promise<void> => latest,
+
+    /** Runs `work` while no line is being written. */
+    between<T>(work: () => Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         turns.push(() => work().then(resolve, reject))
         wake()

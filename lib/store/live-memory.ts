@@ -198,24 +198,10 @@ function transactionOf(memory: Memory, calls: Call[]): { tx: Transaction; end: (
   }
 }
 
-/**
- * Counts the writes of each table, so that a reader can tell whether its copy is still current. A count may grow
- * without a change (a write that was rolled back), but it always grows with a change. Tables that SQLite changes by
- * itself (ON DELETE CASCADE, SET NULL) are not counted: name the referenced table as well.
- */
-interface Versions {
-  /** Counts a write for each table that these statements change. */
-  count(statements: ReadonlyArray<{ sql: string }>): void
-  /** Records that every table may have changed. */
-  countAll(): void
-  /** Returns a text that changes whenever one of these tables does. It is valid within this process only. */
-  of(tables: readonly string[]): string
-}
-
 const target = /\b(?:insert(?:\s+or\s+\w+)?\s+into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from)\s+["`]?(\w+)/i
 
 /** Creates counts that start at zero. */
-export function createVersions(): Versions {
+export function createVersions() {
   const counts = new Map<string, number>()
   /** Caches the table of each statement: there are few statements, and their texts repeat. */
   const tables = new Map<string, string | null>()
@@ -230,7 +216,8 @@ export function createVersions(): Versions {
   }
 
   return {
-    count(statements) {
+    /** Counts a write for each table that these statements change. */
+    count(statements: ReadonlyArray<{ sql: string }>): void {
       told = new WeakMap()
       for (const { sql } of statements) {
         const table = tableOf(sql)
@@ -238,11 +225,15 @@ export function createVersions(): Versions {
         else counts.set(table, (counts.get(table) ?? 0) + 1)
       }
     },
-    countAll() {
+
+    /** Records that every table may have changed. */
+    countAll(): void {
       told = new WeakMap()
       all++
     },
-    of(names) {
+
+    /** Returns a text that changes whenever one of these tables does. It is valid within this process only. */
+    of(names: readonly string[]): string {
       let text = told.get(names)
       if (text === undefined) {
         text = [all, ...names.map(name => counts.get(name.toLowerCase()) ?? 0)].join('.')

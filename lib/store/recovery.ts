@@ -250,19 +250,7 @@ function missing(path: string, redoPath: string): Refusal {
  */
 
 /** Writes checkpoints, on request and in the background. */
-export interface Checkpoints {
-  /** Writes a checkpoint with everything executed so far. With `force`, also if svc.db is already up to date. */
-  fold(options?: { force?: boolean }): Promise<void>
-  /**
-   * To be called after each durable write. Writes a checkpoint in the background if the redo log is long enough, or
-   * after a while without writes.
-   */
-  consider(): void
-  /** Writes a checkpoint in the background. If it fails, only a warning is logged, because no write is lost. */
-  begin(): void
-  /** Cancels the timer and waits for the checkpoint in progress. */
-  stop(): Promise<void>
-}
+export type Checkpoints = ReturnType<typeof createCheckpoints>
 
 interface CheckpointOptions {
   disk: Disk
@@ -291,7 +279,7 @@ interface CheckpointOptions {
 const largestShare = 1 / 8
 
 /** Creates the checkpoints of a store. None begins before a call. */
-export function createCheckpoints(options: CheckpointOptions): Checkpoints {
+export function createCheckpoints(options: CheckpointOptions) {
   const { disk, path, clock, redo, commits, foldBytes } = options
   let { held } = options
   let foldAt = Math.max(foldBytes, (disk.size(path) ?? 0) * largestShare)
@@ -335,14 +323,23 @@ export function createCheckpoints(options: CheckpointOptions): Checkpoints {
   }
 
   return {
+    /** Writes a checkpoint with everything executed so far. With `force`, also if svc.db is already up to date. */
     fold,
+    /** Writes a checkpoint in the background. If it fails, only a warning is logged, because no write is lost. */
     begin,
-    consider() {
+
+    /**
+     * To be called after each durable write. Writes a checkpoint in the background if the redo log is long enough, or
+     * after a while without writes.
+     */
+    consider(): void {
       if (redo.end >= foldAt) begin()
       idle ??= setTimeout(begin, options.idleMs).unref()
       idle.refresh()
     },
-    async stop() {
+
+    /** Cancels the timer and waits for the checkpoint in progress. */
+    async stop(): Promise<void> {
       clearTimeout(idle)
       while (running !== null) await running.catch(() => {})
     }

@@ -164,18 +164,7 @@ function damaged(path: string, how: string): Refusal {
  */
 
 /** The open redo log. */
-export interface RedoFile {
-  /** Size of the header and the durable lines, in bytes. */
-  readonly end: number
-  /** Appends a line. Resolves when it is on the disk; if it rejects, the line is not part of the log. */
-  append(line: Uint8Array): Promise<void>
-  /**
-   * Starts a new file after a checkpoint that includes the writes up to `after`. The lines from byte `from` on are
-   * kept.
-   */
-  restart(after: number, from: number): Promise<void>
-  close(): Promise<void>
-}
+export type RedoFile = ReturnType<typeof openRedoFile>
 
 interface RedoFileOptions {
   disk: Disk
@@ -189,7 +178,7 @@ interface RedoFileOptions {
 const reserveBytes = 1024 * 1024
 
 /** Opens a redo log. The file is not opened or changed before the first append. A new log begins with `restart`. */
-export function openRedoFile(options: RedoFileOptions): RedoFile {
+export function openRedoFile(options: RedoFileOptions) {
   const { disk, path } = options
   let file: DiskFile | null = null
   let { end } = options
@@ -228,10 +217,13 @@ export function openRedoFile(options: RedoFileOptions): RedoFile {
   }
 
   return {
+    /** Size of the header and the durable lines, in bytes. */
     get end() {
       return end
     },
-    async append(line) {
+
+    /** Appends a line. Resolves when it is on the disk; if it rejects, the line is not part of the log. */
+    async append(line: Uint8Array): Promise<void> {
       const into = await settle()
       const next = end + line.length
       mustCut = true
@@ -241,7 +233,12 @@ export function openRedoFile(options: RedoFileOptions): RedoFile {
       mustCut = false
       end = next
     },
-    async restart(after, from) {
+
+    /**
+     * Starts a new file after a checkpoint that includes the writes up to `after`. The lines from byte `from` on are
+     * kept.
+     */
+    async restart(after: number, from: number): Promise<void> {
       const fresh = await disk.create(`${path}.tmp`)
       let extent: { end: number; reserved: number }
       try {

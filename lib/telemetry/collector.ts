@@ -6,11 +6,7 @@ import { countOf } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
 
 /** The reports of other servers (decisions §9). Anybody can send one, so the number of stored reports is limited. */
-export interface Collector {
-  add(report: TelemetryReport): Promise<void>
-  /** Returns the figures of the last `days` days, including today. */
-  overview(days: number): TelemetryOverview
-}
+export type Collector = ReturnType<typeof createCollector>
 
 /** Maximum number of days in an overview, and age of stored reports. */
 export const maxOverviewDays = 365
@@ -24,20 +20,12 @@ const trimEvery = 100
 const dayMs = 24 * 60 * 60_000
 
 /** Creates the collector. `keep` is the maximum number of rows. */
-export function createCollector({
-  store,
-  clock,
-  keep = maxRows
-}: {
-  store: Store
-  clock: Clock
-  keep?: number
-}): Collector {
+export function createCollector({ store, clock, keep = maxRows }: { store: Store; clock: Clock; keep?: number }) {
   let untilTrim = 0
   const dateOf = (daysAgo: number): string => new Date(clock.now() - daysAgo * dayMs).toISOString().slice(0, 10)
 
   return {
-    async add(report) {
+    async add(report: TelemetryReport): Promise<void> {
       await store.write(tx => {
         // The date is that of this server: a wrong clock elsewhere must not write into other days.
         insertReport(tx, dateOf(0), report)
@@ -46,7 +34,9 @@ export function createCollector({
         trimReports(tx, { before: dateOf(maxOverviewDays), keep })
       })
     },
-    overview(days) {
+
+    /** Returns the figures of the last `days` days, including today. */
+    overview(days: number): TelemetryOverview {
       const from = dateOf(days - 1)
       const { daily, ...figures } = readReports(store, from)
       const known = new Map<string, TelemetryCounts & { date: string }>(daily.map(day => [day.date, day]))
@@ -58,10 +48,7 @@ export function createCollector({
 }
 
 /** Limits requests per minute, by key and in total. */
-export interface RateLimit {
-  /** Counts a request. Refuses: 429 `rate_limited` with the seconds until the next minute. */
-  take(key: string): void
-}
+export type RateLimit = ReturnType<typeof createRateLimit>
 
 const minuteMs = 60_000
 
@@ -69,13 +56,14 @@ const minuteMs = 60_000
  * Creates a limit of `perKey` and `ofAll` requests per minute. Its memory is bounded by `ofAll` and cleared each
  * minute.
  */
-export function createRateLimit({ clock, perKey, ofAll }: { clock: Clock; perKey: number; ofAll: number }): RateLimit {
+export function createRateLimit({ clock, perKey, ofAll }: { clock: Clock; perKey: number; ofAll: number }) {
   let minute = -1
   let all = 0
   const counts = new Map<string, number>()
 
   return {
-    take(key) {
+    /** Counts a request. Refuses: 429 `rate_limited` with the seconds until the next minute. */
+    take(key: string): void {
       const nowMs = elapsedOf(clock)
       const current = Math.floor(nowMs / minuteMs)
       if (current !== minute) {

@@ -27,27 +27,7 @@ export const defaultFlowLimits: FlowLimits = {
 }
 
 /** The buffered output of one session. */
-export interface Flow {
-  /** Whether the shell should pause: more than `windowBytes` are printed and not acknowledged. */
-  readonly isFull: boolean
-  /** Position of the next byte that `take` returns. */
-  readonly sent: number
-  /** If `take` returns the oldest kept byte next: the control sequences that set the modes of the terminal there. */
-  readonly modes: string
-  /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
-  push(text: string, isHeard: boolean): void
-  /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
-  take(): string
-  /**
-   * Acknowledges everything before `position`. `ahead` means that the position was never sent; then nothing changes.
-   */
-  ack(position: number): 'taken' | 'ahead'
-  /**
-   * Continues from `position`, up to which the client has everything; without it, from the last `ack`. If those bytes
-   * are no longer kept, continues from the nearest kept position. Returns the position.
-   */
-  rewind(position?: number): number
-}
+export type Flow = ReturnType<typeof createFlow>
 
 /**
  * Small pieces are joined up to this size. A program that prints byte by byte must not cost one object for each byte.
@@ -61,7 +41,7 @@ interface Chunk {
 }
 
 /** Creates an empty flow. */
-export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
+export function createFlow(limits: FlowLimits = defaultFlowLimits) {
   const { keptBytes, windowBytes, batchBytes } = limits
   const modes = createTerminalModes()
   let chunks: Chunk[] = []
@@ -132,16 +112,23 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
   }
 
   return {
+    /** Whether the shell should pause: more than `windowBytes` are printed and not acknowledged. */
     get isFull() {
       return end - acked > windowBytes
     },
+
+    /** Position of the next byte that `take` returns. */
     get sent() {
       return sent()
     },
+
+    /** If `take` returns the oldest kept byte next: the control sequences that set the modes of the terminal there. */
     get modes() {
       return next === 0 ? modes.sequences() : ''
     },
-    push(text, isHeard) {
+
+    /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
+    push(text: string, isHeard: boolean): void {
       const bytes = Buffer.byteLength(text)
       if (bytes === 0) return
       add(text, bytes)
@@ -151,7 +138,9 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
       dropUntil(end - keptBytes)
       acked = Math.max(acked, chunks[0]?.at ?? end)
     },
-    take() {
+
+    /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
+    take(): string {
       let bytes = 0
       const texts: string[] = []
       for (let chunk = chunks[next]; chunk !== undefined; chunk = chunks[next]) {
@@ -162,7 +151,11 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
       }
       return texts.join('')
     },
-    ack(position) {
+
+    /**
+     * Acknowledges everything before `position`. `ahead` means that the position was never sent; then nothing changes.
+     */
+    ack(position: number): 'taken' | 'ahead' {
       if (position > sent()) return 'ahead'
       if (position > acked) {
         acked = position
@@ -170,7 +163,12 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
       }
       return 'taken'
     },
-    rewind(position = acked) {
+
+    /**
+     * Continues from `position`, up to which the client has everything; without it, from the last `ack`. If those bytes
+     * are no longer kept, continues from the nearest kept position. Returns the position.
+     */
+    rewind(position: number = acked): number {
       next = cutAt(Math.min(position, end))
       acked = Math.max(acked, sent())
       return sent()
@@ -187,12 +185,7 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits): Flow {
  */
 
 /** The modes after some output. */
-export interface TerminalModes {
-  /** Reads the next output. It may be cut anywhere. */
-  read(text: string): void
-  /** Returns the control sequences that set these modes on a terminal after a reset. */
-  sequences(): string
-}
+export type TerminalModes = ReturnType<typeof createTerminalModes>
 
 /** A control sequence, escape sequence, string or shift. Groups: parameters and final byte, or the text of a string. */
 const pattern = new RegExp(
@@ -216,7 +209,7 @@ const maxKept = 64
 const hardModes = new Set([5, 9, 47, 1000, 1002, 1003, 1004, 1006, 1047, 1049, 2004])
 
 /** Creates the modes of a terminal after a reset. */
-export function createTerminalModes(): TerminalModes {
+export function createTerminalModes() {
   /** Sequences by the name of the mode that they set, the latest last. */
   let kept = new Map<string, string>()
   let colors: string[] = []
@@ -261,7 +254,8 @@ export function createTerminalModes(): TerminalModes {
   }
 
   return {
-    read(text) {
+    /** Reads the next output. It may be cut anywhere. */
+    read(text: string): void {
       const input = partial + text
       let end = 0
       partial = ''
@@ -279,6 +273,8 @@ export function createTerminalModes(): TerminalModes {
       // The rest of a long string is still swallowed by a string.
       if (partial.length > maxLength) partial = partial.startsWith('\x1b') ? partial.slice(0, 2) : partial.slice(0, 1)
     },
-    sequences: () => [...kept.values(), ...colors].join('') + partial
+
+    /** Returns the control sequences that set these modes on a terminal after a reset. */
+    sequences: (): string => [...kept.values(), ...colors].join('') + partial
   }
 }

@@ -258,23 +258,9 @@ function complain(client: TerminalClient | undefined, reason: TerminalErrorReaso
 type Input = Extract<TerminalInput, { type: 'input' }>
 
 /** The input of one session: what its clients have sent, and how much of it the program's terminal has accepted. */
-export interface SessionInput {
-  /** Position after the input that the session has. */
-  readonly received: number
-  /** Whether a client that counts has not been told the newest position. */
-  readonly isTakenDue: boolean
-  /** A client connects, which may be one that does not count. */
-  attach(): void
-  /** Returns the position up to which the input is accepted, which the client is told now. */
-  tell(): number
-  /**
-   * Passes on input; what the session already has is skipped. `onTaken` is called when a client that counts should be
-   * told. `overflow` and `gap` mean that none of it was taken.
-   */
-  type(input: Input, onTaken: () => void): 'typed' | 'overflow' | 'gap'
-}
+export type SessionInput = ReturnType<typeof createSessionInput>
 
-export function createSessionInput(pty: Pick<Pty, 'write'>): SessionInput {
+export function createSessionInput(pty: Pick<Pty, 'write'>) {
   /** The first half of a character that a client cut between two inputs. It has no bytes, so it waits for the rest. */
   let half = ''
   let received = 0
@@ -282,17 +268,29 @@ export function createSessionInput(pty: Pick<Pty, 'write'>): SessionInput {
   let told = 0
   let isCounting = false
   return {
+    /** Position after the input that the session has. */
     get received() {
       return received
     },
+
+    /** Whether a client that counts has not been told the newest position. */
     get isTakenDue() {
       return isCounting && taken > told
     },
-    tell: () => (told = taken),
-    attach() {
+
+    /** Returns the position up to which the input is accepted, which the client is told now. */
+    tell: (): number => (told = taken),
+
+    /** A client connects, which may be one that does not count. */
+    attach(): void {
       isCounting = false
     },
-    type({ data, at }, onTaken) {
+
+    /**
+     * Passes on input; what the session already has is skipped. `onTaken` is called when a client that counts should be
+     * told. `overflow` and `gap` mean that none of it was taken.
+     */
+    type({ data, at }: Input, onTaken: () => void): 'typed' | 'overflow' | 'gap' {
       isCounting = at !== undefined
       if (at !== undefined && at > received) return 'gap'
       const rest = withoutBytes(data, received - (at ?? received))

@@ -41,19 +41,7 @@ export interface Opening {
 }
 
 /** The terminals of a server. */
-export interface Terminals {
-  /** Returns whether terminals can be opened, and if not, why. */
-  available(): Promise<TerminalAvailability>
-  /** Refuses if terminals cannot be opened: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
-  check(): Promise<void>
-  /**
-   * Connects a client to a session. Call `check` first. Resolves with undefined if there is no session; then the client
-   * has been told why and was disconnected.
-   */
-  connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined>
-  /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
-  stop(): Promise<void>
-}
+export type Terminals = ReturnType<typeof createTerminals>
 
 /** A client's connection to its session. */
 export interface Connected {
@@ -74,7 +62,7 @@ interface Needs {
 }
 
 /** Creates the terminals of a server. */
-export function createTerminals(needs: Needs): Terminals {
+export function createTerminals(needs: Needs) {
   const { isOffered, isEnabled, loadPty, environment, audit, clock, ids } = needs
   const limits = { ...defaultTerminalLimits, ...needs.limits }
   const sessions = new Map<string, Session>()
@@ -138,15 +126,23 @@ export function createTerminals(needs: Needs): Terminals {
   }
 
   return {
-    async available() {
+    /** Returns whether terminals can be opened, and if not, why. */
+    async available(): Promise<TerminalAvailability> {
       const why = await obstacle()
       return why === undefined ? { available: true } : { available: false, reason: why.message, code: why.code }
     },
-    async check() {
+
+    /** Refuses if terminals cannot be opened: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
+    async check(): Promise<void> {
       const why = await obstacle()
       if (why !== undefined) throw why
     },
-    async connect(client, opening) {
+
+    /**
+     * Connects a client to a session. Call `check` first. Resolves with undefined if there is no session; then the client
+     * has been told why and was disconnected.
+     */
+    async connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined> {
       const { sessionId, actor, size, from } = opening
       const session = sessionId === undefined ? await open(opening) : (sessions.get(sessionId) ?? 'session_not_found')
       if (typeof session === 'string') return void sendAway(client, session)
@@ -160,7 +156,9 @@ export function createTerminals(needs: Needs): Terminals {
         detach: how => session.detach(client, how)
       }
     },
-    async stop() {
+
+    /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
+    async stop(): Promise<void> {
       isStopping = true
       for (const session of [...sessions.values()]) track(session.end('stopping'))
       while (pending.size > 0) await Promise.all(pending)

@@ -71,12 +71,7 @@ export interface WriteOptions {
 }
 
 /** A planned export. */
-export interface ExportPlan {
-  /** Approximate size of the package in bytes, without the targets that have to be packed. */
-  expectedBytes: number
-  /** Writes the package to `out`, which stays open: an empty file or any stream. Rejects with the signal's reason. */
-  write(out: Writable | FileHandle, options: WriteOptions): Promise<Manifest>
-}
+export type ExportPlan = ReturnType<typeof planExport>
 
 /** The size of an output in a record, like in `GET /api/logs`. `outputs/` has the whole output. */
 const listedOutputBytes = 4 * 1024
@@ -103,12 +98,15 @@ interface Snapshot {
 }
 
 /** Plans an export. Refuses an unknown project (404). */
-export function planExport(needs: TransferNeeds, request: ExportRequest): ExportPlan {
+export function planExport(needs: TransferNeeds, request: ExportRequest) {
   const snapshot = readSnapshot(needs, request)
   const archives = [...snapshot.artifacts.values()]
   return {
+    /** Approximate size of the package in bytes, without the targets that have to be packed. */
     expectedBytes: archives.reduce((total, row) => total + (row?.archiveBytes ?? 0), 0),
-    async write(out, { onProgress = () => {}, signal }) {
+
+    /** Writes the package to `out`, which stays open: an empty file or any stream. Rejects with the signal's reason. */
+    async write(out: Writable | FileHandle, { onProgress = () => {}, signal }: WriteOptions): Promise<Manifest> {
       await needs.audit.record({
         action: 'migration.export',
         actor: request.actor,

@@ -317,25 +317,14 @@ export interface JsonListLimits {
 }
 
 /** Receives the bytes of a list. */
-export interface JsonListReader {
-  /**
-   * Takes bytes that may be split anywhere. Calls back once for each complete item. Throws a SyntaxError if the list is
-   * invalid.
-   */
-  push(bytes: Uint8Array): void
-  /** Ends the list. Throws a SyntaxError if it is incomplete. */
-  end(): void
-}
+export type JsonListReader = ReturnType<typeof createJsonListReader>
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 const byteOrderMark = Buffer.from('\ufeff')
 
 /** Creates a reader that passes each item of a list to `onItem`. Errors of `onItem` are thrown unchanged. */
-export function createJsonListReader(
-  onItem: (item: unknown, index: number) => void,
-  limits: JsonListLimits
-): JsonListReader {
+export function createJsonListReader(onItem: (item: unknown, index: number) => void, limits: JsonListLimits) {
   let state: 'before' | 'within' | 'after' = 'before'
   let index = 0
   let held: Buffer[] = []
@@ -399,7 +388,11 @@ export function createJsonListReader(
   }
 
   return {
-    push(bytes) {
+    /**
+     * Takes bytes that may be split anywhere. Calls back once for each complete item. Throws a SyntaxError if the list is
+     * invalid.
+     */
+    push(bytes: Uint8Array): void {
       let from = state === 'before' ? begin(bytes) : 0
       for (let at = from; at < bytes.length && state === 'within'; at++) {
         if (!isEnd(bytes[at] as number)) continue
@@ -413,7 +406,9 @@ export function createJsonListReader(
       else if (state === 'after' && !bytes.subarray(from).every(isSpace))
         throw new SyntaxError('it continues after the end of the list')
     },
-    end() {
+
+    /** Ends the list. Throws a SyntaxError if it is incomplete. */
+    end(): void {
       if (state !== 'after') throw new SyntaxError('it ends before the end of the list')
     }
   }

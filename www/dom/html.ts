@@ -159,14 +159,7 @@ export function render(template: Template, into: Element): void {
 }
 
 /** A position for one value in front of its marker node. */
-interface Child {
-  set(value: unknown): void
-  remove(): void
-  /** Moves all nodes of this position in front of `before`. */
-  move(before: Node): void
-  /** Returns the first node of this position, or its marker if it is empty. */
-  first(): ChildNode
-}
+type Child = ReturnType<typeof createChild>
 
 /** A rendered template. */
 interface Instance {
@@ -178,7 +171,7 @@ const isTemplate = (value: unknown): value is Template =>
   typeof value === 'object' && value !== null && 'strings' in value && 'values' in value
 
 /** Creates a position in front of `marker`. `isSvg`: its elements are part of an SVG image. */
-function createChild(marker: ChildNode, isSvg: boolean): Child {
+function createChild(marker: ChildNode, isSvg: boolean) {
   let roots: Root[] = []
   let shown: unknown
   let instance: Instance | undefined
@@ -231,7 +224,7 @@ function createChild(marker: ChildNode, isSvg: boolean): Child {
   }
 
   return {
-    set(value) {
+    set(value: unknown): void {
       if (value === shown && !Array.isArray(value)) return
       shown = value
       if (Array.isArray(value)) return setList(value)
@@ -255,7 +248,9 @@ function createChild(marker: ChildNode, isSvg: boolean): Child {
       marker.before(node)
     },
     remove: clear,
-    move(before) {
+
+    /** Moves all nodes of this position in front of `before`. */
+    move(before: Node): void {
       for (const root of roots) {
         before.parentNode?.insertBefore(root.node, before)
         root.child?.move(root.node)
@@ -265,7 +260,9 @@ function createChild(marker: ChildNode, isSvg: boolean): Child {
         before.parentNode?.insertBefore(entry.marker, before)
       }
     },
-    first() {
+
+    /** Returns the first node of this position, or its marker if it is empty. */
+    first(): ChildNode {
       const [root] = roots
       if (root !== undefined) return root.child?.first() ?? root.node
       const [entry] = list?.values() ?? []

@@ -14,15 +14,7 @@ export interface AuditSight {
 }
 
 /** Keeps the newest checkpoint of the server's audit log, and compares the log with it. */
-export interface AuditWitness {
-  /**
-   * Asks for the newest checkpoint and for the proof that the log still begins with the kept one. Returns null for a
-   * server without checkpoints that never had any.
-   */
-  look(): Promise<AuditSight | null>
-  /** Forgets the kept checkpoint, for example after a restore. */
-  forget(): void
-}
+export type AuditWitness = ReturnType<typeof createAuditWitness>
 
 export interface AuditWitnessNeeds {
   /** Address of the panel: two servers on one host stay separate. */
@@ -47,7 +39,7 @@ const incomparable =
   'The audit log cannot be compared with the {before} entries that this browser saw: hashes of old entries were removed.'
 
 /** Creates the witness of a panel. It compares trees, and leaves signatures to the command line. */
-export function createAuditWitness({ base, storage, checkpoint, proof }: AuditWitnessNeeds): AuditWitness {
+export function createAuditWitness({ base, storage, checkpoint, proof }: AuditWitnessNeeds) {
   const key = `svc.audit ${base}`
 
   function seen(): Head | null {
@@ -64,7 +56,11 @@ export function createAuditWitness({ base, storage, checkpoint, proof }: AuditWi
   }
 
   return {
-    async look() {
+    /**
+     * Asks for the newest checkpoint and for the proof that the log still begins with the kept one. Returns null for a
+     * server without checkpoints that never had any.
+     */
+    async look(): Promise<AuditSight | null> {
       const before = seen()
       const found = await checkpoint()
       const now = found === null ? null : headOf(found.note)
@@ -75,7 +71,9 @@ export function createAuditWitness({ base, storage, checkpoint, proof }: AuditWi
       if (fault === null && now.size >= (seen()?.size ?? 0)) storage.setItem(key, found.note)
       return { size: before?.size ?? 0, fault, before: before?.size ?? 0, now: now.size }
     },
-    forget: () => storage.removeItem(key)
+
+    /** Forgets the kept checkpoint, for example after a restore. */
+    forget: (): void => storage.removeItem(key)
   }
 }
 

@@ -65,24 +65,7 @@ export interface LinePart {
 }
 
 /** The loaded lines of a file. */
-export interface HeldLines {
-  readonly lines: readonly LogLine[]
-  readonly firstNumber: number
-  /** Start and end offset of the loaded lines in the current file; null without such lines. */
-  readonly start: number | null
-  readonly end: number | null
-  append(part: LinePart): void
-  prepend(part: LinePart): void
-  /** Removes the last line, which begins at byte `start` and was incomplete. */
-  dropLast(start: number): void
-  /** Removes parts at one end if the limits are exceeded, and a few more, so that this happens rarely. */
-  trim(end: 'head' | 'tail'): void
-  /** Forgets all offsets, because the name now belongs to another file. */
-  forgetBytes(): void
-  clear(): void
-  /** Returns the approximate offset of a line, or null if it is not in the current file. */
-  offsetOf(number: number): number | null
-}
+export type HeldLines = ReturnType<typeof createHeldLines>
 
 /** Limits of the loaded lines. */
 export interface HeldLimits {
@@ -92,7 +75,7 @@ export interface HeldLimits {
 }
 
 /** Creates an empty set of lines. */
-export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 * 1024 }: HeldLimits = {}): HeldLines {
+export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 * 1024 }: HeldLimits = {}) {
   let lines: LogLine[] = []
   let parts: Array<{ count: number; characters: number; bytes: LinePart['bytes'] }> = []
   let firstNumber = 0
@@ -110,6 +93,8 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
     get firstNumber() {
       return firstNumber
     },
+
+    /** Start and end offset of the loaded lines in the current file; null without such lines. */
     get start() {
       // A note before the first line belongs to no file.
       return parts.find(({ bytes, characters }) => bytes !== null || characters > 0)?.bytes?.start ?? null
@@ -117,20 +102,22 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
     get end() {
       return parts.findLast(({ bytes }) => bytes !== null)?.bytes?.end ?? null
     },
-    append({ lines: more, bytes }) {
+    append({ lines: more, bytes }: LinePart): void {
       const size = sizeOf(more)
       for (const line of more) lines.push(line)
       parts.push({ count: more.length, characters: size, bytes })
       characters += size
     },
-    prepend({ lines: more, bytes }) {
+    prepend({ lines: more, bytes }: LinePart): void {
       const size = sizeOf(more)
       lines = [...more, ...lines]
       parts.unshift({ count: more.length, characters: size, bytes })
       firstNumber -= more.length
       characters += size
     },
-    dropLast(start) {
+
+    /** Removes the last line, which begins at byte `start` and was incomplete. */
+    dropLast(start: number): void {
       const part = parts.findLast(({ count }) => count > 0)
       const last = lines.pop()
       if (part === undefined || last === undefined) return
@@ -139,7 +126,9 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
       part.characters -= last.text.length + 1
       characters -= last.text.length + 1
     },
-    trim(end) {
+
+    /** Removes parts at one end if the limits are exceeded, and a few more, so that this happens rarely. */
+    trim(end: 'head' | 'tail'): void {
       if (!isOver(1)) return
       let gone = 0
       while (isOver(0.9, gone)) {
@@ -155,16 +144,20 @@ export function createHeldLines({ maxLines = 100_000, maxCharacters = 32 * 1024 
         lines.splice(lines.length - gone)
       }
     },
-    forgetBytes() {
+
+    /** Forgets all offsets, because the name now belongs to another file. */
+    forgetBytes(): void {
       for (const part of parts) part.bytes = null
     },
-    clear() {
+    clear(): void {
       lines = []
       parts = []
       firstNumber = 0
       characters = 0
     },
-    offsetOf(number) {
+
+    /** Returns the approximate offset of a line, or null if it is not in the current file. */
+    offsetOf(number: number): number | null {
       let first = firstNumber
       for (const { count, bytes } of parts) {
         if (number < first + count) {

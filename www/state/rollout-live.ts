@@ -18,16 +18,10 @@ export interface Wave {
 }
 
 /** A rollout with its nodes, which events change. */
-export interface LiveRollout {
-  /** Undefined before the first event. */
-  readonly rollout: ListedRollout | undefined
-  /** The nodes by wave, in the order of the server. */
-  waves(): readonly Wave[]
-  take(event: RolloutEvent): void
-}
+export type LiveRollout = ReturnType<typeof createLiveRollout>
 
 /** Creates a rollout about which nothing is known yet. */
-export function createLiveRollout(): LiveRollout {
+export function createLiveRollout() {
   let rollout: ListedRollout | undefined
   let nodes = new Map<string, ListedRolloutNode>()
   let waves: Wave[] | null = null
@@ -38,11 +32,14 @@ export function createLiveRollout(): LiveRollout {
   }
 
   return {
+    /** Undefined before the first event. */
     get rollout() {
       return rollout
     },
-    waves: () => (waves ??= wavesOf(nodes.values(), rollout?.waves ?? 0)),
-    take(event) {
+
+    /** The nodes by wave, in the order of the server. */
+    waves: (): readonly Wave[] => (waves ??= wavesOf(nodes.values(), rollout?.waves ?? 0)),
+    take(event: RolloutEvent): void {
       waves = null
       if (event.type === 'rollout') begin(event.rollout)
       else if (event.type === 'node') nodes.set(event.node.nodeId, event.node)

@@ -22,15 +22,7 @@ import { createParser, functionId } from './parser.js'
 import { print, resize, textOfCell } from './edit.js'
 
 /** A queue of text that has been received and not written yet. */
-export interface Feed {
-  readonly isEmpty: boolean
-  /** Adds a text. Calls `onWritten` after all of it has been written. */
-  push(text: string, onWritten?: () => void): void
-  /** Writes for about `budgetMs`, but at least one slice, and leaves the rest in the queue. */
-  run(): void
-  /** Drops the rest without calling `onWritten`. */
-  clear(): void
-}
+export type Feed = ReturnType<typeof createFeed>
 
 export interface FeedNeeds {
   write: (text: string) => void
@@ -45,7 +37,7 @@ const defaultBudgetMs = 8
 const sliceLength = 8 * 1024
 
 /** Creates a queue that is written in slices. A flood of text leaves the page time to draw and to handle keys. */
-export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds): Feed {
+export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds) {
   let queue: Array<{ text: string; onWritten: (() => void) | undefined }> = []
   let first = 0
   let offset = 0
@@ -69,17 +61,23 @@ export function createFeed({ write, now, budgetMs = defaultBudgetMs }: FeedNeeds
     get isEmpty() {
       return first === queue.length
     },
-    push(text, onWritten) {
+
+    /** Adds a text. Calls `onWritten` after all of it has been written. */
+    push(text: string, onWritten?: () => void): void {
       queue.push({ text, onWritten })
     },
-    run() {
+
+    /** Writes for about `budgetMs`, but at least one slice, and leaves the rest in the queue. */
+    run(): void {
       const endMs = now() + budgetMs
       do {
         if (first === queue.length) return
         step()
       } while (now() < endMs)
     },
-    clear() {
+
+    /** Drops the rest without calling `onWritten`. */
+    clear(): void {
       queue = []
       first = offset = 0
     }

@@ -51,12 +51,7 @@ export interface ParserHandler {
 }
 
 /** A parser of terminal output. */
-export interface Parser {
-  /** Parses the next text. It may be cut anywhere. */
-  push(text: string): void
-  /** Returns to the ground state and drops an incomplete sequence. */
-  reset(): void
-}
+export type Parser = ReturnType<typeof createParser>
 
 /** Returns the number of a function from its bytes without parameters: `H`, `?h`, `!p`, `?$p`. */
 export function functionId(bytes: string): number {
@@ -160,7 +155,7 @@ function buildTable(): Uint8Array {
 }
 
 /** Creates a parser in the ground state. */
-export function createParser(handler: ParserHandler): Parser {
+export function createParser(handler: ParserHandler) {
   const values = new Int32Array(maxParameters)
   const isSub = new Uint8Array(maxParameters)
   const parameters = { count: 1, values, isSub }
@@ -253,7 +248,8 @@ export function createParser(handler: ParserHandler): Parser {
   }
 
   return {
-    push(input) {
+    /** Parses the next text. It may be cut anywhere. */
+    push(input: string): void {
       const text = held === '' ? input : held + input
       held = ''
       let at = 0
@@ -281,7 +277,9 @@ export function createParser(handler: ParserHandler): Parser {
         state = entry & 0x0f
       }
     },
-    reset() {
+
+    /** Returns to the ground state and drops an incomplete sequence. */
+    reset(): void {
       clear()
       held = ''
       state = ground

@@ -1,21 +1,10 @@
 import { blank, type Clusters, colorMask, createClusters, createLine, type Line, type Pen } from './cells.js'
 
 /** The lines that were scrolled off the top of the screen, oldest first. */
-export interface History {
-  readonly length: number
-  /** Number of lines dropped since the beginning, which is also the number of the oldest kept line. */
-  readonly dropped: number
-  /** Adds the newest line. Returns the line that was dropped for it, if any, so its memory can be reused. */
-  push(line: Line): Line | undefined
-  /** Returns a line by its index from the oldest. */
-  at(index: number): Line
-  clear(): void
-  /** Returns all lines, oldest first. */
-  lines(): Line[]
-}
+export type History = ReturnType<typeof createHistory>
 
 /** Creates a ring buffer of at most `capacity` lines. */
-export function createHistory(capacity: number): History {
+export function createHistory(capacity: number) {
   let ring: Line[] = []
   let start = 0
   let dropped = 0
@@ -23,10 +12,14 @@ export function createHistory(capacity: number): History {
     get length() {
       return ring.length
     },
+
+    /** Number of lines dropped since the beginning, which is also the number of the oldest kept line. */
     get dropped() {
       return dropped
     },
-    push(line) {
+
+    /** Adds the newest line. Returns the line that was dropped for it, if any, so its memory can be reused. */
+    push(line: Line): Line | undefined {
       if (capacity === 0) {
         dropped++
         return line
@@ -41,13 +34,17 @@ export function createHistory(capacity: number): History {
       dropped++
       return oldest
     },
-    at: index => ring[(start + index) % ring.length] as Line,
-    clear() {
+
+    /** Returns a line by its index from the oldest. */
+    at: (index: number): Line => ring[(start + index) % ring.length] as Line,
+    clear(): void {
       dropped += ring.length
       ring = []
       start = 0
     },
-    lines: () => [...ring.slice(start), ...ring.slice(0, start)]
+
+    /** Returns all lines, oldest first. */
+    lines: (): Line[] => [...ring.slice(start), ...ring.slice(0, start)]
   }
 }
 

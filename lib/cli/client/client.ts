@@ -63,16 +63,7 @@ export interface Call {
 }
 
 /** Sends requests to one server. */
-export interface Client {
-  /** Address of the server, safe to print. */
-  readonly address: string
-  /** Returns the answer of a successful request, its body unread. Throws any other answer as a Refusal. */
-  open(call: Call): Promise<Answer>
-  /** Returns the JSON of a successful request. */
-  json<T>(call: Call): Promise<T>
-  /** Sends a GET to the address itself and returns the status, whatever it is. Refuses `unreachable`. */
-  probe(): Promise<number>
-}
+export type Client = ReturnType<typeof createClient>
 
 export interface ClientOptions {
   /** Address with `http` or `https`. It may have a path: the prefix of the server. */
@@ -93,7 +84,7 @@ const maxRepeatSeconds = 5
  * `broken_token`), and a token that is bound to another origin (403
  * `token_elsewhere`). The client follows no redirects, so the token never reaches another origin.
  */
-export function createClient({ serverUrl, socketPath, token, env }: ClientOptions): Client {
+export function createClient({ serverUrl, socketPath, token, env }: ClientOptions) {
   const address = checkAddress(serverUrl)
   const base = new URL(address)
   const fault = token === null ? null : tokenTextFault(token.value)
@@ -163,9 +154,14 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
   }
 
   return {
+    /** Address of the server, safe to print. */
     address,
+    /** Returns the answer of a successful request, its body unread. Throws any other answer as a Refusal. */
     open,
+    /** Sends a GET to the address itself and returns the status, whatever it is. Refuses `unreachable`. */
     probe,
+
+    /** Returns the JSON of a successful request. */
     async json<T>(call: Call): Promise<T> {
       const answer = await open(call)
       const text = await readText(answer, maxAnswerBytes)
@@ -291,22 +287,20 @@ async function drained(request: http.ClientRequest, refused: AbortSignal): Promi
 }
 
 /** A timeout for inactivity. */
-interface Silence {
-  /** Restarts the timeout with `ms` milliseconds. */
-  allow(ms: number): void
-  /** Stops the timeout for good. */
-  end(): void
-}
+type Silence = ReturnType<typeof createSilence>
 
-function createSilence(onTooLong: () => void): Silence {
+function createSilence(onTooLong: () => void) {
   let timer: NodeJS.Timeout | undefined
   let hasEnded = false
   return {
-    allow(ms) {
+    /** Restarts the timeout with `ms` milliseconds. */
+    allow(ms: number): void {
       clearTimeout(timer)
       if (!hasEnded) timer = setTimeout(onTooLong, ms)
     },
-    end() {
+
+    /** Stops the timeout for good. */
+    end(): void {
       hasEnded = true
       clearTimeout(timer)
     }

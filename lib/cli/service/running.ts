@@ -83,20 +83,14 @@ const notifyLimitMs = 10_000
 const readyFileMode = 0o644
 
 /** Announces the state of the server. */
-interface Readiness {
-  /** The server answers every request at this address. */
-  ready(url: string): Promise<void>
-  /** The server is reloading its settings; `ready` follows. */
-  reloading(): Promise<void>
-  stopping(isIdle: boolean): Promise<void>
-}
+type Readiness = Awaited<ReturnType<typeof createReadiness>>
 
 /**
  * Creates the notifier. `readyFile` contains the address while the server is ready; a file of an earlier server is
  * removed. Refuses (`invalid`) invalid_path if the file cannot be written. Warns if systemd cannot be notified, because
  * systemd would then wait and kill the server.
  */
-async function createReadiness(readyFile: string | undefined, { env, cwd, output }: Context): Promise<Readiness> {
+async function createReadiness(readyFile: string | undefined, { env, cwd, output }: Context) {
   if (readyFile !== undefined) await prepare(readyFile)
 
   async function notify(...words: string[]): Promise<void> {
@@ -123,7 +117,8 @@ async function createReadiness(readyFile: string | undefined, { env, cwd, output
   }
 
   return {
-    async ready(url) {
+    /** The server answers every request at this address. */
+    async ready(url: string): Promise<void> {
       if (readyFile !== undefined) {
         await replaceFile(readyFile, `${url}/\n`, readyFileMode).catch((error: unknown) =>
           output.warn(`cannot write the ready file "${readyFile}": ${reasonOf(error)}`)
@@ -132,8 +127,10 @@ async function createReadiness(readyFile: string | undefined, { env, cwd, output
       await notify('READY=1', `STATUS=Listening on ${url}/`)
     },
     // Type=notify-reload requires the time; `hrtime` uses the same clock.
-    reloading: () => notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
-    async stopping(isIdle) {
+
+    /** The server is reloading its settings; `ready` follows. */
+    reloading: (): Promise<void> => notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
+    async stopping(isIdle: boolean): Promise<void> {
       if (readyFile !== undefined) await rm(readyFile, { force: true }).catch(() => {})
       await notify('STOPPING=1', `STATUS=${isIdle ? 'Stopping' : 'Waiting for running deployments'}`)
     }

@@ -9,11 +9,7 @@
 type State = 'ground' | 'escape' | 'intermediate' | 'csi' | 'string'
 
 /** Cleans a text that arrives in pieces, cut anywhere. */
-export interface Cleaner {
-  push(text: string): string
-  /** Returns the text to print after the last piece, which turns colours off. Drops an incomplete sequence. */
-  end(): string
-}
+export type Cleaner = ReturnType<typeof createCleaner>
 
 const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
 const special = new RegExp(`[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f${directions}]`)
@@ -26,7 +22,7 @@ const maxParameters = 64
 const reset = '\x1b[0m'
 
 /** Creates a cleaner for one text. */
-export function createCleaner(): Cleaner {
+export function createCleaner() {
   let state: State = 'ground'
   let parameters = ''
   const painted = new Set<number>()
@@ -104,7 +100,11 @@ export function createCleaner(): Cleaner {
     return isPainted ? reset : ''
   }
 
-  return { push, end }
+  return {
+    push,
+    /** Returns the text to print after the last piece, which turns colours off. Drops an incomplete sequence. */
+    end
+  }
 }
 
 /** Returns the SGR parameter that turns a style off. Returns a parameter of that kind unchanged. */

@@ -245,14 +245,7 @@ function createTimeText(): (ms: number) => string {
 }
 
 /** The end of an output that is being written. Followers at the end share these blocks and read no file. */
-export interface RecentOutput {
-  /** Size of the file in bytes. */
-  readonly end: number
-  /** Adds whole lines that have been appended to the file. */
-  add(bytes: Buffer): void
-  /** Returns the lines from `offset` on, or null if they are no longer kept or `offset` is the end. */
-  at(offset: number): StoredBlock | null
-}
+export type RecentOutput = ReturnType<typeof createRecentOutput>
 
 /** Maximum size of a block, in bytes. */
 const blockBytes = 64 * 1024
@@ -261,7 +254,7 @@ const keptBytes = 256 * 1024
 const newline = 10
 
 /** Creates the recent output of a file with `end` bytes. */
-export function createRecentOutput(end: number): RecentOutput {
+export function createRecentOutput(end: number) {
   const blocks: StoredBlock[] = []
   let bytesKept = 0
 
@@ -273,17 +266,22 @@ export function createRecentOutput(end: number): RecentOutput {
   }
 
   return {
+    /** Size of the file in bytes. */
     get end() {
       return end
     },
-    add(bytes) {
+
+    /** Adds whole lines that have been appended to the file. */
+    add(bytes: Buffer): void {
       for (let start = 0; start < bytes.length; ) {
         const next = endOfBlock(bytes, start)
         keep(bytes.subarray(start, next))
         start = next
       }
     },
-    at(offset) {
+
+    /** Returns the lines from `offset` on, or null if they are no longer kept or `offset` is the end. */
+    at(offset: number): StoredBlock | null {
       const block = blocks.find(one => offset >= one.offset && offset < one.offset + one.bytes.length)
       if (block === undefined) return null
       return block.offset === offset ? block : { bytes: block.bytes.subarray(offset - block.offset), offset }

@@ -138,39 +138,34 @@ interface Needle {
 }
 
 /** Masks the secrets of one deployment. */
-export interface Masker {
-  /** Returns a sentence without secrets. */
-  text(text: string): string
-  /** Starts masking the lines of an output. `emit` receives them in order, without secrets. */
-  lines(emit: Emit): MaskedLines
-}
+export type Masker = ReturnType<typeof createMasker>
 
 /** Receives a line. If it returns a promise, the next line should wait for it. */
 export type Emit = (line: string) => void | Promise<void>
 
 /** Lines of an output that are being masked. */
-export interface MaskedLines {
-  push(line: string): void | Promise<void>
-  /** Emits the lines held back, at the end of the output. */
-  end(): void | Promise<void>
-}
+export type MaskedLines = ReturnType<typeof maskLines>
 
 /** Creates a masker of these values. */
-export function createMasker(secrets: readonly string[]): Masker {
+export function createMasker(secrets: readonly string[]) {
   const parts = secrets
     .flatMap(secret => secret.split(/\r\n|\r|\n/))
     .map(part => part.trim())
     .filter(part => part.length >= minSecretLength)
   const needles = [...new Set(parts)].map(text => ({ text, borders: bordersOf(text) }))
   return {
-    text(text) {
+    /** Returns a sentence without secrets. */
+    text(text: string): string {
       let masked = ''
       const lines = maskLines(needles, line => void (masked = line))
       lines.push(text)
       lines.end()
       return masked
     },
-    lines: emit => (needles.length === 0 ? { push: emit, end: () => {} } : maskLines(needles, emit))
+
+    /** Starts masking the lines of an output. `emit` receives them in order, without secrets. */
+    lines: (emit: Emit): MaskedLines =>
+      needles.length === 0 ? { push: emit, end: () => {} } : maskLines(needles, emit)
   }
 }
 
@@ -183,7 +178,7 @@ interface HeldLine {
 
 type Span = [from: number, to: number]
 
-function maskLines(needles: readonly Needle[], emit: Emit): MaskedLines {
+function maskLines(needles: readonly Needle[], emit: Emit) {
   const states = new Int32Array(needles.length)
   const held: HeldLine[] = []
   let end = 0
@@ -224,7 +219,7 @@ function maskLines(needles: readonly Needle[], emit: Emit): MaskedLines {
   }
 
   return {
-    push(text) {
+    push(text: string): void | Promise<void> {
       clearTimeout(timer)
       // No program that folds lines prints an empty line within a value.
       if (text === '') states.fill(0)
@@ -236,7 +231,9 @@ function maskLines(needles: readonly Needle[], emit: Emit): MaskedLines {
       if (held.length > 0) releaseLater()
       return wait
     },
-    end() {
+
+    /** Emits the lines held back, at the end of the output. */
+    end(): void | Promise<void> {
       clearTimeout(timer)
       return release(end)
     }

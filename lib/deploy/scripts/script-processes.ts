@@ -31,14 +31,7 @@ import { openOutput } from '../output/output.js'
 import { isFinal, sendNotice } from '../record.js'
 
 /** The running scripts of one deployment, recorded so that the next start finds them if svc is killed. */
-export interface ScriptProcesses {
-  /** Returns the variable that all processes of a script have in their environment, unless they remove it. */
-  markerOf(step: RanScript['step']): Marker
-  /** Records a process group. Nobody waits for the write: until then, the next start finds the group by its marker. */
-  began(script: Pick<RanScript, 'step' | 'async'>, pid: number): void
-  /** Removes the record of a script that has ended. */
-  ended(step: RanScript['step']): void
-}
+export type ScriptProcesses = ReturnType<typeof createScriptProcesses>
 
 /**
  * Delay before a script is recorded: a short one is not worth two writes. A background script is recorded at once,
@@ -81,7 +74,7 @@ export function identityOf({ deployments }: Pick<DeployHome, 'deployments'>): st
 export function createScriptProcesses(
   { store, home, log }: Pick<DeployNeeds, 'store' | 'home' | 'log'>,
   deployId: string
-): ScriptProcesses {
+) {
   const recorded = new Set<RanScript['step']>()
   const timers = new Map<RanScript['step'], NodeJS.Timeout>()
 
@@ -93,14 +86,19 @@ export function createScriptProcesses(
   }
 
   return {
-    markerOf: step => markerOf(deployId, step),
-    began({ step, async }, pid) {
+    /** Returns the variable that all processes of a script have in their environment, unless they remove it. */
+    markerOf: (step: RanScript['step']): Marker => markerOf(deployId, step),
+
+    /** Records a process group. Nobody waits for the write: until then, the next start finds the group by its marker. */
+    began({ step, async }: Pick<RanScript, 'step' | 'async'>, pid: number): void {
       const known = knownProcess(pid)
       // Even a background script that has already ended is recorded: its step has no end before endBackground.
       if (async) record(step, known ?? { pid, startedAt: '', bootId: bootId() })
       else if (known !== null) timers.set(step, setTimeout(record, recordAfterMs, step, known))
     },
-    ended(step) {
+
+    /** Removes the record of a script that has ended. */
+    ended(step: RanScript['step']): void {
       clearTimeout(timers.get(step))
       // If this fails, the deployment's record still says that the step has ended.
       if (recorded.delete(step)) store.write(tx => deleteScriptProcess(tx, { deployId, step })).catch(() => {})

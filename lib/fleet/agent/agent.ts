@@ -60,19 +60,13 @@ export interface AgentNeeds {
 }
 
 /** A running agent. */
-export interface Agent {
-  readonly identity: Identity
-  /** Notes that a deployment of the node has ended: one of the hub, or a local push. */
-  deploymentEnded(projectId: string): void
-  /** Leaves the hub. Resolves when nothing is in progress. */
-  stop(): Promise<void>
-}
+export type Agent = ReturnType<typeof createAgent>
 
 const defaultTimes = { reportEveryMs, driftEveryMs: 10 * 60_000, waits: {} }
 const sweepEveryMs = 60 * 60_000
 
 /** Creates an agent, which begins at once. */
-export function createAgent(needs: AgentNeeds): Agent {
+export function createAgent(needs: AgentNeeds) {
   const { home, key, store, clock, createCaller, deployer, warn, log, random = Math.random } = needs
   const times = { ...defaultTimes, ...needs.times }
   let identity = needs.identity
@@ -224,10 +218,14 @@ export function createAgent(needs: AgentNeeds): Agent {
     get identity() {
       return identity
     },
-    deploymentEnded(projectId) {
+
+    /** Notes that a deployment of the node has ended: one of the hub, or a local push. */
+    deploymentEnded(projectId: string): void {
       if (duties.find(projectId) !== undefined) reports.changed(projectId)
     },
-    async stop() {
+
+    /** Leaves the hub. Resolves when nothing is in progress. */
+    async stop(): Promise<void> {
       clearInterval(drift)
       clearInterval(sweeping)
       stopping.abort()

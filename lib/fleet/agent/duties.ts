@@ -27,21 +27,7 @@ import {
 } from './duty-works.js'
 
 /** The duties of an agent. */
-export interface Duties {
-  /** Takes an order. One that is not newer than the last one is only answered. */
-  take(order: OrderLine): void
-  /** Removes a project that is no longer placed on the node, if the hub had placed it. */
-  unplaced(projectId: string): void
-  /** Continues what an earlier process began. */
-  start(): void
-  /** The duties for the hub. */
-  all(): Iterable<Duty>
-  find(projectId: string): Duty | undefined
-  /** Returns the answer to an order that was not obeyed, if it was the last one of its project. */
-  ignored(projectId: string): IgnoredOrder | undefined
-  /** Stops what waits for the hub, and waits for the rest. */
-  stop(): Promise<void>
-}
+export type Duties = ReturnType<typeof createDuties>
 
 /** An order that was not obeyed, and why. */
 export type IgnoredOrder = Pick<DutyAnswer, 'rolloutId' | 'attempt'> & { error: string }
@@ -59,7 +45,7 @@ interface Entry extends DutyWork {
 }
 
 /** Creates the duties, with those of the store. */
-export function createDuties(needs: DutiesNeeds): Duties {
+export function createDuties(needs: DutiesNeeds) {
   const { store, clock, nodeId, changed, log, retriesMs = defaultRetriesMs } = needs
   const stopping = new AbortController()
   const histories = createHistories(store)
@@ -172,8 +158,11 @@ export function createDuties(needs: DutiesNeeds): Duties {
   const isOwn = (duty: Duty): boolean => duty.nodeId === nodeId || duty.nodeId === ''
 
   return {
-    take: order => obeyOrder(order, 0),
-    unplaced(projectId) {
+    /** Takes an order. One that is not newer than the last one is only answered. */
+    take: (order: OrderLine): void => obeyOrder(order, 0),
+
+    /** Removes a project that is no longer placed on the node, if the hub had placed it. */
+    unplaced(projectId: string): void {
       const entry = entries.get(projectId)
       const isOfHub = entry === undefined ? hasHubDeployment(store, projectId) : isOwn(entry.kept.duty)
       if (!isOfHub || leaving.has(projectId)) return
@@ -188,21 +177,29 @@ export function createDuties(needs: DutiesNeeds): Duties {
         .finally(() => leaving.delete(projectId))
       leaving.set(projectId, left)
     },
-    start() {
+
+    /** Continues what an earlier process began. */
+    start(): void {
       for (const entry of entries.values()) {
         works.followTree(entry)
         run(entry)
       }
     },
-    *all() {
+
+    /** The duties for the hub. */
+    *all(): Iterable<Duty> {
       for (const { kept } of entries.values()) if (isOwn(kept.duty)) yield kept.duty
     },
-    find(projectId) {
+    find(projectId: string): Duty | undefined {
       const duty = entries.get(projectId)?.kept.duty
       return duty !== undefined && isOwn(duty) ? duty : undefined
     },
-    ignored: projectId => ignored.get(projectId),
-    async stop() {
+
+    /** Returns the answer to an order that was not obeyed, if it was the last one of its project. */
+    ignored: (projectId: string): IgnoredOrder | undefined => ignored.get(projectId),
+
+    /** Stops what waits for the hub, and waits for the rest. */
+    async stop(): Promise<void> {
       stopping.abort()
       await Promise.all([...entries.values()].map(({ running }) => running))
       await Promise.all([...entries.values()].map(({ kept }) => kept.written()))

@@ -54,12 +54,7 @@ export interface DutyWork {
 }
 
 /** The works of a node. */
-export interface DutyWorks {
-  /** Works until the duty demands nothing more. Rejects if a result cannot be stored, or found out, yet. */
-  run(entry: DutyWork): Promise<void>
-  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
-  followTree(entry: DutyWork): void
-}
+export type DutyWorks = ReturnType<typeof createDutyWorks>
 
 /** Results that a work without a deployment does not have. */
 export const noResult = { failedStep: null, output: null, tookMs: null }
@@ -68,7 +63,7 @@ export const noResult = { failedStep: null, output: null, tookMs: null }
 export function createDutyWorks(
   needs: DutyWorksNeeds,
   { isCurrent, stopping }: { isCurrent(entry: DutyWork): boolean; stopping: AbortSignal }
-): DutyWorks {
+) {
   const { store, clock, ids, prepare, changed, log, retriesMs = defaultRetriesMs } = needs
 
   function placingOf({ kept }: DutyWork): Placing {
@@ -208,7 +203,12 @@ export function createDutyWorks(
     await finish(entry, state, result)
   }
 
-  return { run: works, followTree }
+  return {
+    /** Works until the duty demands nothing more. Rejects if a result cannot be stored, or found out, yet. */
+    run: works,
+    /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
+    followTree
+  }
 }
 
 /*
@@ -216,23 +216,19 @@ export function createDutyWorks(
  * disk is full, is taken back.
  */
 
-export interface KeptDuty {
-  readonly duty: Duty
-  /** Changes the duty, in memory at once. Resolves when it is on the disk; if that fails, the duty is as before. */
-  write(change: Partial<Duty>, also?: (tx: Transaction) => void): Promise<unknown>
-  /** Resolves when the writes until now have ended, well or not. */
-  written(): Promise<unknown>
-}
+export type KeptDuty = ReturnType<typeof keepDuty>
 
 /** Keeps a duty, which need not be stored yet. */
-export function keepDuty(store: Pick<Store, 'write'>, first: Duty): KeptDuty {
+export function keepDuty(store: Pick<Store, 'write'>, first: Duty) {
   let duty = first
   let written: Promise<unknown> = Promise.resolve()
   return {
     get duty() {
       return duty
     },
-    write(change, also) {
+
+    /** Changes the duty, in memory at once. Resolves when it is on the disk; if that fails, the duty is as before. */
+    write(change: Partial<Duty>, also?: (tx: Transaction) => void): Promise<unknown> {
       const before = duty
       const next = { ...before, ...change }
       duty = next
@@ -244,7 +240,9 @@ export function keepDuty(store: Pick<Store, 'write'>, first: Duty): KeptDuty {
       written = Promise.allSettled([written, writing.catch(restore)])
       return writing
     },
-    written: () => written
+
+    /** Resolves when the writes until now have ended, well or not. */
+    written: (): Promise<unknown> => written
   }
 }
 

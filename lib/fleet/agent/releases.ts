@@ -400,18 +400,15 @@ async function copy(
   }
 }
 
-interface Taker {
-  /** Hands over the next bytes of the answer, in pieces. */
-  take(bytes: number, add: (piece: Buffer) => Promise<void>): Promise<void>
-  end(): void
-}
+type Taker = ReturnType<typeof createTaker>
 
-function createTaker(answer: IncomingMessage): Taker {
+function createTaker(answer: IncomingMessage) {
   giveUpIfSilent(answer)
   const pieces = (answer as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   let rest: Buffer = Buffer.of()
   return {
-    async take(bytes, add) {
+    /** Hands over the next bytes of the answer, in pieces. */
+    async take(bytes: number, add: (piece: Buffer) => Promise<void>): Promise<void> {
       for (let left = bytes; left > 0; ) {
         if (rest.length === 0) {
           const { value, done } = await pieces.next()
@@ -424,7 +421,7 @@ function createTaker(answer: IncomingMessage): Taker {
         left -= piece.length
       }
     },
-    end: () => void answer.destroy()
+    end: (): void => void answer.destroy()
   }
 }
 

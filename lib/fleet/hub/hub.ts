@@ -269,10 +269,7 @@ export function createHub(needs: HubNeeds): Hub {
 /* Limits how fast the hub sends archives, to all nodes together. */
 
 /** Limits the rate of replies. */
-export interface UploadRate {
-  /** Returns a reply whose body is sent no faster than the limit allows, together with all others. */
-  limited(reply: Reply): Reply
-}
+export type UploadRate = ReturnType<typeof createUploadRate>
 
 const bytesPerMegabyte = 1024 * 1024
 
@@ -285,7 +282,7 @@ export function createUploadRate({
   megabytesPerSecond(): number
   clock: Clock
   wait?: (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
-}): UploadRate {
+}) {
   /** When the bytes that were taken so far are due. */
   let dueMs = 0
 
@@ -315,5 +312,8 @@ export function createUploadRate({
     return reply
   }
 
-  return { limited }
+  return {
+    /** Returns a reply whose body is sent no faster than the limit allows, together with all others. */
+    limited
+  }
 }

@@ -169,38 +169,33 @@ function createLink(
  */
 
 /** When nodes were heard of. */
-export interface Presence {
-  heard(nodeId: string): void
-  lastSeenOf(node: FleetNode): string | null
-  /** Whether a node was not heard of for too long. */
-  isLost(nodeId: string): boolean
-  forget(nodeId: string): void
-  /** Writes the times if that is due, or if `now`. */
-  write(options?: { now?: boolean }): Promise<void>
-}
+export type Presence = ReturnType<typeof createPresence>
 
 /** How often the times are written. */
 const writeEveryMs = 5 * 60_000
 
 /** Creates the times. Nodes that were not heard of since the start count from there. */
-export function createPresence({ store, clock }: { store: Store; clock: Clock }): Presence {
+export function createPresence({ store, clock }: { store: Store; clock: Clock }) {
   const startedMs = elapsedOf(clock)
   const seen = new Map<string, { at: string; ms: number }>()
   let unwritten = new Set<string>()
   let writtenMs = startedMs
 
   return {
-    heard(nodeId) {
+    heard(nodeId: string): void {
       seen.set(nodeId, { at: instantOf(clock), ms: elapsedOf(clock) })
       unwritten.add(nodeId)
     },
-    lastSeenOf: ({ id, lastSeenAt }) => seen.get(id)?.at ?? lastSeenAt,
-    isLost: nodeId => elapsedOf(clock) - (seen.get(nodeId)?.ms ?? startedMs) >= lostAfterMs,
-    forget(nodeId) {
+    lastSeenOf: ({ id, lastSeenAt }: FleetNode): string | null => seen.get(id)?.at ?? lastSeenAt,
+    /** Whether a node was not heard of for too long. */
+    isLost: (nodeId: string): boolean => elapsedOf(clock) - (seen.get(nodeId)?.ms ?? startedMs) >= lostAfterMs,
+    forget(nodeId: string): void {
       seen.delete(nodeId)
       unwritten.delete(nodeId)
     },
-    async write({ now = false } = {}) {
+
+    /** Writes the times if that is due, or if `now`. */
+    async write({ now = false }: { now?: boolean } = {}): Promise<void> {
       if (unwritten.size === 0 || (!now && elapsedOf(clock) - writtenMs < writeEveryMs)) return
       writtenMs = elapsedOf(clock)
       const given = [...unwritten].flatMap(id => {

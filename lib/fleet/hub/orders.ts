@@ -15,12 +15,7 @@ import type { Links } from './links.js'
 import type { NewOrder, Rollings, Turn } from './rolling.js'
 
 /** Sends orders. */
-export interface Orders {
-  /** Sends orders to the nodes that are connected. The others get them when they connect. */
-  send(orders: readonly NewOrder[]): void
-  /** Resolves when everything that was given before has been sent. */
-  sent(): Promise<void>
-}
+export type Orders = ReturnType<typeof createOrders>
 
 /** A signature of a stream takes about 50 µs: other requests get their turn in between. */
 const sentTogether = 50
@@ -37,7 +32,7 @@ export function createOrders({
   /** Whether a node gets no orders now. They are sent later. */
   isHeld(nodeId: string): boolean
   log(message: string, error?: unknown): void
-}): Orders {
+}) {
   let sending: Promise<void> = Promise.resolve()
 
   async function sendAll(orders: readonly NewOrder[]): Promise<void> {
@@ -51,11 +46,14 @@ export function createOrders({
   }
 
   return {
-    send(orders) {
+    /** Sends orders to the nodes that are connected. The others get them when they connect. */
+    send(orders: readonly NewOrder[]): void {
       if (orders.length === 0) return
       sending = sending.then(() => sendAll(orders)).catch(error => log('Cannot send orders to the nodes', error))
     },
-    sent: () => sending
+
+    /** Resolves when everything that was given before has been sent. */
+    sent: (): Promise<void> => sending
   }
 }
 

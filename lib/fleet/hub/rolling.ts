@@ -66,16 +66,7 @@ export interface Turn {
 }
 
 /** The rollouts of a hub. */
-export interface Rollings {
-  /** Runs a change in a transaction. Its orders and news leave when it is on the disk. */
-  write<T>(work: (turn: Turn) => T): Promise<T>
-  /** The projects whose last rollout is going on, or waits. */
-  going(): string[]
-  /** Returns the last rollout of a project, to read it. */
-  read(projectId: string): Rolling | null
-  /** Forgets a project that was removed. */
-  drop(projectId: string): void
-}
+export type Rollings = ReturnType<typeof createRollings>
 
 export interface RollingsNeeds {
   store: Store
@@ -90,7 +81,7 @@ export interface RollingsNeeds {
 const keptEnded = 16
 
 /** Creates the rollouts of a hub. */
-export function createRollings({ store, clock, send, changed }: RollingsNeeds): Rollings {
+export function createRollings({ store, clock, send, changed }: RollingsNeeds) {
   const known = new Map<string, Rolling>()
 
   function rolling(stored: StoredRollout, nodes: RolloutNode[], nextPosition: number): Rolling {
@@ -117,7 +108,8 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
   }
 
   return {
-    async write(work) {
+    /** Runs a change in a transaction. Its orders and news leave when it is on the disk. */
+    async write<T>(work: (turn: Turn) => T): Promise<T> {
       const touched = new Map<string, Rolling>()
       const left = new Map<string, Saved>()
       try {
@@ -152,9 +144,13 @@ export function createRollings({ store, clock, send, changed }: RollingsNeeds): 
         throw error
       }
     },
-    going: () => goingProjects(store),
-    read: projectId => read(store, projectId),
-    drop: projectId => void known.delete(projectId)
+
+    /** The projects whose last rollout is going on, or waits. */
+    going: (): string[] => goingProjects(store),
+    /** Returns the last rollout of a project, to read it. */
+    read: (projectId: string): Rolling | null => read(store, projectId),
+    /** Forgets a project that was removed. */
+    drop: (projectId: string): void => void known.delete(projectId)
   }
 }
 

@@ -39,7 +39,7 @@ export interface RolloutsNeeds {
   rollings: Rollings
 }
 
-export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store' | 'links'>): RolloutReader {
+export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store' | 'links'>) {
   function listed(stored: StoredRollout & { projectName?: string }): ListedRollout {
     const { archiveSha256: _, archiveBytes: __, sealed: ___, ...rollout } = stored
     const counts = countPhases(store, stored.id)
@@ -53,16 +53,18 @@ export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store
   }
 
   return {
-    listed: id => listed(requireRollout(store, id)),
-    detail(id): RolloutDetail {
+    listed: (id: string): ListedRollout => listed(requireRollout(store, id)),
+    detail(id: string): RolloutDetail {
       const nodes = storedRolloutNodes(store, id).map(shownNode)
       return { ...listed(requireRollout(store, id)), nodes }
     },
-    node(id, nodeId) {
+
+    /** Returns a node; undefined: it was forgotten. */
+    node(id: string, nodeId: string): ListedRolloutNode | undefined {
       const node = storedRolloutNode(store, id, nodeId)
       return node === undefined ? undefined : shownNode(node)
     },
-    list: query => listRollouts(store, query).map(listed)
+    list: (query: RolloutFilter): ListedRollout[] => listRollouts(store, query).map(listed)
   }
 }
 
@@ -231,25 +233,10 @@ function noNodes(): Refusal {
  */
 
 /** Tells followers what has changed. */
-export interface RolloutEvents {
-  /** Takes note of a change of a rollout, and of the nodes that changed. */
-  changed(rolloutId: string, nodeIds: readonly string[]): void
-  /**
-   * Yields the rollout, then what changes, until it is halted, reverted or done. An abort throws the signal's reason.
-   */
-  follow(rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent>
-  /** Number of followers. */
-  count(): number
-}
+export type RolloutEvents = ReturnType<typeof createRolloutEvents>
 
 /** Reads rollouts for the followers. */
-export interface RolloutReader {
-  detail(rolloutId: string): RolloutDetail
-  listed(rolloutId: string): ListedRollout
-  /** Returns a node; undefined: it was forgotten. */
-  node(rolloutId: string, nodeId: string): ListedRolloutNode | undefined
-  list(query: RolloutFilter): ListedRollout[]
-}
+export type RolloutReader = ReturnType<typeof createRolloutReader>
 
 interface Follower {
   nodeIds: Set<string>
@@ -257,7 +244,7 @@ interface Follower {
   wake(): void
 }
 
-export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
+export function createRolloutEvents(reader: RolloutReader) {
   const byRollout = new Map<string, Set<Follower>>()
 
   async function* follow(rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent> {
@@ -306,14 +293,20 @@ export function createRolloutEvents(reader: RolloutReader): RolloutEvents {
   }
 
   return {
-    changed(rolloutId, nodeIds) {
+    /** Takes note of a change of a rollout, and of the nodes that changed. */
+    changed(rolloutId: string, nodeIds: readonly string[]): void {
       for (const follower of byRollout.get(rolloutId) ?? []) {
         for (const nodeId of nodeIds) follower.nodeIds.add(nodeId)
         follower.isChanged = true
         follower.wake()
       }
     },
+
+    /**
+     * Yields the rollout, then what changes, until it is halted, reverted or done. An abort throws the signal's reason.
+     */
     follow,
-    count: () => [...byRollout.values()].reduce((sum, { size }) => sum + size, 0)
+    /** Number of followers. */
+    count: (): number => [...byRollout.values()].reduce((sum, { size }) => sum + size, 0)
   }
 }

@@ -213,19 +213,14 @@ function createInbox() {
 export type SendPart = (part: { number: number; isLast: boolean; bytes: Buffer }) => Promise<unknown>
 
 /** Sends an answer. */
-export interface PartSender {
-  /** Adds bytes. Resolves when more may be added. Rejects if the hub does not want the answer. */
-  write(bytes: Buffer): Promise<void>
-  /** Sends the rest. Resolves when the hub has everything. */
-  end(): Promise<void>
-}
+export type PartSender = ReturnType<typeof createPartSender>
 
 /** Time in which more bytes join the first part, so that a short answer is one part. */
 const gatherMs = 5
 const retriesMs = [250, 500, 1000, 2000, 4000]
 
 /** Creates a sender. It stops when the signal aborts. */
-export function createPartSender(send: SendPart, signal: AbortSignal): PartSender {
+export function createPartSender(send: SendPart, signal: AbortSignal) {
   let pending: Buffer[] = []
   let size = 0
   let number = 0
@@ -288,7 +283,8 @@ export function createPartSender(send: SendPart, signal: AbortSignal): PartSende
   }
 
   return {
-    async write(bytes) {
+    /** Adds bytes. Resolves when more may be added. Rejects if the hub does not want the answer. */
+    async write(bytes: Buffer): Promise<void> {
       if (failure !== null) throw failure
       signal.throwIfAborted()
       pending.push(bytes)
@@ -297,7 +293,9 @@ export function createPartSender(send: SendPart, signal: AbortSignal): PartSende
       if (size >= relayPartBytes) await new Promise<void>(resolve => (room = resolve))
       if (failure !== null) throw failure
     },
-    async end() {
+
+    /** Sends the rest. Resolves when the hub has everything. */
+    async end(): Promise<void> {
       hasEnded = true
       await sending
       if (failure === null && !isComplete) await start()

@@ -75,16 +75,7 @@ export interface RelayedTerminal {
   end(): void
 }
 
-export interface HubRelays {
-  /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
-  request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer>
-  terminal(nodeId: string, request: RelayedRequest): Promise<RelayedTerminal>
-  /**
-   * Takes a part from a node. Resolves when there is room for another one. Refuses: 404 if nobody waits for it, 409
-   * `wrong_part`, 429 `relay_full` if there is no room in time.
-   */
-  take(nodeId: string, id: string, part: RelayPart): Promise<void>
-}
+export type HubRelays = ReturnType<typeof createHubRelays>
 
 interface Open {
   keys: Record<PlaceKind, string>
@@ -109,7 +100,7 @@ const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
-export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays {
+export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
   const limits = { ...defaultRelayLimits, ...needs.limits }
   const open = new Map<string, Open>()
 
@@ -200,7 +191,8 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays
   }
 
   return {
-    async request(nodeId, request, signal) {
+    /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
+    async request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer> {
       const { relay, end } = await begin(nodeId, request)
       const parts = partsOf(relay, limits.silentMs)
       const leave = (): void => {
@@ -220,7 +212,7 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays
       }
     },
 
-    async terminal(nodeId, request) {
+    async terminal(nodeId: string, request: RelayedRequest): Promise<RelayedTerminal> {
       const { relay, input, end } = await begin(nodeId, request)
       return {
         // A terminal may be silent for days. That the node is gone is known by its stream.
@@ -230,7 +222,11 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds): HubRelays
       }
     },
 
-    async take(nodeId, id, { number, isLast, read }) {
+    /**
+     * Takes a part from a node. Resolves when there is room for another one. Refuses: 404 if nobody waits for it, 409
+     * `wrong_part`, 429 `relay_full` if there is no room in time.
+     */
+    async take(nodeId: string, id: string, { number, isLast, read }: RelayPart): Promise<void> {
       const relay = open.get(id)
       if (relay === undefined || relay.keys.node !== nodeId || relay.failure !== null) throw notFound('Relay', id)
       // The answer to an earlier attempt was lost.

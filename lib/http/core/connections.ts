@@ -6,36 +6,10 @@ import { networkOf } from './headers.js'
 import type { Exchange } from './exchange.js'
 
 /** The open connections and their requests. A graceful stop needs to know them. */
-export interface Connections {
-  readonly isStopping: boolean
-  /** Adds a connection. May be called again for one that was given back to node:http (`ignoreUpgrade`). */
-  add(socket: Socket): void
-  /** Adds a request. Returns false if the client has sent `maxPipelined` requests without reading the answers. */
-  enter(exchange: Exchange): boolean
-  leave(exchange: Exchange): void
-  isBusy(socket: Socket): boolean
-  /** Returns the requests of a connection that are being answered. */
-  exchangesOf(socket: Socket): Iterable<Exchange>
-  /**
-   * Called after a long silence. Closes a connection without requests, or whose client does not read what is written. A
-   * connection whose handler has nothing to send yet stays open.
-   */
-  expire(socket: Socket): void
-  /**
-   * Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. A handler whose
-   * connection is closed has `handlerMs` more: what it does is then undone or complete.
-   */
-  drain(graceMs: number): Promise<void>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 /** Creates an empty set of connections. */
-export function createConnections({
-  maxPipelined,
-  handlerMs
-}: {
-  maxPipelined: number
-  handlerMs: number
-}): Connections {
+export function createConnections({ maxPipelined, handlerMs }: { maxPipelined: number; handlerMs: number }) {
   /**
    * Requests by connection. An array: there are a few at most (`maxPipelined`) and almost always one; a Set that grows
    * and shrinks is slower (bench/api).
@@ -72,12 +46,16 @@ export function createConnections({
     get isStopping() {
       return isStopping
     },
-    add(socket) {
+
+    /** Adds a connection. May be called again for one that was given back to node:http (`ignoreUpgrade`). */
+    add(socket: Socket): void {
       if (busy.has(socket)) return
       busy.set(socket, [])
       socket.once('close', () => remove(socket))
     },
-    enter(exchange) {
+
+    /** Adds a request. Returns false if the client has sent `maxPipelined` requests without reading the answers. */
+    enter(exchange: Exchange): boolean {
       const { socket } = exchange.request
       const exchanges = busy.get(socket)
       if (!exchanges?.length && socket.writableLength === 0) pipelined.delete(socket)
@@ -90,8 +68,8 @@ export function createConnections({
       running++
       return true
     },
-    isBusy: socket => (busy.get(socket)?.length ?? 0) > 0,
-    leave(exchange) {
+    isBusy: (socket: Socket): boolean => (busy.get(socket)?.length ?? 0) > 0,
+    leave(exchange: Exchange): void {
       running--
       if (running === 0) {
         for (const call of onIdle) call()
@@ -103,11 +81,23 @@ export function createConnections({
       if (at !== -1) exchanges?.splice(at, 1)
       if (isStopping && exchanges?.length === 0) closeSoon(socket)
     },
-    expire(socket) {
+
+    /**
+     * Called after a long silence. Closes a connection without requests, or whose client does not read what is written. A
+     * connection whose handler has nothing to send yet stays open.
+     */
+    expire(socket: Socket): void {
       if (socket.writableLength > 0 || !busy.get(socket)?.length) socket.destroy()
     },
-    exchangesOf: socket => busy.get(socket) ?? [],
-    async drain(graceMs) {
+
+    /** Returns the requests of a connection that are being answered. */
+    exchangesOf: (socket: Socket): Iterable<Exchange> => busy.get(socket) ?? [],
+
+    /**
+     * Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. A handler whose
+     * connection is closed has `handlerMs` more: what it does is then undone or complete.
+     */
+    async drain(graceMs: number): Promise<void> {
       stop()
       if (busy.size > 0) {
         const empty = new Promise<void>(resolve => onEmpty.push(resolve))
@@ -162,19 +152,10 @@ export interface CrowdLimits {
 }
 
 /** The connections of a server, known and anonymous. */
-export interface Crowd {
-  /**
-   * Adds a new connection from this address, and may close another one. `isProxy`: many clients may use the address.
-   */
-  add(socket: Socket, from: { address: string; isProxy: boolean }): void
-  /** Sets whose request the connection carries: an address, or null for an authenticated client. */
-  mark(socket: Socket, address: string | null): void
-  /** Closes one connection that may be closed. Returns whether there was one. */
-  makeRoom(): boolean
-}
+export type Crowd = ReturnType<typeof createCrowd>
 
 /** Creates an empty crowd. `isBusy` returns whether a request of the connection is being answered. */
-export function createCrowd({ limits, isBusy }: { limits: CrowdLimits; isBusy(socket: Socket): boolean }): Crowd {
+export function createCrowd({ limits, isBusy }: { limits: CrowdLimits; isBusy(socket: Socket): boolean }) {
   /** Network of each connection, oldest first; null for a known client. */
   const all = new Map<Socket, string | null>()
   /** Anonymous connections of each network, oldest first. */
@@ -226,8 +207,13 @@ export function createCrowd({ limits, isBusy }: { limits: CrowdLimits; isBusy(so
   }
 
   return {
-    makeRoom: () => makeRoom(),
-    add(socket, { address, isProxy }) {
+    /** Closes one connection that may be closed. Returns whether there was one. */
+    makeRoom: (): boolean => makeRoom(),
+
+    /**
+     * Adds a new connection from this address, and may close another one. `isProxy`: many clients may use the address.
+     */
+    add(socket: Socket, { address, isProxy }: { address: string; isProxy: boolean }): void {
       if (all.has(socket)) return
       const network = networkOf(address)
       put(socket, network)
@@ -236,7 +222,9 @@ export function createCrowd({ limits, isBusy }: { limits: CrowdLimits; isBusy(so
       if (!isProxy && mine.size > limits.maxAnonymousPerAddress) close(oldestOf(mine) as Socket)
       else if (anonymousCount > limits.maxAnonymous || all.size > limits.maxConnections) makeRoom(socket)
     },
-    mark(socket, address) {
+
+    /** Sets whose request the connection carries: an address, or null for an authenticated client. */
+    mark(socket: Socket, address: string | null): void {
       const before = all.get(socket)
       const network = address === null ? null : networkOf(address)
       if (before === undefined || before === network) return

@@ -44,12 +44,7 @@ interface ForwarderOptions {
 }
 
 /** Passes requests on to another hub. */
-export interface Forwarder {
-  /** Sends the request of an exchange, and returns the reply when the head of the answer has arrived. */
-  pass(exchange: Exchange, to: Peer): Promise<Reply>
-  /** Breaks the requests in progress to every hub but this one, because their leader is not the leader any more. */
-  cut(except: string | null): void
-}
+export type Forwarder = ReturnType<typeof createForwarder>
 
 /** The header with the number of the last write that an answer includes. */
 export const sequenceHeader = 'svc-sequence'
@@ -83,7 +78,7 @@ const proxyHeaders = new Set(['x-forwarded-host', 'x-forwarded-proto'])
 const loopback = '127.0.0.1'
 
 /** Creates the forwarder of a hub. */
-export function createForwarder(options: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions) {
   const { connectMs = defaultConnectMs, silentMs = defaultSilentMs } = options
   const open = new Map<http.ClientRequest, string>()
 
@@ -190,8 +185,11 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   }
 
   return {
+    /** Sends the request of an exchange, and returns the reply when the head of the answer has arrived. */
     pass,
-    cut(except) {
+
+    /** Breaks the requests in progress to every hub but this one, because their leader is not the leader any more. */
+    cut(except: string | null): void {
       const gone = new Error('the leader has changed')
       for (const [request, name] of open) {
         if (name === except) continue

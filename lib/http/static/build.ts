@@ -18,14 +18,6 @@ export interface Build {
   builtAtMs: number
 }
 
-/** The builds that can be served. */
-interface Builds {
-  /** Returns the build of the current files, or null if there is none (no main.js). */
-  current(): Promise<Build | null>
-  /** Returns the current or the previous build by its directory. */
-  find(directory: string): Promise<Build | undefined>
-}
-
 const main = 'main.js'
 const hashLength = 16
 /** Minimum interval between two checks of the files. */
@@ -40,7 +32,7 @@ const notServed = /\.(d\.ts|map|tsbuildinfo)$|(^|\/)\./
 /**
  * Creates the builds of a directory. It is read when the first page is requested, and again when a file has changed.
  */
-export function createBuilds(directory: string): Builds {
+export function createBuilds(directory: string) {
   const kept: Build[] = []
   let stamp = ''
   let lookedAtMs = -Infinity
@@ -71,12 +63,15 @@ export function createBuilds(directory: string): Builds {
   }
 
   return {
-    async current() {
+    /** Returns the build of the current files, or null if there is none (no main.js). */
+    async current(): Promise<Build | null> {
       await refresh()
       const [build] = kept
       return build?.files.has(main) ? build : null
     },
-    async find(wanted) {
+
+    /** Returns the current or the previous build by its directory. */
+    async find(wanted: string): Promise<Build | undefined> {
       const known = kept.find(each => each.directory === wanted)
       if (known !== undefined) return known
       await refresh()

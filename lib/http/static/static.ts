@@ -234,12 +234,9 @@ interface Source {
   read(): Promise<Buffer>
 }
 
-interface Cache {
-  find(source: Source): Promise<Asset>
-  encode(asset: Asset, coding: Coding): Promise<Buffer>
-}
+type Cache = ReturnType<typeof createCache>
 
-function createCache(): Cache {
+function createCache() {
   const assets = new Map<string, Asset>()
   /** Files that are being read, so that many requests at once read each file only once. */
   const reading = new Map<string, Promise<Asset>>()
@@ -263,7 +260,7 @@ function createCache(): Cache {
   }
 
   return {
-    async find(source) {
+    async find(source: Source): Promise<Asset> {
       const { key, version } = source
       const known = assets.get(key)
       if (known !== undefined && known.mtimeMs === version.mtimeMs && known.size === version.size) return known
@@ -277,7 +274,7 @@ function createCache(): Cache {
         reading.delete(key)
       }
     },
-    async encode(asset, coding) {
+    async encode(asset: Asset, coding: Coding): Promise<Buffer> {
       const known = asset.codings[coding]
       if (known !== undefined) return await known
       const plain = await (asset.codings.identity as Promise<Buffer>)

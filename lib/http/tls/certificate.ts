@@ -210,20 +210,8 @@ interface RenewalOptions {
   onBroken(error: unknown): void
 }
 
-/** A certificate and its renewals. */
-interface Renewal {
-  /** The certificate at the start. */
-  certificate: Certificate
-  /**
-   * Resolves with a new certificate if the files have changed since the last call, otherwise with null. Never rejects.
-   */
-  renewed(): Promise<Certificate | null>
-  /** Same as `renewed`, but checks at once and reports a problem at once, because a user has asked for it. */
-  look(): Promise<Certificate | null>
-}
-
 /** Opens a certificate. Refuses as `readCertificate` does. */
-export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }: RenewalOptions): Promise<Renewal> {
+export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }: RenewalOptions) {
   let settled = await stateOf(files)
   let suspected: string | undefined
   let lookedAtMs = -Infinity
@@ -255,14 +243,21 @@ export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }:
 
   onLook(certificate)
   return {
+    /** The certificate at the start. */
     certificate,
-    async renewed() {
+
+    /**
+     * Resolves with a new certificate if the files have changed since the last call, otherwise with null. Never rejects.
+     */
+    async renewed(): Promise<Certificate | null> {
       const nowMs = performance.now()
       if (nowMs - lookedAtMs < lookEveryMs) return null
       lookedAtMs = nowMs
       return look({ isAsked: false })
     },
-    look: () => look({ isAsked: true })
+
+    /** Same as `renewed`, but checks at once and reports a problem at once, because a user has asked for it. */
+    look: (): Promise<Certificate | null> => look({ isAsked: true })
   }
 }
 

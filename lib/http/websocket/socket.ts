@@ -215,27 +215,8 @@ function createQueue(socket: Duplex): { add(message: Message): void; end(): void
   }
 }
 
-/**
- * Sends the frames of a server (RFC 6455 §5): never masked (§5.1), never fragmented. Each frame is written at once, in
- * the order of the calls; only the caller waits.
- */
-interface Sender {
-  /**
-   * Sends a message, as text if it is a string. Resolves when more may be written (backpressure) or the socket is gone.
-   */
-  message(content: string | Uint8Array): Promise<void>
-  ping(): void
-  /**
-   * Answers a ping. While the peer does not read, only its latest ping is answered (§5.5.3 allows that), so a flood of
-   * pings costs nothing.
-   */
-  pong(payload: Uint8Array): void
-  /** Sends a close frame. With 1005 it has no code, as the answer to a close frame without one. */
-  close(code: number, reason: string): void
-}
-
 /** Creates a sender that writes to `socket` and never ends it. */
-export function createSender(socket: Duplex): Sender {
+export function createSender(socket: Duplex) {
   let draining: Promise<void> | undefined
   let duePong: Uint8Array | undefined
 
@@ -272,14 +253,23 @@ export function createSender(socket: Duplex): Sender {
   }
 
   return {
+    /**
+     * Answers a ping. While the peer does not read, only its latest ping is answered (§5.5.3 allows that), so a flood of
+     * pings costs nothing.
+     */
     pong,
-    async message(content) {
+
+    /**
+     * Sends a message, as text if it is a string. Resolves when more may be written (backpressure) or the socket is gone.
+     */
+    async message(content: string | Uint8Array): Promise<void> {
       const isText = typeof content === 'string'
       const isOpen = frame(isText ? opcodes.text : opcodes.binary, isText ? Buffer.from(content) : content)
       if (!isOpen && !socket.destroyed) await drained()
     },
-    ping: () => void frame(opcodes.ping, Buffer.alloc(0)),
-    close: (code, reason) => void frame(opcodes.close, closePayload(code, reason))
+    ping: (): void => void frame(opcodes.ping, Buffer.alloc(0)),
+    /** Sends a close frame. With 1005 it has no code, as the answer to a close frame without one. */
+    close: (code: number, reason: string): void => void frame(opcodes.close, closePayload(code, reason))
   }
 }
 

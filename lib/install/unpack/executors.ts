@@ -38,26 +38,7 @@ import type { HelperJob } from './extract-helper.js'
  * Executes jobs on targets: with the rights of svc in threads, or without one if they are small; with those of a user in
  * processes.
  */
-export interface Executors {
-  /** Returns the executor for these rights; null means those of svc. */
-  as(rights: Rights | null): Executor
-  /**
-   * Returns the executor for comparisons with these rights. It has its own threads and processes, so that a deployment
-   * never waits for a plan.
-   */
-  comparing(rights: Rights | null): Executor
-  /**
-   * Returns an executor with the rights of an interrupted extraction. Ends the helper process of the extraction first
-   * if it still runs. Refuses (400 naming `runAs`) if the user no longer exists.
-   */
-  ofJournal(helper: JournalHelper | null): Promise<Executor>
-  /** Calls `ensureTarget` of install/guard.ts with these rights. */
-  makeTarget(rights: Rights | null, target: string, rules: NewTargetRules): Promise<string>
-  /** Writes the list of changes to a new file, for a script with these rights. */
-  writeChanges(rights: Rights | null, path: string, changes: Uint8Array[]): Promise<void>
-  /** Ends idle threads. */
-  close(): Promise<void>
-}
+export type Executors = ReturnType<typeof createExecutors>
 
 export interface ExecutorOptions extends ThreadOptions {
   /** The largest extraction that needs no thread. */
@@ -65,7 +46,7 @@ export interface ExecutorOptions extends ThreadOptions {
 }
 
 /** Creates the executors of a server. Threads and processes start when there is work. */
-export function createExecutors({ small, ...options }: ExecutorOptions = {}): Executors {
+export function createExecutors({ small, ...options }: ExecutorOptions = {}) {
   const threads = createExtractThreads(options)
   const own = createSmallJobs(threads, small)
   const helpers = createExtractHelpers()
@@ -73,22 +54,38 @@ export function createExecutors({ small, ...options }: ExecutorOptions = {}): Ex
   const compareHelpers = createExtractHelpers()
   const as = (rights: Rights | null): Executor => (rights === null ? own : helpers.as(rights))
   return {
+    /** Returns the executor for these rights; null means those of svc. */
     as,
-    comparing: rights => (rights === null ? compareThreads : compareHelpers.as(rights)),
-    async ofJournal(helper) {
+    /**
+     * Returns the executor for comparisons with these rights. It has its own threads and processes, so that a deployment
+     * never waits for a plan.
+     */
+    comparing: (rights: Rights | null): Executor => (rights === null ? compareThreads : compareHelpers.as(rights)),
+
+    /**
+     * Returns an executor with the rights of an interrupted extraction. Ends the helper process of the extraction first
+     * if it still runs. Refuses (400 naming `runAs`) if the user no longer exists.
+     */
+    async ofJournal(helper: JournalHelper | null): Promise<Executor> {
       if (helper === null) return own
       const identity = await findIdentity(helper.user)
       const isOfThisBoot = helper.bootId === undefined || helper.bootId === bootId()
       if (isOfThisBoot) await killProcess(helper, { uids: [identity.uid], program: helperProgram })
       return as({ identity, umask: null })
     },
-    makeTarget: (rights, target, rules) =>
+
+    /** Calls `ensureTarget` of install/guard.ts with these rights. */
+    makeTarget: (rights: Rights | null, target: string, rules: NewTargetRules): Promise<string> =>
       rights === null ? ensureTarget(target, rules) : helpers.makeTarget(rights, target, rules),
-    async writeChanges(rights, path, changes) {
+
+    /** Writes the list of changes to a new file, for a script with these rights. */
+    async writeChanges(rights: Rights | null, path: string, changes: Uint8Array[]): Promise<void> {
       if (rights === null) await writeFile(path, changes, { mode: 0o600 })
       else await helpers.writeChanges(rights, path, changes)
     },
-    close: async () => void (await Promise.all([threads.close(), compareThreads.close()]))
+
+    /** Ends idle threads. */
+    close: async (): Promise<void> => void (await Promise.all([threads.close(), compareThreads.close()]))
   }
 }
 
@@ -247,17 +244,10 @@ const module = new URL('./extract-helper.js', import.meta.url)
 export const helperProgram = fileURLToPath(module)
 
 /** Executes jobs in helper processes. */
-export interface ExtractHelpers {
-  /** Returns the executor for these rights. */
-  as(rights: Rights): Executor
-  /** Calls `ensureTarget` of install/guard.ts with these rights, and refuses what that refuses. */
-  makeTarget(rights: Rights, target: string, rules: TargetRules): Promise<string>
-  /** Writes the list of changes for a script to a new file that the user owns. */
-  writeChanges(rights: Rights, path: string, changes: Uint8Array[]): Promise<void>
-}
+export type ExtractHelpers = ReturnType<typeof createExtractHelpers>
 
 /** Creates an executor in helper processes. A process starts for each job. */
-function createExtractHelpers(): ExtractHelpers {
+function createExtractHelpers() {
   const gate = createGate({ places: maxProcesses })
   const stuck = new Set<string>()
 
@@ -282,7 +272,8 @@ function createExtractHelpers(): ExtractHelpers {
   }
 
   return {
-    as: rights => ({
+    /** Returns the executor for these rights. */
+    as: (rights: Rights): Executor => ({
       async run(job, signal) {
         const leave = await gate.enter(signal)
         try {
@@ -293,12 +284,16 @@ function createExtractHelpers(): ExtractHelpers {
       },
       isStuck: deployId => stuck.has(deployId)
     }),
-    async makeTarget(rights, target, rules) {
+
+    /** Calls `ensureTarget` of install/guard.ts with these rights, and refuses what that refuses. */
+    async makeTarget(rights: Rights, target: string, rules: TargetRules): Promise<string> {
       const job: HelperJob = { kind: 'make', target, rules }
       await runHelper<HelperJob, void>({ module, rights, job, read: nothing })
       return checkDeployPath(target, rules)
     },
-    writeChanges: (rights, path, changes) =>
+
+    /** Writes the list of changes for a script to a new file that the user owns. */
+    writeChanges: (rights: Rights, path: string, changes: Uint8Array[]): Promise<void> =>
       runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes }, read: nothing })
   }
 }

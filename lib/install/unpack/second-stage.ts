@@ -44,16 +44,7 @@ export type StageMessage =
 type StageThread = WorkerThread<StageMessage, void>
 
 /** The second thread's part of one extraction. */
-export interface SecondStage {
-  /** Takes files to stage. Returns false if the thread is busy, or one of the files is not small. */
-  take(batch: NumberedEntry[]): boolean
-  /** Tells the thread to stop. */
-  stop(): void
-  /** Whether the thread was told to stop, or has failed. */
-  isStopped(): boolean
-  /** Resolves when the thread has stopped working; rejects with its error. Must be called exactly once. */
-  settled(): Promise<void>
-}
+export type SecondStage = ReturnType<typeof beginIn>
 
 /**
  * Starts the second thread's part of an extraction with this number of entries. Returns null if that would not save
@@ -85,21 +76,26 @@ export function createSecondThread(): { of(archivePath: string): BeginSecond } {
   }
 }
 
-function beginIn(thread: StageThread, task: StageTask): SecondStage {
+function beginIn(thread: StageThread, task: StageTask) {
   const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
   let given = 0
   thread.post({ kind: 'begin', task, cells })
   return {
-    take(batch) {
+    /** Takes files to stage. Returns false if the thread is busy, or one of the files is not small. */
+    take(batch: NumberedEntry[]): boolean {
       if (given - Atomics.load(cells, cell.done) >= maxAhead || !batch.every(({ entry }) => isSmall(entry)))
         return false
       given++
       thread.post({ kind: 'batch', batch })
       return true
     },
-    stop: () => void Atomics.store(cells, cell.stop, 1),
-    isStopped: () => !thread.isOpen || Atomics.load(cells, cell.stop) !== 0,
-    settled: () => thread.ask({ kind: 'end' })
+
+    /** Tells the thread to stop. */
+    stop: (): void => void Atomics.store(cells, cell.stop, 1),
+    /** Whether the thread was told to stop, or has failed. */
+    isStopped: (): boolean => !thread.isOpen || Atomics.load(cells, cell.stop) !== 0,
+    /** Resolves when the thread has stopped working; rejects with its error. Must be called exactly once. */
+    settled: (): Promise<void> => thread.ask({ kind: 'end' })
   }
 }
 

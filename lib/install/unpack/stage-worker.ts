@@ -8,13 +8,9 @@ import { type Item, recordsIn } from '../plan.js'
 import { cell, type NumberedEntry, type StageMessage, type StageTask } from './second-stage.js'
 import { createStage } from '../staging.js'
 
-interface Work {
-  batch(batch: NumberedEntry[]): void
-  /** Ends the work. Throws the first error. */
-  end(): void
-}
+type Work = ReturnType<typeof begin>
 
-function begin(task: StageTask, cells: Int32Array): Work {
+function begin(task: StageTask, cells: Int32Array) {
   let failure: { error: unknown } | null = null
   const isStopped = (): boolean => Atomics.load(cells, cell.stop) !== 0
   const fail = (error: unknown): void => {
@@ -52,7 +48,7 @@ function begin(task: StageTask, cells: Int32Array): Work {
     fail(error)
   }
   return {
-    batch(batch) {
+    batch(batch: NumberedEntry[]): void {
       try {
         for (const file of batch) if (!isStopped()) stageOne?.(file)
       } catch (error) {
@@ -60,7 +56,9 @@ function begin(task: StageTask, cells: Int32Array): Work {
       }
       Atomics.add(cells, cell.done, 1)
     },
-    end() {
+
+    /** Ends the work. Throws the first error. */
+    end(): void {
       for (const each of opened) each.close()
       if (failure !== null) throw failure.error
     }

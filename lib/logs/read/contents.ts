@@ -113,14 +113,7 @@ export interface Inflated {
 }
 
 /** The cache of decompressed files. */
-export interface InflatedFiles {
-  /**
-   * Returns the decompressed contents of a log. After their last release, decompression continues and the file is kept
-   * for a minute, because a user who has found something opens the file next.
-   */
-  acquire(log: OpenedLog): Promise<Inflated>
-  close(): Promise<void>
-}
+export type InflatedFiles = ReturnType<typeof createInflatedFiles>
 
 interface Entry {
   /** Key of the original file. If that has changed, the file is decompressed again. */
@@ -139,13 +132,7 @@ const blockBytes = 256 * 1024
 const maxIdle = 4
 
 /** Creates the cache. `tmp` is the directory of its files, `maxBytes` the maximum uncompressed size of a file. */
-export function createInflatedFiles({
-  tmp,
-  maxBytes = defaultMaxBytes
-}: {
-  tmp: string
-  maxBytes?: number
-}): InflatedFiles {
+export function createInflatedFiles({ tmp, maxBytes = defaultMaxBytes }: { tmp: string; maxBytes?: number }) {
   const entries = new Map<string, Entry>()
   let made = 0
 
@@ -188,7 +175,11 @@ export function createInflatedFiles({
   }
 
   return {
-    async acquire(log) {
+    /**
+     * Returns the decompressed contents of a log. After their last release, decompression continues and the file is kept
+     * for a minute, because a user who has found something opens the file next.
+     */
+    async acquire(log: OpenedLog): Promise<Inflated> {
       const key = `${log.identity} ${log.size} ${log.mtimeMs}`
       const entry = entries.get(key) ?? begin(key, log)
       clearTimeout(entry.idle)
@@ -201,19 +192,16 @@ export function createInflatedFiles({
         throw error
       }
     },
-    async close() {
+    async close(): Promise<void> {
       for (const entry of [...entries.values()]) drop(entry)
     }
   }
 }
 
-interface Growth {
-  reach(wanted: number): Promise<Reached>
-  ended: Promise<void>
-}
+type Growth = ReturnType<typeof createGrowth>
 
 /** Creates a growing size and lets callers wait until it reaches a value. `work` reports each new size. */
-function createGrowth(work: (grown: (size: number) => void) => Promise<void>): Growth {
+function createGrowth(work: (grown: (size: number) => void) => Promise<void>) {
   const waiting: Array<() => void> = []
   const wake = (): void => {
     for (const resolve of waiting.splice(0)) resolve()
@@ -236,7 +224,7 @@ function createGrowth(work: (grown: (size: number) => void) => Promise<void>): G
     )
     .finally(wake)
   return {
-    async reach(wanted) {
+    async reach(wanted: number): Promise<Reached> {
       for (;;) {
         if (isWhole || size >= wanted) return { size, isWhole }
         if (failure !== undefined) throw failure

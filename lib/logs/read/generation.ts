@@ -16,30 +16,7 @@ import { newline, withoutHole } from './text.js'
 import type { OpenLog } from './open.js'
 
 /** One file behind a log's name, and how far it has been read. */
-export interface Generation {
-  /** Identity of the file, independent of its name. */
-  readonly identity: string
-  readonly contents: Contents
-  /** Position up to which the file has been read. */
-  readonly offset: number
-  /** The last bytes before `offset`, at most `markBytes`. */
-  readonly known: Buffer
-  /** Time of the last read, on the clock of file times. */
-  readonly readAtMs: number
-  /** The place up to which its lines have been handed out. */
-  place(): LogPlace
-  /**
-   * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
-   * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
-   * same position of the file share one read.
-   */
-  read(options?: { share?: Share | undefined; until?: number }): Promise<{ lines: string[]; isEnd: boolean } | null>
-  /** Continues in `copy`, which was made of the file before it was truncated. Releases the previous contents. */
-  moveTo(copy: Contents): Promise<void>
-  /** Returns an incomplete last line. What follows it is another line. */
-  rest(): string[]
-  release(): Promise<void>
-}
+export type Generation = ReturnType<typeof createGeneration>
 
 /** A place in one file behind a log's name, by which the file is found again later. */
 export interface LogPlace {
@@ -89,7 +66,7 @@ export async function bytesBefore({ handle, size }: Contents, { offset, mark }: 
 }
 
 /** Creates a generation that continues at `offset`. */
-export function createGeneration({ identity, contents, offset, mark, mtimeMs }: GenerationStart): Generation {
+export function createGeneration({ identity, contents, offset, mark, mtimeMs }: GenerationStart) {
   let readAtMs = Date.now()
   let lines: string[] = []
   // Copied: the mark may be a part of a large block.
@@ -132,21 +109,42 @@ export function createGeneration({ identity, contents, offset, mark, mtimeMs }: 
   }
 
   return {
+    /** Identity of the file, independent of its name. */
     identity,
     get contents() {
       return contents
     },
+
+    /** Position up to which the file has been read. */
     get offset() {
       return offset
     },
+
+    /** The last bytes before `offset`, at most `markBytes`. */
     get known() {
       return known
     },
+
+    /** Time of the last read, on the clock of file times. */
     get readAtMs() {
       return readAtMs
     },
-    place: () => ({ offset: offset - splitter.heldBytes, identity, mark: markOf(told), mtimeMs }),
-    async read({ share = alone, until = Infinity } = {}) {
+
+    /** The place up to which its lines have been handed out. */
+    place: (): LogPlace => ({ offset: offset - splitter.heldBytes, identity, mark: markOf(told), mtimeMs }),
+
+    /**
+     * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
+     * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
+     * same position of the file share one read.
+     */
+    async read({
+      share = alone,
+      until = Infinity
+    }: {
+      share?: Share | undefined
+      until?: number
+    } = {}): Promise<{ lines: string[]; isEnd: boolean } | null> {
       const nowMs = Date.now()
       const from = offset - known.length
       const limit = Math.min(blockBytes, until - offset)
@@ -158,19 +156,23 @@ export function createGeneration({ identity, contents, offset, mark, mtimeMs }: 
       if (bytes.length > known.length) take(bytes.subarray(known.length))
       return { lines: taken(), isEnd }
     },
-    async moveTo(copy) {
+
+    /** Continues in `copy`, which was made of the file before it was truncated. Releases the previous contents. */
+    async moveTo(copy: Contents): Promise<void> {
       const before = contents
       contents = copy
       await before.release()
     },
-    rest() {
+
+    /** Returns an incomplete last line. What follows it is another line. */
+    rest(): string[] {
       const isPart = splitter.heldBytes > 0
       splitter.end()
       if (isPart) told = known.subarray(-placeBytes)
       isContinued ||= isPart
       return taken()
     },
-    release: () => contents.release()
+    release: (): Promise<void> => contents.release()
   }
 }
 

@@ -17,16 +17,7 @@ export interface Named {
 }
 
 /** Checks of whether a file may be shown. */
-export interface Secrets {
-  /** Refuses a path on the deny list: 403 `denied_path`. */
-  checkPath(path: string, named: Named): void
-  /** Refuses an open file: 403 `denied_path`. `path` is its real path at the time it was opened. */
-  checkOpened(handle: FileHandle, path: string, named: Named): Promise<BigIntStats>
-  /** Whether a path is on the deny list. */
-  isDenied(path: string): boolean
-  /** Whether a directory is svc's own, under this path or under another name. `path` contains no links. */
-  isOwn(path: string): Promise<boolean>
-}
+export type Secrets = ReturnType<typeof createSecrets>
 
 /** The files that are protected. */
 export interface Guarded {
@@ -38,7 +29,7 @@ export interface Guarded {
 }
 
 /** Creates the checks. */
-export function createSecrets({ deny, secrets, homes = [] }: Guarded): Secrets {
+export function createSecrets({ deny, secrets, homes = [] }: Guarded) {
   const own = createOwnFiles({ homes, files: secrets })
 
   function checkPath(path: string, { asked, field }: Named): void {
@@ -49,10 +40,15 @@ export function createSecrets({ deny, secrets, homes = [] }: Guarded): Secrets {
   }
 
   return {
+    /** Refuses a path on the deny list: 403 `denied_path`. */
     checkPath,
-    isDenied: path => deny(path) !== null,
+    /** Whether a path is on the deny list. */
+    isDenied: (path: string): boolean => deny(path) !== null,
+    /** Whether a directory is svc's own, under this path or under another name. `path` contains no links. */
     isOwn: own.hasPath,
-    async checkOpened(handle, path, named) {
+
+    /** Refuses an open file: 403 `denied_path`. `path` is its real path at the time it was opened. */
+    async checkOpened(handle: FileHandle, path: string, named: Named): Promise<BigIntStats> {
       const place = await placeOf(handle, path)
       checkPath(place, named)
       const stats = await handle.stat({ bigint: true })

@@ -260,17 +260,8 @@ export function visibleScanner(scanner: Scanner): Scanner {
   }
 }
 
-interface Visible {
-  shown: Buffer
-  /**
-   * Returns the position in the file. If something was left out there, `first` is before it (the start of a line), and
-   * `last` is after it.
-   */
-  placeOf(at: number, which: 'first' | 'last'): number
-}
-
 /** Each byte is one character (latin1), so positions are those of bytes. Sequences are ASCII, and end with their line. */
-function visibleBytes(bytes: Buffer): Visible {
+function visibleBytes(bytes: Buffer) {
   const shown = Buffer.allocUnsafe(bytes.length)
   /** Positions in `shown` where something was left out, and the number of bytes left out up to there. */
   const [cuts, missing] = [[] as number[], [] as number[]]
@@ -295,7 +286,12 @@ function visibleBytes(bytes: Buffer): Visible {
   }
   return {
     shown: shown.subarray(0, length),
-    placeOf(at, which) {
+
+    /**
+     * Returns the position in the file. If something was left out there, `first` is before it (the start of a line), and
+     * `last` is after it.
+     */
+    placeOf(at: number, which: 'first' | 'last'): number {
       const index = countUpTo(cuts, which === 'first' ? at - 1 : at) - 1
       return at + (missing[index] ?? 0)
     }

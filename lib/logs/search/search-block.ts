@@ -30,12 +30,7 @@ export interface Block {
 }
 
 /** Searches the blocks of one file. */
-export interface BlockSearch {
-  /** Reports each hit in order. `onHit` returns false to stop. */
-  search(block: Block, onHit: (hit: FoundHit) => boolean): void
-  /** Reports the hits from last to first, at most the last `most` of the block. */
-  searchBack(block: Block, most: number, onHit: (hit: FoundHit) => boolean): void
-}
+export type BlockSearch = ReturnType<typeof createBlockSearch>
 
 interface BlockNeeds {
   fd: number
@@ -81,7 +76,7 @@ export function createBlockBuffer(): Buffer {
 }
 
 /** Creates a search in an open file. */
-export function createBlockSearch({ fd, scanner, context, buffer, level, onLook }: BlockNeeds): BlockSearch {
+export function createBlockSearch({ fd, scanner, context, buffer, level, onLook }: BlockNeeds) {
   let size = 0
   let base = 0
   let filled = 0
@@ -185,7 +180,8 @@ export function createBlockSearch({ fd, scanner, context, buffer, level, onLook 
   }
 
   return {
-    search({ from, to, size: fileSize }, onHit) {
+    /** Reports each hit in order. `onHit` returns false to stop. */
+    search({ from, to, size: fileSize }: Block, onHit: (hit: FoundHit) => boolean): void {
       size = fileSize
       const { start, end } = load(from, to)
       if (start >= end) return
@@ -197,7 +193,8 @@ export function createBlockSearch({ fd, scanner, context, buffer, level, onLook 
       )
     },
 
-    searchBack({ from, to, size: fileSize }, most, onHit) {
+    /** Reports the hits from last to first, at most the last `most` of the block. */
+    searchBack({ from, to, size: fileSize }: Block, most: number, onHit: (hit: FoundHit) => boolean): void {
       size = fileSize
       const { start, end } = load(from, to)
       if (start >= end) return

@@ -86,20 +86,7 @@ export interface SearchThread {
 }
 
 /** The pool of search threads. */
-export interface SearchThreads {
-  /** Returns a thread, idle or new, for one search. */
-  take(plan: ThreadPlan, on: { found(found: Found): void; error(error: unknown): void }): SearchThread
-  /**
-   * Returns the index of the first line that an expression matches, or -1. Refuses: 408 `search_too_slow` if it takes
-   * longer than `stallMs`. Rejects with the signal's reason.
-   */
-  firstMatch(
-    expression: Expression,
-    lines: readonly string[],
-    options: { stallMs: number; signal: AbortSignal }
-  ): Promise<number>
-  close(): Promise<void>
-}
+export type SearchThreads = ReturnType<typeof createSearchThreads>
 
 const keptMs = 5_000
 /** Maximum number of idle threads: as many as all searches of a server use together. */
@@ -113,7 +100,7 @@ const stopMs = 250
 const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64 }
 
 /** Creates the pool of search threads. */
-export function createSearchThreads(): SearchThreads {
+export function createSearchThreads() {
   const pool = createWorkerPool<Order, number, Found>({
     module: new URL('./search-worker.js', import.meta.url),
     resourceLimits,
@@ -122,7 +109,8 @@ export function createSearchThreads(): SearchThreads {
   })
 
   return {
-    take(plan, on) {
+    /** Returns a thread, idle or new, for one search. */
+    take(plan: ThreadPlan, on: { found(found: Found): void; error(error: unknown): void }): SearchThread {
       const thread = pool.take()
       const cells = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT))
       const runs = new Set<Promise<unknown>>()
@@ -161,7 +149,16 @@ export function createSearchThreads(): SearchThreads {
         }
       }
     },
-    async firstMatch(expression, lines, { stallMs, signal }) {
+
+    /**
+     * Returns the index of the first line that an expression matches, or -1. Refuses: 408 `search_too_slow` if it takes
+     * longer than `stallMs`. Rejects with the signal's reason.
+     */
+    async firstMatch(
+      expression: Expression,
+      lines: readonly string[],
+      { stallMs, signal }: { stallMs: number; signal: AbortSignal }
+    ): Promise<number> {
       signal.throwIfAborted()
       const thread = pool.take()
       const stop = withdrawal(signal)
@@ -182,7 +179,7 @@ export function createSearchThreads(): SearchThreads {
         await pool.release(thread)
       }
     },
-    close: () => pool.close()
+    close: (): Promise<void> => pool.close()
   }
 }
 
@@ -228,14 +225,7 @@ function stopRuns(cells: Int32Array, ended: Promise<unknown>): Promise<void> {
  */
 
 /** The threads of one search. */
-export interface Hands {
-  /** Returns a thread that may get another run, preferably one without work, or undefined if all have enough. */
-  free(options: { isLarge: boolean }): SearchThread | undefined
-  /** Whether one of the threads is stuck in an expression that does not terminate. Called regularly. */
-  isStalled(): boolean
-  /** Releases all threads. Afterwards the file may be closed. */
-  release(): Promise<void>
-}
+export type Hands = ReturnType<typeof createHands>
 
 interface HandsNeeds {
   /** Returns a thread, idle or new. */
@@ -257,7 +247,7 @@ interface Hand {
 const runsPerThread = 2
 
 /** Creates the threads of one search. */
-export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
+export function createHands({ take, share, stallMs }: HandsNeeds) {
   let hands: Hand[] = []
   const releases: Array<Promise<void>> = []
 
@@ -273,7 +263,8 @@ export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
   }
 
   return {
-    free({ isLarge }) {
+    /** Returns a thread that may get another run, preferably one without work, or undefined if all have enough. */
+    free({ isLarge }: { isLarge: boolean }): SearchThread | undefined {
       const count = isLarge ? share() : 1
       letGo(({ runs }, index) => index < count || runs > 0)
       const least = hands
@@ -284,7 +275,9 @@ export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
       if (hands.length < count) return takeOne()
       return least !== undefined && least.runs < runsPerThread ? least : undefined
     },
-    isStalled() {
+
+    /** Whether one of the threads is stuck in an expression that does not terminate. Called regularly. */
+    isStalled(): boolean {
       const now = performance.now()
       let isOne = false
       for (const hand of hands) {
@@ -298,7 +291,9 @@ export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
       }
       return isOne
     },
-    async release() {
+
+    /** Releases all threads. Afterwards the file may be closed. */
+    async release(): Promise<void> {
       letGo(() => false)
       await Promise.all(releases)
     }
@@ -306,12 +301,7 @@ export function createHands({ take, share, stallMs }: HandsNeeds): Hands {
 }
 
 /** Limits how many searches run at a time, in all and of one caller. */
-export interface SearchGate {
-  /** As of a gate. Refuses another one if too many already wait: 429 `too_many_searches`. */
-  enter(caller: string, signal: AbortSignal): Promise<() => void>
-  /** Whether a search waits because others have all places. */
-  isWanted(): boolean
-}
+export type SearchGate = ReturnType<typeof createSearchGate>
 
 export interface SearchPlaces {
   places: number
@@ -321,12 +311,15 @@ export interface SearchPlaces {
 }
 
 /** Creates a gate for searches. What waits for another search of its caller does not wait in the queue of all. */
-export function createSearchGate({ places, perCaller, maxWaiting }: SearchPlaces): SearchGate {
+export function createSearchGate({ places, perCaller, maxWaiting }: SearchPlaces) {
   const all = createGate({ places, maxWaiting, full })
   const callers = new Map<string, { gate: Gate; count: number }>()
   return {
-    isWanted: () => all.waiting > 0,
-    async enter(caller, signal) {
+    /** Whether a search waits because others have all places. */
+    isWanted: (): boolean => all.waiting > 0,
+
+    /** As of a gate. Refuses another one if too many already wait: 429 `too_many_searches`. */
+    async enter(caller: string, signal: AbortSignal): Promise<() => void> {
       const own = callers.get(caller) ?? { gate: createGate({ places: perCaller, maxWaiting, full }), count: 0 }
       callers.set(caller, own)
       own.count++

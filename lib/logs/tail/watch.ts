@@ -18,10 +18,7 @@ export interface FileWatch {
 }
 
 /** Watches files for changes. */
-export interface FileWatcher {
-  watch(path: string): FileWatch
-  close(): void
-}
+export type FileWatcher = ReturnType<typeof createFileWatcher>
 
 interface Watched {
   path: string
@@ -43,7 +40,7 @@ interface Directory {
 const defaultPollMs = 1_500
 
 /** Creates a watcher that polls every `pollMs` milliseconds. */
-export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number } = {}): FileWatcher {
+export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number } = {}) {
   const files = new Map<string, Watched>()
   const directories = new Map<string, Directory>()
   let poll: NodeJS.Timeout | undefined
@@ -134,7 +131,7 @@ export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number 
   }
 
   return {
-    watch(path) {
+    watch(path: string): FileWatch {
       const file = files.get(path) ?? start(path)
       file.followers++
       if (file.followers === 1) void look(file).then(() => arm(file))
@@ -151,7 +148,7 @@ export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number 
         }
       }
     },
-    close() {
+    close(): void {
       for (const file of [...files.values()]) {
         file.followers = 0
         stop(file)

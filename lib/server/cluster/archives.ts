@@ -25,22 +25,7 @@ export interface ArchiveFacts {
 }
 
 /** The archives of a hub. */
-export interface Archives {
-  /**
-   * Brings an archive of this hub to another one. Resolves with the hubs that have it. Refuses 503 `no_second_copy`. In a
-   * cluster of one hub there is one copy.
-   */
-  keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]>
-  /**
-   * Fetches an archive from the hub of this name and checks it. Refuses `hub_unknown`, `hub_unreachable`, `not_found`,
-   * `archive_differs`.
-   */
-  fetch(facts: ArchiveFacts, from: string, signal: AbortSignal): Promise<void>
-  /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
-  ensure(deployId: string, signal: AbortSignal): Promise<void>
-  /** Fetches everything that this hub lacks, and removes what no record keeps. */
-  mirror(signal: AbortSignal): Promise<void>
-}
+export type Archives = ReturnType<typeof createArchives>
 
 export interface ArchivesNeeds {
   store: Pick<ReplicatedStore, 'all' | 'get' | 'hubs' | 'role' | 'write'>
@@ -69,7 +54,7 @@ export function isDeployId(text: string): boolean {
 }
 
 /** Creates the archives of a hub. */
-export function createArchives(needs: ArchivesNeeds): Archives {
+export function createArchives(needs: ArchivesNeeds) {
   const { store, hub, client, home, ids, log } = needs
   const pathOf = (deployId: string): string => join(home.deployments, `${deployId}.zip`)
   /** Deployments whose files no hub had. They are asked for again after the next start. */
@@ -280,14 +265,27 @@ export function createArchives(needs: ArchivesNeeds): Archives {
   }
 
   return {
+    /**
+     * Brings an archive of this hub to another one. Resolves with the hubs that have it. Refuses 503 `no_second_copy`. In a
+     * cluster of one hub there is one copy.
+     */
     keep,
-    async fetch(facts, name, signal) {
+
+    /**
+     * Fetches an archive from the hub of this name and checks it. Refuses `hub_unknown`, `hub_unreachable`, `not_found`,
+     * `archive_differs`.
+     */
+    async fetch(facts: ArchiveFacts, name: string, signal: AbortSignal): Promise<void> {
       const from = (await others()).find(other => other.name === name)
       if (from === undefined) throw new Refusal('not_found', 'hub_unknown', `The cluster has no other hub "${name}"`)
       await fetch(facts, from, signal)
     },
+
+    /** Fetches everything that this hub lacks, and removes what no record keeps. */
     mirror,
-    async ensure(deployId, signal) {
+
+    /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
+    async ensure(deployId: string, signal: AbortSignal): Promise<void> {
       if ((await stat(pathOf(deployId)).catch(() => null)) !== null) return
       const facts = wanted().find(each => each.deployId === deployId)
       if (facts !== undefined) await fetchFromAny(facts, signal)

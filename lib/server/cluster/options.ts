@@ -7,7 +7,6 @@ import { openHubKey, writeClusterKeys } from '../../config/cluster-file.js'
 import { forwardKeyOf, type HubSigner } from '../../http/outgoing/forwarded.js'
 import { reasonOf } from '../../base/errors.js'
 import { expiryOfPem, type ExpiryWarnings } from '../expiry.js'
-import type { Reloadable } from '../reload.js'
 
 /** The cluster of a hub: where its log is, and what only its hubs know. */
 export interface ClusterOptions {
@@ -89,11 +88,7 @@ export interface RenewingNeeds {
 }
 
 /** Looks for new files until it is stopped. */
-export interface Renewing {
-  /** Looks now, for `createReload`. */
-  reload: Reloadable
-  stop(): void
-}
+export type Renewing = ReturnType<typeof startRenewing>
 
 const defaultEveryMs = 10_000
 
@@ -107,7 +102,7 @@ const parts: Part[] = [
 ]
 
 /** Starts to look. Warns at once of certificates that expire soon. */
-export function startRenewing(needs: RenewingNeeds): Renewing {
+export function startRenewing(needs: RenewingNeeds) {
   const { reread, use, report, expiry, everyMs = defaultEveryMs } = needs
   let { secrets } = needs
   let broken = ''
@@ -154,7 +149,11 @@ export function startRenewing(needs: RenewingNeeds): Renewing {
 
   warnOfExpiry()
   const timer = setInterval(() => void lookQuietly(), everyMs).unref()
-  return { reload: look, stop: () => clearInterval(timer) }
+  return {
+    /** Looks now, for `createReload`. */
+    reload: look,
+    stop: (): void => clearInterval(timer)
+  }
 }
 
 /** Throws if a file contains no certificate, or the key is another one's. */

@@ -17,9 +17,7 @@ import { insertHubDeployment } from '../../store/tables/fleet.js'
 import { unfinishedDeployments } from '../../store/tables/deployments.js'
 
 /** The node of a hub. */
-export interface OwnNode {
-  stop(): Promise<void>
-}
+export type OwnNode = ReturnType<typeof startOwnNode>
 
 export interface OwnNodeNeeds {
   /** The data directory of the hub. */
@@ -40,7 +38,7 @@ const program = fileURLToPath(new URL('../../../../bin/svc.js', import.meta.url)
 const notPassed = /^(ADMIN_TOKEN|SVC_.*|NOTIFY_SOCKET)$/
 
 /** Starts the agent of a hub, and enrolls it if it is new. */
-export function startOwnNode({ directory, url, caFile, environment, enroll, warn }: OwnNodeNeeds): OwnNode {
+export function startOwnNode({ directory, url, caFile, environment, enroll, warn }: OwnNodeNeeds) {
   const home = join(directory, nodeName)
   const stopping = new AbortController()
   let kept: KeptProgram | undefined
@@ -85,7 +83,7 @@ export function startOwnNode({ directory, url, caFile, environment, enroll, warn
     if (!stopping.signal.aborted) warn(`Cannot start the node of this hub: ${reasonOf(error)}`)
   })
   return {
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       await starting
       await kept?.stop()

@@ -335,12 +335,7 @@ function splitOnce(url: string): [string, string?] {
 }
 
 /** What a hub says while it waits for its cluster. */
-export interface Waiting {
-  /** Reports why the hub waits. From then on every request is answered: 503 `not_leader`. */
-  tell(sentence: string): void
-  /** Stops answering, so that the hub itself can listen. */
-  end(): Promise<void>
-}
+export type Waiting = ReturnType<typeof createWaiting>
 
 interface WaitingNeeds {
   entrance: Pick<Entrance, 'open' | 'secure'>
@@ -354,7 +349,7 @@ const retryAfterSeconds = 5
  * Creates the answers of a hub whose database is not open yet, for example because its cluster has the schema of an older
  * version. Nothing listens before the first `tell`.
  */
-export function createWaiting({ entrance, base, report }: WaitingNeeds): Waiting {
+export function createWaiting({ entrance, base, report }: WaitingNeeds) {
   let hasEnded = false
   let opening: Promise<unknown> | undefined
 
@@ -377,14 +372,17 @@ export function createWaiting({ entrance, base, report }: WaitingNeeds): Waiting
   let http: HttpServer | undefined
 
   return {
-    tell(sentence) {
+    /** Reports why the hub waits. From then on every request is answered: 503 `not_leader`. */
+    tell(sentence: string): void {
       if (hasEnded) return
       report.info(sentence)
       http ??= new HttpServer(options)
       // A failure to listen is refused when the hub itself listens.
       opening ??= entrance.open(http).catch(() => {})
     },
-    async end() {
+
+    /** Stops answering, so that the hub itself can listen. */
+    async end(): Promise<void> {
       hasEnded = true
       await opening
       await http?.close({ graceMs: 0 })

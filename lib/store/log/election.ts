@@ -41,12 +41,7 @@ export interface ElectionNeeds {
 }
 
 /** The election of one cluster. */
-export interface Election {
-  /** Reads the hub from the leader's key. Refuses `cluster_sealed`, and throws `DamagedLog`. */
-  readLeader(found: Pick<KeyValue, 'value' | 'createRevision'>): Leader
-  /** Tries to lead. Returns null if another hub leads. Throws `EtcdError`, `Unreachable`. */
-  campaign(signal: AbortSignal): Promise<Term | null>
-}
+export type Election = ReturnType<typeof createElection>
 
 function parsed(bytes: Buffer): unknown {
   try {
@@ -60,7 +55,7 @@ function parsed(bytes: Buffer): unknown {
 const renewals = 4
 
 /** Creates the election. It sends nothing before `campaign`. */
-export function createElection(needs: ElectionNeeds): Election {
+export function createElection(needs: ElectionNeeds) {
   const { client, keys, sealing, history, hub, leaseSeconds, clock } = needs
   const leaseMs = leaseSeconds * 1000
   const place = { key: keys.leader, history }
@@ -109,12 +104,15 @@ export function createElection(needs: ElectionNeeds): Election {
   }
 
   return {
-    readLeader({ value, createRevision }) {
+    /** Reads the hub from the leader's key. Refuses `cluster_sealed`, and throws `DamagedLog`. */
+    readLeader({ value, createRevision }: Pick<KeyValue, 'value' | 'createRevision'>): Leader {
       const { name, url } = (parsed(sealing.open(value, place)) ?? {}) as Partial<HubAddress>
       if (!isHubAddress({ name, url })) throw new DamagedLog(keys.leader, 'it does not name a hub')
       return { name: name as string, url: url as string, revision: createRevision }
     },
-    async campaign(signal) {
+
+    /** Tries to lead. Returns null if another hub leads. Throws `EtcdError`, `Unreachable`. */
+    async campaign(signal: AbortSignal): Promise<Term | null> {
       const grantedAtMs = elapsedOf(clock)
       const limits = { limitMs: leaseMs / 2, signal }
       const lease = await client.grantLease(leaseSeconds, limits)

@@ -358,26 +358,22 @@ export interface Belonging {
 }
 
 /** The file `svc.db.cluster` of a hub: which log its svc.db belongs to. */
-export interface BelongingFile {
-  /** Returns null if the database belongs to no log. */
-  read(): Belonging | null
-  write(belonging: Belonging): Promise<void>
-  remove(): Promise<void>
-}
+export type BelongingFile = ReturnType<typeof createBelongingFile>
 
 /** Returns the file in a data directory, which may not exist. */
-export function createBelongingFile(directory: string, disk: Disk): BelongingFile {
+export function createBelongingFile(directory: string, disk: Disk) {
   const path = join(directory, 'svc.db.cluster')
   return {
-    read() {
+    /** Returns null if the database belongs to no log. */
+    read(): Belonging | null {
       const bytes = disk.read(path)
       return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Belonging)
     },
-    write(belonging) {
+    write(belonging: Belonging): Promise<void> {
       const bytes = Buffer.from(JSON.stringify(belonging))
       return replaceFile(disk, path, { bytes: bytes.length, pieces: [bytes], release() {} })
     },
-    async remove() {
+    async remove(): Promise<void> {
       await disk.remove(path)
       await disk.syncDirectory(directory)
     }

@@ -98,14 +98,9 @@ export function createSealing(clusterKey: Buffer, { next = [], onUse = () => {} 
   }
 }
 
-interface WithKey {
-  key: Buffer
-  seal(plain: Uint8Array, place: SealedPlace): Buffer
-  /** Returns null if the value was sealed with another key, or for another place. */
-  open(sealed: Uint8Array, place: SealedPlace): Buffer | null
-}
+type WithKey = ReturnType<typeof withKey>
 
-function withKey(clusterKey: Buffer): WithKey {
+function withKey(clusterKey: Buffer) {
   if (clusterKey.length !== keyBytes) throw new Error(`A cluster key has ${keyBytes} bytes, not ${clusterKey.length}`)
   const keys = new Map<number, Buffer>()
 
@@ -122,13 +117,15 @@ function withKey(clusterKey: Buffer): WithKey {
 
   return {
     key: clusterKey,
-    seal(plain, { key, history, number = 0 }) {
+    seal(plain: Uint8Array, { key, history, number = 0 }: SealedPlace): Buffer {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, keyOf(number), nonce)
       cipher.setAAD(Buffer.from(`${history} ${key}`))
       return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
     },
-    open(sealed, { key, history, number = 0 }) {
+
+    /** Returns null if the value was sealed with another key, or for another place. */
+    open(sealed: Uint8Array, { key, history, number = 0 }: SealedPlace): Buffer | null {
       try {
         const nonce = sealed.subarray(0, nonceBytes)
         const decipher = createDecipheriv(algorithm, keyOf(number), nonce, { authTagLength: tagBytes })

@@ -1,16 +1,14 @@
 /** Something that happens once, and that is waited for. */
-export interface Fired {
-  fire(): void
-  /** Resolves once it was fired, or when the signal aborts. */
-  wait(signal: AbortSignal): Promise<void>
-}
+export type Fired = ReturnType<typeof createSignal>
 
 /** Creates a signal that has not been fired. */
-export function createSignal(): Fired {
+export function createSignal() {
   const fired = new AbortController()
   return {
-    fire: () => fired.abort(),
-    wait: signal =>
+    fire: (): void => fired.abort(),
+
+    /** Resolves once it was fired, or when the signal aborts. */
+    wait: (signal: AbortSignal): Promise<void> =>
       new Promise(resolve => {
         const end = () => {
           fired.signal.removeEventListener('abort', end)
@@ -33,21 +31,19 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Changes that are waited for. */
-export interface Changes {
-  /** To be called after each change. */
-  happened(): void
-  /** Resolves when `look`, which is called after each change, returns true. Rejects with the reason of the signal. */
-  until(look: () => boolean, signal: AbortSignal): Promise<void>
-}
+export type Changes = ReturnType<typeof createChanges>
 
 /** Creates changes that nobody waits for yet. */
-export function createChanges(): Changes {
+export function createChanges() {
   const waiting = new Set<() => void>()
   return {
-    happened() {
+    /** To be called after each change. */
+    happened(): void {
       for (const check of waiting) check()
     },
-    until: (look, signal) =>
+
+    /** Resolves when `look`, which is called after each change, returns true. Rejects with the reason of the signal. */
+    until: (look: () => boolean, signal: AbortSignal): Promise<void> =>
       new Promise((resolve, reject) => {
         const end = () => {
           waiting.delete(check)

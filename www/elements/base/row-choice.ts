@@ -5,30 +5,26 @@ import { twoLines } from '../../words/errors.js'
 import { errorLine } from './form.js'
 
 /** The selected rows of a list, by id. */
-export interface Selection {
-  readonly ids: ReadonlySet<string>
-  /** Selects or deselects a row; a later range begins at it. */
-  toggle(id: string): void
-  /** Applies the last toggle to all rows between that row and this one. */
-  extend(id: string, order: readonly string[]): void
-  /** Selects exactly these rows. */
-  set(ids: Iterable<string>): void
-}
+export type Selection = ReturnType<typeof createSelection>
 
 /** Creates an empty selection. */
-export function createSelection(): Selection {
+export function createSelection() {
   let ids = new Set<string>()
   let anchor: string | null = null
   return {
     get ids() {
       return ids
     },
-    toggle(id) {
+
+    /** Selects or deselects a row; a later range begins at it. */
+    toggle(id: string): void {
       ids = new Set(ids)
       if (!ids.delete(id)) ids.add(id)
       anchor = id
     },
-    extend(id, order) {
+
+    /** Applies the last toggle to all rows between that row and this one. */
+    extend(id: string, order: readonly string[]): void {
       const from = anchor === null ? -1 : order.indexOf(anchor)
       const to = order.indexOf(id)
       if (from === -1 || to === -1) return this.toggle(id)
@@ -40,7 +36,9 @@ export function createSelection(): Selection {
       }
       anchor = id
     },
-    set(chosen) {
+
+    /** Selects exactly these rows. */
+    set(chosen: Iterable<string>): void {
       ids = new Set(chosen)
       if (anchor !== null && !ids.has(anchor)) anchor = null
     }

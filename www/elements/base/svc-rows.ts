@@ -18,20 +18,10 @@ export interface TreeRow {
 }
 
 /** The state of a tree of directories. */
-export interface DirectoryTree {
-  /** The visible rows from top to bottom. The root is the first row. */
-  readonly rows: readonly TreeRow[]
-  /** Sets the names of the directories in a directory. */
-  fill(path: string, names: readonly string[]): void
-  setOpen(path: string, isOpen: boolean): void
-  /** Directories that are open and not loaded yet. */
-  readonly wanted: readonly string[]
-  /** Opens every directory above a path. */
-  reveal(path: string): void
-}
+export type DirectoryTree = ReturnType<typeof createTree>
 
 /** Creates a tree. `root` is the name of the first row; its path is empty. */
-export function createTree(root: string): DirectoryTree {
+export function createTree(root: string) {
   const children = new Map<string, readonly string[]>()
   const open = new Set<string>([''])
 
@@ -51,21 +41,28 @@ export function createTree(root: string): DirectoryTree {
   }
 
   return {
+    /** The visible rows from top to bottom. The root is the first row. */
     get rows() {
       const first = rowOf('', { name: root, level: 1, place: 1, siblings: 1 })
       return first.isOpen ? rowsBelow('', 2, [first]) : [first]
     },
+
+    /** Directories that are open and not loaded yet. */
     get wanted() {
       return [...open].filter(path => !children.has(path))
     },
-    fill(path, names) {
+
+    /** Sets the names of the directories in a directory. */
+    fill(path: string, names: readonly string[]): void {
       children.set(path, names)
     },
-    setOpen(path, isOpen) {
+    setOpen(path: string, isOpen: boolean): void {
       if (isOpen) open.add(path)
       else open.delete(path)
     },
-    reveal(path) {
+
+    /** Opens every directory above a path. */
+    reveal(path: string): void {
       const segments = path.split('/').filter(Boolean)
       for (let depth = 0; depth < segments.length; depth++) open.add(segments.slice(0, depth).join('/'))
     }

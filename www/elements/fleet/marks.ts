@@ -119,17 +119,14 @@ export function shortTree(tree: string): string {
 }
 
 /** The colours of the trees that are shown. */
-export interface TreeColors {
-  /** Gives the trees their colours. Those that were shown before keep theirs; the most frequent trees come first. */
-  assign(trees: readonly string[]): void
-  of(tree: string | null): TreeColor
-}
+export type TreeColors = ReturnType<typeof createTreeColors>
 
 /** Creates the colours. */
-export function createTreeColors(): TreeColors {
+export function createTreeColors() {
   let colors = new Map<string, TreeColor>()
   return {
-    assign(trees) {
+    /** Gives the trees their colours. Those that were shown before keep theirs; the most frequent trees come first. */
+    assign(trees: readonly string[]): void {
       const kept = new Map(trees.flatMap(tree => (colors.has(tree) ? [[tree, colors.get(tree) as TreeColor]] : [])))
       const used = new Set(kept.values())
       const free = palette.filter(color => !used.has(color))
@@ -139,7 +136,7 @@ export function createTreeColors(): TreeColors {
       }
       colors = kept
     },
-    of: tree => (tree === null ? 'gray' : (colors.get(tree) ?? 'gray'))
+    of: (tree: string | null): TreeColor => (tree === null ? 'gray' : (colors.get(tree) ?? 'gray'))
   }
 }
 

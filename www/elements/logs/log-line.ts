@@ -248,32 +248,13 @@ export function cellsOf(text: string): number {
 }
 
 /** The positions of the lines of a log. */
-export interface LogIndex {
-  /** Number of indexed lines and rows. */
-  readonly lines: number
-  readonly rows: number
-  /** Number of the first indexed line. */
-  readonly firstNumber: number
-  /** Changes whenever rows have moved. */
-  readonly revision: number
-  /** Indexes changed lines for at most `withinMs`. Returns `part` if there is more to index. */
-  read(text: LogText, withinMs: number): 'whole' | 'part'
-  /** Null if lines do not wrap: each line is one row. */
-  wrapAt(columns: number | null): void
-  /** Sets the number of extra rows of an unfolded line. */
-  unfold(line: number, rows: number): void
-  /** Returns the first row of a line, by the number of the line. */
-  rowOf(line: number): number
-  /** Returns the number of the line that contains a row. */
-  lineAt(row: number): number
-  styleOf(line: number): TextStyle
-}
+export type LogIndex = ReturnType<typeof createLogIndex>
 
 /** Number of lines between two readings of the clock. */
 const batch = 500
 
 /** Creates an empty index of lines in a format. */
-export function createLogIndex(format: LineFormat): LogIndex {
+export function createLogIndex(format: LineFormat) {
   let first = 0
   let epoch: number | undefined
   let revision = 0
@@ -345,19 +326,26 @@ export function createLogIndex(format: LineFormat): LogIndex {
   }
 
   return {
+    /** Number of indexed lines and rows. */
     get lines() {
       return cells.length
     },
     get rows() {
       return (ends.at(-1) ?? rowsGivenUp) - rowsGivenUp
     },
+
+    /** Number of the first indexed line. */
     get firstNumber() {
       return first
     },
+
+    /** Changes whenever rows have moved. */
     get revision() {
       return revision
     },
-    read(text, withinMs) {
+
+    /** Indexes changed lines for at most `withinMs`. Returns `part` if there is more to index. */
+    read(text: LogText, withinMs: number): 'whole' | 'part' {
       const untilMs = performance.now() + withinMs
       const { lines, firstNumber } = text
       const end = firstNumber + lines.length
@@ -373,21 +361,29 @@ export function createLogIndex(format: LineFormat): LogIndex {
       }
       return 'whole'
     },
-    wrapAt(next) {
+
+    /** Null if lines do not wrap: each line is one row. */
+    wrapAt(next: number | null): void {
       if (next === columns) return
       columns = next
       sum()
     },
-    unfold(line, rows) {
+
+    /** Sets the number of extra rows of an unfolded line. */
+    unfold(line: number, rows: number): void {
       if (rows === 0) unfolded.delete(line)
       else unfolded.set(line, rows)
       sum()
     },
-    rowOf(line) {
+
+    /** Returns the first row of a line, by the number of the line. */
+    rowOf(line: number): number {
       const index = Math.min(line - first, cells.length) - 1
       return index < 0 ? 0 : (ends[index] as number) - rowsGivenUp
     },
-    lineAt(row) {
+
+    /** Returns the number of the line that contains a row. */
+    lineAt(row: number): number {
       let low = 0
       let high = Math.max(0, ends.length - 1)
       while (low < high) {
@@ -397,6 +393,6 @@ export function createLogIndex(format: LineFormat): LogIndex {
       }
       return first + low
     },
-    styleOf: line => begun.get(line) ?? plainStyle
+    styleOf: (line: number): TextStyle => begun.get(line) ?? plainStyle
   }
 }

@@ -72,21 +72,19 @@ export interface KeptTerminal {
 }
 
 /** The sessions that survive a reload of the page. */
-export interface KeptTerminals {
-  put(sessions: readonly KeptTerminal[]): void
-  /** Returns the stored sessions and removes them, because two pages cannot share a session. */
-  take(): KeptTerminal[]
-}
+export type KeptTerminals = ReturnType<typeof createKeptTerminals>
 
 /** Creates the store, in the storage of the tab. */
-export function createKeptTerminals({ base, tab }: { base: string; tab: TokenStorage }): KeptTerminals {
+export function createKeptTerminals({ base, tab }: { base: string; tab: TokenStorage }) {
   const key = `svc.terminals ${base}`
   return {
-    put(sessions) {
+    put(sessions: readonly KeptTerminal[]): void {
       if (sessions.length === 0) tab.removeItem(key)
       else tab.setItem(key, JSON.stringify(sessions))
     },
-    take() {
+
+    /** Returns the stored sessions and removes them, because two pages cannot share a session. */
+    take(): KeptTerminal[] {
       const text = tab.getItem(key)
       tab.removeItem(key)
       try {

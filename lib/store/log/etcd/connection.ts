@@ -33,20 +33,7 @@ export interface AskOptions {
 }
 
 /** The open connections to the members of etcd. */
-export interface EtcdConnection {
-  /** Sends a request to the current member, and to the next ones if that fails. Throws `EtcdError`, `Unreachable`. */
-  ask(path: string, body: object, options?: AskOptions): Promise<Record<string, unknown>>
-  /**
-   * Sends a request whose answer is a sequence of JSON lines, and hands each one over. Resolves when etcd ends it. `take`
-   * may return a promise: the next line is read after it.
-   */
-  stream(path: string, body: object, options: StreamOptions): Promise<void>
-  /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
-  preferLeader(signal?: AbortSignal): Promise<void>
-  /** Uses other certificates and another password from the next request on. */
-  renew(options: EtcdOptions): void
-  close(): void
-}
+export type EtcdConnection = ReturnType<typeof connectEtcd>
 
 export interface StreamOptions {
   take: (line: Record<string, unknown>) => void | Promise<void>
@@ -63,7 +50,7 @@ const maxAnswerBytes = 64 * 1024 * 1024
 const connectMs = 1000
 
 /** Creates connections. None is opened before the first request. */
-export function connectEtcd(options: EtcdOptions): EtcdConnection {
+export function connectEtcd(options: EtcdOptions) {
   let { user, password } = options
   let agents = agentsOf(options)
   const members = options.endpoints.map(endpoint => new URL(endpoint))
@@ -185,13 +172,19 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
   }
 
   return {
-    ask(path, body, given = {}) {
+    /** Sends a request to the current member, and to the next ones if that fails. Throws `EtcdError`, `Unreachable`. */
+    ask(path: string, body: object, given: AskOptions = {}): Promise<Record<string, unknown>> {
       const text = JSON.stringify(body)
       return overMembers(given, (member, signal) =>
         withToken(member, signal, () => attempt(member, { path, text, signal }))
       )
     },
-    async stream(path, body, { take, signal }) {
+
+    /**
+     * Sends a request whose answer is a sequence of JSON lines, and hands each one over. Resolves when etcd ends it. `take`
+     * may return a promise: the next line is read after it.
+     */
+    async stream(path: string, body: object, { take, signal }: StreamOptions): Promise<void> {
       const text = JSON.stringify(body)
       // The time limit of an attempt covers the head of the answer only.
       const { head, ending } = await overMembers({ signal }, (member, limited) =>
@@ -206,7 +199,9 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
         ending.end()
       }
     },
-    async preferLeader(signal) {
+
+    /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
+    async preferLeader(signal?: AbortSignal): Promise<void> {
       const isLeader = async (member: URL): Promise<boolean> => {
         const limit = createLimit(attemptMs, signal)
         const sent = { path: '/v3/maintenance/status', text: '{}', signal: limit.signal }
@@ -218,7 +213,9 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
       const at = found.indexOf(true)
       if (at !== -1) current = at
     },
-    renew(next) {
+
+    /** Uses other certificates and another password from the next request on. */
+    renew(next: EtcdOptions): void {
       if (next.user !== user || next.password !== password) token = null
       user = next.user
       password = next.password
@@ -227,7 +224,7 @@ export function connectEtcd(options: EtcdOptions): EtcdConnection {
         for (const socket of Object.values(agent.freeSockets).flatMap(list => list ?? [])) socket.destroy()
       agents = agentsOf(next)
     },
-    close() {
+    close(): void {
       for (const agent of Object.values(agents)) agent.destroy()
     }
   }
@@ -249,18 +246,13 @@ interface Sent {
   signal: AbortSignal
 }
 
-interface Limit {
-  signal: AbortSignal
-  abort: () => void
-  /** Ends the timer, and stops listening to the outer signal. */
-  end: () => void
-}
+type Limit = ReturnType<typeof createLimit>
 
 /**
  * Returns a signal that aborts after `ms` (null: never) and with the outer signal. `AbortSignal.any` on a signal that
  * lives as long as the process would keep every result of it (Node 20).
  */
-function createLimit(ms: number | null, outer: AbortSignal | undefined): Limit {
+function createLimit(ms: number | null, outer: AbortSignal | undefined) {
   const own = new AbortController()
   const abort = () => own.abort(outer?.reason)
   const timer = ms === null ? undefined : setTimeout(abort, Math.ceil(ms))
@@ -269,7 +261,9 @@ function createLimit(ms: number | null, outer: AbortSignal | undefined): Limit {
   return {
     signal: own.signal,
     abort,
-    end() {
+
+    /** Ends the timer, and stops listening to the outer signal. */
+    end(): void {
       clearTimeout(timer)
       outer?.removeEventListener('abort', abort)
     }
