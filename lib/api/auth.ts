@@ -217,7 +217,11 @@ function adminActor(actor: Actor): Actor {
 function wrongToken(token: string): Refusal {
   const fault = tokenTextFault(token)
   if (fault !== null) return new Refusal('unauthorized', 'wrong_token', `Login failed: the token is wrong: ${fault}`)
-  return new Refusal('unauthorized', 'wrong_token', 'Login failed: the token is not the admin token')
+  return new Refusal(
+    'unauthorized',
+    'wrong_token',
+    'Login failed: the token is neither the admin token nor a named one'
+  )
 }
 
 /** Handler of `GET /api/auth/whoami`: the role and project of the token. Commands check a token with it. */

@@ -289,7 +289,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   wrong_digest: { kind: 'invalid', means: 'The body is not the one that was signed' },
   wrong_part: { kind: 'conflict', means: 'A part of an answer is not the expected one. For agents' },
   wrong_signature: { kind: 'unauthorized', means: 'The signature of the request is wrong' },
-  wrong_token: { kind: 'unauthorized', means: 'The token is not the admin token' }
+  wrong_token: { kind: 'unauthorized', means: 'The token is wrong' }
 }
 
 /** Codes that several routes have: the tag `@errors` of the map of routes names them as `*archive`. */

@@ -189,7 +189,7 @@ function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: Ap
 function refuseAdmin({ actor }: ApiRequest): void {
   if (actor.token !== undefined || (actor.role !== 'admin' && actor.role !== 'local')) return
   const sentence =
-    'An upload needs the deploy token of the project, not the admin token. "svc projects token" prints it'
+    'An upload needs the deploy token of the project or a named token, not the admin token. "svc projects token" prints it'
   throw new Refusal('forbidden', 'deploy_token_needed', sentence)
 }
 

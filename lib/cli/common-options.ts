@@ -1,4 +1,5 @@
 import { unprintableIn } from '../base/text.js'
+import type { AccessRole } from '../model/access.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { usage } from './command.js'
 import { durationOf } from './terminal/words.js'
@@ -100,14 +101,23 @@ export const packOptions = {
   'list-ignored': { type: 'switch', help: 'print the files and directories that the ignore rules leave out' }
 } as const
 
-/** Closing paragraph of the help of commands for one project: the sources of the address and the token. */
-export const projectDetails =
-  'This command needs the admin token or a named one (--token, SVC_TOKEN, also in .env.local, or "svc login"), or\n' +
+/** Returns words for the tokens of the server that have the rights of a role. Help texts name the least role with these. */
+export function tokenWith(role: AccessRole): string {
+  if (role === 'viewer') return 'the admin token or any named one'
+  return `the admin token or a named one with the role ${role}${role === 'admin' ? '' : ' or higher'}`
+}
+
+/**
+ * Returns the closing paragraph of the help of commands for one project, which its deploy token permits, too: the least
+ * role, and the sources of the address and the token.
+ */
+export const projectDetails = (role: AccessRole): string =>
+  `This command needs ${tokenWith(role)} (--token, SVC_TOKEN, also in .env.local, or "svc login"), or\n` +
   'the deploy token of the project (--token, SVC_DEPLOY_TOKEN, "svc login" or "svc init"). The address of the\n' +
   'server comes from --server, SVC_SERVER_URL, svc.config.json or the global configuration.'
 
-/** Closing paragraph of the help of commands for the server: the sources of the address and the token. */
-export const adminDetails =
-  'The token is the admin token, or a named one that may do this. It comes from --token, SVC_TOKEN (also in\n' +
+/** Returns the closing paragraph of the help of commands for the server, as `projectDetails` does. */
+export const adminDetails = (role: AccessRole): string =>
+  `The token is ${tokenWith(role)}. It comes from --token, SVC_TOKEN (also in\n` +
   '.env.local) or the global configuration. The address of the server comes from --server, SVC_SERVER_URL,\n' +
   'svc.config.json or the global configuration.'

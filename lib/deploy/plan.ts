@@ -190,7 +190,7 @@ export function createPlans(needs: PlanNeeds) {
   }
 }
 
-const noUpload = 'An upload needs the deploy token of the project, not the admin token'
+const noUpload = 'An upload needs the deploy token of the project or a named token, not the admin token'
 
 /** Describes the deployment whose files are, or would be, in a target. */
 export function describeLive({ id, status, message, treeSha256, startTime, endTime }: DeploymentRow): PlanLive {

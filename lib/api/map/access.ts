@@ -65,8 +65,8 @@ export interface AccessRoutes {
   /**
    * List which tokens can deploy where.
    *
-   * Tokens that have ended are left out. The deploy token of a project, the global one and the admin token may deploy,
-   * too; they do not expire.
+   * Tokens that have ended are left out. The deploy token of a project and the global one may upload, and the admin token
+   * may roll back; they do not expire.
    */
   'GET /api/access/report': {
     /** The report. */

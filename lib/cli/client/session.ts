@@ -101,7 +101,7 @@ export async function openAdminApi(context: Context, config: EffectiveConfig): P
     config.adminToken ??
     missing(
       'no_token',
-      `The admin token is missing. Use ${flagsOf(context.command, 'token')}SVC_TOKEN, or store it with "svc login"`
+      `A token is missing. Give the admin token or a named one with ${flagsOf(context.command, 'token')}SVC_TOKEN, or store it with "svc login"`
     )
   return openApi(context, config, { what: 'admin token', token, store: 'svc login --server' })
 }
@@ -119,7 +119,7 @@ export async function openProjectApi(context: Context, config: EffectiveConfig):
   if (adminToken !== null) return openAdminApi(context, config)
   return missing(
     'no_token',
-    "A token is missing. Give the admin token or the project's deploy token with " +
+    "A token is missing. Give the admin token, a named one or the project's deploy token with " +
       `${flagsOf(context.command, 'token')}SVC_TOKEN or SVC_DEPLOY_TOKEN, or store it with "svc login"`
   )
 }

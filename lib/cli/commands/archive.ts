@@ -17,7 +17,7 @@ export const commands = {
     },
     details: `Nobody can roll back to the deployment afterwards. Its record, output and list of files stay. Refused while the
 archive is needed: the deployment is in progress, its files are in the target, or nodes
-get it.\n\n${adminDetails}`,
+get it.\n\n${adminDetails('admin')}`,
     examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
     async run({ options, operands: { deployId } }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Deleting an archive', done: 'deleted' })

@@ -45,7 +45,7 @@ export const commands = {
       ...adminOptions,
       json: { type: 'switch', help: 'print the entries as JSON' }
     },
-    details: `The newest entry comes first. A named token lists its own entries; an operator also those of its projects.\n\n${adminDetails}`,
+    details: `The newest entry comes first. A named token lists its own entries; an operator also those of its projects.\n\n${adminDetails('viewer')}`,
     examples: [
       ['audit list', 'list the newest entries'],
       ['audit list --by ci-shop --json', 'list what a named token did, for a script']
@@ -81,7 +81,7 @@ export const commands = {
     details:
       'The file has a JSON line for each entry, and what proves that the entries are those of the log: the hashes of\n' +
       'removed and omitted entries, and a checkpoint that the server signed. It is verified at once; "svc audit verify"\n' +
-      `verifies it again anywhere, without a server. Only you can read the file.\n\n${adminDetails}`,
+      `verifies it again anywhere, without a server. Only you can read the file.\n\n${adminDetails('operator')}`,
     examples: [
       ['audit export', 'export the whole log to a file in the current directory'],
       ['audit export --from 4000 --out last.jsonl', 'export the entries from number 4000 on']

@@ -29,7 +29,7 @@ export const commands = {
     },
     details:
       'Prints the value that "svc push" would use here; "svc config" shows all of them. "token" is the deploy token, if\n' +
-      'there is one, else the admin token. Only the last four characters of a token are printed. The exit code is 1 if the\n' +
+      'there is one, else the stored admin token or named token. Only the last four characters of a token are printed. The exit code is 1 if the\n' +
       'key has no value.',
     examples: [
       ['config:get serverUrl', 'print the server of the project in this directory'],

@@ -125,8 +125,8 @@ export const commands = {
     },
     details:
       'Stores a value in svc.config.json if there is one here, else in the global file. Tokens are always stored in\n' +
-      'the global file: as the deploy token of the project here, or with --global as the admin token of "svc list",\n' +
-      '"status", "logs" and "rollback".\n\n' +
+      'the global file: as the deploy token of the project here, or with --global as the token of the server (the admin\n' +
+      'token or a named one), which "svc list", "rollback" and other commands use.\n\n' +
       'svc sends a token only to the server that it is stored for. That is --server, else SVC_SERVER_URL, else for\n' +
       'a deploy token the server in svc.config.json or .env.local, else the server in the global configuration.\n' +
       'Servers are told apart by host and port, not by path.',
@@ -134,7 +134,10 @@ export const commands = {
       ['config:set serverUrl https://deploy.example.com --global', 'set the default server of all projects'],
       ['config:set token - < token.txt', 'store the deploy token of the project in this directory'],
       ['config:set token - --env staging', 'store the deploy token of its environment "staging"'],
-      ['config:set token - --global --server https://deploy.example.com', 'store the admin token of a server']
+      [
+        'config:set token - --global --server https://deploy.example.com',
+        'store the admin token of a server, or a named one'
+      ]
     ],
     async run({ options, operands }, context) {
       const { key } = operands

@@ -40,7 +40,7 @@ export const commands = {
       ...serverOptions,
       json: { type: 'switch', help: 'print {project, deployments, rollout} as JSON, with the deploy token masked' }
     },
-    details: projectDetails,
+    details: projectDetails('viewer'),
     examples: [
       ['status', 'show the project in this directory and its five latest deployments'],
       ['status proj_abcdefghijklmnop --limit 20', 'show more deployments of another project'],
@@ -99,7 +99,7 @@ export const commands = {
       ...deploymentOptions,
       json: { type: 'switch', help: 'print the record as JSON; with --follow, one event per line' }
     },
-    details: projectDetails,
+    details: projectDetails('viewer'),
     examples: [
       ['logs dep_abcdefghijklmnop', 'print the whole output'],
       ['logs -f dep_abcdefghijklmnop', 'follow a running deployment']
@@ -152,7 +152,7 @@ export const commands = {
       ...deploymentOptions,
       json: sharedOptions.json
     },
-    details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails}`,
+    details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails('deployer')}`,
     examples: [['cancel dep_abcdefghijklmnop', 'cancel a deployment that hangs']],
     async run({ options, operands }, context) {
       const { api } = await openProject(context, options)
@@ -168,7 +168,7 @@ async function newestRollout(api: Api, [latest]: readonly Deployment[]): Promise
   return api.rolloutOf(latest.id)
 }
 
-/** Returns the whole record for the admin token, or for a deploy token the facts that it may know of its project. */
+/** Returns the whole record for a token of the server, or for a deploy token the facts that it may know of its project. */
 async function projectOf(api: Api, projectId: string): Promise<ShownProject | NonNullable<TokenHolder['project']>> {
   const holder = await api.whoami()
   return holder?.project?.id === projectId ? holder.project : api.project(projectId)

@@ -18,7 +18,7 @@ export const commands = {
       site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },
       json: { type: 'switch', help: 'print {ok, findings} as JSON' }
     },
-    details: `${adminDetails}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
+    details: `${adminDetails('viewer')}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
     examples: [
       ['doctor', 'check this machine and the configured server'],
       ['doctor --server https://deploy.example.com --json', 'check this machine and another server, for a script']
@@ -51,8 +51,8 @@ async function diagnoseRemotely({ env, server, token }: AdminOptions, context: C
     const sent = adminToken !== null && maySend(adminToken, serverUrl.value) ? adminToken : null
     const whyNone =
       adminToken === null
-        ? 'there is no admin token'
-        : `the admin token from ${adminToken.from} belongs to ${adminToken.origin}`
+        ? 'there is no token of the server'
+        : `the token from ${adminToken.from} belongs to ${adminToken.origin}`
     return await diagnoseServer(
       createClient({ serverUrl: serverUrl.value, token: sent, env: context.env }),
       sent,

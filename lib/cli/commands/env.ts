@@ -16,7 +16,7 @@ const variableOptions = {
 } as const
 
 /** Closing sentences of the help of these commands. */
-const variableDetails = `Changes take effect with the next deployment.\n${adminDetails}`
+const variableDetails = `Changes take effect with the next deployment.\n${adminDetails('admin')}`
 
 /** Opens the API of the server with a token of the server. Returns it with the id of the project. */
 export async function openVariables(
@@ -38,7 +38,7 @@ export const commands = {
       ...variableOptions,
       json: { type: 'switch', help: 'print the variables as JSON, with null for the value of a secret' }
     },
-    details: `The values of secrets are never shown.\n${variableDetails}`,
+    details: `The values of secrets are never shown.\n\n${adminDetails('operator')}`,
     examples: [
       ['env list', 'list the variables of the project in this directory'],
       ['env list --project proj_abcdefghijklmnop --json', 'list the variables of another project, for a script']

@@ -33,7 +33,7 @@ export const commands = {
       json: { type: 'switch', help: 'print the list as JSON' },
       ...adminOptions
     },
-    details: `A named token that is limited to projects lists their nodes.\n\n${adminDetails}`,
+    details: `A named token that is limited to projects lists their nodes.\n\n${adminDetails('viewer')}`,
     examples: [
       ['fleet nodes', 'list all nodes with what they have'],
       ['fleet nodes --label zone=eu', 'list the nodes of one zone']
@@ -53,7 +53,7 @@ export const commands = {
   'fleet node': defineCommand({
     operands: { node: nodeOperand },
     options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
-    details: adminDetails,
+    details: adminDetails('viewer'),
     examples: [['fleet node web-1', 'show a node and what it has of each project']],
     async run({ options, operands }, context) {
       const { output } = context
@@ -91,7 +91,7 @@ export const commands = {
     },
     details:
       'Prints a token with which one machine becomes a node. Run "svc agent" with it on that machine. The token can be\n' +
-      `used once. It contains the key of this server, so the machine takes orders from this server only.\n\n${adminDetails}`,
+      `used once. It contains the key of this server, so the machine takes orders from this server only.\n\n${adminDetails('admin')}`,
     examples: [
       ['fleet enroll --name web-1 --label zone=eu', 'print the command that makes a machine the node web-1'],
       ['fleet enroll --for 10m --out node.token', 'write a token to a file, for "svc agent --enroll -"']
@@ -124,7 +124,7 @@ export const commands = {
       json: { type: 'switch', help: 'print the list as JSON' },
       ...adminOptions
     },
-    details: `A token leaves the list when a machine has used it, or when it expires.\n\n${adminDetails}`,
+    details: `A token leaves the list when a machine has used it, or when it expires.\n\n${adminDetails('admin')}`,
     examples: [
       ['fleet enrollments', 'list the tokens with which machines may become nodes'],
       ['fleet enrollments --revoke enr_abcdefghijklmnop', 'revoke a token']
@@ -159,7 +159,7 @@ export const commands = {
       json: { ...sharedOptions.json, help: 'print the node as JSON' },
       ...adminOptions
     },
-    details: `Other labels stay. A rollout that has begun keeps its waves.\n\n${adminDetails}`,
+    details: `Other labels stay. A rollout that has begun keeps its waves.\n\n${adminDetails('admin')}`,
     examples: [['fleet set web-1 --label zone=eu --label beta=', 'set one label, and remove another']],
     async run({ options, operands }, context) {
       const { name, label, json } = options
@@ -185,7 +185,7 @@ export const commands = {
     },
     details:
       'A placed project is not deployed on the server itself: a push goes to its nodes, in waves. A node that is added\n' +
-      `gets the release that is desired now, which is printed. Without --on and --label, the nodes of the project are listed.\n\n${adminDetails}`,
+      `gets the release that is desired now, which is printed. Without --on and --label, the nodes of the project are listed.\n\n${adminDetails('admin')}`,
     examples: [
       ['fleet place shop --on web-1,web-2', 'place a project on two nodes'],
       ['fleet place shop --label zone=eu --path /srv/shop', 'place it on all nodes of a zone'],
@@ -227,7 +227,7 @@ export const commands = {
       json: { ...sharedOptions.json, help: 'print the placements that are left as JSON' },
       ...adminOptions
     },
-    details: `The files on the nodes stay. A project without nodes is deployed by the server itself again.\n\n${adminDetails}`,
+    details: `The files on the nodes stay. A project without nodes is deployed by the server itself again.\n\n${adminDetails('admin')}`,
     examples: [['fleet unplace shop --from web-2', 'take a project off a node']],
     async run({ options, operands }, context) {
       const { output } = context
@@ -247,8 +247,7 @@ export const commands = {
   'fleet drain': defineCommand({
     operands: { node: nodeOperand },
     options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
-    details:
-      'A node that has begun to put files in place finishes that.\n\nNeeds the admin token, or a named token with the role operator.',
+    details: `A node that has begun to put files in place finishes that.\n\n${adminDetails('operator')}`,
     examples: [['fleet drain web-1', 'before its machine is taken down']],
     async run({ options, operands }, context) {
       const { fleet } = await openFleet(context, options)
@@ -260,7 +259,7 @@ export const commands = {
   'fleet undrain': defineCommand({
     operands: { node: nodeOperand },
     options: { json: { ...sharedOptions.json, help: 'print the node as JSON' }, ...adminOptions },
-    details: 'The node gets what is desired now.\n\nNeeds the admin token, or a named token with the role operator.',
+    details: `The node gets what is desired now.\n\n${adminDetails('operator')}`,
     examples: [['fleet undrain web-1', 'let the node take part again']],
     async run({ options, operands }, context) {
       const { fleet } = await openFleet(context, options)
@@ -275,7 +274,7 @@ export const commands = {
       yes: { ...sharedOptions.yes, help: 'do not ask before removing the node; required without a terminal' },
       ...adminOptions
     },
-    details: `Removes a node from the fleet: its key is no longer accepted. Its files stay, and keep serving.\n\n${adminDetails}`,
+    details: `Removes a node from the fleet: its key is no longer accepted. Its files stay, and keep serving.\n\n${adminDetails('admin')}`,
     examples: [['fleet forget web-1 --yes', 'remove a node whose machine is gone']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Removing a node' })

@@ -57,7 +57,7 @@ export const commands = {
     details:
       'A locked project refuses pushes and rollbacks. A queued deployment fails when its turn comes; a running one\n' +
       'continues. A lock always expires. "svc push --wait" waits for its end.\n\n' +
-      `${projectDetails} --all needs the admin token or that of an operator.`,
+      `${projectDetails('operator')} A deploy token cannot use --all.`,
     examples: [
       ['lock shop --reason "audit until Friday" --for 2d', 'refuse deployments of a project for two days'],
       ['lock --all --reason "moving to a new disk" --for 30m', 'refuse deployments of every project']
@@ -83,7 +83,7 @@ export const commands = {
       },
       ...lockOptions
     },
-    details: projectDetails,
+    details: projectDetails('operator'),
     examples: [
       ['unlock shop', 'remove your lock of a project'],
       ['unlock shop --take-over "urgent fix"', 'remove the lock of somebody else; the audit log keeps the reason']
@@ -102,7 +102,7 @@ export const commands = {
       ...serverOptions,
       json: { type: 'switch', help: 'print the list as JSON' }
     },
-    details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails}`,
+    details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails('viewer')}`,
     examples: [['locks', 'list the locks of the configured server']],
     async run({ options }, context) {
       const { api } = await openProject(context, options)
@@ -131,7 +131,7 @@ export const commands = {
       'Places a file (the policy maintenanceFile, default .maintenance) in the target. A web server that is configured\n' +
       'to look for it shows it to visitors with status 503; docs/maintenance.md has the configuration for nginx and\n' +
       'Caddy. Deployments are not refused; "svc lock" does that. A running deployment is waited for.\n' +
-      `The policy maintenancePage names a page of the site to show instead.\n\n${projectDetails}`,
+      `The policy maintenancePage names a page of the site to show instead.\n\n${projectDetails('operator')}`,
     examples: [
       ['maintenance on shop --reason "Back at 18:00"', 'show visitors a page with this sentence'],
       ['maintenance on shop --force', 'also replace a file that svc did not place']
@@ -152,7 +152,7 @@ export const commands = {
     },
     details:
       'Removes the file of "svc maintenance on" from the target. With a deploy token, only a maintenance that was begun\n' +
-      `with it can be ended.\n\n${projectDetails}`,
+      `with it can be ended.\n\n${projectDetails('operator')}`,
     examples: [['maintenance off shop', 'let visitors in again']],
     async run({ options, operands }, context) {
       const { force, json } = options
@@ -165,7 +165,7 @@ export const commands = {
   'maintenance status': defineCommand({
     operands: lockOperands,
     options: maintenanceOptions,
-    details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails}`,
+    details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails('viewer')}`,
     examples: [['maintenance status shop', 'find out since when, by whom and why']],
     async run({ options, operands }, context) {
       const { api, projectId } = await openNamedProject(context, options, operands.project)

@@ -15,7 +15,7 @@ export const commands = {
       ...packOptions,
       server: sharedOptions.server,
       project: { type: 'text', value: 'id', complete: 'projects', help: 'project to plan for' },
-      token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
+      token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
       ...scriptOptions,
       ...wishOptions,
       foreign: {

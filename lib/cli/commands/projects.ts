@@ -26,7 +26,7 @@ export const commands = {
       ...adminOptions,
       json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
     },
-    details: adminDetails,
+    details: adminDetails('viewer'),
     examples: [
       ['list', 'list the projects of the configured server'],
       ['list --json --server https://deploy.example.com', 'list the projects of another server, for a script']
@@ -77,7 +77,7 @@ export const commands = {
       ...adminOptions,
       json: projectJson
     },
-    details: adminDetails,
+    details: adminDetails('admin'),
     examples: [
       ['projects create shop --path /srv/www/shop', 'create a project'],
       [
@@ -116,7 +116,7 @@ export const commands = {
       ...adminOptions,
       json: projectJson
     },
-    details: adminDetails,
+    details: adminDetails('viewer'),
     examples: [['projects show shop', 'show the settings of a project']],
     async run({ options, operands }, context) {
       const { output } = context
@@ -144,7 +144,7 @@ export const commands = {
       ...adminOptions,
       json: projectJson
     },
-    details: adminDetails,
+    details: adminDetails('admin'),
     examples: [
       ['projects set shop --post "systemctl restart shop"', 'set the script to run after each deployment'],
       ['projects set shop --post ""', 'remove the script'],
@@ -184,7 +184,7 @@ export const commands = {
       yes: { ...sharedOptions.yes, help: 'do not ask before replacing the token; required without a terminal' },
       ...adminOptions
     },
-    details: `Prints only the token, so that you can pipe it.\n\n${adminDetails}`,
+    details: `Prints only the token, so that you can pipe it.\n\n${adminDetails('admin')}`,
     examples: [
       ['projects token shop | svc login --token -', 'store the token on this machine'],
       ['projects token shop --new --yes', 'replace a token that leaked']
@@ -205,7 +205,7 @@ export const commands = {
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
       ...adminOptions
     },
-    details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails}`,
+    details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails('admin')}`,
     examples: [['projects delete shop', 'delete a project after confirmation']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Deleting a project', done: 'deleted' })

@@ -42,7 +42,7 @@ export const commands = {
       ...packOptions,
       server: sharedOptions.server,
       project: { type: 'text', value: 'id', complete: 'projects', help: 'project to deploy to' },
-      token: { type: 'text', value: 'token', help: 'deploy token; "-" reads it from standard input' },
+      token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
       message: {
         ...sharedOptions.message,
         help: 'message for this deployment; default: the subject of the current git commit'
@@ -80,7 +80,8 @@ export const commands = {
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
-      'The deploy token comes from --token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
+      'The token is the deploy token of the project, or a named one with the role deployer or higher. It comes from\n' +
+      '--token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
       'Scripts that are configured on the server override the ones given here.\n\n' +
       'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
       'stops watching: the deployment continues.\n\n' +
@@ -89,8 +90,8 @@ export const commands = {
       'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
       '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
       'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
-      '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token makes the\n' +
-      'policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
+      '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token or\n' +
+      'a deployer makes the policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
       'stops watching; "svc rollout halt" stops the rollout.',
     examples: [
       ['push', 'deploy the build that svc.config.json describes'],

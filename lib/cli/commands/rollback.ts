@@ -39,7 +39,7 @@ export const commands = {
       'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
       'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
       'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
-      `either option, the policy "rollback" of the project decides.\n\n${adminDetails}`,
+      `either option, the policy "rollback" of the project decides.\n\n${adminDetails('operator')}`,
     examples: [
       ['rollback', 'undo the latest deployment'],
       ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script'],

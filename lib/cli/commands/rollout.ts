@@ -50,7 +50,7 @@ export const commands = {
       'Each wave is a line: its nodes, a sign for each node, and how many are in which phase.\n' +
       'On a terminal, --follow draws the waves again when they change. Ctrl-C only stops watching.\n\n' +
       'Exit code 0: the rollout is done, or in progress without --follow. 1: it is halted or reverted.\n\n' +
-      projectDetails,
+      projectDetails('viewer'),
     examples: [
       ['rollout status', 'show the newest rollout of the configured project'],
       ['rollout status ro_abcdefghijklmnop --follow', 'watch one rollout until it ends']
@@ -81,7 +81,7 @@ export const commands = {
       ...serverOptions,
       json: { type: 'switch', help: 'print the list as JSON' }
     },
-    details: projectDetails,
+    details: projectDetails('viewer'),
     examples: [
       ['rollout list', 'list the latest rollouts'],
       ['rollout list shop --state halted', 'list the halted rollouts of a project']
@@ -121,7 +121,7 @@ export const commands = {
     },
     details:
       'No other node begins. A node that has begun finishes. Prepared nodes keep the release for 24 hours, so "svc\n' +
-      `rollout resume" continues quickly.\n\n${projectDetails}`,
+      `rollout resume" continues quickly.\n\n${projectDetails('operator')}`,
     examples: [['rollout halt -m "errors in the log of web-1"', 'stop the rollout of the configured project']],
     async run({ options, operands }, context) {
       const { output } = context
@@ -147,7 +147,7 @@ export const commands = {
     details:
       'Continues a rollout that was halted or reverted. Nodes that failed try again; nodes that do not answer are\n' +
       'skipped, and get the release when they come back. The command waits until the rollout is done (exit code 0) or\n' +
-      `halted again (1). Ctrl-C only stops watching.\n\n${projectDetails}`,
+      `halted again (1). Ctrl-C only stops watching.\n\n${projectDetails('operator')}`,
     examples: [['rollout resume', 'continue the rollout of the configured project']],
     async run({ options, operands }, context) {
       const place = await openRollout(context, { options, operands })
@@ -174,7 +174,7 @@ export const commands = {
     details:
       'Each node that has the release undoes its deployment: its earlier files are restored exactly, from its own\n' +
       'copies. A rollout that is in progress is halted first. The command waits until the nodes are back (exit code 0).\n' +
-      `1: at least one is not. Ctrl-C only stops watching.\n\n${projectDetails}`,
+      `1: at least one is not. Ctrl-C only stops watching.\n\n${projectDetails('operator')}`,
     examples: [
       ['rollout revert', 'put back what all nodes had before the rollout of the configured project'],
       ['rollout revert ro_abcdefghijklmnop --wave 2', 'keep the release on the nodes of the first wave']
@@ -193,8 +193,8 @@ export const commands = {
     options: { ...deploymentOptions, json: { ...sharedOptions.json, help: 'print the rollout as JSON' } },
     details:
       'Possible while the rollout waits for an approval (policy "pause": "approve"), or pauses between two waves. The\n' +
-      'deploy token of the project cannot approve: a pipeline that pushes does not decide about its own release. Use\n' +
-      `the admin token, or a named token with the role operator.\n\n${adminDetails}`,
+      'deploy token of the project cannot approve: a pipeline that pushes does not decide about its own release.\n\n' +
+      adminDetails('operator'),
     examples: [['rollout approve', 'begin the next wave of the rollout of the configured project']],
     async run({ options, operands }, context) {
       const { fleet, rolloutId } = await openRollout(context, { options, operands })

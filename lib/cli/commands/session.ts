@@ -83,8 +83,8 @@ export const commands = {
       env: sharedOptions.env
     },
     details:
-      'Removes the admin token and the deploy tokens of the server from the global configuration. The tokens stay\n' +
-      'valid on the server. Environment variables and .env.local do not change.',
+      'Removes all tokens of the server from the global configuration: the admin token or the named one, and the deploy\n' +
+      'tokens of projects. They stay valid on the server. Environment variables and .env.local do not change.',
     examples: [['logout --server https://deploy.example.com', 'remove the stored tokens of a server']],
     async run({ options }, context) {
       const { env, server } = options

@@ -58,7 +58,7 @@ export const commands = {
       'level, such as a line of a stack trace, has the level of the line before it. Times without a zone are in the\n' +
       'time zone of the server for --since, and of this machine (TZ) for merging and --json.\n\n' +
       'Log sources can be any files on the server, so a deploy token cannot read them.\n\n' +
-      adminDetails,
+      adminDetails('viewer'),
     examples: [
       ['tail access.log', 'print the last 10 lines of a log source'],
       ['tail -f shop', 'follow all log sources of a project'],
@@ -93,7 +93,7 @@ export const commands = {
     operands: { project: { required: true, help: 'id or name of the project', complete: 'projects' } },
     options: { ...adminOptions, json: sharedOptions.json },
     details: `Adds the files for standard output and standard error of each instance. Files that are log sources of the
-project already are left as they are. "svc tail" prints them.\n\n${adminDetails}`,
+project already are left as they are. "svc tail" prints them.\n\n${adminDetails('admin')}`,
     examples: [['projects pm2-logs shop', 'add the log files of the PM2 application of a project']],
     async run({ options, operands }, { output, ...context }) {
       const { api } = await openAdmin({ output, ...context }, options)

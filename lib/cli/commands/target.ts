@@ -11,6 +11,7 @@ import {
   adminOptions,
   checkMessage,
   projectDetails,
+  tokenWith,
   projectOperand,
   serverOptions,
   sharedOptions
@@ -34,7 +35,7 @@ export const commands = {
       'Lists the files that svc put into the target and that somebody has edited or removed since. Files that svc did\n' +
       'not put there are not listed. Nothing is changed on the server.\n\n' +
       '--fetch keeps the paths of the files and replaces no existing file. Links, and files that may contain secrets,\n' +
-      `are not downloaded.\n\n${projectDetails}`,
+      `are not downloaded. --fetch needs ${tokenWith('operator')}, or the deploy token.\n\n${projectDetails('viewer')}`,
     examples: [
       ['drift', 'list the files that were edited on the server'],
       ['drift --fetch edited', 'download the edited files, to take them into the build'],
@@ -73,7 +74,7 @@ export const commands = {
       'Puts back the files that "svc verify" lists: those that svc put into the target and that were edited, removed or\n' +
       'given other permissions since. It is a deployment of these files from the archives on the server. Files that svc\n' +
       'did not put there stay. Edited files that it replaces are kept, and "svc undo" brings them back.\n\n' +
-      adminDetails,
+      adminDetails('operator'),
     examples: [
       ['repair', 'put back every file that is not as deployed'],
       ['repair proj_abcdefghijklmnop --path index.html --yes', 'put back one file, from a script']
@@ -123,7 +124,7 @@ export const commands = {
     },
     details: `A deployment was interrupted, and its target is not there any more: its disk is missing, or it was moved. svc waits
 for it, and finishes or undoes the change when it is back. Use this command if it never comes back. Refused while the
-target is there.\n\n${adminDetails}`,
+target is there.\n\n${adminDetails('admin')}`,
     examples: [['target forget dep_abcdefghijklmnop', 'give the target up after confirmation']],
     async run({ options, operands: { deployId } }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Giving up a target' })

@@ -63,7 +63,7 @@ export const commands = {
     details:
       'A viewer reads projects, deployments and logs. A deployer also pushes, and cancels, confirms or reverts its own\n' +
       'deployments. An operator also rolls back, undoes, repairs and locks, and reads files of targets. An admin may do\n' +
-      `everything.\n\n${adminDetails}`,
+      `everything.\n\n${adminDetails('admin')}`,
     examples: [
       ['token create ci-shop --role deployer --project shop', 'a token for the pipeline of one project'],
       ['token create ana --role operator --days 30 --out ana.token', 'a token for a person, in a file']
@@ -95,7 +95,7 @@ export const commands = {
       json: { type: 'switch', help: 'print {items, builtIn} as JSON' },
       ...adminOptions
     },
-    details: `The admin token and the deploy tokens of projects have no name. "svc projects token" prints the latter.\n\n${adminDetails}`,
+    details: `The admin token and the deploy tokens of projects have no name. "svc projects token" prints the latter.\n\n${adminDetails('admin')}`,
     examples: [['token list', 'list the named tokens of the configured server']],
     async run({ options }, context) {
       const { output } = context
@@ -140,7 +140,7 @@ export const commands = {
       json: { type: 'switch', help: 'print {token, record} as JSON, with the secret' },
       ...adminOptions
     },
-    details: `Gives a token a new secret. Name, role and projects stay. Its sessions of the panel end.\n\n${adminDetails}`,
+    details: `Gives a token a new secret. Name, role and projects stay. Its sessions of the panel end.\n\n${adminDetails('admin')}`,
     examples: [
       ['token rotate ci-shop --overlap 1h', 'replace a secret without interrupting pipelines'],
       ['token rotate ci-shop', 'replace a secret that leaked']
@@ -167,7 +167,7 @@ export const commands = {
       yes: { ...sharedOptions.yes, help: 'do not ask before revoking the token; required without a terminal' },
       ...adminOptions
     },
-    details: `Ends a token at once, with its streams and its sessions of the panel.\n\n${adminDetails}`,
+    details: `Ends a token at once, with its streams and its sessions of the panel.\n\n${adminDetails('admin')}`,
     examples: [['token revoke ci-shop --yes', 'end a token that leaked']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Revoking a token' })
@@ -184,7 +184,7 @@ export const commands = {
       json: { type: 'switch', help: 'print the report of the server as JSON' },
       ...adminOptions
     },
-    details: `Lists the tokens that can deploy to each project, with their end, last use and addresses. A token with a second\nfactor deploys in the panel only.\n\n${adminDetails}`,
+    details: `Lists the tokens that can deploy to each project, with their end, last use and addresses. A token with a second\nfactor deploys in the panel only.\n\n${adminDetails('admin')}`,
     examples: [
       ['access report', 'list which tokens can deploy where'],
       ['access report --json > access.json', 'keep the report for an audit']

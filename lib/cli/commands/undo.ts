@@ -33,7 +33,7 @@ export const commands = {
     details:
       'Restores the files of the target as they were before the last deployment: what it added is removed, what it\n' +
       'replaced or removed comes back, with contents, permissions and times. Files that were edited since stay, unless\n' +
-      `--force is given. An undo is a deployment, so it can be undone, too.\n\n${adminDetails}`,
+      `--force is given. An undo is a deployment, so it can be undone, too.\n\n${adminDetails('operator')}`,
     examples: [
       ['undo --dry-run', 'show what an undo would do'],
       ['undo', 'undo the last deployment'],
@@ -78,7 +78,7 @@ export const commands = {
       ...deploymentOptions,
       json: sharedOptions.json
     },
-    details: `Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n${projectDetails}`,
+    details: `Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n${projectDetails('deployer')}`,
     examples: [
       ['confirm', 'confirm the deployment of the configured project'],
       ['confirm dep_abcdefghijklmnop', 'confirm one deployment']
@@ -98,7 +98,7 @@ export const commands = {
     },
     details:
       'Puts the earlier files back, while the checks of the deployment run or while it waits to be confirmed. For a\n' +
-      `deployment that is settled, use "svc rollback".\n\n${projectDetails}`,
+      `deployment that is settled, use "svc rollback".\n\n${projectDetails('deployer')}`,
     examples: [
       ['revert', 'put back the files before the deployment of the configured project'],
       ['revert dep_abcdefghijklmnop', 'put back the files before one deployment']

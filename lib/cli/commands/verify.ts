@@ -39,7 +39,7 @@ export const commands = {
       'warnings do not count.\n\n' +
       'With a project, the server reads every file that svc put into the target, and compares contents, type and\n' +
       'permissions with what was deployed. Nothing is changed. The exit code is 1 if a file differs. --sums prints the\n' +
-      `SHA-256 of the deployed files; run "sha256sum -c" with it in the target. Links are left out.\n\n${projectDetails}`,
+      `SHA-256 of the deployed files; run "sha256sum -c" with it in the target. Links are left out.\n\n${projectDetails('viewer')}`,
     examples: [
       ['verify', 'verify the data after an import or a move to another machine'],
       ['verify --check-server --json', 'verify the data and the server, for a script'],

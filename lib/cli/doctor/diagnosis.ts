@@ -159,7 +159,11 @@ export async function diagnoseServer(
   if (token === null) {
     return [
       version,
-      warning('Server details', `not checked: ${whyNone}`, 'Give the admin token with --token or SVC_TOKEN')
+      warning(
+        'Server details',
+        `not checked: ${whyNone}`,
+        'Give the admin token or a named one with --token or SVC_TOKEN'
+      )
     ]
   }
   const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))

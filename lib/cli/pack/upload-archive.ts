@@ -186,7 +186,7 @@ async function cureOf({ code, message }: Refusal, { api, projectId, config }: Pr
   const from = config.deployToken?.from ?? 'the command line'
   const advice = `An administrator can print the deploy token with "svc projects token ${projectId}" or find it in the panel`
   if (code === 'deploy_token_needed') {
-    return `The token from ${from} is the admin token, but a push needs the deploy token of the project. ${advice}`
+    return `The token from ${from} is the admin token, but a push needs the deploy token of the project or a named token. ${advice}`
   }
   if (code === 'locked') {
     return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs a token that is no deploy token`

@@ -278,7 +278,7 @@ t.test("push shows the server's reason for a refusal", async t => {
   t.match(await svc(['push', '--token', '-'], { ...options, input: server.adminToken }), {
     code: 1,
     stderr:
-      /^error: The token from --token is the admin token, but a push needs the deploy token of the project\. An administrator can print the deploy token with "svc projects token proj_/m
+      /^error: The token from --token is the admin token, but a push needs the deploy token of the project or a named token\. An administrator can print the deploy token with "svc projects token proj_/m
   })
   await server.api('PUT', '/api/settings', { global_deploy_token: 'a-global-deploy-token-for-1-test' })
   t.match(

@@ -175,12 +175,12 @@ export const choices = {
     { value: 'managed', words: 'Remove them, unless somebody edited them' }
   ],
   pruneByDeployToken: [
-    { value: '', words: 'Only with the global deploy token (default)' },
-    { value: 'true', words: 'Also with the deploy token of the project' }
+    { value: '', words: 'Only operators and the global deploy token (default)' },
+    { value: 'true', words: 'Also deployers and the deploy token of the project' }
   ],
   forceByDeployToken: [
-    { value: '', words: 'Only with the global deploy token (default)' },
-    { value: 'true', words: 'Also with the deploy token of the project' }
+    { value: '', words: 'Only operators and the global deploy token (default)' },
+    { value: 'true', words: 'Also deployers and the deploy token of the project' }
   ],
   rollback: [
     { value: '', words: 'Puts the files of an archive over the others (default)' },

@@ -213,7 +213,7 @@ export const words: Words = {
   'code:wrong_digest': '内容与签名不符',
   'code:wrong_part': '应答片段的序号不正确',
   'code:wrong_signature': '请求的签名错误',
-  'code:wrong_token': '这不是管理员令牌',
+  'code:wrong_token': '令牌不正确',
 
   'The server cannot be reached: check that it runs, and the network between.':
     '无法连接服务器：请检查服务器是否在运行，以及中间的网络。',
