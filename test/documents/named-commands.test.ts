@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parseArgs } from '../../lib/cli/command.js'
 import { commands } from '../../lib/cli/command-table.js'
-import { top } from './document.js'
+import { documents, top } from './document.js'
 
 /* A message, a comment or a document that names a command names one that svc accepts. */
 
@@ -30,6 +30,7 @@ interface Named {
 }
 
 function filesBelow(directory: string, kind: string): string[] {
+  if (directory.endsWith(`.${kind}`)) return [directory]
   return readdirSync(join(top, directory), { recursive: true })
     .map(name => join(directory, String(name)))
     .filter(path => path.endsWith(`.${kind}`))
@@ -78,7 +79,8 @@ async function faultOf(words: readonly string[]): Promise<string | null> {
 for (const [directory, kind] of [
   ['lib', 'ts'],
   ['www', 'ts'],
-  ['docs', 'md']
+  ['docs', 'md'],
+  ['README.md', 'md']
 ] as const) {
   t.test(`every command that ${directory} names is one`, async t => {
     const named = filesBelow(directory, kind).flatMap(path => namedIn(path, kind))
@@ -88,9 +90,56 @@ for (const [directory, kind] of [
       if (fault !== null) found.push(`${at}: svc ${text}: ${fault}`)
     }
     t.strictSame(found, [])
-    t.ok(named.length > 10, `${named.length}`)
+    t.ok(named.length > 5, `${named.length}`)
   })
 }
+
+/** Words in code that are names of other programs, by the program. */
+const foreign: Readonly<Record<string, readonly string[]>> = {
+  rsync: ['--delete', '--exclude'],
+  'Capistrano and Deployer': ['linked_dirs', 'shared_dirs', 'keep_releases', 'deploy_path'],
+  'nginx, Caddy and Prometheus': ['reverse_proxy', 'file_server', 'metrics_path'],
+  'Python and etcdctl': ['--directory', '--prefix'],
+  'CI systems': ['svc_deploy_token'],
+  // Codes that svc puts together from two words.
+  'svc, in two parts': ['backup_failed', 'export_failed', 'no_bun', 'no_node']
+}
+
+/** The help of the commands, and the descriptions of the routes. */
+const isReference = /^docs\/(cli\.md|openapi\.json)$/
+
+/** Returns the options, fields and codes in the code spans of Markdown, and the options in a reference. */
+function wordsInCode(text: string, isOutput: boolean): string[] {
+  const prose = text.replace(/^ *```[^]*?^ *```/gm, '')
+  const spans = isOutput ? [text] : [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span)
+  return spans.flatMap(span => [
+    ...(span.match(/(?<![\w-])--[a-z][a-z0-9-]*/g) ?? []),
+    ...(/^[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+$/.test(span) ? [span] : [])
+  ])
+}
+
+t.test('every option, field and code that a document names is one', async t => {
+  const loaded = await Promise.all(commands.filter(({ name }) => name !== 'help').map(row => row.load()))
+  const names = loaded.flatMap(({ options }) => Object.keys(options ?? {}))
+  const known = new Set([...Object.values(foreign).flat(), '--help', '--version'])
+  for (const name of names) known.add(`--${name}`).add(`--no-${name}`)
+  const sources = [...filesBelow('lib', 'ts'), ...filesBelow('www', 'ts'), 'docs/openapi.json']
+  for (const path of sources)
+    for (const [word] of readFileSync(join(top, path), 'utf8').matchAll(/\w+/g)) known.add(word)
+  const unknown = (path: string, text: string): string[] =>
+    wordsInCode(text, isReference.test(path))
+      .filter(word => !known.has(word))
+      .map(word => `${path}: ${word}`)
+  const found = [...documents, 'docs/openapi.json'].flatMap(path =>
+    unknown(path, readFileSync(join(top, path), 'utf8'))
+  )
+  t.strictSame([...new Set(found)], [])
+  t.strictSame(unknown('x', 'Use `--prunes`, `svc push --fource` and `keepArchivez`'), [
+    'x: --prunes',
+    'x: --fource',
+    'x: keepArchivez'
+  ])
+})
 
 t.test('a command that svc would refuse is found', async t => {
   t.equal(await faultOf(wordsOf('cluster remove <hub>')), 'no such command')

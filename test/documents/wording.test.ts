@@ -76,7 +76,7 @@ t.test('no text contains a phrase of the old wording', async t => {
   report(t, found, 'phrases')
 })
 
-/** Where the admin token alone is meant, as nothing else will do. */
+/** Where the sources mean the admin token alone, as nothing else will do. */
 const adminTokenOnly: Readonly<Record<string, number>> = {
   'lib/auth/bearer.ts': 1,
   'lib/backup/format.ts': 1,
@@ -84,10 +84,10 @@ const adminTokenOnly: Readonly<Record<string, number>> = {
   'lib/store/schema.ts': 1
 }
 
-t.test('no text asks for the admin token where a named one will do', async t => {
+t.test('no source asks for the admin token where a named one will do', async t => {
   const pattern = /\b(?:needs?|requires?|accepts?|with|use) the admin token\b(?!\$\{orNamed|,?\s+(?:or|a named)\b)/gi
   const counts: Record<string, number> = {}
-  for (const path of files.filter(path => /^(docs|lib|www|README)/.test(path))) {
+  for (const path of files.filter(path => /^(lib|www)/.test(path))) {
     const found = [...read(path).matchAll(pattern)].length
     if (found > 0) counts[path] = found
   }
@@ -95,20 +95,119 @@ t.test('no text asks for the admin token where a named one will do', async t => 
   t.strictSame(counts, Object.fromEntries(listed), 'each of them is listed above')
 })
 
-t.test('documents name the versions of Node.js that package.json names', async t => {
+/** Words of the sentences for users that mean exactly the admin token, by their reason. A "^" is the beginning. */
+const adminTokenMeant: Readonly<Record<string, readonly string[]>> = {
+  'svc makes it, shows it, or the user has lost it': [
+    'generates the admin token, and prints',
+    'never print the admin token',
+    'prints the admin token like',
+    'prints the address and the admin token',
+    'the admin token is printed neither',
+    'and where the admin token is',
+    '^the admin token is in `config.json`',
+    '^it has an admin token of its own in',
+    '^## the admin token is lost'
+  ],
+  'it is replaced, or not there yet': [
+    'set a new admin token',
+    '^the new admin token',
+    'set the admin token without the old one',
+    'reset the admin token without the old one',
+    '^change the admin token',
+    '^the current admin token',
+    '^replace the admin token, every deploy token',
+    'changes? of the admin token',
+    'an admin token that replaces',
+    'overrides the stored admin token',
+    'no admin token yet',
+    'has an admin token and has recovered',
+    'also for the deploy tokens and the admin token'
+  ],
+  'it is part of what a file or the database contains': [
+    '`config.json` (the admin token)',
+    '`config.json` (admin token)',
+    'every token, including the admin token',
+    'headers of checks, the admin token, the audit log',
+    'an HMAC of the admin token',
+    '^the admin token, the key of the server, and',
+    'of a hub repeats the admin token',
+    '^the admin token, the deploy tokens of every project',
+    '^the admin token and the deploy tokens, hashes',
+    '^- the admin token, the key of the server'
+  ],
+  'the owner of the data directory has it anyway': [
+    'is the holder of the admin token for the leader',
+    'has the admin token for the leader',
+    'of the data directory act with the admin token'
+  ],
+  'what it cannot do, or is too strong for': [
+    '^never use the admin token in CI',
+    'the same care as the admin token',
+    '^the admin token does not upload',
+    'the admin token on the upload a 401',
+    'admin token has no second factor',
+    '^the admin token cannot have one',
+    '^the admin token cannot be revoked'
+  ],
+  'it is one of several kinds of tokens': [
+    '^admin token$',
+    '^the admin token.?$',
+    '^the admin token and the deploy tokens of projects have no name',
+    'null for the admin token',
+    'and the admin token may roll back',
+    "with the admin token or an operator's"
+  ]
+}
+
+/** Returns the sentences, cells and items of the documents (with the help of commands) and of the description of the API. */
+function sentencesForUsers(): string[] {
+  const documents = files.filter(path => /^(docs\/.*\.md|README\.md)$/.test(path)).map(read)
+  const paragraphs = documents.map(text => text.replace(/\n(?![\n|#-]| *- )\s*/g, ' '))
+  const described: string[] = []
+  JSON.parse(readFileSync(join(top, 'docs/openapi.json'), 'utf8'), (key, value) => {
+    if (/^(description|summary)$/.test(key) && typeof value === 'string') described.push(value)
+    return value
+  })
+  return [...paragraphs, ...described].flatMap(text =>
+    text.split(/\n|(?<=[.:;!?])\s+|\*\*|\|/).map(sentence => sentence.trim())
+  )
+}
+
+/** Returns the pattern of words; `?` after a letter and `$` keep their meaning. */
+const wordsPattern = (words: string): RegExp => new RegExp(words.replace(/[.()`](?!\?)/g, '\\$&'), 'i')
+
+t.test('texts for users say that a named token with the role will do', { skip: only !== '' }, async t => {
+  const patterns = Object.values(adminTokenMeant).flat().map(wordsPattern)
+  const said = sentencesForUsers().filter(sentence => /\badmin token\b/i.test(sentence))
+  const silent = said.filter(sentence => !/\bnamed\b/.test(sentence))
+  const found = silent.filter(sentence => !patterns.some(pattern => pattern.test(sentence)))
+  t.strictSame([...new Set(found)], [], 'name the role, or list the words above with the reason')
+  const unused = patterns.filter(pattern => !silent.some(sentence => pattern.test(sentence)))
+  t.strictSame(unused, [], 'the list has no words that no text says')
+})
+
+/** Where texts mean Node.js of those who build or test svc, which need more than svc itself. */
+const isOfDevelopment = /\b(checkout|build|tests?)\b/
+const ofDevelopment = 20
+/** A program of docs/streams.md uses `WebSocket` of Node.js. */
+const ofExample = /^The JavaScript one needs Node 22\b/
+
+t.test('texts name the versions of Node.js that package.json names', { skip: only !== '' }, async t => {
   const { engines } = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as { engines: { node: string } }
-  const least = /\d+/.exec(engines.node)?.[0]
-  const found = files
-    .filter(path => /^(docs\/.*\.md|README\.md)$/.test(path))
-    .flatMap(path =>
-      [...read(path).matchAll(/Node\.js (\d+)(?:\.\d+)? (?:or|and) newer/g)].map(([words, version]) => ({
-        path,
-        words,
-        version
-      }))
-    )
-    .filter(({ version }) => version !== least && version !== '20')
-  t.strictSame(found, [], `svc runs on ${engines.node}; tests and builds need 20`)
+  const least = Number(/\d+/.exec(engines.node)?.[0])
+  const wrong = (sentence: string): boolean =>
+    [...sentence.matchAll(/\bNode(?:\.js)?,? (?:version )?v?(\d+)(?:\.(\d+))?/g)].some(([, major, minor = '0']) => {
+      if (Number(major) === ofDevelopment) return !isOfDevelopment.test(sentence)
+      return Number(major) !== least || Number(minor) !== 0
+    })
+  const sentences = [...sentencesForUsers(), ...read('docs/Dockerfile').split('\n')]
+  t.strictSame(
+    sentences.filter(sentence => wrong(sentence) && !ofExample.test(sentence)),
+    [],
+    `svc runs on ${engines.node}; tests and builds need ${ofDevelopment}`
+  )
+  t.ok(sentences.some(sentence => sentence.includes(`Node.js ${least}`)))
+  t.ok(wrong('It needs Node.js 16 or newer') && wrong('Node 18.17 is enough') && wrong('svc runs on Node.js 20'))
 })
 
 /** Names of programs, options, fields and files keep their spelling. */
