@@ -46,7 +46,12 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['push --project p --token x', 1, '', /server's address is missing.*--server/],
   ['build', 1, '', /svc\.config\.json/],
   ['logs', 2, '', /<deployId> is missing/],
-  ['logs dep_1', 1, '', /A token is missing\. Give the admin token, a named one or the project's deploy token.*SVC_TOKEN/],
+  [
+    'logs dep_1',
+    1,
+    '',
+    /A token is missing\. Give the admin token, a named one or the project's deploy token.*SVC_TOKEN/
+  ],
   ['logs dep_1 --token x --server http://127.0.0.1:1', 1, '', /connection refused by http:\/\/127\.0\.0\.1:1/],
   ['logs dep_1 --token x --server nonsense', 1, '', /--server cannot be "nonsense"/],
   ['status --limit 51', 2, '', /whole number from 1 to 50/],
