@@ -1,4 +1,5 @@
 import t from 'tap'
+import { steadyDescriptors } from '../support/descriptors.js'
 import {
   closeSync,
   fstatSync,
@@ -118,8 +119,10 @@ t.test('helper processes', options, async t => {
   })
 
   t.test('leave no descriptor open', async t => {
+    await steadyDescriptors()
     const before = readdirSync('/proc/self/fd').length
     for (let i = 0; i < 5; i++) await ask({ do: 'facts' })
+    await steadyDescriptors()
     t.equal(readdirSync('/proc/self/fd').length, before)
   })
 
@@ -173,6 +176,7 @@ t.test('a process that its user has taken over', options, async t => {
     runHelper({ module: hostile, rights, job, read: value => String(value), ...more })
   const failed = { kind: 'unavailable', code: 'helper_failed' }
   const text = (sent: string, repeat = 1): Promise<string> => ask({ do: 'text', text: sent, repeat })
+  await steadyDescriptors()
   const before = readdirSync('/proc/self/fd').length
 
   await t.test('answers nothing that svc does not read', async t => {
@@ -215,5 +219,6 @@ t.test('a process that its user has taken over', options, async t => {
     t.match(errors, /^(socket|pipe):/)
   })
 
+  await steadyDescriptors()
   t.equal(readdirSync('/proc/self/fd').length, before, 'no descriptor is left open')
 })
