@@ -19,6 +19,7 @@ export interface PageEntry {
   load: () => Promise<PageModule>
 }
 
+/** All pages. */
 export const pageTable: readonly PageEntry[] = [
   { path: '', room: '.', module: 'overview', load: () => import('./pages/overview.js') },
   { path: 'login', room: null, module: 'login', load: () => import('./pages/login.js') },

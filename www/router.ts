@@ -158,6 +158,7 @@ export interface Room {
   isFurther?: boolean
 }
 
+/** All rooms. */
 export const rooms: readonly Room[] = [
   { address: '.', words: 'Overview', picture: 'overview', key: 'o' },
   { address: 'projects', words: 'Projects', picture: 'projects', key: 'p' },

@@ -50,6 +50,7 @@ import type { ApiServices } from './services.js'
 
 /** Limits of a request for parts of an archive. */
 export const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 }
+/** Limits of a report. */
 export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
 
 /** Characters of the name of a start of an agent. */
@@ -218,6 +219,7 @@ const segmentsBefore = 4
 /** A page that is reloaded or left closes with this code, and its user may come back. */
 const pageLeft = 1001
 
+/** Handlers of relays. */
 export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () => readonly ApiRoute[]) {
   let router: Router<ApiRoute> | null = null
 

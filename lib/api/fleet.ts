@@ -194,6 +194,7 @@ const rolloutListLimit = 50
 /** Maximum number of rollouts in a list. */
 const maxRolloutListLimit = 500
 
+/** Handlers of rollouts. */
 export function rolloutHandlers({ fleet }: ApiServices) {
   const rolloutsOf = async () => (await fleet()).rollouts
   const idOf = (request: ApiRequest) => param(request, 'rolloutId')

@@ -132,6 +132,7 @@ export const rekeyFields = {
   hubs: list(object({ name: line({ min: 1, max: 100 }), url: line({ min: 1, max: 2000 }) }), { min: 1, max: 100 })
 }
 
+/** Handlers of the cluster. */
 export function clusterHandlers({ cluster, audit }: ApiServices) {
   return {
     /** `GET /api/cluster`. */

@@ -9,6 +9,7 @@ import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../shared
 import { createEntryReader } from './entry-data.js'
 import { openArchive, type ArchiveEntry, type ArchiveLimits } from './read.js'
 
+/** The tree of an archive. */
 export interface ArchiveTree {
   treeSha256: string
   /** Number of files and symbolic links. */

@@ -60,6 +60,7 @@ export interface Archive {
   close(): void
 }
 
+/** Limits of an archive. */
 export interface ArchiveLimits {
   /** Maximum number of entries, including directories. */
   maxEntries: number

@@ -15,6 +15,7 @@ export interface TimedEntry extends TreeEntry {
   mtimeMs: number
 }
 
+/** The tree of sources. */
 export interface SourceTree {
   /** In the order of `compareTreePaths`. */
   entries: TimedEntry[]

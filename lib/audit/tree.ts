@@ -28,10 +28,12 @@ const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
 /** The empty tree. */
 export const emptyFrontier: Frontier = { size: 0, hashes: [] }
 
+/** Returns the hash of a leaf. */
 export function hashLeaf(text: string | Uint8Array): Buffer {
   return sha256(Buffer.concat([leafMark, typeof text === 'string' ? Buffer.from(text) : text]))
 }
 
+/** Returns the hash of a node. */
 export function hashNode(left: Uint8Array, right: Uint8Array): Buffer {
   nodeInput.set(left, 1)
   nodeInput.set(right, 1 + hashBytes)
@@ -263,6 +265,7 @@ export const hashLength = 44
 /** What is between the hash and the text of the entry. */
 export const entryStart = '","entry":'
 
+/** Returns the line of an entry. */
 export function entryLine(leaf: string, text: string): string {
   return `${leafStart}${leaf}${entryStart}${text}}\n`
 }

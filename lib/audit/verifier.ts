@@ -82,6 +82,7 @@ const failuresText = Buffer.from(',"failures":')
 /** Ends the verification at the first fault of the file. */
 class Fault extends Error {}
 
+/** Creates a verifier. */
 export function createExportVerifier({
   anchors = [],
   key = null,

@@ -67,6 +67,7 @@ interface Attempt<T> {
   secret: string | null
 }
 
+/** Creates a limiter. */
 export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds) {
   const counters = createFailureCounters()
   /** Apart, so that invented addresses displace no others. */

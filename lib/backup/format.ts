@@ -22,9 +22,12 @@ import { endBytes, localBytes, signatures } from '../shared/zip-records.js'
 export const backupFormat = 1
 /** The prefix of every path in the zip. */
 export const backupRoot = 'svc-backup/'
+/** The name of the manifest. */
 export const manifestName = 'manifest.json'
+/** The name of the database. */
 export const databaseName = 'svc.db'
 
+/** A file in a backup. */
 export interface BackupFile {
   /** Relative to the data directory, `/` between segments. */
   path: string

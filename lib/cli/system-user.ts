@@ -17,6 +17,7 @@ const limitMs = 30_000
 /** The names that useradd(8) recommends. None of them begins with a hyphen. */
 const systemName = /^[a-z_][a-z0-9_-]{0,31}$/
 
+/** The words that create a user. */
 export function createUserWords(name: string): string[] {
   return ['useradd', '--system', '--no-create-home', '--shell', '/usr/sbin/nologin', name]
 }

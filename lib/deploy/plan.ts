@@ -42,6 +42,7 @@ import {
 } from './scripts/scripts.js'
 import { modesOf } from './files.js'
 
+/** A request for a plan. */
 export interface PlanRequest {
   projectId: string
   /** The body (archive/tree-wire.ts). */

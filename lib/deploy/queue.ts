@@ -26,6 +26,7 @@ import { recordComplete } from './record.js'
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
 export type Queue = ReturnType<typeof createQueue>
 
+/** An entry of the queue. */
 export interface QueueEntry {
   key: string
   id: string

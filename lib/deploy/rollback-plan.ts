@@ -54,6 +54,7 @@ const typeBits = 0o170000
 /** A tree on the wire has no file without permissions. */
 const leastPermissions = 0o400
 
+/** Creates the plans of rollbacks. */
 export function createRollbackPlans(needs: RollbackPlanNeeds) {
   const { store, comparer, ends } = needs
 

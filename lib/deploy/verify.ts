@@ -22,6 +22,7 @@ import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
 import { type ExactState, findScripted, pathOfSource, type WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 
+/** What to verify. */
 export interface VerifyRequest {
   projectId: string
   /** Whether the SHA-256 of each regular file is listed, too. */

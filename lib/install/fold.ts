@@ -13,6 +13,7 @@ import { readManifestLines } from './manifest.js'
 import { readScripted, withScripted } from './scripted-file.js'
 import { foldManifest, type OwnedHead, readOwnedEntries, writeOwnedTree } from './owned-tree.js'
 
+/** A manifest to fold. */
 export interface FoldedManifest {
   path: string
   /** The path of what the scripts of the deployment changed (scripted-file.ts); absent: nothing. */

@@ -153,6 +153,7 @@ export function refuseRenamable(stats: Stats, path: string): void {
  * svc deploy anywhere, with the rights of svc.
  */
 
+/** A held target. */
 export interface HeldTarget extends HeldDirectory {
   /** The path of the target without links. */
   readonly real: string

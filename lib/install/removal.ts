@@ -28,6 +28,7 @@ export interface RemovedFile {
   givesWay?: true
 }
 
+/** A directory that is removed. */
 export interface RemovedDirectory {
   path: string
   mode: number

@@ -44,6 +44,7 @@ interface Needs {
   clock: Clock
 }
 
+/** Creates the viewer. */
 export function createLogViewer(needs: Needs) {
   const { openLog, inflated, watcher, searches } = needs
   const looks = createSharedLooks()

@@ -190,6 +190,7 @@ export function createTakeFacts({
   }
 }
 
+/** Durations of one step. */
 export interface StepDurations {
   name: StepName
   /** Number of times the step finished. */

@@ -50,6 +50,7 @@ export interface MessageQueueNeeds {
   limits?: Partial<QueueLimits>
 }
 
+/** Limits of the queue. */
 export interface QueueLimits {
   /** Maximum number of messages of one target, and of their bytes. */
   messages: number
@@ -240,6 +241,7 @@ export function droppedText(name: string, count: number, why: string): string {
 /** A queue for background work, with a lane for each key. */
 export type Lane = ReturnType<typeof createLane>
 
+/** Limits of a lane. */
 export interface LaneLimits {
   /** Maximum number of keys that have work. Each of them has a place of its own. */
   keys: number

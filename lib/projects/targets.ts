@@ -13,6 +13,7 @@ import type { TargetJob } from './target-helper.js'
 /** The fields of a project that determine its target and its rights. */
 export type Owned = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
 
+/** Limits of `measure`. */
 export interface MeasureLimits {
   /** Maximum number of entries of one target. */
   maxEntries: number

@@ -29,6 +29,7 @@ export interface SearchResult {
   groups: Array<Found & { type: SearchType }>
 }
 
+/** What to search for. */
 export interface SearchQuery {
   q: string
   types: readonly SearchType[]

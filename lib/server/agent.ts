@@ -51,6 +51,7 @@ export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEn
   random?: () => number
 }
 
+/** An agent that is running. */
 export interface RunningAgent extends RunningServer {
   agent: Agent
 }

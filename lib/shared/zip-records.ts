@@ -127,6 +127,7 @@ export function localHeaderBytes({ name, needsZip64 }: ZipRecord): number {
   return localBytes + name.length + timestampBytes + (needsZip64 ? zip64Bytes(2) : 0)
 }
 
+/** Writes the local header at `at`. */
 export function writeLocalHeader(entry: ZipRecord, into: Uint8Array, at: number): void {
   const known = entry.isStreamed ? { ...entry, crc: 0, bytes: 0, packedBytes: 0 } : entry
   const view = viewOf(into)

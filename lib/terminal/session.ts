@@ -17,6 +17,7 @@ import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../mod
 import type { Pty, PtyEnded } from '../proc/pty.js'
 import { createFlow, defaultFlowLimits, type FlowLimits } from './flow.js'
 
+/** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
   /** Time without input and output after which the session ends. */
   idleMs: number
@@ -24,6 +25,7 @@ export interface SessionLimits extends FlowLimits {
   aloneMs: number
 }
 
+/** Default limits of a session. */
 export const defaultSessionLimits: SessionLimits = {
   ...defaultFlowLimits,
   idleMs: 30 * 60_000, // decisions §6
@@ -260,6 +262,7 @@ type Input = Extract<TerminalInput, { type: 'input' }>
 /** The input of one session: what its clients have sent, and how much of it the program's terminal has accepted. */
 export type SessionInput = ReturnType<typeof createSessionInput>
 
+/** Creates the input of a session. */
 export function createSessionInput(pty: Pick<Pty, 'write'>) {
   /** The first half of a character that a client cut between two inputs. It has no bytes, so it waits for the rest. */
   let half = ''

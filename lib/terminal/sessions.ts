@@ -22,6 +22,7 @@ import {
   type TerminalClient
 } from './session.js'
 
+/** Limits of all terminals. */
 export interface TerminalLimits extends SessionLimits {
   /** Maximum number of shells that run at the same time. */
   maxSessions: number

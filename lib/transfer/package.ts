@@ -308,6 +308,7 @@ function broken(name: string, why: string, cause?: unknown): Refusal {
  * byte has arrived, and an item that is too large is refused before it is parsed.
  */
 
+/** Limits of a list. */
 export interface JsonListLimits {
   items: number
   /** Maximum size of one item in bytes. */

@@ -117,12 +117,14 @@ export function tooLarge(bytes: number, limitBytes: number): string {
   })
 }
 
+/** A found file. */
 export interface FoundFile {
   kind: 'file'
   name: string
   file(): Promise<PackFile>
 }
 
+/** A found folder. */
 export interface FoundFolder {
   kind: 'folder'
   name: string

@@ -15,6 +15,7 @@ import {
 } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
 
+/** An entry of a zip. */
 export interface ZipEntry {
   path: string
   isDirectory: boolean

@@ -20,6 +20,7 @@ import {
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }
 
+/** An entry to pack. */
 export interface PackEntry {
   /** Relative path with `/` between segments and none at the end. */
   path: string

@@ -187,6 +187,7 @@ export class LostPage extends Page {
   }
 }
 
+/** The parameters of `missing`. */
 export interface Missing {
   /** The heading, for example "Project not found". */
   words: string

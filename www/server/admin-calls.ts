@@ -32,6 +32,7 @@ const labelOf = (answer: { category: Label } | { tag: Label }): Label =>
 
 const paths = { category: '/api/categories', tag: '/api/tags' } as const
 
+/** Creates the calls. */
 export function createAdminCalls(client: Client) {
   const { address, send, ensureProven } = client
   const call = createCall(client)
@@ -93,6 +94,7 @@ export type TokenCalls = ReturnType<typeof createTokenCalls>
 /** The longest lifetime of a token in days if the settings are not known. */
 export const usualMaxDays = 365
 
+/** Creates the calls. */
 export function createTokenCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
@@ -119,6 +121,7 @@ export type BegunFactor = Omit<Answered<'POST /api/auth/second-factor'>, 'succes
 /** The API of the second factor of the own token. Each function rejects as `Client.ask` does. */
 export type SecondFactorCalls = ReturnType<typeof createSecondFactorCalls>
 
+/** Creates the calls. */
 export function createSecondFactorCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
@@ -140,6 +143,7 @@ export type TargetList = Answered<'GET /api/notification-targets'>
 /** The API of notification targets. Each function rejects as `Client.ask` does. */
 export type TargetCalls = ReturnType<typeof createTargetCalls>
 
+/** Creates the calls. */
 export function createTargetCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {

@@ -75,6 +75,7 @@ export interface DeploymentQuery {
   before?: string | undefined
 }
 
+/** One page of deployments. */
 export interface DeploymentPage {
   items: ListedDeployment[]
   /** Number of matching deployments on all pages. */
@@ -114,6 +115,7 @@ function linesOf(output: string): OutputLine[] {
   return lines.map(line => ({ at: line.slice(0, 24), text: line.slice(25) }))
 }
 
+/** Creates the calls. */
 export function createCalls(client: Client) {
   const { send } = client
   const call = createCall(client)

@@ -16,6 +16,7 @@ export function pathOnHub(nodeId: string, path: string): string {
   return `${node}/at/${path.slice('api/'.length)}`
 }
 
+/** Creates the client of a node. */
 export function createNodeClient(client: Client, nodeId: string): Client {
   const at = (path: string): string => pathOnHub(nodeId, path)
   return {

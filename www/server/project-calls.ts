@@ -26,6 +26,7 @@ export type ProjectCalls = ReturnType<typeof createProjectCalls>
 /** Maximum number of projects per request. */
 const maxBulk = 200
 
+/** Creates the calls. */
 export function createProjectCalls(client: Client) {
   const call = createCall(client)
   return {
@@ -88,6 +89,7 @@ const downloadOf = (id: string, path: string): string =>
  */
 export type PlaceCalls = ReturnType<typeof createPlaceCalls>
 
+/** Creates the calls. */
 export function createPlaceCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
@@ -103,6 +105,7 @@ export type Restriction = Answered<'GET /api/locks'>[number]
 /** The API of locks. Each function rejects as `Client.ask` does. */
 export type LockCalls = ReturnType<typeof createLockCalls>
 
+/** Creates the calls. */
 export function createLockCalls(client: Client) {
   const call = createCall(client)
   return {
@@ -133,6 +136,7 @@ export interface RollbackWish {
 /** The API of the files that svc put into a target. Each function rejects as `Client.ask` does. */
 export type ExactCalls = ReturnType<typeof createExactCalls>
 
+/** Creates the calls. */
 export function createExactCalls(client: Client) {
   const call = createCall(client)
   const asked = (wish: RollbackWish) => ({ ...wish, dryRun: true })
@@ -238,6 +242,7 @@ export interface LogSearchQuery {
 /** The API of log sources (§4.9, §6.3, §6.4). Each function rejects as `Client.ask` does. */
 export type LogCalls = ReturnType<typeof createLogCalls>
 
+/** Creates the calls. */
 export function createLogCalls(client: Client) {
   const call = createCall(client)
   const events = { accept: 'text/event-stream' }
@@ -306,6 +311,7 @@ export type IssuedToken = Omit<Answered<'POST /api/enrollments'>, 'success'>
 /** The API of nodes, enrollments and placements. Each function rejects as `Client.ask` does. */
 export type FleetCalls = ReturnType<typeof createFleetCalls>
 
+/** Creates the calls. */
 export function createFleetCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
@@ -334,6 +340,7 @@ export type RolloutQuery = NonNullable<Given<'GET /api/rollouts'>['query']>
 /** The API of rollouts. Each function rejects as `Client.ask` does. */
 export type RolloutCalls = ReturnType<typeof createRolloutCalls>
 
+/** Creates the calls. */
 export function createRolloutCalls({ ask, send }: Pick<Client, 'ask' | 'send'>) {
   const call = createCall({ ask })
   return {

@@ -147,6 +147,7 @@ function refusedBy(request: XMLHttpRequest): Refused {
   return new Refused(request.status, body, request.getResponseHeader('retry-after'))
 }
 
+/** What `uploadPackage` needs. */
 export interface PackageUpload {
   /** Address of `api/migration/import`. */
   address: string

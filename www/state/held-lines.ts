@@ -211,6 +211,7 @@ export abstract class HeldLog extends Announcer {
  * chronological order. Pure except for the windows that it requests.
  */
 
+/** A search by time. */
 export interface TimeSearch {
   sizeBytes: number
   atMs: number

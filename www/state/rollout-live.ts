@@ -62,6 +62,7 @@ function wavesOf(nodes: Iterable<ListedRolloutNode>, count: number): Wave[] {
 /** Time without any line after which the stream is considered dead. */
 const silenceMs = 60_000
 
+/** What `followRollout` needs. */
 export interface FollowRollout {
   /** Opens the stream. Rejects with a final error (refused) or a temporary one (network). */
   open: (signal: AbortSignal) => Promise<Response>

@@ -293,6 +293,7 @@ function readHolder(text: string | null, id: string | null): Holder | null {
 /** The color scheme. `system` follows the operating system. */
 export type Theme = 'system' | 'light' | 'dark'
 
+/** All themes. */
 export const themes: readonly Theme[] = ['system', 'light', 'dark']
 /** All languages with their own names. */
 export const languages: ReadonlyArray<{ value: Language; words: string }> = [

@@ -39,6 +39,7 @@ export interface RolloutsNeeds {
   rollings: Rollings
 }
 
+/** Creates the reader of rollouts. */
 export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store' | 'links'>) {
   function listed(stored: StoredRollout & { projectName?: string }): ListedRollout {
     const { archiveSha256: _, archiveBytes: __, sealed: ___, ...rollout } = stored
@@ -244,6 +245,7 @@ interface Follower {
   wake(): void
 }
 
+/** Creates the events. */
 export function createRolloutEvents(reader: RolloutReader) {
   const byRollout = new Map<string, Set<Follower>>()
 

@@ -180,6 +180,7 @@ export interface ReleasesNeeds {
 
 const nothing: ScriptOffer = { offered: { origin: 'upload' }, clientEnv: {} }
 
+/** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
   const { store, key, sealing, variables } = needs
 

@@ -25,6 +25,7 @@ export interface RelayNeeds {
   limits?: Partial<RelayLimits>
 }
 
+/** Limits of relays. */
 export interface RelayLimits {
   /** Maximum number of relays that are open at the same time: of one node, of one user (at one node, and in all), and of all. */
   perNode: number
@@ -39,6 +40,7 @@ export interface RelayLimits {
   roomMs: number
 }
 
+/** The default limits. */
 export const defaultRelayLimits: RelayLimits = {
   perNode: 64,
   perCallerOfNode: 32,
@@ -100,6 +102,7 @@ const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
+/** Creates the relays of a hub. */
 export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
   const limits = { ...defaultRelayLimits, ...needs.limits }
   const open = new Map<string, Open>()

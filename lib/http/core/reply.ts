@@ -61,6 +61,7 @@ interface ErrorBody {
   [other: `conflict${string}`]: { id: string; name?: string }
 }
 
+/** Returns the reply for a refusal. */
 export function refusalReply(refusal: Refusal, headers: Headers = {}): Extract<Reply, { kind: 'json' }> {
   const body: ErrorBody = { success: false, error: refusal.message, message: refusal.message, code: refusal.code }
   if (refusal.field !== undefined) body.field = refusal.field

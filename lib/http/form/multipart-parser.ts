@@ -41,6 +41,7 @@ const tab = 9
 
 type State = 'preamble' | 'content' | 'after' | 'dash' | 'padding' | 'newline' | 'headers' | 'epilogue'
 
+/** Limits of a parser. */
 export interface ParserLimits {
   /** Maximum size of one part's headers. */
   maxHeaderBytes: number

@@ -42,6 +42,7 @@ interface HubClientOptions {
 const defaultSilentMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
+/** Creates the client of a hub. */
 export function createHubClient(options: HubClientOptions): HubClient {
   const { signer, allowsHttp, silentMs = defaultSilentMs } = options
 

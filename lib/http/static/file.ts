@@ -10,6 +10,7 @@ interface ServedFile {
   headers?: Headers
 }
 
+/** A part of a file. */
 export interface FilePart {
   at: number
   bytes: number

@@ -64,6 +64,7 @@ export interface Searches {
   close(): Promise<void>
 }
 
+/** Limits of searches. */
 export interface SearchLimits {
   /** Maximum number of concurrent searches. Others wait. */
   maxSearches?: number

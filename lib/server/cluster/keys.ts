@@ -24,6 +24,7 @@ import { json, jsonBody, type Method, type Reply, type Request, type Route } fro
 import { fileReply } from '../../http/static/file.js'
 import { type Archives, isDeployId } from './archives.js'
 
+/** The keys of a server. */
 export interface ServerKeys {
   /** Signs checkpoints of the audit log, and orders for agents. */
   server: ServerKey
@@ -200,6 +201,7 @@ const keyFields = {
 const zipType = { 'content-type': 'application/zip' }
 const outputType = { 'content-type': 'text/plain; charset=utf-8' }
 
+/** Returns the routes of hubs. */
 export function createHubRoutes({
   store,
   home,

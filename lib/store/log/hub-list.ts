@@ -81,6 +81,7 @@ const maxEntryBytes = 8 * 1024
 const maxHubs = 100
 const maxUrlLength = 2000
 
+/** Creates the list. */
 export function createHubList({ client, keys, sealing, history }: HubListNeeds): HubList {
   function seal(hub: Announcement): { key: string; value: Buffer } {
     const key = keys.hub(hub.name)

@@ -151,6 +151,7 @@ function withKey(clusterKey: Buffer) {
  * One watch from `leader` to below `part` reports all that a follower needs.
  */
 
+/** The keys of one cluster. */
 export interface ClusterKeys {
   history: string
   leader: string

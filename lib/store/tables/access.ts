@@ -73,6 +73,7 @@ export function removeTokensBefore(tx: Transaction, at: string): number {
   return tx.run('DELETE FROM tokens WHERE coalesce(revokedAt, expiresAt) < ?', at)
 }
 
+/** A session as it is stored. */
 export interface StoredSession extends BrowserSession {
   /** Identifies the secret in the browser's cookie, which is not stored. */
   digest: string
@@ -103,6 +104,7 @@ export const updateSession = sessions.update
 /** Removes a session; returns false if there is none. */
 export const deleteSession = sessions.delete
 
+/** Returns the session with this digest. */
 export function findSessionByDigest(db: Reader, digest: string): StoredSession | undefined {
   return db.all('SELECT * FROM sessions WHERE digest = ?', digest).map(sessions.read)[0]
 }

@@ -204,6 +204,7 @@ export function endAuditBaseline(tx: Transaction): void {
   tx.run('UPDATE auditTree SET isPending = 0')
 }
 
+/** Names the tree. */
 export function nameAuditTree(tx: Transaction, origin: string): void {
   tx.run('UPDATE auditTree SET origin = ?', origin)
 }

@@ -90,6 +90,7 @@ export function noteSeen(tx: Transaction, seen: ReadonlyArray<readonly [id: stri
   tx.run(sql, JSON.stringify(seen))
 }
 
+/** An enrollment as it is stored. */
 export interface StoredEnrollment extends Enrollment {
   /** Identifies the secret, which is not stored. */
   digest: string

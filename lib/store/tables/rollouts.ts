@@ -29,6 +29,7 @@ import {
   where
 } from './table.js'
 
+/** A rollout as it is stored. */
 export interface StoredRollout extends Rollout {
   archiveSha256: string
   archiveBytes: number
@@ -198,6 +199,7 @@ interface NodeReport {
   tookMs: number | null
 }
 
+/** A node of a rollout as it is stored. */
 export interface StoredRolloutNode extends RolloutNode, NodeReport {
   nodeName: string
 }
@@ -285,6 +287,7 @@ export function storedRolloutNodes(db: Reader, rolloutId: string): StoredRollout
   return db.all(`${stored} WHERE rolloutId = ? ORDER BY wave, nodes.name`, rolloutId).map(readStored)
 }
 
+/** Returns one node of a rollout. */
 export function storedRolloutNode(db: Reader, rolloutId: string, nodeId: string): StoredRolloutNode | undefined {
   return db.all(`${stored} WHERE rolloutId = ? AND nodeId = ?`, rolloutId, nodeId).map(readStored)[0]
 }

@@ -4,6 +4,7 @@ import { errorWords, fieldOf, twoLines } from '../../words/errors.js'
 import { Refused } from '../../server/client.js'
 import { said, css, SvcElement } from '../element.js'
 
+/** The parameters of `field`. */
 export interface Field {
   /** Name of the control. Its id consists of `form` and this name. */
   name: string
@@ -172,6 +173,7 @@ export class Submission {
   }
 }
 
+/** The parameters of `question`. */
 export interface Question {
   /** What will happen, and the text to type for confirmation, if any. */
   asked: unknown

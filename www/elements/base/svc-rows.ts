@@ -389,6 +389,7 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
 /* Paths of the server as steps, with the separator of its operating system. Pure. */
 
+/** One step of a path. */
 export interface PathStep {
   name: string
   path: string

@@ -14,6 +14,7 @@ import type { LogKind } from '../../../lib/model/log-source.js'
 /** An index into the 256 colours, `#rrggbb`, or null for the default. */
 export type Color = number | string | null
 
+/** The style of a text. */
 export interface TextStyle {
   readonly foreground: Color
   readonly background: Color

@@ -5,6 +5,7 @@ import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { field, type Submission } from '../base/form.js'
 
+/** The kinds of checks. */
 export const checkKinds = ['http', 'tcp', 'command', 'pm2', 'log'] as const
 export type CheckKind = (typeof checkKinds)[number]
 
@@ -196,6 +197,7 @@ export const choices = {
   ]
 } as const satisfies Record<string, readonly Choice[]>
 
+/** The kinds of checks. */
 export const checkKindWords: Record<CheckKind, { words: string }> = {
   http: { words: 'HTTP request' },
   tcp: { words: 'TCP connection' },
@@ -336,6 +338,7 @@ export function hasRolloutProblem(submission: Pick<Submission, 'problemAt'>): bo
   return (Object.keys(texts) as RolloutField[]).some(name => submission.problemAt(placeOf(name), '') !== undefined)
 }
 
+/** Returns the fields. */
 export function rolloutFields({ draft, submission, onChange }: RolloutFieldsNeeds): Template {
   const text = (name: keyof typeof texts): Template =>
     field({

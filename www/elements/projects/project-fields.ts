@@ -88,6 +88,7 @@ export const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | nu
   { value: 'no', allowed: false, words: 'Reject pushes with scripts' }
 ]
 
+/** The parameters of `pathField`. */
 export interface PathField extends Pick<Field, 'form' | 'value' | 'error' | 'hint' | 'placeholder' | 'onInput'> {
   calls: PlaceCalls
   /** The directories of the server are open below the field. */

@@ -5,6 +5,7 @@
 import type { AskOptions, EtcdConnection } from './connection.js'
 import { EtcdError } from './errors.js'
 
+/** A key and its value. */
 export interface KeyValue {
   key: string
   value: Buffer
