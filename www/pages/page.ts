@@ -67,6 +67,7 @@ export abstract class Page extends SvcElement {
   set place(place: Place) {
     this.#place = place
     if (this.isConnected) {
+      for (const [load, state] of this.#late) if (state === 'failed') this.#late.delete(load)
       this.moved()
       this.update()
     }
@@ -120,7 +121,8 @@ export abstract class Page extends SvcElement {
 
   /**
    * Returns whether the elements of a module are there. A wanted one is loaded, and the page is rendered again. If it
-   * cannot be loaded, a notice says so, and it is loaded when it is wanted the next time.
+   * cannot be loaded, a notice says so. It is tried again when it was not wanted in between, when the address changes,
+   * and when the state of the connection does.
    */
   protected late(load: LoadElements, isWanted: boolean): boolean {
     const state = this.#late.get(load)
@@ -137,6 +139,11 @@ export abstract class Page extends SvcElement {
         this.#late.set(load, 'loaded')
       } catch (error) {
         this.#late.set(load, 'failed')
+        const again = (): void => {
+          if (this.#late.get(load) === 'failed') this.#late.delete(load)
+          this.update()
+        }
+        this.context.connection.addEventListener('change', again, { once: true, signal: this.signal })
         throw error
       }
     })
