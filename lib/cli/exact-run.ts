@@ -5,6 +5,7 @@ import type { RollbackPlan } from '../model/plan.js'
 import { type Api, mayHaveArrived } from './client/api.js'
 import type { Run } from './client/runs.js'
 import { type Context, exitCodes } from './command.js'
+import { adminOptions, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { nothingKnown } from './run-result.js'
 import type { Paint } from './terminal/output.js'
@@ -16,7 +17,11 @@ import { withWitness, witnessOption } from './witness.js'
 export const exactOptions = {
   force: { type: 'switch', help: 'take back files that were edited on the server, too' },
   'dry-run': { type: 'switch', help: 'only show what would happen' },
-  ...witnessOption
+  ...witnessOption,
+  message: sharedOptions.message,
+  yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+  ...adminOptions,
+  json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
 } as const
 
 /** Prints what would happen. Returns the exit code: 1 if it would be refused. */

@@ -4,7 +4,7 @@ import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
 import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, adminOptions, checkMessage, projectOperand, sharedOptions } from '../common-options.js'
+import { adminDetails, checkMessage, projectOperand } from '../common-options.js'
 import { exactOptions, runAndReport, showRollback } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
@@ -26,11 +26,7 @@ export const commands = {
       },
       exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
       overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
-      ...exactOptions,
-      message: sharedOptions.message,
-      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      ...adminOptions,
-      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+      ...exactOptions
     },
     details:
       'Without --to, svc chooses among the successful deployments whose archive is kept. If the latest deployment\n' +

@@ -5,7 +5,6 @@ import { type AdminOptions, loadConfiguration, openAdminApi, openProject, projec
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import {
   adminDetails,
-  adminOptions,
   checkMessage,
   deploymentOptions,
   projectDetails,
@@ -24,11 +23,7 @@ export const commands = {
   undo: defineCommand({
     operands: { projectId: projectOperand },
     options: {
-      ...exactOptions,
-      message: sharedOptions.message,
-      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      ...adminOptions,
-      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+      ...exactOptions
     },
     details:
       'Restores the files of the target as they were before the last deployment: what it added is removed, what it\n' +
