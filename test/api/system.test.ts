@@ -392,7 +392,7 @@ t.test('a server alone is not part of a cluster', async t => {
   t.strictSame((await client.get('/api/cluster')).body, { success: true, cluster: null })
 })
 
-/** Uses a stand-in for pm2. test/cli/pm2.test.ts uses the real one. */
+/** Uses a stand-in for pm2. test/cli/service/supervision.test.ts uses the real one. */
 t.test('PM2 over the API', async t => {
   const pm2 = standInPm2(t)
   const list = [

@@ -89,6 +89,7 @@ t.test('a server without nodes explains how to begin, and gives a token that wor
   t.same(await survey(page), [])
   await photograph(page, 'token')
   await dialog.getByRole('button', { name: 'Done' }).click()
+  await dialog.waitFor({ state: 'detached' })
   await page.getByText('Waiting for their machine').waitFor()
   t.notMatch(await page.content(), /svcnode_/, 'the token is gone')
   await navigation.getByText('Fleet').waitFor()

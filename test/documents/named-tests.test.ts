@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/* A promise that names its test must name one that exists. */
+/* A promise that names its test must name one that exists; so must a program that runs tests by their name. */
 
 const top = fileURLToPath(new URL('../../../', import.meta.url))
 const documents = readdirSync(join(top, 'docs')).filter(name => name.endsWith('.md'))
@@ -24,6 +24,21 @@ t.test('each test that a document names exists', async t => {
     t.strictSame(missing, [], name)
   }
   t.ok(documents.includes('security.md'))
+})
+
+t.test('each test that a source names exists', async t => {
+  const sources = ['lib', 'www', 'test', 'bin'].flatMap(room =>
+    readdirSync(join(top, room), { recursive: true, encoding: 'utf8' }).map(path => join(room, path))
+  )
+  const all = [...sources.filter(path => /\.[jt]s$/.test(path)), 'Makefile', '.ci/run', 'CONTRIBUTING.md']
+  const missing = all.flatMap(path =>
+    [...readFileSync(join(top, path), 'utf8').matchAll(/[\w-]+(?:\/[\w-]+)*\/[\w-]+\.test\.[jt]s/g)]
+      .map(([name]) => name.replace(/^(dist\/)?(test\/)?/, 'test/').replace(/\.js$/, '.ts'))
+      .filter(name => !existsSync(join(top, name)))
+      .map(name => `${path}: ${name}`)
+  )
+  t.strictSame(missing, [])
+  t.ok(all.length > 1000)
 })
 
 t.test('every section of the boundaries names its hostile peer', async t => {

@@ -10,15 +10,14 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const peers = {
-  'helper → svc': 'install/unpack/extract-helpers.test.js',
+  'helper → svc': 'install/unpack/executors.test.js',
   'answers of helpers → svc': 'proc/helper-wire.test.js',
   'node → hub': 'auth/node-requests.test.js',
-  'answers of nodes → hub': 'api/relays.test.js',
-  'hub → node': 'fleet/agent/from-hub.test.js',
-  'release document → node': 'fleet/agent/release-document.test.js',
+  'answers of nodes → hub': 'api/agent.test.js',
+  'hub, and its release documents → node': 'fleet/agent/from-hub.test.js',
   'hub → hub': 'http/outgoing/forwarded.test.js',
   'etcd → hub': 'store/log/tampered-etcd.test.js',
-  'target’s owner → svc': 'logs/read/own-files.test.js',
+  'target’s owner → svc': 'logs/read/secrets.test.js',
   'package → svc': 'transfer/hostile-packages.test.js',
   'backup → svc': 'backup/hostile-backups.test.js',
   'archive → svc': 'faults/hostile-archives.test.js',

@@ -294,7 +294,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
 
 /**
  * What an old session must give the token again for: commands, secrets, rights, exports and imports, nodes. Written from the
- * document, not from the table of routes. Routes that depend on their body are in test/api/proof.test.ts.
+ * document, not from the table of routes. Routes that depend on their body are in test/api/route.test.ts.
  */
 export const asksAgain = [
   'GET /api/terminal/ws',

@@ -14,7 +14,7 @@ import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 
-/* commands/rollout-status.test.ts watches real rollouts. */
+/* test/cli/commands/rollout.test.ts watches real rollouts. */
 t.test('the hints repeat the options of the command, and never a token', async t => {
   const given = { server: 'https://deploy.example.org', token: 'secret' }
   const options = '--server https://deploy.example.org --token -'
