@@ -28,8 +28,8 @@ demo: build ## Serve from a throw-away directory; push, undo, repair, verify, an
 demo-fleet: build ## Five agents; a rollout halts, is reverted and resumed; the hub is restored; then two hubs on etcd, the leader is killed
 	node dist/test/demo/demo-fleet.js
 
-# The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=logs runs test/logs,
-# TEST=test/logs/tail/tail.test.ts runs one file, SLOWEST=30 prints the 30 files that take the most processor time.
+# The list comes from the sources, so that a file that an earlier build left in dist never runs. ROOM=fleet runs test/fleet,
+# TEST=test/operate/logs/tail/tail.test.ts runs one file, SLOWEST=30 prints the 30 files that take the most processor time.
 # JOBS is the number of files at once; many of them wait more than they compute. dist/test.tap contains the whole output.
 TEST ?= $(shell find test$(ROOM:%=/%) -name '*.test.ts' | sort)
 JOBS ?= 4

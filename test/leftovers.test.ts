@@ -8,10 +8,10 @@ import t from 'tap'
  * be written down here. Secrets are in those marked with *, which only their owner may read.
  */
 const places: Record<string, string> = {
-  'backup/place.ts':
-    '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/backup/place)',
-  'archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
-  'backup/backup.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
+  'carry/backup/place.ts':
+    '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/carry/backup/place)',
+  'core/archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
+  'carry/backup/backup.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
   'cli/commands/audit.ts': '<file>.part, where the user said: the next export under that name',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/transfer.ts': '* <file>.part, where the user said: the next export under that name',
@@ -19,7 +19,7 @@ const places: Record<string, string> = {
     '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
   'base/files.ts':
     '* <file>.<random>.tmp: the next replacement, and of config.json and variables.key the next start (test/main/leftovers)',
-  'deploy/strays.ts': 'puts back what transfer/import.ts has set aside',
+  'deploy/strays.ts': 'puts back what carry/transfer/import.ts has set aside',
   'deploy/files.ts': '* tmp/*.zip, tmp/*.changes, <temporary>/svc-*.changes: the next start (deploy/strays.ts)',
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/scripted.ts': 'deployments/*.marks.tmp: the next start (deploy/strays.ts)',
@@ -27,25 +27,25 @@ const places: Record<string, string> = {
   'fleet/agent/identity.ts': '* keys/agent.next.ed25519: the next enrolment uses it (test/server/agent-hub)',
   'fleet/agent/releases.ts': 'prepared/*.part: the next fetch of that archive continues it; removed after 24 hours',
   'http/core/listen.ts': '.<random> beside the socket: the next server that listens there (test/http/core/listen)',
-  'logs/read/contents.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
-  'store/recovery.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
-  'store/owner.ts': 'svc.sock.<random>: the next owner (test/store/owner)',
-  'store/redo.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
-  'machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
-  'install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
-  'install/before-images.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
-  'install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
-  'install/owned-tree.ts': 'trees/*.tmp: the next start (deploy/strays.ts)',
-  'install/put-back.ts': 'as install/commit.ts',
-  'install/scripted-file.ts': 'deployments/*.scripted.tmp: the next start (deploy/strays.ts)',
-  'install/staging.ts':
+  'operate/logs/read/contents.ts': '* tmp/inflated-*, without a name at once: the next start (deploy/strays.ts)',
+  'core/store/recovery.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
+  'core/store/owner.ts': 'svc.sock.<random>: the next owner (test/core/store/owner)',
+  'core/store/redo.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
+  'operate/machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
+  'core/install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
+  'core/install/before-images.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
+  'core/install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
+  'core/install/owned-tree.ts': 'trees/*.tmp: the next start (deploy/strays.ts)',
+  'core/install/put-back.ts': 'as core/install/commit.ts',
+  'core/install/scripted-file.ts': 'deployments/*.scripted.tmp: the next start (deploy/strays.ts)',
+  'core/install/staging.ts':
     '<target>/.svc-staging-*: recovery, by the undo journal; without one it stays, as it may have the only copy of a file',
-  'install/undo.ts': 'as install/commit.ts; deployments/*.helper.tmp: the next start',
-  'server/cluster/archives.ts': 'tmp/*.zip: the next start (deploy/strays.ts)',
-  'store/log/local-copy.ts': 'svc.db.image: the next image that the hub takes from another one',
-  'transfer/import.ts':
+  'core/install/undo.ts': 'as core/install/commit.ts; deployments/*.helper.tmp: the next start',
+  'cluster/archives.ts': 'tmp/*.zip: the next start (deploy/strays.ts)',
+  'cluster/local-copy.ts': 'svc.db.image: the next image that the hub takes from another one',
+  'carry/transfer/import.ts':
     '* tmp/*.before, tmp/*.absent: the next start restores the previous files, or removes these (test/deploy/strays)',
-  'transfer/needs.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
+  'carry/transfer/needs.ts': '* tmp/*.zip: the next start (deploy/strays.ts)'
 }
 
 /** Names of the moment: made to be renamed, random, or in a directory for temporary files. */

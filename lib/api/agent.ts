@@ -26,10 +26,10 @@ import {
 import { type BodyLimits, createRouter, json, pathSegments, type Reply, type Router } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
 import type { NodeRequest } from '../fleet/hub/voice.js'
-import type { SigningNode } from '../auth/node-requests.js'
+import type { SigningNode } from '../access/node-requests.js'
 import { fleetLimits, nodeLabels } from '../model/node.js'
 import { nodeAnswers } from '../model/rollout.js'
-import { checkRule } from '../auth/bearer.js'
+import { checkRule } from '../access/bearer.js'
 import type { HubRelays, RelayedAnswer } from '../fleet/relay/hub-relays.js'
 import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js'
 import {

@@ -1,10 +1,10 @@
-import type { Caller } from '../auth/bearer.js'
+import type { Caller } from '../access/bearer.js'
 import { instantOf } from '../base/clock.js'
 import { invalid } from '../base/errors.js'
 import { streamHeaders } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import { type AccessRole, includesRole } from '../model/access.js'
-import type { AuditReader } from '../store/tables/audit.js'
+import type { AuditReader } from '../core/store/tables/audit.js'
 import { type Handler, queryLimit, queryText } from './route.js'
 import type { ApiServices } from './services.js'
 

@@ -1,6 +1,6 @@
-import type { SignInToken } from '../auth/named-tokens.js'
-import type { FactorOwner } from '../auth/second-factor.js'
-import { ticketPurposes } from '../auth/secret.js'
+import type { SignInToken } from '../access/named-tokens.js'
+import type { FactorOwner } from '../access/second-factor.js'
+import { ticketPurposes } from '../access/secret.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
@@ -13,7 +13,7 @@ import {
   tokenLimits,
   type TokenList
 } from '../model/access.js'
-import { tokenTextFault } from '../shared/token-text.js'
+import { tokenTextFault } from '../base/shared/token-text.js'
 import { flag, instant, integer, line, list, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import type { Project } from '../model/project.js'
 import { parseHost } from '../http/core/headers.js'

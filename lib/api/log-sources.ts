@@ -3,9 +3,9 @@ import { Refusal, invalid } from '../base/errors.js'
 import { isInScope } from '../model/access.js'
 import { json, type Reply } from '../http/core/route.js'
 import { eventStream, type Events } from '../http/streams.js'
-import { downloadBlockBytes, type LogTime, type RangeQuery, type TimeRange } from '../logs/viewer.js'
-import { checkQuery, type SearchQuery } from '../logs/search/search.js'
-import { logLevels } from '../shared/log-line.js'
+import { downloadBlockBytes, type LogTime, type RangeQuery, type TimeRange } from '../operate/logs/viewer.js'
+import { checkQuery, type SearchQuery } from '../operate/logs/search/search.js'
+import { logLevels } from '../base/shared/log-line.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import {
   integer,

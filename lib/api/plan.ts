@@ -9,9 +9,9 @@ import { tighten } from '../model/policy-keys.js'
 import { isInScope, type PlannedRollout, uploadFeatures, type UploadPermit } from '../model/access.js'
 import type { FleetNode } from '../model/node.js'
 import { policyOf } from '../model/policy.js'
-import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../archive/tree-wire.js'
+import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../core/archive/tree-wire.js'
 import { refuseFullDisk } from '../deploy/failure.js'
-import { formatBytes } from '../shared/api.js'
+import { formatBytes } from '../base/shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
 import { checkUploadProject } from './upload.js'
 import type { ApiServices } from './services.js'
@@ -26,7 +26,7 @@ const timeHeader = 'x-svc-time'
 
 /**
  * Handler of `POST /api/deploy/plan?projectId=&list=&prune=&force=`: says what a deployment of these files would do. The body is a
- * tree (archive/tree-wire.ts).
+ * tree (core/archive/tree-wire.ts).
  */
 export function planHandlers({ deployer, findProject, settings, quota, spool }: ApiServices) {
   return {

@@ -20,7 +20,7 @@ import {
   readFields,
   reads
 } from '../base/fields.js'
-import { parseDotenv } from '../config/files.js'
+import { parseDotenv } from '../base/config/files.js'
 import {
   type GivenVariable,
   maxVariableNameLength,

@@ -1,6 +1,6 @@
 /* Records of deployments and projects as their reader sees them. */
 import { notFound, Refusal } from '../base/errors.js'
-import type { Proof } from '../auth/second-factor.js'
+import type { Proof } from '../access/second-factor.js'
 import type { Deployer } from '../deploy/deployer.js'
 import {
   type Deployment,
@@ -12,7 +12,7 @@ import {
 } from '../model/deployment.js'
 import { commitUrl } from '../model/provenance.js'
 import { perObject } from '../base/async.js'
-import type { Caller } from '../auth/bearer.js'
+import type { Caller } from '../access/bearer.js'
 import { type AccessRole, includesRole } from '../model/access.js'
 import { type Project, projectReaders, type ShownProject } from '../model/project.js'
 import { showing, type Sight } from '../model/readers.js'

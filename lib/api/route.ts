@@ -1,7 +1,7 @@
-import type { Auth, Caller } from '../auth/bearer.js'
+import type { Auth, Caller } from '../access/bearer.js'
 import { oneOf, refuseDroppedWish } from '../base/fields.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
-import type { Proof } from '../auth/second-factor.js'
+import type { Proof } from '../access/second-factor.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
 import { hasControlCharacter } from '../base/text.js'
 import { sha256 } from '../base/digests.js'
@@ -12,7 +12,7 @@ export type ApiRequest = Request<Caller>
 export type Handler = (request: ApiRequest) => Reply | Promise<Reply>
 /**
  * What a request can do. Every route says it. The user of a browser session must have given the secret lately for all that
- * is more than `reads`, `signs` and `works`: a browser that was left open must not be enough for it (auth/second-factor.ts).
+ * is more than `reads`, `signs` and `works`: a browser that was left open must not be enough for it (access/second-factor.ts).
  *
  * - `reads`: shows what the caller may see, and no secret
  * - `signs`: signs in or out. What needs a secret there is in the request itself

@@ -48,7 +48,7 @@ import type { ApiServices } from './services.js'
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
 /**
- * The table of routes: method, path, authorization (explained in `auth/bearer.ts`), the project that a request concerns
+ * The table of routes: method, path, authorization (explained in `access/bearer.ts`), the project that a request concerns
  * (`route.ts`), what it can do (`route.ts`), and handler.
  */
 export function apiRoutes(services: ApiServices): ApiRoute[] {

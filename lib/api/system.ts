@@ -1,6 +1,6 @@
 import { json } from '../http/core/route.js'
-import type { Stats } from '../machine/history.js'
-import { metricsContentType } from '../machine/metrics.js'
+import type { Stats } from '../operate/machine/history.js'
+import { metricsContentType } from '../operate/machine/metrics.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import { flag, integer, line, list, object, oneOf, optional, readFields } from '../base/fields.js'
 import {
@@ -11,10 +11,10 @@ import {
   type ProjectOverview,
   type RecentDays
 } from '../model/health.js'
-import type { Caller } from '../auth/bearer.js'
+import type { Caller } from '../access/bearer.js'
 import { type AccessRole, includesRole, type ProjectScope } from '../model/access.js'
 import { type DeploymentRow, listedDeployment } from '../model/deployment.js'
-import { type SearchType, searchTypes } from '../search/search.js'
+import { type SearchType, searchTypes } from '../projects/search.js'
 import { checkProject, type Handler, param, queryLimit, queryText } from './route.js'
 import { shownDeployment, shownProject } from './records.js'
 import type { ApiServices } from './services.js'

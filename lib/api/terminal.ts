@@ -3,13 +3,13 @@ import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import { maxTerminalSide, type TerminalAvailability, type TerminalInput } from '../model/terminal.js'
-import type { TerminalClient } from '../terminal/session.js'
-import type { Opening, Terminals } from '../terminal/sessions.js'
+import type { TerminalClient } from '../operate/terminal/session.js'
+import type { Opening, Terminals } from '../operate/terminal/sessions.js'
 import { type Handler, queryText } from './route.js'
 import type { ApiServices } from './services.js'
 
 /**
- * The WebSocket subprotocol of clients that send the admin token as a second subprotocol; `auth/bearer.ts` reads it.
+ * The WebSocket subprotocol of clients that send the admin token as a second subprotocol; `access/bearer.ts` reads it.
  */
 export const tokenProtocol = 'svc-admin-token'
 /** 1003: "a type of data it cannot accept" (RFC 6455 §7.4.1). */

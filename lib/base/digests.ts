@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto'
 import { createHash, randomBytes } from 'node:crypto'
 import * as zlib from 'node:zlib'
-import { crc32 as tableCrc32 } from '../shared/zip-records.js'
+import { crc32 as tableCrc32 } from './shared/zip-records.js'
 
 interface OneShot {
   (algorithm: string, bytes: Uint8Array, encoding: 'buffer'): Buffer

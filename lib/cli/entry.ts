@@ -134,7 +134,7 @@ async function overview(rows: readonly CommandRow[], host: Host): Promise<number
 }
 
 async function version(host: Host): Promise<number> {
-  const { packageVersion } = await import('../config/version.js')
+  const { packageVersion } = await import('../base/config/version.js')
   host.stdout.write(`${packageVersion()}\n`)
   return 0
 }

@@ -1,7 +1,7 @@
 /* Prints a plan, in lines of at most 80 columns. */
 import { countOf, oneLine } from '../base/text.js'
 import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/plan.js'
-import { isRefused, formatBytes } from '../shared/api.js'
+import { isRefused, formatBytes } from '../base/shared/api.js'
 import { exitCodes } from './command.js'
 import type { Paint } from './terminal/output.js'
 import { relativeTime } from './terminal/words.js'

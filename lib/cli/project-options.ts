@@ -1,6 +1,6 @@
 import { Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
-import { maskToken } from '../config/precedence.js'
+import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
 import type { Api } from './client/api.js'
 import { type AdminOptions, openProject, projectIdOf } from './client/session.js'

@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { oneLine } from '../base/text.js'
 import { isLoopback } from '../http/core/headers.js'
-import { inheritedEnvironment } from '../proc/environment.js'
-import { findIdentity, maySwitchUser } from '../proc/identity.js'
+import { inheritedEnvironment } from '../core/proc/environment.js'
+import { findIdentity, maySwitchUser } from '../core/proc/identity.js'
 import { usage } from './command.js'
 
 type Environment = Readonly<Record<string, string | undefined>>

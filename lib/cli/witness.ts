@@ -6,13 +6,13 @@
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../audit/signed-note.js'
-import { hashNode } from '../audit/tree.js'
+import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../core/audit/signed-note.js'
+import { hashNode } from '../core/audit/tree.js'
 import { hasCode, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
-import { locateHome } from '../config/home.js'
+import { locateHome } from '../base/config/home.js'
 import type { AuditCheckpoint, ConsistencyProof } from '../model/audit.js'
-import { isConsistent } from '../shared/merkle-proof.js'
+import { isConsistent } from '../base/shared/merkle-proof.js'
 import type { Client } from './client/client.js'
 import { exitCodes, type Context } from './command.js'
 

@@ -1,17 +1,17 @@
 import { machineTimeOf } from '../base/clock.js'
 import { createGate } from '../base/async.js'
 import { notFound, Refusal } from '../base/errors.js'
-import type { Compared, CompareJob } from '../install/compare.js'
-import type { ModePolicy } from '../install/guard.js'
-import { type Ownership, type Removes, takesUnowned } from '../install/ownership.js'
-import { failed, passed } from '../install/findings.js'
-import type { Executors } from '../install/unpack/executors.js'
+import type { Compared, CompareJob } from '../core/install/compare.js'
+import type { ModePolicy } from '../core/install/guard.js'
+import { type Ownership, type Removes, takesUnowned } from '../core/install/ownership.js'
+import { failed, passed } from '../core/install/findings.js'
+import type { Executors } from '../core/install/unpack/executors.js'
 import type { Baseline, DriftReport, PlanCheck } from '../model/plan.js'
 import type { Project } from '../model/project.js'
-import { findRights, umaskOf } from '../proc/identity.js'
-import { writeTree } from '../archive/tree-wire.js'
+import { findRights, umaskOf } from '../core/proc/identity.js'
+import { writeTree } from '../core/archive/tree-wire.js'
 import { createTreeDigest } from '../model/manifest.js'
-import { findProject } from '../store/tables/projects.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { modesOf, permissionsOf } from './files.js'
 import { longWaitMs, notReady } from './ownership.js'
 import type { DeployNeeds } from './needs.js'
@@ -19,7 +19,7 @@ import type { Trees, TreeStates } from './trees.js'
 
 /** What to compare with a target. */
 export interface Comparison {
-  /** A tree (archive/tree-wire.ts), or where to read it when its turn has come. */
+  /** A tree (core/archive/tree-wire.ts), or where to read it when its turn has come. */
   tree: Uint8Array | { readonly bytes: number; read(): Promise<Uint8Array> }
   /** Maximum number of paths listed of each kind. */
   listed: number
@@ -29,7 +29,7 @@ export interface Comparison {
   edited?: Ownership['edited']
   /** The deployments whose archives are kept, and the limit of what is kept otherwise; default: all fits. */
   keeps?: Pick<Ownership, 'archives' | 'before'>
-  /** Paths that the archive must not touch (install/guard.ts); default: none. */
+  /** Paths that the archive must not touch (core/install/guard.ts); default: none. */
   reserved?: readonly string[]
   /** Whether the modes are final, so that the umask and the policy of the project do not apply; default: false. */
   isExact?: boolean
@@ -127,7 +127,7 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
   }
 
   return {
-    /** Starts after the comparisons before it. Refuses what install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
+    /** Starts after the comparisons before it. Refuses what core/install/compare.ts refuses, and (`conflict`) plan_busy when too many wait. */
     async compare(project: Project, comparison: Comparison): Promise<{ baseline: Baseline; compared: Compared }> {
       const line = lines.get(project.id) ?? { count: 0, end: Promise.resolve() }
       if (line.count === maxComparisons) throw busy(project)

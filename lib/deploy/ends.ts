@@ -7,10 +7,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/errors.js'
 import { type DeploymentRow, isRevertPending } from '../model/deployment.js'
-import { findProject } from '../store/tables/projects.js'
-import { endJournal, removeJournal } from '../install/unpack/extract.js'
+import { findProject } from '../core/store/tables/projects.js'
+import { endJournal, removeJournal } from '../core/install/unpack/extract.js'
 import { isInScope } from '../model/access.js'
-import type { Reader } from '../store/database.js'
+import type { Reader } from '../core/store/database.js'
 import {
   ageOfDeployment,
   countDeployments,
@@ -20,7 +20,7 @@ import {
   listDeployments,
   newerFirst,
   newestOfEvery
-} from '../store/tables/deployments.js'
+} from '../core/store/tables/deployments.js'
 import type { DeployNeeds } from './needs.js'
 import type { Output } from './output/output.js'
 import { moveRecord, type Outcome } from './record.js'

@@ -11,8 +11,8 @@
  */
 
 import { Refusal } from '../base/errors.js'
-import { directoryMode, isDirectory } from '../install/owned-tree.js'
-import type { WantedEntry } from '../install/ownership.js'
+import { directoryMode, isDirectory } from '../core/install/owned-tree.js'
+import type { WantedEntry } from '../core/install/ownership.js'
 import {
   type EarlierFile,
   type KeptContents,
@@ -21,8 +21,8 @@ import {
   pathOfLine,
   type ScriptedLine
 } from '../model/manifest.js'
-import { compareTreePaths } from '../shared/tree-text.js'
-import { readScripted } from '../install/scripted-file.js'
+import { compareTreePaths } from '../base/shared/tree-text.js'
+import { readScripted } from '../core/install/scripted-file.js'
 import type { DeployFiles } from './files.js'
 
 /** Where the contents of an entry are. */

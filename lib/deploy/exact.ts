@@ -3,19 +3,19 @@
  * archive that a deployment of the difference extracts.
  */
 import { existsSync } from 'node:fs'
-import { composeArchive, type Composed } from '../archive/compose.js'
+import { composeArchive, type Composed } from '../core/archive/compose.js'
 import { countOf } from '../base/text.js'
 import { notFound, Refusal } from '../base/errors.js'
-import { readManifestLines } from '../install/manifest.js'
-import { readScripted, withScripted } from '../install/scripted-file.js'
-import { readOwnedEntries } from '../install/owned-tree.js'
-import type { WantedEntry } from '../install/ownership.js'
+import { readManifestLines } from '../core/install/manifest.js'
+import { readScripted, withScripted } from '../core/install/scripted-file.js'
+import { readOwnedEntries } from '../core/install/owned-tree.js'
+import type { WantedEntry } from '../core/install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow } from '../model/plan.js'
-import type { Reader } from '../store/database.js'
-import { findDeployment, liveDeployment, placements, type Placement } from '../store/tables/deployments.js'
-import { foreignChangeOf, findProject } from '../store/tables/projects.js'
+import type { Reader } from '../core/store/database.js'
+import { findDeployment, liveDeployment, placements, type Placement } from '../core/store/tables/deployments.js'
+import { foreignChangeOf, findProject } from '../core/store/tables/projects.js'
 import {
   type ContentSource,
   type ExactState,
@@ -28,7 +28,7 @@ import {
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { ExactChange } from './ownership.js'
-import { compareTreePaths } from '../shared/tree-text.js'
+import { compareTreePaths } from '../base/shared/tree-text.js'
 import type { OwnedEntry } from '../model/manifest.js'
 import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'

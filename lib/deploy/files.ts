@@ -3,10 +3,10 @@ import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ownMark } from '../base/runtime.js'
-import type { ModePolicy } from '../install/guard.js'
+import type { ModePolicy } from '../core/install/guard.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import { findGroup } from '../proc/identity.js'
+import { findGroup } from '../core/proc/identity.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {
@@ -22,15 +22,15 @@ export interface DeployFiles {
   archive(deployId: string): string
   output(deployId: string): string
   manifest(deployId: string): string
-  /** Copies of what it replaced (install/before-images.ts). */
+  /** Copies of what it replaced (core/install/before-images.ts). */
   before(deployId: string): string
-  /** What its scripts changed in the target (install/scripted-file.ts). */
+  /** What its scripts changed in the target (core/install/scripted-file.ts). */
   scripted(deployId: string): string
   /** Copies of what they changed. */
   scriptedImages(deployId: string): string
   /** The state of the target before a script that is running (scripted.ts). */
   marks(deployId: string): string
-  /** The undo journal (install/undo.ts). */
+  /** The undo journal (core/install/undo.ts). */
   journal(deployId: string): string
   /** The list of changes that `SVC_CHANGES` names. */
   changes(deployId: string): string
@@ -49,13 +49,13 @@ export function sharedChanges(path: string): string {
 
 /**
  * Files in `deployments/`: archive, copies of replaced files, output, manifest, what scripts changed, and files that are
- * being written (archive/compose.ts, install/manifest.ts).
+ * being written (core/archive/compose.ts, core/install/manifest.ts).
  */
 export const deploymentFilePattern =
   /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
-/** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (logs/read/contents.ts). */
+/** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (operate/logs/read/contents.ts). */
 export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
-/** Directories in `tmp/` that backups create (backup/backup.ts). */
+/** Directories in `tmp/` that backups create (carry/backup/backup.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
 /** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
 export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2-7]{16})\.changes$/

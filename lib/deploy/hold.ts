@@ -1,17 +1,17 @@
 /*
  * A held deployment: its files are in place, and the earlier ones can still be put back. It is held while its
  * post-deploy script runs, while its checks run, and until it is confirmed, as its plan says. The record says so before
- * the undo journal does (install/undo.ts), so that a start finds out what to do.
+ * the undo journal does (core/install/undo.ts), so that a start finds out what to do.
  */
 
 import type { CheckResult, DeploymentRow, DeploymentStep, RevertReason } from '../model/deployment.js'
 import type { Gate, Policy } from '../model/policy.js'
 import { countOf } from '../base/text.js'
 import { messageOf } from '../base/errors.js'
-import type { Displaced } from '../install/before-images.js'
-import type { Executors } from '../install/unpack/executors.js'
-import { removeJournal, revertExtraction, settleExtraction } from '../install/unpack/extract.js'
-import { liveDeployment } from '../store/tables/deployments.js'
+import type { Displaced } from '../core/install/before-images.js'
+import type { Executors } from '../core/install/unpack/executors.js'
+import { removeJournal, revertExtraction, settleExtraction } from '../core/install/unpack/extract.js'
+import { liveDeployment } from '../core/store/tables/deployments.js'
 import { type LiveRun, openWindow } from './output/live.js'
 import { Interrupted, StepFailure, StopRequest, Suspension } from './failure.js'
 import { GateFailure } from './gate.js'

@@ -12,7 +12,7 @@ import {
   shownMaintenance
 } from '../model/lock.js'
 import type { Project } from '../model/project.js'
-import type { Reader, Store, Transaction } from '../store/database.js'
+import type { Reader, Store, Transaction } from '../core/store/database.js'
 import {
   deleteExpiredLocks,
   deleteLock,
@@ -24,15 +24,15 @@ import {
   listLocks,
   listMaintenance,
   locksOn
-} from '../store/tables/locks.js'
-import { findProject } from '../store/tables/projects.js'
-import { writeZipFile } from '../archive/write-file.js'
+} from '../core/store/tables/locks.js'
+import { findProject } from '../core/store/tables/projects.js'
+import { writeZipFile } from '../core/archive/write-file.js'
 import { sha256 } from '../base/digests.js'
-import { formatBytes } from '../shared/api.js'
-import type { FoundFile } from '../install/target-file.js'
-import type { Executors } from '../install/unpack/executors.js'
+import { formatBytes } from '../base/shared/api.js'
+import type { FoundFile } from '../core/install/target-file.js'
+import type { Executors } from '../core/install/unpack/executors.js'
 import { policyOf } from '../model/policy.js'
-import { findRights } from '../proc/identity.js'
+import { findRights } from '../core/proc/identity.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { type TargetTurn, type TargetTurns, workOnTargetFile } from './queue.js'

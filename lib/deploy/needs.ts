@@ -8,7 +8,7 @@ import type { Project } from '../model/project.js'
 import type { PolicyChanges } from '../model/policy.js'
 import type { UnfinishedTarget } from '../model/health.js'
 import type { OpenedVariable } from '../model/variable.js'
-import type { Store } from '../store/database.js'
+import type { Store } from '../core/store/database.js'
 import type { Pm2Binding } from '../model/machine.js'
 import type { DeployHome } from './files.js'
 

@@ -1,18 +1,18 @@
-/* What a deployment is told about the files that svc owns in its target (install/ownership.ts), and what it says. */
+/* What a deployment is told about the files that svc owns in its target (core/install/ownership.ts), and what it says. */
 
 import { existsSync } from 'node:fs'
 import { oneLine } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
-import { foldManifest, ownedContents, type OwnedHead, readOwnedEntries } from '../install/owned-tree.js'
-import { readScripted, withScripted } from '../install/scripted-file.js'
-import type { Ownership, Removes } from '../install/ownership.js'
-import type { Edits } from '../install/reckon.js'
-import type { Extracted } from '../install/unpack/extraction.js'
+import { foldManifest, ownedContents, type OwnedHead, readOwnedEntries } from '../core/install/owned-tree.js'
+import { readScripted, withScripted } from '../core/install/scripted-file.js'
+import type { Ownership, Removes } from '../core/install/ownership.js'
+import type { Edits } from '../core/install/reckon.js'
+import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { PruneMode } from '../model/plan.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import { archivedDeployments } from '../store/tables/deployments.js'
-import { type Expected, planOutdated } from '../install/expected.js'
+import { archivedDeployments } from '../core/store/tables/deployments.js'
+import { type Expected, planOutdated } from '../core/install/expected.js'
 import type { DeployNeeds } from './needs.js'
 import type { Trees } from './trees.js'
 

@@ -1,5 +1,5 @@
 /*
- * Plans: what a deployment of a tree would do. The comparison with the disk is install/compare.ts; the rest of the
+ * Plans: what a deployment of a tree would do. The comparison with the disk is core/install/compare.ts; the rest of the
  * answer comes from the project, its records and the queue. A plan writes nothing.
  *
  * The server keeps the newest plans in memory. An upload that names one is held to it: `expect` returns what the plan
@@ -12,21 +12,21 @@ import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
 import { hasCode, notFound, reasonOf, Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
-import type { Compared } from '../install/compare.js'
-import { failed, passed } from '../install/findings.js'
-import { extractionLimits } from '../install/unpack/extract.js'
-import { maxTreeEntries } from '../archive/tree-wire.js'
+import type { Compared } from '../core/install/compare.js'
+import { failed, passed } from '../core/install/findings.js'
+import { extractionLimits } from '../core/install/unpack/extract.js'
+import { maxTreeEntries } from '../core/archive/tree-wire.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { PlanAnswer, PlanCheck, PlanLive, PlannedScript, PruneMode } from '../model/plan.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
-import { formatBytes } from '../shared/api.js'
-import { liveDeployment } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
-import { type ArchiveEntry, openArchive } from '../archive/read.js'
+import { formatBytes } from '../base/shared/api.js'
+import { liveDeployment } from '../core/store/tables/deployments.js'
+import { findProject } from '../core/store/tables/projects.js'
+import { type ArchiveEntry, openArchive } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
-import { checkDeployPath, whyNotMade } from '../install/guard.js'
-import { findRights } from '../proc/identity.js'
+import { checkDeployPath, whyNotMade } from '../core/install/guard.js'
+import { findRights } from '../core/proc/identity.js'
 import { refuseLocked, reservedPaths } from './locks.js'
 import type { Comparer, Comparison } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
@@ -45,7 +45,7 @@ import { modesOf } from './files.js'
 /** A request for a plan. */
 export interface PlanRequest {
   projectId: string
-  /** The body (archive/tree-wire.ts). */
+  /** The body (core/archive/tree-wire.ts). */
   tree: Comparison['tree']
   /** Maximum number of paths listed of each kind. */
   listed: number

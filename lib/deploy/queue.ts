@@ -1,4 +1,4 @@
-import { areOverlapping, type Lineage, lineageOf } from '../install/owned-tree.js'
+import { areOverlapping, type Lineage, lineageOf } from '../core/install/owned-tree.js'
 import { notFound, Refusal } from '../base/errors.js'
 import {
   endJournal,
@@ -6,16 +6,16 @@ import {
   extractionLimits,
   type ExtractOptions,
   type OpenExtractions
-} from '../install/unpack/extract.js'
-import type { Executors } from '../install/unpack/executors.js'
-import type { Extracted } from '../install/unpack/extraction.js'
-import type { FileJob, FoundFile } from '../install/target-file.js'
+} from '../core/install/unpack/extract.js'
+import type { Executors } from '../core/install/unpack/executors.js'
+import type { Extracted } from '../core/install/unpack/extraction.js'
+import type { FileJob, FoundFile } from '../core/install/target-file.js'
 import type { Project } from '../model/project.js'
-import { findRights, type Rights, umaskOf } from '../proc/identity.js'
-import { findProject } from '../store/tables/projects.js'
+import { findRights, type Rights, umaskOf } from '../core/proc/identity.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { aheadSentence } from '../model/rollout.js'
-import type { Reader } from '../store/database.js'
-import { rolloutAhead } from '../store/tables/rollouts.js'
+import type { Reader } from '../core/store/database.js'
+import { rolloutAhead } from '../core/store/tables/rollouts.js'
 import type { StopRequest } from './failure.js'
 import type { Ends } from './ends.js'
 import { type DeployFiles, modesOf } from './files.js'

@@ -8,20 +8,20 @@ import {
   isRevertPending,
   type NotificationTrigger
 } from '../model/deployment.js'
-import type { Transaction } from '../store/database.js'
+import type { Transaction } from '../core/store/database.js'
 import {
   findDeployment,
   placeDeployment,
   setBeforeFrom,
   unplaceDeployment,
   updateDeployment
-} from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+} from '../core/store/tables/deployments.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { Refusal } from '../base/errors.js'
 import type { ScriptedLine } from '../model/manifest.js'
-import { readScripted, sourcesOfScripted } from '../install/scripted-file.js'
-import { summarizeManifest } from '../install/manifest.js'
-import type { OpenExtractions } from '../install/unpack/extract.js'
+import { readScripted, sourcesOfScripted } from '../core/install/scripted-file.js'
+import { summarizeManifest } from '../core/install/manifest.js'
+import type { OpenExtractions } from '../core/install/unpack/extract.js'
 import type { DeployNeeds } from './needs.js'
 import type { DeployFiles } from './files.js'
 import { openOutput, type Output } from './output/output.js'

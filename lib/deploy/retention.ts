@@ -1,6 +1,6 @@
 import { rm, stat } from 'node:fs/promises'
 import { type DeploymentRow, isRevertPending } from '../model/deployment.js'
-import type { Reader } from '../store/database.js'
+import type { Reader } from '../core/store/database.js'
 import {
   archivedDeployments,
   findDeployment,
@@ -9,8 +9,8 @@ import {
   placements,
   setBeforeFrom,
   updateDeployment
-} from '../store/tables/deployments.js'
-import { doneBefore, lastRollout } from '../store/tables/rollouts.js'
+} from '../core/store/tables/deployments.js'
+import { doneBefore, lastRollout } from '../core/store/tables/rollouts.js'
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeployFiles } from './files.js'

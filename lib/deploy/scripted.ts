@@ -2,7 +2,7 @@
  * What the scripts of a deployment change among the files that svc owns in its target. It is part of the deployment: it
  * is not "edited on the server", and a way back knows it.
  *
- * Before a script, svc notes the state of these files (install/look-again.ts) in `deployments/<id>.marks`, without reading
+ * Before a script, svc notes the state of these files (core/install/look-again.ts) in `deployments/<id>.marks`, without reading
  * them. After it, also if it failed, svc reads those that the script has touched. What is different goes into
  * `<id>.scripted`, and its contents into `<id>.scripted.zip`. If svc is killed meanwhile, the next start does that.
  *
@@ -10,20 +10,20 @@
  * that, or is reverted, what its scripts changed beside them goes to the deployment that is live.
  */
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { composeArchive } from '../archive/compose.js'
+import { composeArchive } from '../core/archive/compose.js'
 import { countOf, oneLine } from '../base/text.js'
 import { messageOf } from '../base/errors.js'
-import type { TargetRules } from '../install/guard.js'
-import { differingMarks, type LookedEntry } from '../install/look-again.js'
-import { isDirectory, type OwnedHead, readOwnedEntries } from '../install/owned-tree.js'
-import { joinScripted, readScripted, sourcesOfScripted, writeScripted } from '../install/scripted-file.js'
-import type { Executors } from '../install/unpack/executors.js'
-import type { Job, Outcome } from '../install/unpack/extract-threads.js'
+import type { TargetRules } from '../core/install/guard.js'
+import { differingMarks, type LookedEntry } from '../core/install/look-again.js'
+import { isDirectory, type OwnedHead, readOwnedEntries } from '../core/install/owned-tree.js'
+import { joinScripted, readScripted, sourcesOfScripted, writeScripted } from '../core/install/scripted-file.js'
+import type { Executors } from '../core/install/unpack/executors.js'
+import type { Job, Outcome } from '../core/install/unpack/extract-threads.js'
 import { type EarlierFile, type OwnedEntry, pathOfLine, type ScriptedLine } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
-import { findRights } from '../proc/identity.js'
-import { addBeforeFrom, findDeployment } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+import { findRights } from '../core/proc/identity.js'
+import { addBeforeFrom, findDeployment } from '../core/store/tables/deployments.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { type DeployFiles, deploymentFilePattern, findFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { removeArchive } from './retention.js'

@@ -14,9 +14,9 @@ import { join } from 'node:path'
 import { countOf } from '../base/text.js'
 import { hasEnded } from '../base/runtime.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import type { Reader } from '../store/database.js'
-import { findDeployment } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+import type { Reader } from '../core/store/database.js'
+import { findDeployment } from '../core/store/tables/deployments.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { fingerprintOf } from '../base/digests.js'
 import {
   type DeployFiles,
@@ -116,7 +116,7 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
     const match = pipePattern.exec(name)
     if (match === null) continue
     const path = join(tmpdir(), name)
-    // Another server may be making its own at this moment. Without it, its script gets a socket (proc/output-pipe.ts).
+    // Another server may be making its own at this moment. Without it, its script gets a socket (core/proc/output-pipe.ts).
     const isStale = (): Promise<boolean> =>
       stat(path).then(
         ({ mtimeMs }) => clock.now() - mtimeMs > staleMs,

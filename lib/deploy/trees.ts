@@ -1,5 +1,5 @@
 /*
- * The owned trees of projects (install/owned-tree.ts).
+ * The owned trees of projects (core/install/owned-tree.ts).
  *
  * A tree follows from the records: it is the fold of the manifests of the deployments that have a number (`placed`), in
  * the order of these numbers. So nothing depends on the moment at which it is written. Each deployment that changed the
@@ -14,17 +14,23 @@ import { existsSync, statSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createFoldThreads, type FoldedManifest, type FoldTask } from '../install/fold.js'
-import { isUnusableTree, type OwnedHead, readOwnedHead, readOwnedTree, UnusableTree } from '../install/owned-tree.js'
+import { createFoldThreads, type FoldedManifest, type FoldTask } from '../core/install/fold.js'
+import {
+  isUnusableTree,
+  type OwnedHead,
+  readOwnedHead,
+  readOwnedTree,
+  UnusableTree
+} from '../core/install/owned-tree.js'
 import { createTreeDigest, type OwnedEntry } from '../model/manifest.js'
-import { type PlacedDeployment, placedDeployments } from '../store/tables/deployments.js'
-import { findProject } from '../store/tables/projects.js'
+import { type PlacedDeployment, placedDeployments } from '../core/store/tables/deployments.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
-import { isLink } from '../install/verify.js'
+import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
-import { linkMode } from '../shared/tree-text.js'
+import { linkMode } from '../base/shared/tree-text.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 

@@ -1,7 +1,7 @@
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
-import { findDeployment } from '../store/tables/deployments.js'
+import { findDeployment } from '../core/store/tables/deployments.js'
 import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Live, LiveRun } from './output/live.js'

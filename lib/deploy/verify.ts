@@ -1,5 +1,5 @@
 /*
- * Verifies the files of a project: every entry of its owned tree is compared with the target (install/verify.ts). The
+ * Verifies the files of a project: every entry of its owned tree is compared with the target (core/install/verify.ts). The
  * tree is cut into slices, so that two threads work, progress can be reported, and memory does not depend on the number
  * of files. Nothing is written.
  */
@@ -7,15 +7,15 @@
 import { existsSync } from 'node:fs'
 import { createGate, type Gate } from '../base/async.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
-import { UnusableTree } from '../install/owned-tree.js'
-import type { Executor } from '../install/unpack/extract-threads.js'
-import type { Executors } from '../install/unpack/executors.js'
-import { isLink, type SliceFinding, type VerifyJob } from '../install/verify.js'
+import { UnusableTree } from '../core/install/owned-tree.js'
+import type { Executor } from '../core/install/unpack/extract-threads.js'
+import type { Executors } from '../core/install/unpack/executors.js'
+import { isLink, type SliceFinding, type VerifyJob } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/manifest.js'
 import type { FindingState, VerifyEvent, VerifyTotals } from '../model/plan.js'
-import { findRights, type Rights } from '../proc/identity.js'
-import { findProject } from '../store/tables/projects.js'
+import { findRights, type Rights } from '../core/proc/identity.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { countOf } from '../base/text.js'
 import type { DeployNeeds } from './needs.js'
 import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
@@ -34,7 +34,7 @@ export interface VerifyRequest {
 /** Verifies targets: one verification per project at a time. */
 export interface Verifier {
   /**
-   * Yields events, some at a time. Refuses: 404, `verify_busy`, and what install/verify.ts refuses. An abort throws the
+   * Yields events, some at a time. Refuses: 404, `verify_busy`, and what core/install/verify.ts refuses. An abort throws the
    * reason of the signal.
    */
   verify(request: VerifyRequest): AsyncGenerator<VerifyEvent[]>

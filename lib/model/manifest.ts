@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { contentsLine, type TreeEntry, treeHead, treeLine } from '../shared/tree-text.js'
+import { contentsLine, type TreeEntry, treeHead, treeLine } from '../base/shared/tree-text.js'
 import type { Bytes, Instant } from './scalars.js'
 
 /** Pattern of the id of a deployment, wherever it comes from: it may become part of a path. */

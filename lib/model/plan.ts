@@ -1,6 +1,6 @@
 /*
  * The plan of a deployment: what it would do to the target, and what would stop it. `POST /api/deploy/plan` answers it.
- * Nothing is changed by a plan. An upload that names its id is held to it (install/expected.ts).
+ * Nothing is changed by a plan. An upload that names its id is held to it (core/install/expected.ts).
  */
 
 import type { Instant } from './scalars.js'

@@ -279,7 +279,7 @@ export const inclusions = ['dirs', 'files', 'both'] as const
 export type Inclusion = (typeof inclusions)[number]
 
 /*
- * Which requests store or run a command. A browser that was left open must not be enough for them (auth/second-factor.ts).
+ * Which requests store or run a command. A browser that was left open must not be enough for them (access/second-factor.ts).
  */
 
 /**

@@ -17,10 +17,10 @@ import {
   type RecentScripts
 } from '../model/project.js'
 import { checkSeen, type Seen } from '../model/setting.js'
-import { checkRights } from '../proc/identity.js'
-import type { Reader, Store, Transaction } from '../store/database.js'
-import { keepReads } from '../store/live-memory.js'
-import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../store/tables/deployments.js'
+import { checkRights } from '../core/proc/identity.js'
+import type { Reader, Store, Transaction } from '../core/store/database.js'
+import { keepReads } from '../core/store/live-memory.js'
+import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../core/store/tables/deployments.js'
 import {
   deleteLabel,
   deleteProject,
@@ -33,10 +33,10 @@ import {
   listLabels,
   updateLabel,
   updateProject
-} from '../store/tables/projects.js'
-import { findMaintenance } from '../store/tables/locks.js'
-import { checkDeployPath } from '../install/guard.js'
-import { createTargetPlaces } from '../install/overlap.js'
+} from '../core/store/tables/projects.js'
+import { findMaintenance } from '../core/store/tables/locks.js'
+import { checkDeployPath } from '../core/install/guard.js'
+import { createTargetPlaces } from '../core/install/overlap.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { CheckHeaders } from './seal.js'
 

@@ -1,7 +1,7 @@
 /* Helper process that reads the target of a project with the rights of the project's own user. targets.ts starts it. */
 import type { FileHandle } from 'node:fs/promises'
-import { serveHelper } from '../proc/helper-process.js'
-import { listDirectory, measureTree, openFile } from '../install/browse.js'
+import { serveHelper } from '../core/proc/helper-process.js'
+import { listDirectory, measureTree, openFile } from '../core/install/browse.js'
 
 /** A request to the helper process. */
 export type TargetJob =

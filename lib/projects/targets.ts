@@ -4,10 +4,10 @@
  */
 import type { FileEntry } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
-import { runHelper } from '../proc/helper.js'
-import { findRights, type Rights } from '../proc/identity.js'
-import { type Inspect, listDirectory, measureTree, type OpenedFile, openFile } from '../install/browse.js'
-import { listedEntries, measuredSizes, openDescriptor, takeOver } from '../install/helper-answers.js'
+import { runHelper } from '../core/proc/helper.js'
+import { findRights, type Rights } from '../core/proc/identity.js'
+import { type Inspect, listDirectory, measureTree, type OpenedFile, openFile } from '../core/install/browse.js'
+import { listedEntries, measuredSizes, openDescriptor, takeOver } from '../core/install/helper-answers.js'
 import type { TargetJob } from './target-helper.js'
 
 /** The fields of a project that determine its target and its rights. */
@@ -23,9 +23,9 @@ export interface MeasureLimits {
 
 /** Read access to the targets of projects. */
 export interface Targets {
-  /** See `listDirectory` of install/browse.ts. Also refuses if the user does not exist any more. */
+  /** See `listDirectory` of core/install/browse.ts. Also refuses if the user does not exist any more. */
   list(project: Owned, path: string): Promise<FileEntry[]>
-  /** See `openFile` of install/browse.ts. */
+  /** See `openFile` of core/install/browse.ts. */
   open(project: Owned, path: string, inspect: Inspect): Promise<OpenedFile>
   /** Returns the sizes of targets in bytes, as `measureTree` does, in the order of the projects. */
   measure(projects: readonly Owned[], limits: MeasureLimits): Promise<Array<number | null>>

@@ -11,8 +11,8 @@ import {
   type Variable,
   variableValueFault
 } from '../model/variable.js'
-import type { Reader, Store, Transaction } from '../store/database.js'
-import { deleteVariable, findProject, listSecrets, listVariables, putVariable } from '../store/tables/projects.js'
+import type { Reader, Store, Transaction } from '../core/store/database.js'
+import { deleteVariable, findProject, listSecrets, listVariables, putVariable } from '../core/store/tables/projects.js'
 import {
   curesOfLostKey,
   type FoundKey,

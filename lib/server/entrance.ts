@@ -4,7 +4,7 @@ import type { Certificate, CertificateFiles } from '../http/tls/certificate.js'
 import { isLoopback } from '../http/core/headers.js'
 import type { HttpServer, ServerOptions } from '../http/core/server.js'
 import type { SocketPlace } from '../http/core/listen.js'
-import type { ExpiryWarnings } from './expiry.js'
+import type { ExpiryWarnings } from '../http/tls/expiry.js'
 
 const defaultHost = '127.0.0.1' // §1
 const defaultPort = 5431 // §1

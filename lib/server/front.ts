@@ -1,31 +1,31 @@
-import type { AdminToken } from '../auth/admin-token.js'
-import { type AllowList, createAllowList, createFailures, type Failures } from '../auth/failures.js'
-import { type Audit, createAudit } from '../audit/audit.js'
-import { createCheckpointFile, createKeeper, type Keeper } from '../audit/keeper.js'
-import { createServerKey, type ServerKey } from '../audit/server-key.js'
-import { type Auth, type Bearer, type Caller, createBearer, createRelayedCallers } from '../auth/bearer.js'
-import { createLimiter, type Limiter } from '../auth/limiter.js'
+import type { AdminToken } from '../access/admin-token.js'
+import { type AllowList, createAllowList, createFailures, type Failures } from '../access/failures.js'
+import { type Audit, createAudit } from '../core/audit/audit.js'
+import { createCheckpointFile, createKeeper, type Keeper } from '../core/audit/keeper.js'
+import { createServerKey, type ServerKey } from '../core/audit/server-key.js'
+import { type Auth, type Bearer, type Caller, createBearer, createRelayedCallers } from '../access/bearer.js'
+import { createLimiter, type Limiter } from '../access/limiter.js'
 import {
   createProof,
   createSecondFactors,
   type Proof,
   type Sealing,
   type SecondFactors
-} from '../auth/second-factor.js'
-import { createNamedTokens, type NamedTokens } from '../auth/named-tokens.js'
-import { createNodeRequests, type NodeRequests } from '../auth/node-requests.js'
-import { openSessionKey } from '../auth/session-key.js'
-import { Sessions } from '../auth/sessions.js'
-import { createTickets, type Tickets } from '../auth/secret.js'
+} from '../access/second-factor.js'
+import { createNamedTokens, type NamedTokens } from '../access/named-tokens.js'
+import { createNodeRequests, type NodeRequests } from '../access/node-requests.js'
+import { openSessionKey } from '../access/session-key.js'
+import { Sessions } from '../access/sessions.js'
+import { createTickets, type Tickets } from '../access/secret.js'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import type { Environment, Home } from '../config/home.js'
+import type { Environment, Home } from '../base/config/home.js'
 import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
 import type { ClusterView, ExpiringCertificate } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/access.js'
-import type { Reader, Store } from '../store/database.js'
-import { findProject, findProjectByToken } from '../store/tables/projects.js'
+import type { Reader, Store } from '../core/store/database.js'
+import { findProject, findProjectByToken } from '../core/store/tables/projects.js'
 import {
   createVariablesKey,
   curesOfLostKey,
@@ -36,12 +36,12 @@ import {
   unusableKey,
   type VariablesKey
 } from '../projects/seal.js'
-import { createProbe, type Probe, type ProbeNeeds } from '../machine/probe.js'
-import { createSettings, type Settings } from '../settings/settings.js'
+import { createProbe, type Probe, type ProbeNeeds } from '../operate/machine/probe.js'
+import { createSettings, type Settings } from '../projects/settings.js'
 import { probeRow } from '../api/probe.js'
 import { createRest } from '../base/runtime.js'
 import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
-import type { ServerKeys } from './cluster/keys.js'
+import type { ServerKeys } from '../cluster/keys.js'
 
 /** What the services need from the process that runs them. */
 export interface World {

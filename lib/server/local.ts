@@ -1,12 +1,19 @@
-import { openAdminToken } from '../auth/admin-token.js'
-import { finishRestore } from '../backup/place.js'
+import { openAdminToken } from '../access/admin-token.js'
+import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
 import { systemClock } from '../base/clock.js'
 import { randomIds } from '../base/digests.js'
-import { ensureHome, type Environment, type Home, noSpaceFor, refuseHub, refuseNetworkHome } from '../config/home.js'
-import { readVersion } from '../config/version.js'
-import { openStore } from '../store/durable-store.js'
-import { ownDirectory } from '../store/owner.js'
+import {
+  ensureHome,
+  type Environment,
+  type Home,
+  noSpaceFor,
+  refuseHub,
+  refuseNetworkHome
+} from '../base/config/home.js'
+import { readVersion } from '../base/config/version.js'
+import { openStore } from '../core/store/durable-store.js'
+import { ownDirectory } from '../core/store/owner.js'
 import { createFront, createListener, type World } from './front.js'
 import { createServices } from './services.js'
 import { createTable } from './table.js'

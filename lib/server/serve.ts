@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AdminToken, openAdminToken, weaknessOf } from '../auth/admin-token.js'
-import { finishRestore } from '../backup/place.js'
+import { type AdminToken, openAdminToken, weaknessOf } from '../access/admin-token.js'
+import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
 import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
 import { type Ids, randomIds } from '../base/digests.js'
 import { reasonOf } from '../base/errors.js'
-import { readDotenv, removeEndedLocks } from '../config/files.js'
+import { readDotenv, removeEndedLocks } from '../base/config/files.js'
 import { tokenOf } from '../base/text.js'
 import {
   ensureHome,
@@ -20,19 +20,19 @@ import {
   refuseHub,
   refuseNetworkHome,
   warningOfRoot
-} from '../config/home.js'
-import { readVersion } from '../config/version.js'
+} from '../base/config/home.js'
+import { readVersion } from '../base/config/version.js'
 import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
-import { openStore, type StoreOptions } from '../store/durable-store.js'
-import type { Reader, Store } from '../store/database.js'
-import { ownDirectory } from '../store/owner.js'
-import { canHoldDirectories, notHeldWarning } from '../install/held.js'
+import { openStore, type StoreOptions } from '../core/store/durable-store.js'
+import type { Reader, Store } from '../core/store/database.js'
+import { ownDirectory } from '../core/store/owner.js'
+import { canHoldDirectories, notHeldWarning } from '../core/install/held.js'
 import { removeLeftovers } from '../base/files.js'
-import { isAnyRunning } from '../store/tables/projects.js'
-import { listScriptProcesses } from '../store/tables/deployments.js'
-import type { ClusterOptions } from './cluster/options.js'
-import { createExpiryWarnings, type ExpiryWarnings } from './expiry.js'
+import { isAnyRunning } from '../core/store/tables/projects.js'
+import { listScriptProcesses } from '../core/store/tables/deployments.js'
+import type { ClusterOptions } from '../cluster/options.js'
+import { createExpiryWarnings, type ExpiryWarnings } from '../http/tls/expiry.js'
 import { type EntranceOptions, type Opened, prepareEntrance } from './entrance.js'
 import {
   createFront,
@@ -120,7 +120,7 @@ const deploymentGraceMs = 24 * 60 * 60_000
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
-  if (options.cluster !== undefined) return (await import('./cluster/serve-hub.js')).serveHub(options, options.cluster)
+  if (options.cluster !== undefined) return (await import('./serve-hub.js')).serveHub(options, options.cluster)
   const base = normaliseBase(options.base ?? '')
   const steady = createSteadyClock()
   const clock = options.clock ?? steady
@@ -230,10 +230,10 @@ async function loadRest() {
   const [services, table, telemetry, reload, users, deployments] = await Promise.all([
     import('./services.js'),
     import('./table.js'),
-    import('../telemetry/telemetry.js'),
+    import('../operate/telemetry/telemetry.js'),
     import('./reload.js'),
     import('./users-warning.js'),
-    import('../store/tables/deployments.js')
+    import('../core/store/tables/deployments.js')
   ])
   return { ...services, ...table, ...telemetry, ...reload, ...users, ...deployments }
 }
@@ -368,7 +368,7 @@ export function announce(
 }
 
 /**
- * Unfinished files beside the database (store/recovery.ts, redo.ts, durable-store.ts), and the file of the health
+ * Unfinished files beside the database (core/store/recovery.ts, redo.ts, durable-store.ts), and the file of the health
  * probe.
  */
 const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/

@@ -1,7 +1,7 @@
 import { warningOfUsers } from '../model/project-users.js'
-import { maySwitchUser } from '../proc/identity.js'
-import type { Reader } from '../store/database.js'
-import { readProjects } from '../store/tables/projects.js'
+import { maySwitchUser } from '../core/proc/identity.js'
+import type { Reader } from '../core/store/database.js'
+import { readProjects } from '../core/store/tables/projects.js'
 import type { Reporter } from './front.js'
 
 /** Warns at the start of a server that can give each project a user, and names the projects that have none. */

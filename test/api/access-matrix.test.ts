@@ -11,7 +11,7 @@ import {
   type CallerKind,
   type Promised
 } from '../support/access-rules.js'
-import { codeOf } from '../../lib/auth/second-factor.js'
+import { codeOf } from '../../lib/access/second-factor.js'
 import { setClock } from '../support/clock.js'
 import { formOf } from '../support/client.js'
 import { adminToken, startServer, type Stage } from '../support/server.js'

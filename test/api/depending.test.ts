@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { ApiRequest } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
-import type { Store } from '../../lib/store/database.js'
+import type { Store } from '../../lib/core/store/database.js'
 import { setClock } from '../support/clock.js'
 import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createRecords, shownDeployment, shownProject } from '../../lib/api/records.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow, RanScript } from '../../lib/model/deployment.js'
-import type { Caller } from '../../lib/auth/bearer.js'
+import type { Caller } from '../../lib/access/bearer.js'
 import type { Project } from '../../lib/model/project.js'
 
 const row = {

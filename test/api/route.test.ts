@@ -21,7 +21,7 @@ import { eventsOf, formOf } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { signIn } from '../support/session.js'
 import { zipOf } from '../support/zip.js'
-import type { Caller } from '../../lib/auth/bearer.js'
+import type { Caller } from '../../lib/access/bearer.js'
 import { notFound, type Refusal } from '../../lib/base/errors.js'
 import { sha256 } from '../../lib/base/digests.js'
 

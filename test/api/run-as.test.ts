@@ -19,7 +19,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { findIdentity, maySwitchUser, type Identity } from '../../lib/proc/identity.js'
+import { findIdentity, maySwitchUser, type Identity } from '../../lib/core/proc/identity.js'
 import type { Project } from '../../lib/model/project.js'
 import { eventsOf, formOf } from '../support/client.js'
 import { startServer, type Stage } from '../support/server.js'

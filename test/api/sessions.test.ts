@@ -145,7 +145,7 @@ t.test('the cookie is secure if the public address is, also behind a proxy that 
 t.test('two servers on one host have different cookies', async t => {
   const one = await startServer(t)
   const directory = join(one.sites, 'other')
-  const { locateHome } = await import('../../lib/config/home.js')
+  const { locateHome } = await import('../../lib/base/config/home.js')
   const other = await serve({
     home: locateHome({ SVC_HOME: directory }, one.sites),
     port: 0,
@@ -247,7 +247,7 @@ t.test('a page of another origin cannot open a terminal with the cookie', async 
 t.test('a backup contains no sessions, and a token in the file ends them', async t => {
   const stage = await startServer(t)
   const { cookie } = await signIn(stage.as(null))
-  const { listOthers } = await import('../../lib/backup/format.js')
+  const { listOthers } = await import('../../lib/carry/backup/format.js')
   const { files } = await listOthers(stage.home.directory)
   t.ok(files.some(({ path }) => path === 'config.json') || files.length === 0)
   t.notOk(files.some(({ path }) => path.startsWith('session.key')))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { settingRows } from '../../lib/settings/settings.js'
+import { settingRows } from '../../lib/projects/settings.js'
 import { startServer } from '../support/server.js'
 import { eventsOf } from '../support/client.js'
 import { startReceiver } from '../support/receiver.js'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { treeMediaType } from '../../lib/archive/tree-wire.js'
+import { treeMediaType } from '../../lib/core/archive/tree-wire.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { promisedRoutes } from '../support/access-rules.js'
 import { createClient, eventsOf, type FormFields } from '../support/client.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32, fingerprintOf, randomIds, sha256, sha256Base64 } from '../../lib/base/digests.js'
-import { crc32 as tableCrc32 } from '../../lib/shared/zip-records.js'
+import { crc32 as tableCrc32 } from '../../lib/base/shared/zip-records.js'
 
 t.test('digests bytes of any length', async t => {
   for (const size of [0, 1, 63, 64, 100_000]) {

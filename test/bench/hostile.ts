@@ -7,8 +7,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/install/unpack/extract.js'
-import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { extractArchive } from '../../lib/core/install/unpack/extract.js'
+import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { makeZip, type EntryPlan } from '../support/make-zip.js'
 
 const link = 0o120777

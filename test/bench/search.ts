@@ -7,7 +7,7 @@ import { mkdirSync, readSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createSearches } from '../../lib/logs/search/search.js'
+import { createSearches } from '../../lib/operate/logs/search/search.js'
 import { writeAccessLog } from '../support/access-log.js'
 import { compare, machine } from '../support/bench.js'
 

@@ -3,18 +3,18 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DeploymentRow, stepNames } from '../../lib/model/deployment.js'
-import type { Transaction } from '../../lib/store/database.js'
-import { openStore } from '../../lib/store/durable-store.js'
+import type { Transaction } from '../../lib/core/store/database.js'
+import { openStore } from '../../lib/core/store/durable-store.js'
 import {
   deleteDeploymentsOf,
   insertDeployment,
   listDeployments,
   countDeployments
-} from '../../lib/store/tables/deployments.js'
-import { insertProject, listProjects } from '../../lib/store/tables/projects.js'
+} from '../../lib/core/store/tables/deployments.js'
+import { insertProject, listProjects } from '../../lib/core/store/tables/projects.js'
 import { compare, machine } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
-import { aDeployment, aProject } from '../store/stage.js'
+import { aDeployment, aProject } from '../core/store/stage.js'
 
 /**
  * Durable commits and opening, with 100,000 deployments present, against better-sqlite3 on the same rows, tables and

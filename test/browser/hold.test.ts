@@ -1,6 +1,6 @@
 import t from 'tap'
-import { openStore } from '../../lib/store/durable-store.js'
-import { updateProject } from '../../lib/store/tables/projects.js'
+import { openStore } from '../../lib/core/store/durable-store.js'
+import { updateProject } from '../../lib/core/store/tables/projects.js'
 import { gateOf, statusServer } from '../support/held.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Page } from 'playwright-core'
-import { codeOf } from '../../lib/auth/second-factor.js'
+import { codeOf } from '../../lib/access/second-factor.js'
 import { setClock } from '../support/clock.js'
 import { adminToken, startServer, type Stage } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { maySwitchUser } from '../../lib/proc/identity.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { checkUserName, createUserWords, ensureUser as ensure } from '../../lib/cli/system-user.js'
 
 const ensureUser = (name: string, server: string) => ensure(name, { server, env: { ...process.env } })

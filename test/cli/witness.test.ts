@@ -2,13 +2,13 @@ import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createProofs } from '../../lib/audit/export.js'
-import { createServerKey } from '../../lib/audit/server-key.js'
-import { readAuditTree } from '../../lib/store/tables/audit.js'
+import { createProofs } from '../../lib/core/audit/export.js'
+import { createServerKey } from '../../lib/core/audit/server-key.js'
+import { readAuditTree } from '../../lib/core/store/tables/audit.js'
 import { Refusal } from '../../lib/base/errors.js'
 import type { Call, Client } from '../../lib/cli/client/client.js'
 import { witness } from '../../lib/cli/witness.js'
-import { openLog, type Log } from '../audit/stage.js'
+import { openLog, type Log } from '../core/audit/stage.js'
 
 /** A client of a server with this audit log. */
 function clientOf(log: Log, address = 'https://deploy.example.org'): Client {

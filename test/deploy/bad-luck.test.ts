@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { pendingReverts } from '../../lib/store/tables/deployments.js'
+import { pendingReverts } from '../../lib/core/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { contentsOf, leftIn } from '../support/held.js'
 import { smallDisk } from '../support/small-disk.js'

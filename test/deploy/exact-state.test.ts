@@ -3,10 +3,10 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { exactStateOf, findScripted, pathOfSource, type Undone, type WantedFrom } from '../../lib/deploy/exact-state.js'
-import { directoryMode, noContents } from '../../lib/install/owned-tree.js'
+import { directoryMode, noContents } from '../../lib/core/install/owned-tree.js'
 import type { EarlierFile, ManifestFile, ManifestLine, OwnedEntry } from '../../lib/model/manifest.js'
 import { createFiles } from '../../lib/deploy/files.js'
-import { writeScripted } from '../../lib/install/scripted-file.js'
+import { writeScripted } from '../../lib/core/install/scripted-file.js'
 
 const [one, two, three] = ['1', '2', '3'].map(digit => digit.repeat(64)) as [string, string, string]
 const mode = 0o100644

@@ -8,7 +8,7 @@ import { type Attempt, createChecks, reportGate, runGate } from '../../lib/deplo
 import { type Check, defaultGate, type Gate } from '../../lib/model/policy.js'
 import type { CheckResult } from '../../lib/model/deployment.js'
 import type { CheckSources, NewLines } from '../../lib/deploy/needs.js'
-import { createSearches } from '../../lib/logs/search/search.js'
+import { createSearches } from '../../lib/operate/logs/search/search.js'
 import { createMasker } from '../../lib/deploy/scripts/environment.js'
 import type { ScriptStage } from '../../lib/deploy/scripts/scripts.js'
 import type { Pm2Binding } from '../../lib/model/machine.js'

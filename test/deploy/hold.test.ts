@@ -1,7 +1,7 @@
 import t from 'tap'
 import { appendFile, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { liveDeployment, pendingReverts } from '../../lib/store/tables/deployments.js'
+import { liveDeployment, pendingReverts } from '../../lib/core/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { contentsOf, gateOf, leftIn, statusServer, stepsOf } from '../support/held.js'
 import { until } from '../support/until.js'

@@ -13,7 +13,7 @@ import type { Trees } from '../../lib/deploy/trees.js'
 import type { PolicyChanges } from '../../lib/model/policy.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { snapshot } from '../support/tree.js'
-import { aProject } from '../store/stage.js'
+import { aProject } from '../core/store/stage.js'
 
 t.test('the guard of edited files', async t => {
   const stage = await deployStage(t)

@@ -6,7 +6,7 @@ import { Refusal } from '../../lib/base/errors.js'
 import type { Project } from '../../lib/model/project.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { treeBody } from '../support/planned.js'
-import { insertLock } from '../../lib/store/tables/locks.js'
+import { insertLock } from '../../lib/core/store/tables/locks.js'
 import { zipOf } from '../support/zip.js'
 
 t.test('plans', async t => {

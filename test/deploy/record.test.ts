@@ -20,11 +20,16 @@ import {
 import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment.js'
 import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
 import { deploySays } from '../support/sentences/deploy.js'
-import { createExecutors } from '../../lib/install/unpack/executors.js'
-import { extractArchive } from '../../lib/install/unpack/extract.js'
+import { createExecutors } from '../../lib/core/install/unpack/executors.js'
+import { extractArchive } from '../../lib/core/install/unpack/extract.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { Project } from '../../lib/model/project.js'
-import { listDeployments, liveDeployment, placements, updateDeployment } from '../../lib/store/tables/deployments.js'
+import {
+  listDeployments,
+  liveDeployment,
+  placements,
+  updateDeployment
+} from '../../lib/core/store/tables/deployments.js'
 import { matching } from '../support/sentences/matching.js'
 import { contentsOf } from '../support/held.js'
 import { until } from '../support/until.js'

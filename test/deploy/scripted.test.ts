@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createFiles } from '../../lib/deploy/files.js'
 import { createScripted } from '../../lib/deploy/scripted.js'
 import { createTrees } from '../../lib/deploy/trees.js'
-import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import type { Project } from '../../lib/model/project.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { VerifyEvent } from '../../lib/model/plan.js'
@@ -13,7 +13,7 @@ import { gateOf } from '../support/held.js'
 import { exactTree } from '../support/exact-tree.js'
 import { openDirectory } from '../support/open-directory.js'
 import { until } from '../support/until.js'
-import { maySwitchUser } from '../../lib/proc/identity.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 
 async function differing(stage: DeployStage, project: Project): Promise<string[]> {
   const found: string[] = []

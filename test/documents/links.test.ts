@@ -82,8 +82,8 @@ t.test('the files that lib/README.md and docs/decisions.md name exist', async t 
     'lib/deploy/output',
     'lib/http/core',
     'lib/http/websocket',
-    'lib/install',
-    'lib/logs/tail',
+    'lib/core/install',
+    'lib/operate/logs/tail',
     'lib/deploy',
     'www/elements/terminal',
     'www/terminal'
@@ -93,9 +93,16 @@ t.test('the files that lib/README.md and docs/decisions.md name exist', async t 
       ([, name]) => name as string
     )
     t.ok(named.length > 30)
+    // A row of the map names files of its room; the README stands in lib.
+    const rows = [...read(document).matchAll(/^\| `([\w-]+\/)` \| (.*) \|$/gm)].flatMap(([, room, text = '']) =>
+      [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, name]) => join('lib', room as string, name as string))
+    )
+    t.equal(rows.length > 50, document === 'lib/README.md')
+    for (const path of rows) t.ok(existsSync(join(top, path)), `${document}: ${path}`)
+    const rooms = document === 'lib/README.md' ? readdirSync(join(top, 'lib')).map(name => `lib/${name}`) : []
     for (const name of named)
       t.ok(
-        places.some(place => existsSync(join(top, place, name))),
+        [...places, ...rooms].some(place => existsSync(join(top, place, name))),
         `${document}: ${name}`
       )
   }

@@ -78,10 +78,10 @@ t.test('no text contains a phrase of the old wording', async t => {
 
 /** Where the sources mean the admin token alone, as nothing else will do. */
 const adminTokenOnly: Readonly<Record<string, number>> = {
-  'lib/auth/bearer.ts': 1,
-  'lib/backup/format.ts': 1,
+  'lib/access/bearer.ts': 1,
+  'lib/carry/backup/format.ts': 1,
   'lib/cli/commands/session.ts': 1,
-  'lib/store/schema.ts': 1
+  'lib/core/store/schema.ts': 1
 }
 
 t.test('no source asks for the admin token where a named one will do', async t => {

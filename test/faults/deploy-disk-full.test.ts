@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { writeSetting } from '../../lib/store/tables/server.js'
+import { writeSetting } from '../../lib/core/store/tables/server.js'
 import { deployStage, never } from '../support/deploy-stage.js'
 import { smallDisk } from '../support/small-disk.js'
 

@@ -8,8 +8,8 @@ import {
   scriptShellFault
 } from '../../lib/model/project.js'
 import { projectFields } from '../../lib/model/project-fields.js'
-import { runsCommand } from '../../lib/shared/api.js'
-import { aProject } from '../store/stage.js'
+import { runsCommand } from '../../lib/base/shared/api.js'
+import { aProject } from '../core/store/stage.js'
 
 const given = { name: 'Shop', deployPath: '/srv/shop' }
 const project = newProject(given, { id: 'proj_a', token: 'token', at: '2030-01-01T00:00:00.000Z' })

@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createTargets, type Owned } from '../../lib/projects/targets.js'
-import { maySwitchUser } from '../../lib/proc/identity.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { openDirectory } from '../support/open-directory.js'
 
 const limits = { maxEntries: 100, forMs: 60_000 }

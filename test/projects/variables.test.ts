@@ -13,8 +13,8 @@ import {
   listVariables,
   putVariable,
   updateProject
-} from '../../lib/store/tables/projects.js'
-import { aProject, aStore } from '../store/stage.js'
+} from '../../lib/core/store/tables/projects.js'
+import { aProject, aStore } from '../core/store/stage.js'
 
 const actor = { name: 'admin', ip: null }
 const secret = (name: string, value: string | null = `value of ${name}`) => ({ name, value, secret: true })

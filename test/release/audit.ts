@@ -1,4 +1,4 @@
-import { formatBytes } from '../../lib/shared/api.js'
+import { formatBytes } from '../../lib/base/shared/api.js'
 import { auditedPackages, installedPackage } from './dependencies.js'
 
 /* `make audit`: every package that a running svc may load, what it is, and what it may touch. */

@@ -4,13 +4,13 @@
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Auth, leastRole } from '../../lib/auth/bearer.js'
+import { type Auth, leastRole } from '../../lib/access/bearer.js'
 import type { JsonSchema, Shape } from '../../lib/base/fields.js'
 import { otherField, otherKinds, type OtherRecord } from '../../lib/base/errors.js'
 import { errorCodes } from '../../lib/api/errors.js'
 import { type ApiRoute, needsProof, type Scope } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
-import { readVersion } from '../../lib/config/version.js'
+import { readVersion } from '../../lib/base/config/version.js'
 import { statusOfCode } from '../support/described.js'
 import { readRouteMap, type MappedRoute, type Parameter } from './route-map.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultSmall } from '../../lib/install/unpack/executors.js'
+import { defaultSmall } from '../../lib/core/install/unpack/executors.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { RolloutDetail } from '../../lib/model/rollout.js'
 import { startAgentProcess } from '../support/agent-process.js'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/base/clock.js'
 import { prepareEntrance, type EntranceOptions } from '../../lib/server/entrance.js'
-import { createExpiryWarnings } from '../../lib/server/expiry.js'
+import { createExpiryWarnings } from '../../lib/http/tls/expiry.js'
 import { makeSigned } from '../support/certificates.js'
 import { serverSays } from '../support/sentences/server.js'
 

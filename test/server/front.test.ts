@@ -1,8 +1,8 @@
 import t from 'tap'
 import { join } from 'node:path'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { AdminToken } from '../../lib/auth/admin-token.js'
-import { ensureHome, locateHome } from '../../lib/config/home.js'
+import type { AdminToken } from '../../lib/access/admin-token.js'
+import { ensureHome, locateHome } from '../../lib/base/config/home.js'
 import {
   createFront,
   createSealing,

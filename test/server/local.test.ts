@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { locateHome } from '../../lib/config/home.js'
+import { locateHome } from '../../lib/base/config/home.js'
 import { serveLocally } from '../../lib/server/local.js'
 import { request } from 'node:http'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { maySwitchUser } from '../../lib/proc/identity.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { startServer } from '../support/server.js'
 
 t.test('a start as root names the projects that have no user of their own', async t => {

@@ -10,18 +10,18 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const peers = {
-  'helper → svc': 'install/unpack/executors.test.js',
-  'answers of helpers → svc': 'proc/helper-wire.test.js',
-  'node → hub': 'auth/node-requests.test.js',
+  'helper → svc': 'core/install/unpack/executors.test.js',
+  'answers of helpers → svc': 'core/proc/helper-wire.test.js',
+  'node → hub': 'access/node-requests.test.js',
   'answers of nodes → hub': 'api/agent.test.js',
   'hub, and its release documents → node': 'fleet/agent/from-hub.test.js',
-  'hub → hub': 'http/outgoing/forwarded.test.js',
-  'etcd → hub': 'store/log/tampered-etcd.test.js',
-  'target’s owner → svc': 'logs/read/secrets.test.js',
-  'package → svc': 'transfer/hostile-packages.test.js',
-  'backup → svc': 'backup/hostile-backups.test.js',
+  'hub → hub': 'cluster/forwarded.test.js',
+  'etcd → hub': 'cluster/tampered-etcd.test.js',
+  'target’s owner → svc': 'operate/logs/read/secrets.test.js',
+  'package → svc': 'carry/transfer/hostile-packages.test.js',
+  'backup → svc': 'carry/backup/hostile-backups.test.js',
   'archive → svc': 'faults/hostile-archives.test.js',
-  'export of the audit log → reader': 'audit/verifier.test.js',
+  'export of the audit log → reader': 'core/audit/verifier.test.js',
   'text → expressions': 'expressions.test.js',
   'browser → server': 'api/canary.test.js'
 }

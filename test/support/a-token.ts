@@ -1,5 +1,5 @@
 import type { AccessToken } from '../../lib/model/access.js'
-import type { Transaction } from '../../lib/store/database.js'
+import type { Transaction } from '../../lib/core/store/database.js'
 
 /** Returns a token of a deployer of one project, made on 1 January 2030 for 90 days, changed by `patch`. */
 export function aToken(patch: Partial<AccessToken> = {}): AccessToken {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { backupFormat, sealFile } from '../../lib/backup/format.js'
-import { openStore } from '../../lib/store/durable-store.js'
-import { schemaVersion } from '../../lib/store/schema.js'
+import { backupFormat, sealFile } from '../../lib/carry/backup/format.js'
+import { openStore } from '../../lib/core/store/durable-store.js'
+import { schemaVersion } from '../../lib/core/store/schema.js'
 import { zipOf } from './zip.js'
 
 /** The files of a small data directory: an empty database, a configuration, an output. */

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodePath, deployIdOf } from '../../lib/install/journal.js'
+import { decodePath, deployIdOf } from '../../lib/core/install/journal.js'
 import { noteKill, type Lane } from './crash-lane.js'
 import { createRegister, type Model, type ProjectModel, type Register } from './crash-model.js'
 import { journalsIn } from './crash-moments.js'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Reader } from '../../lib/store/database.js'
+import type { Reader } from '../../lib/core/store/database.js'
 
 /** Returns a digest of everything in a database but the time of its last checkpoint. */
 export function digestOf(db: Reader): string {

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { findProject } from '../../lib/store/tables/projects.js'
+import { findProject } from '../../lib/core/store/tables/projects.js'
 import { deployStage } from './deploy-stage.js'
 
 /** A program to be killed: deploys 800 files again and again into the data directory in argv. */

@@ -1,12 +1,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/errors.js'
-import { endJournal, extractArchive } from '../../lib/install/unpack/extract.js'
-import { type Extracted, type ExtractionPaths, filesAt, runExtraction } from '../../lib/install/unpack/extraction.js'
-import { createExecutors, type Executors } from '../../lib/install/unpack/executors.js'
-import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
-import type { Ownership } from '../../lib/install/ownership.js'
-import type { SyncFileSystem } from '../../lib/install/durable.js'
+import { endJournal, extractArchive } from '../../lib/core/install/unpack/extract.js'
+import {
+  type Extracted,
+  type ExtractionPaths,
+  filesAt,
+  runExtraction
+} from '../../lib/core/install/unpack/extraction.js'
+import { createExecutors, type Executors } from '../../lib/core/install/unpack/executors.js'
+import { disk as realDisk, type Disk } from '../../lib/core/install/disk.js'
+import type { Ownership } from '../../lib/core/install/ownership.js'
+import type { SyncFileSystem } from '../../lib/core/install/durable.js'
 import { snapshot } from './tree.js'
 
 export interface ExtractionStage {

@@ -98,7 +98,7 @@ async function filesOfAnUpload(t: Parameters<typeof loadedModules>[0], directory
     .split('\n')
     .filter(url => url.startsWith(lib))
     .map(url => url.slice(lib.length))
-    .filter(path => /^(api|deploy|install|archive|http\/form)\//.test(path))
+    .filter(path => /^(api|deploy|core\/(install|archive)|http\/form)\//.test(path))
 }
 
 async function figures(): Promise<Array<[string, string | number]>> {
@@ -126,7 +126,7 @@ async function figures(): Promise<Array<[string, string | number]>> {
       ['files that name an optional text field of a project', `${named([...lib, ...www])} + ${named(test)} tests`],
       ['files about locks: modules of that name, and who imports them', filesAbout(/[a-z-]*\blocks?/, lib).length],
       ['functions over 100 lines in lib', longFunctions(lib).length],
-      ['files that run for an upload, in api, http/form, deploy, install and archive', upload.length],
+      ['files that run for an upload, in api, http/form, deploy, core/install and core/archive', upload.length],
       ['modules that svc serve loads before it answers', modules.length]
     ]
   } finally {

@@ -1,6 +1,6 @@
 import type { AgentReport } from '../../lib/model/fleet-wire.js'
 import type { NodeAnswer, RolloutPolicy } from '../../lib/model/rollout.js'
-import { type StoredRollout, storedRolloutNode } from '../../lib/store/tables/rollouts.js'
+import { type StoredRollout, storedRolloutNode } from '../../lib/core/store/tables/rollouts.js'
 import { aRollout, type openFleet } from './fleet-stage.js'
 
 type Stage = Pick<Awaited<ReturnType<typeof openFleet>>, 'hub' | 'store'>

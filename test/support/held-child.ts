@@ -3,7 +3,7 @@
  * and kills itself at the n-th write of a record: before it if n is even, else after it.
  */
 import type { Test } from 'tap'
-import { findProject } from '../../lib/store/tables/projects.js'
+import { findProject } from '../../lib/core/store/tables/projects.js'
 import { admin, deployStage } from './deploy-stage.js'
 import { until } from './until.js'
 

@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, writeFileSync } from 'node:fs'
 import { Refusal } from '../../lib/base/errors.js'
-import { runSync } from '../../lib/install/sync-program.js'
-import { serveHelper } from '../../lib/proc/helper-process.js'
-import { firstDescriptor } from '../../lib/proc/kept-descriptors.js'
-import { disk } from '../../lib/install/disk.js'
-import { holdTarget } from '../../lib/install/held.js'
+import { runSync } from '../../lib/core/install/sync-program.js'
+import { serveHelper } from '../../lib/core/proc/helper-process.js'
+import { firstDescriptor } from '../../lib/core/proc/kept-descriptors.js'
+import { disk } from '../../lib/core/install/disk.js'
+import { holdTarget } from '../../lib/core/install/held.js'
 
 /** A helper process that does what its job says, for the tests of helper processes. */
 export type Job =

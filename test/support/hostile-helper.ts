@@ -1,8 +1,8 @@
 import { openSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { deserialize } from 'node:v8'
-import type { HelperTask } from '../../lib/proc/helper-process.js'
-import { channelDescriptor, readFrame, sendFrame } from '../../lib/proc/helper-wire.js'
+import type { HelperTask } from '../../lib/core/proc/helper-process.js'
+import { channelDescriptor, readFrame, sendFrame } from '../../lib/core/proc/helper-wire.js'
 
 /*
  * A helper process that its user has taken over: it gives up its rights, and then does what the job says, which is

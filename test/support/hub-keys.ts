@@ -6,8 +6,8 @@ import {
   type HubReader,
   type HubSigner,
   type Peer
-} from '../../lib/http/outgoing/forwarded.js'
-import type { HubAddress, OwnHub } from '../../lib/store/log/hub-list.js'
+} from '../../lib/cluster/forwarded.js'
+import type { HubAddress, OwnHub } from '../../lib/cluster/hub-list.js'
 
 /*
  * Keys of hubs in a test. A hub of a name has the same key in all of a process.

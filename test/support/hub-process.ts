@@ -1,8 +1,8 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type * as Replicated from '../../lib/store/log/replicated-store.js'
-import type { Reader } from '../../lib/store/database.js'
+import type * as Replicated from '../../lib/cluster/replicated-store.js'
+import type { Reader } from '../../lib/core/store/database.js'
 import { digestOf } from './database-digest.js'
 import type { HubProcessOptions } from './hub-processes.js'
 
@@ -14,7 +14,7 @@ import type { HubProcessOptions } from './hub-processes.js'
 
 const options = JSON.parse(process.argv[2] as string) as HubProcessOptions
 const { openReplicatedStore } = (await import(
-  pathToFileURL(join(options.lib, 'store/log/replicated-store.js')).href
+  pathToFileURL(join(options.lib, 'cluster/replicated-store.js')).href
 )) as typeof Replicated
 
 const store = await openReplicatedStore({

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { importPackage, type ImportRequest } from '../../lib/transfer/import.js'
-import type { TransferNeeds } from '../../lib/transfer/needs.js'
-import { createSettings } from '../../lib/settings/settings.js'
+import { importPackage, type ImportRequest } from '../../lib/carry/transfer/import.js'
+import type { TransferNeeds } from '../../lib/carry/transfer/needs.js'
+import { createSettings } from '../../lib/projects/settings.js'
 import { openStage } from './store.js'
 import { zipOf } from './zip.js'
 

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { findProject } from '../../lib/store/tables/projects.js'
+import { findProject } from '../../lib/core/store/tables/projects.js'
 import { deployStage } from './deploy-stage.js'
 
 const [, , directory = '', projectId = '', files = '{}', isLater] = process.argv

@@ -4,14 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/install/unpack/extract.js'
-import { createExecutors } from '../../lib/install/unpack/executors.js'
-import { filesAt, runExtraction } from '../../lib/install/unpack/extraction.js'
-import { disk as realDisk, type Disk } from '../../lib/install/disk.js'
-import { journalAt } from '../../lib/install/journal.js'
-import type { Ownership } from '../../lib/install/ownership.js'
-import { parseManifest } from '../../lib/install/manifest.js'
-import { type PlacedDecision, recover } from '../../lib/install/undo.js'
+import { extractArchive } from '../../lib/core/install/unpack/extract.js'
+import { createExecutors } from '../../lib/core/install/unpack/executors.js'
+import { filesAt, runExtraction } from '../../lib/core/install/unpack/extraction.js'
+import { disk as realDisk, type Disk } from '../../lib/core/install/disk.js'
+import { journalAt } from '../../lib/core/install/journal.js'
+import type { Ownership } from '../../lib/core/install/ownership.js'
+import { parseManifest } from '../../lib/core/install/manifest.js'
+import { type PlacedDecision, recover } from '../../lib/core/install/undo.js'
 
 const [archivePath, target, deployments, n, open] = process.argv.slice(2) as [string, string, string, string, string?]
 let calls = 0

@@ -1,7 +1,7 @@
 /*
  * A program that runs a command of svc, and kills itself just before the n-th call that changes a file or asks another
  * process: `node killed-svc.js <n> <words…>`. With n = 0 it runs to its end and prints the number of calls. Before a data
- * directory is replaced (backup/place.ts), it prints the new files that were not synced.
+ * directory is replaced (carry/backup/place.ts), it prints the new files that were not synced.
  */
 import fs, { promises } from 'node:fs'
 import http from 'node:http'

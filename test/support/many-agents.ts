@@ -7,7 +7,7 @@ import { on, once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { locateHome } from '../../lib/config/home.js'
+import { locateHome } from '../../lib/base/config/home.js'
 import { type RunningAgent, startAgent } from '../../lib/server/agent.js'
 
 /** Number of agents that start at the same time. */

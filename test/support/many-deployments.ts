@@ -1,5 +1,5 @@
-import { insertDeployment } from '../../lib/store/tables/deployments.js'
-import type { Store } from '../../lib/store/database.js'
+import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
+import type { Store } from '../../lib/core/store/database.js'
 
 export interface ManyDeployments {
   count: number

@@ -1,11 +1,11 @@
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../lib/base/errors.js'
-import type { Call, Store, Transaction } from '../../lib/store/database.js'
+import type { Call, Store, Transaction } from '../../lib/core/store/database.js'
 import { freePort } from './free-port.js'
-import { openStore } from '../../lib/store/durable-store.js'
-import type { ListedHub } from '../../lib/store/log/hub-list.js'
-import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from '../../lib/store/log/replicated-store.js'
+import { openStore } from '../../lib/core/store/durable-store.js'
+import type { ListedHub } from '../../lib/cluster/hub-list.js'
+import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from '../../lib/cluster/replicated-store.js'
 
 /** The log of a cluster in the memory of a test, with a leader that the test chooses. */
 export interface MemoryCluster {

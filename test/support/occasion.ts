@@ -1,8 +1,8 @@
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { TokenReminder } from '../../lib/model/access.js'
-import type { Occasion } from '../../lib/notify/events.js'
-import { aProject } from '../store/stage.js'
+import type { Occasion } from '../../lib/operate/notify/events.js'
+import { aProject } from '../core/store/stage.js'
 
 const project = aProject({
   id: 'proj_1',

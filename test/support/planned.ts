@@ -12,13 +12,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
-import type { ZipSource } from '../../lib/archive/source.js'
-import { treeOf } from '../../lib/archive/tree.js'
-import { writeTree } from '../../lib/archive/tree-wire.js'
-import { walkTree } from '../../lib/archive/walk.js'
-import { writeZip } from '../../lib/archive/write.js'
-import { compareTarget, type Compared, type CompareJob, type CompareTools } from '../../lib/install/compare.js'
-import { disk } from '../../lib/install/disk.js'
+import type { ZipSource } from '../../lib/core/archive/source.js'
+import { treeOf } from '../../lib/core/archive/tree.js'
+import { writeTree } from '../../lib/core/archive/tree-wire.js'
+import { walkTree } from '../../lib/core/archive/walk.js'
+import { writeZip } from '../../lib/core/archive/write.js'
+import { compareTarget, type Compared, type CompareJob, type CompareTools } from '../../lib/core/install/compare.js'
+import { disk } from '../../lib/core/install/disk.js'
 
 /** The sources that `push` would pack from a directory. */
 export async function sourcesOf(directory: string): Promise<ZipSource[]> {

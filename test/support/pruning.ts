@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../lib/base/digests.js'
-import { directoryMode, noContents, writeOwnedTree } from '../../lib/install/owned-tree.js'
-import type { Ownership } from '../../lib/install/ownership.js'
+import { directoryMode, noContents, writeOwnedTree } from '../../lib/core/install/owned-tree.js'
+import type { Ownership } from '../../lib/core/install/ownership.js'
 import type { OwnedEntry } from '../../lib/model/manifest.js'
-import { compareTreePaths } from '../../lib/shared/tree-text.js'
+import { compareTreePaths } from '../../lib/base/shared/tree-text.js'
 
 /** Returns the contents of an owned tree: contents by path; a path that ends with `/` is a directory. */
 export async function ownedTree(files: Readonly<Record<string, string>>): Promise<Buffer> {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { locateHome } from '../../lib/config/home.js'
+import { locateHome } from '../../lib/base/config/home.js'
 import { type RunningAgent, startAgent } from '../../lib/server/agent.js'
 import type { Stage } from './server.js'
 import { until } from './until.js'

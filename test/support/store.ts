@@ -1,9 +1,9 @@
 import './directories.js'
 import { join } from 'node:path'
-import { createAudit } from '../../lib/audit/audit.js'
+import { createAudit } from '../../lib/core/audit/audit.js'
 import { randomIds } from '../../lib/base/digests.js'
-import { openStore } from '../../lib/store/durable-store.js'
-import type { Store } from '../../lib/store/database.js'
+import { openStore } from '../../lib/core/store/durable-store.js'
+import type { Store } from '../../lib/core/store/database.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../../lib/projects/seal.js'
 import { setClock } from './clock.js'
 

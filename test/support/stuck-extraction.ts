@@ -1,8 +1,8 @@
 /* A process whose extraction is stuck in a system call and is cancelled. It has no other work and must end. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { extractArchive } from '../../lib/install/unpack/extract.js'
-import { createExecutors } from '../../lib/install/unpack/executors.js'
+import { extractArchive } from '../../lib/core/install/unpack/extract.js'
+import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { nothingIsSmall } from './extraction.js'
 
 const [archivePath, target, deployments, deployId] = process.argv.slice(2) as [string, string, string, string]

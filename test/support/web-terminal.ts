@@ -1,5 +1,5 @@
 import type { TerminalInput, TerminalMessage } from '../../lib/model/terminal.js'
-import { createPtyLoader } from '../../lib/proc/pty.js'
+import { createPtyLoader } from '../../lib/core/proc/pty.js'
 import type { TerminalSocket } from '../../www/server/terminal.js'
 import type { Client } from './client.js'
 import { openWebSocket, type RawWebSocket } from './websocket.js'

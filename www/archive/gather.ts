@@ -211,7 +211,7 @@ function inOrder(items: readonly Found[]): Found[] {
   return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 }
 
-/** Characters that the server refuses in a name (lib/archive/names.ts). A test compares the lists. */
+/** Characters that the server refuses in a name (lib/core/archive/names.ts). A test compares the lists. */
 const refusedCharacter =
   /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffd\p{Cs}]/gu
 

@@ -1,5 +1,5 @@
 /*
- * The tree of what will be uploaded (shared/tree-text.ts), digested in the browser: the same entries that the archive
+ * The tree of what will be uploaded (base/shared/tree-text.ts), digested in the browser: the same entries that the archive
  * will have, without its bytes. Each file is read once, and at most a few small ones are in memory at a time.
  */
 import { createSha256 } from '../shared/sha256.js'
@@ -51,7 +51,7 @@ const wholeBytes = 8 * 1024 * 1024
 const programMode = fileType | 0o755
 const permissionBits = 0o777
 const typeMask = 0o170000
-/** Number of hex digits of each SHA-256 in the body (archive/tree-wire.ts). */
+/** Number of hex digits of each SHA-256 in the body (core/archive/tree-wire.ts). */
 const digits = 16
 const mediaType = 'text/vnd.svc-tree'
 

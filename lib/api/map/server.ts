@@ -18,7 +18,7 @@ import type {
   StorageUsage,
   SuccessRates
 } from '../../model/machine.js'
-import type { Durations } from '../../machine/history.js'
+import type { Durations } from '../../operate/machine/history.js'
 import type { IfUpdated } from './common.js'
 import type {
   NotificationKind,
@@ -27,7 +27,7 @@ import type {
   TelemetryOverview
 } from '../../model/setting.js'
 import type { PlaceHome, PlaceListing } from '../../model/project.js'
-import type { SearchResult } from '../../search/search.js'
+import type { SearchResult } from '../../projects/search.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import type { cleanFields, rekeyFields } from '../system.js'
 import type { newTargetFields, reportFields, targetFields } from '../settings.js'

@@ -1,4 +1,4 @@
-import type { DatabaseState } from '../../transfer/verify.js'
+import type { DatabaseState } from '../../carry/transfer/verify.js'
 import type { Finding, ImportResult } from '../../model/transfer.js'
 import type { Switch } from './common.js'
 

@@ -1,6 +1,6 @@
 /* Typed requests: the map of routes (api/map) says what a route takes and answers. */
 import type { Answered, Arguments, Given, Route } from '../../api/map/call.js'
-import { routePath } from '../../shared/api.js'
+import { routePath } from '../../base/shared/api.js'
 import type { Call as Request, Client } from './client.js'
 
 type Options = Omit<Request, 'method' | 'path' | 'query' | 'json' | 'body'>

@@ -4,10 +4,10 @@
  * answers itself. Commands therefore always use the API, and a server that starts meanwhile gets a clear refusal.
  */
 import { existsSync } from 'node:fs'
-import { type Home, refuseLooseHome } from '../../config/home.js'
+import { type Home, refuseLooseHome } from '../../base/config/home.js'
 import { Refusal } from '../../base/errors.js'
 import type { ClusterStatus } from '../../model/health.js'
-import { findOwner } from '../../store/owner.js'
+import { findOwner } from '../../core/store/owner.js'
 import { createClient, type Client } from './client.js'
 import type { Context } from '../command.js'
 

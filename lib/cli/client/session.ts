@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
-import { defaultServerUrl, maySend, originOf, parseServerUrl } from '../../config/client-config.js'
-import { locateHome } from '../../config/home.js'
+import { defaultServerUrl, maySend, originOf, parseServerUrl } from '../../base/config/client-config.js'
+import { locateHome } from '../../base/config/home.js'
 import {
   effectiveConfig,
   type EffectiveConfig,
@@ -9,7 +9,7 @@ import {
   loadLayers,
   type Sourced,
   type SourcedToken
-} from '../../config/precedence.js'
+} from '../../base/config/precedence.js'
 import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'

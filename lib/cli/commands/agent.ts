@@ -2,9 +2,9 @@ import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { readText } from '../../base/text.js'
-import { parseServerUrl } from '../../config/client-config.js'
-import { locateHome } from '../../config/home.js'
-import { createExpiryWarnings, rereadCa } from '../../server/expiry.js'
+import { parseServerUrl } from '../../base/config/client-config.js'
+import { locateHome } from '../../base/config/home.js'
+import { createExpiryWarnings, rereadCa } from '../../http/tls/expiry.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { readLabels } from '../fleet/nodes.js'
 import { allowSystemPathsOption, logFormatOption, listeningOf, listeningOptions } from '../service/listening.js'
@@ -97,7 +97,7 @@ export const commands = {
         report,
         showsToken: whereTokenShows(isJson, host)
       })
-      // A hub ends its own node with itself, even if it is killed (proc/kept-program.ts).
+      // A hub ends its own node with itself, even if it is killed (core/proc/kept-program.ts).
       process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
       process.channel?.unref()
       await untilStopped(starting, readiness, { host, note: output.note })

@@ -1,14 +1,20 @@
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { keptFailures, unsignedVersion } from '../../audit/tree.js'
-import type { RemovedRange } from '../../audit/removals.js'
-import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../../audit/signed-note.js'
-import { createExportVerifier, type Verdict, type VerifierOptions } from '../../audit/verifier.js'
+import { keptFailures, unsignedVersion } from '../../core/audit/tree.js'
+import type { RemovedRange } from '../../core/audit/removals.js'
+import {
+  type Checkpoint,
+  readCheckpoint,
+  readNote,
+  readVerifierKey,
+  type Verifier
+} from '../../core/audit/signed-note.js'
+import { createExportVerifier, type Verdict, type VerifierOptions } from '../../core/audit/verifier.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import { locateHome } from '../../config/home.js'
+import { locateHome } from '../../base/config/home.js'
 import type { AuditEntry, RotatedKey } from '../../model/audit.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import type { Client } from '../client/client.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'

@@ -3,8 +3,8 @@ import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import { clusterKeyName, readClusterFile, readClusterKeys } from '../../config/cluster-file.js'
-import { ensureHome, locateHome } from '../../config/home.js'
+import { clusterKeyName, readClusterFile, readClusterKeys } from '../../base/config/cluster-file.js'
+import { ensureHome, locateHome } from '../../base/config/home.js'
 import type { ClusterStatus } from '../../model/health.js'
 import { clusterOf, runningHub } from '../client/local.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
@@ -53,7 +53,7 @@ export const commands = {
       await ensureHome(home)
       const known = await readClusterFile(home.directory)
       const file = clusterFileOf(words, { known, cwd, cluster })
-      const { beginCluster } = await import('../../server/cluster/begin.js')
+      const { beginCluster } = await import('../../cluster/begin.js')
       const begun = await beginCluster({
         home,
         file,
@@ -100,7 +100,7 @@ export const commands = {
       const file = clusterFileOf(words, { known: null, cwd, cluster })
       const options = await clusterOptionsOf(file, { home, env, keys })
       await checkMembers(options, output.warn)
-      const { joinCluster } = await import('../../server/cluster/membership.js')
+      const { joinCluster } = await import('../../cluster/membership.js')
       const joined = await joinCluster({ home, file, options, warn: output.warn, info: output.note })
       output.result(
         json,
@@ -123,7 +123,7 @@ export const commands = {
     examples: [['cluster leave', 'leave the cluster']],
     async run({ options: { force, json } }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
-      const { leaveCluster } = await import('../../server/cluster/membership.js')
+      const { leaveCluster } = await import('../../cluster/membership.js')
       const { hub, outcome, aside } = await leaveCluster({
         home,
         optionsOf: file => clusterOptionsOf(file, { home, env }),
@@ -158,7 +158,7 @@ export const commands = {
         throw new Refusal('not_found', 'no_cluster', sentence)
       }
       const { etcd, name, key, hub: own } = await clusterOptionsOf(file, { home, env })
-      const { forgetHub } = await import('../../store/log/forgetting.js')
+      const { forgetHub } = await import('../../cluster/forgetting.js')
       await forgetHub({ etcd, cluster: name, clusterKey: key, hub: own }, hub)
       output.result(json, { cluster: name, forgotten: hub }, `"${hub}" is not a hub of the cluster "${name}" any more`)
       output.note(

@@ -1,6 +1,6 @@
 import { oneLine } from '../../base/text.js'
-import { listEnvironments, maySend, plainEnvironment } from '../../config/client-config.js'
-import type { EffectiveConfig, SourcedToken } from '../../config/precedence.js'
+import { listEnvironments, maySend, plainEnvironment } from '../../base/config/client-config.js'
+import type { EffectiveConfig, SourcedToken } from '../../base/config/precedence.js'
 import { type Api, createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { createFleetApi } from '../client/fleet-api.js'

@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
-import { type ConfigRow, configRows } from '../../config/precedence.js'
+import { type ConfigRow, configRows } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
 import { defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'

@@ -11,10 +11,10 @@ import {
   storeAdminToken,
   storeProjectTokens,
   writeClientConfig
-} from '../../config/client-config.js'
-import { readDotenv } from '../../config/files.js'
-import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../config/home.js'
-import { configRows, maskToken } from '../../config/precedence.js'
+} from '../../base/config/client-config.js'
+import { readDotenv } from '../../base/config/files.js'
+import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../base/config/home.js'
+import { configRows, maskToken } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { countOf, oneLine, readText } from '../../base/text.js'
-import { parseDotenv } from '../../config/files.js'
+import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
 import type { Api } from '../client/api.js'
 import { type AdminOptions, loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'

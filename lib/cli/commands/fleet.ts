@@ -1,5 +1,5 @@
 import { countOf } from '../../base/text.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import type { Api } from '../client/api.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'

@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { pause } from '../../base/clock.js'
-import { locateHome } from '../../config/home.js'
+import { locateHome } from '../../base/config/home.js'
 import type { HealthReport } from '../../model/health.js'
 import { type Client, createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'

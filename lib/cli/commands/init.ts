@@ -12,10 +12,10 @@ import {
   projectTokenOrigin,
   storeProjectTokens,
   writeClientConfig
-} from '../../config/client-config.js'
-import { readDotenv, writeDotenv } from '../../config/files.js'
-import { locateHome, readConfig, writeConfig } from '../../config/home.js'
-import { defaultOutputDir } from '../../config/precedence.js'
+} from '../../base/config/client-config.js'
+import { readDotenv, writeDotenv } from '../../base/config/files.js'
+import { locateHome, readConfig, writeConfig } from '../../base/config/home.js'
+import { defaultOutputDir } from '../../base/config/precedence.js'
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { askServer, loadConfiguration } from '../client/session.js'

@@ -1,5 +1,5 @@
-import { locateHome } from '../../config/home.js'
-import { packageVersion } from '../../config/version.js'
+import { locateHome } from '../../base/config/home.js'
+import { packageVersion } from '../../base/config/version.js'
 import { defineCommand, type Family } from '../command.js'
 
 /** The commands for this installation of svc. */

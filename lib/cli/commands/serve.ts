@@ -1,5 +1,5 @@
 import { Refusal } from '../../base/errors.js'
-import { type Home, locateHome } from '../../config/home.js'
+import { type Home, locateHome } from '../../base/config/home.js'
 import { type Context, defineCommand, exitCodes, type Family, usage, wordsOf } from '../command.js'
 import {
   allowSystemPathsOption,
@@ -76,7 +76,7 @@ export const commands = {
         if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
       }
       // Starts early: SQLite compiles while all the other modules are read (test/bench/start).
-      const sqlite = import('../../store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
+      const sqlite = import('../../core/store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
       sqlite.catch(() => {}) // the caller that awaits it reports the error
       const isJson = options['log-format'] === 'json'
       if (isJson) output.logAsJson()
@@ -112,7 +112,7 @@ export const commands = {
 async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<Context, 'env' | 'cwd'>) {
   const [{ clusterFileOf, clusterOptionsOf }, { readClusterFile }] = await Promise.all([
     import('../service/cluster-options.js'),
-    import('../../config/cluster-file.js')
+    import('../../base/config/cluster-file.js')
   ])
   const known = await readClusterFile(home.directory)
   if (known === null) {

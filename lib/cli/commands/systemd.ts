@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { checkPublicUrl } from '../../config/home.js'
+import { checkPublicUrl } from '../../base/config/home.js'
 import { normaliseBase } from '../../http/core/dispatch.js'
 import { isLoopback } from '../../http/core/headers.js'
 import {

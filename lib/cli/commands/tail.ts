@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
-import { logLevels } from '../../shared/log-line.js'
+import { logLevels } from '../../base/shared/log-line.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'

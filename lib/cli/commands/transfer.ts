@@ -2,8 +2,8 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
-import { type Home, locateHome, writeConfig } from '../../config/home.js'
-import { defaultServerUrl, storeProjectTokens } from '../../config/client-config.js'
+import { type Home, locateHome, writeConfig } from '../../base/config/home.js'
+import { defaultServerUrl, storeProjectTokens } from '../../base/config/client-config.js'
 import type { Project } from '../../model/project.js'
 import {
   type ImportBrings,
@@ -12,8 +12,8 @@ import {
   strategies,
   type Strategy
 } from '../../model/transfer.js'
-import { formatBytes } from '../../shared/api.js'
-import { type Manifest, openPackage } from '../../transfer/package.js'
+import { formatBytes } from '../../base/shared/api.js'
+import { type Manifest, openPackage } from '../../carry/transfer/package.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'

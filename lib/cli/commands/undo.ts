@@ -1,5 +1,5 @@
 import { Refusal } from '../../base/errors.js'
-import type { EffectiveConfig } from '../../config/precedence.js'
+import type { EffectiveConfig } from '../../base/config/precedence.js'
 import type { Api } from '../client/api.js'
 import { type AdminOptions, loadConfiguration, openAdminApi, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { countOf, oneLine } from '../../base/text.js'
-import { type Home, locateHome, readConfig } from '../../config/home.js'
+import { type Home, locateHome, readConfig } from '../../base/config/home.js'
 import type { Baseline, FindingState, VerifyEvent } from '../../model/plan.js'
 import type { Finding, Level } from '../../model/transfer.js'
-import { openStore } from '../../store/durable-store.js'
-import { ownDirectory } from '../../store/owner.js'
+import { openStore } from '../../core/store/durable-store.js'
+import { ownDirectory } from '../../core/store/owner.js'
 import {
   type DatabaseState,
   type Found,
@@ -12,7 +12,7 @@ import {
   inspectDatabase,
   judge,
   lookAtPlaces
-} from '../../transfer/verify.js'
+} from '../../carry/transfer/verify.js'
 import type { Api } from '../client/api.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'

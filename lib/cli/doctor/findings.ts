@@ -3,7 +3,7 @@ import { countOf, oneLine } from '../../base/text.js'
 import { type AccessReport, type ReportedToken, type TokenAdvice, unusedDays } from '../../model/access.js'
 import type { ListedNode } from '../../model/node.js'
 import { namesOf, withoutUser } from '../../model/project-users.js'
-import { type HttpAnswer, probeHttp } from '../../probe/probe.js'
+import { type HttpAnswer, probeHttp } from '../../http/outgoing/probe.js'
 
 /** The result of one check. */
 export interface Finding {

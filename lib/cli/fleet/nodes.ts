@@ -2,7 +2,7 @@
 import { oneLine } from '../../base/text.js'
 import { type ListedNode, type ListedPlacement, parseLabel } from '../../model/node.js'
 import { isGoing, type ListedRollout } from '../../model/rollout.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import { usage } from '../command.js'
 import type { Paint } from '../terminal/output.js'
 import type { Column } from '../terminal/columns.js'

@@ -2,7 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
 import type { LogSource } from '../../model/log-source.js'
 import type { Project } from '../../model/project.js'
-import { levelIn, levelOfLine, type LogLevel, reachesLevel, timeOfLine } from '../../shared/log-line.js'
+import { levelIn, levelOfLine, type LogLevel, reachesLevel, timeOfLine } from '../../base/shared/log-line.js'
 import type { Paint } from '../terminal/output.js'
 import { uncoloured } from '../terminal/terminal-text.js'
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import type { Provenance } from '../../model/provenance.js'
-import { inheritedEnvironment } from '../../proc/environment.js'
+import { inheritedEnvironment } from '../../core/proc/environment.js'
 
 /**
  * The facts that git reports about the commit of a directory; null if unknown. `branch` is null for a detached HEAD,

@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import type { ZipSource } from '../../archive/source.js'
-import { writeZip, type WriteZipOptions, type ZipProgress } from '../../archive/write.js'
+import type { ZipSource } from '../../core/archive/source.js'
+import { writeZip, type WriteZipOptions, type ZipProgress } from '../../core/archive/write.js'
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
 import { withWriteStream } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
-import type { EffectiveConfig, Flags } from '../../config/precedence.js'
+import type { EffectiveConfig, Flags } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import type { Context } from '../command.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration, splitList } from '../terminal/words.js'
@@ -61,7 +61,7 @@ export interface PackedArchive {
 
 /**
  * Packs the files into an archive. Refuses, besides errors of reading: no_output_dir, nothing_to_pack,
- * too_many_entries, sizes over the limits, and names that the server would refuse (archive/names.ts). Leaves nothing
+ * too_many_entries, sizes over the limits, and names that the server would refuse (core/archive/names.ts). Leaves nothing
  * behind if it rejects or if the signal is aborted.
  */
 export async function pack(options: PackOptions): Promise<PackedArchive> {

@@ -8,12 +8,12 @@
 import { lstat, realpath } from 'node:fs/promises'
 import { dirname, posix, resolve, sep } from 'node:path'
 import { compileGlob, isGlob, type Glob } from '../../base/glob.js'
-import { createIgnore, type IgnoreRules, neverPacked, walkTree } from '../../archive/walk.js'
-import { checkCharacters, quoteName, readName } from '../../archive/names.js'
-import type { ZipSource } from '../../archive/source.js'
+import { createIgnore, type IgnoreRules, neverPacked, walkTree } from '../../core/archive/walk.js'
+import { checkCharacters, quoteName, readName } from '../../core/archive/names.js'
+import type { ZipSource } from '../../core/archive/source.js'
 import { isInside } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
-import { neverPushed } from '../../shared/tree-text.js'
+import { neverPushed } from '../../base/shared/tree-text.js'
 
 /** The files to select. */
 export interface Selection {
@@ -46,7 +46,7 @@ export async function findRoot({ cwd, outputDir }: Selection): Promise<string> {
 
 /**
  * Returns the sources below the root. Refuses, besides errors of reading: nothing_to_pack, too_many_entries, and names
- * that the server would refuse (archive/names.ts).
+ * that the server would refuse (core/archive/names.ts).
  */
 export async function select(
   root: string,

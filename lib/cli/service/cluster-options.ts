@@ -2,11 +2,11 @@
 import { parseUrl } from '../../base/text.js'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isOpenUrl } from '../../http/outgoing/hub-request.js'
+import { isOpenUrl } from '../../cluster/hub-request.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
-import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } from '../../config/cluster-file.js'
-import type { Environment, Home } from '../../config/home.js'
-import type { ClusterOptions, ClusterSecrets } from '../../server/cluster/options.js'
+import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } from '../../base/config/cluster-file.js'
+import type { Environment, Home } from '../../base/config/home.js'
+import type { ClusterOptions, ClusterSecrets } from '../../cluster/options.js'
 import { usage } from '../command.js'
 import type { HubWords } from './listening.js'
 
@@ -55,7 +55,7 @@ export async function clusterOptionsOf(
 ): Promise<ClusterOptions> {
   const { etcd, hubCa } = await secretsOf(file, env)
   const [key, ...nextKeys] = keys ?? (await readClusterKeys(join(home.directory, clusterKeyName)))
-  const { openReplicatedStore } = await import('../../store/log/replicated-store.js')
+  const { openReplicatedStore } = await import('../../cluster/replicated-store.js')
   return {
     name: file.cluster,
     hub: file.hub,
@@ -106,7 +106,7 @@ async function secretsOf(file: ClusterFile, env: Environment): Promise<ClusterSe
 
 /** Refuses an etcd of two members, and warns if it has fewer than the user named. Without an answer of etcd it does nothing. */
 export async function checkMembers({ etcd }: ClusterOptions, warn: (sentence: string) => void): Promise<void> {
-  const { countMembers, twoMembers } = await import('../../store/log/etcd/connection.js')
+  const { countMembers, twoMembers } = await import('../../cluster/etcd/connection.js')
   const count = await countMembers(etcd)
   if (count === 2) throw usage('--store', twoMembers)
   const named = etcd.endpoints.length

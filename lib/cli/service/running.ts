@@ -97,8 +97,8 @@ async function createReadiness(readyFile: string | undefined, { env, cwd, output
     const { NOTIFY_SOCKET } = env
     if (!NOTIFY_SOCKET) return
     const [{ runProcess }, { inheritedEnvironment }] = await Promise.all([
-      import('../../proc/run.js'),
-      import('../../proc/environment.js')
+      import('../../core/proc/run.js'),
+      import('../../core/proc/environment.js')
     ])
     const lines: string[] = []
     const command = ['systemd-notify', ...words]

@@ -1,4 +1,4 @@
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import { type Host, isScreen } from '../host.js'
 import { type Column, cutToWidth, renderTable, widthOf } from './columns.js'
 import { cleanText, createCleaner, plainText } from './terminal-text.js'

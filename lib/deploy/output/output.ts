@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../../base/clock.js'
 import { countOf, oneLine } from '../../base/text.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 import { type StoredBlock, storedBytes, storedLine } from './stored-output.js'
 
 /** The output of one deployment while it is being written. stored-output.ts describes the format. */

@@ -1,7 +1,7 @@
 import { clientVariableFault, folded, minSecretLength } from '../../model/variable.js'
 import type { Project } from '../../model/project.js'
-import { inheritedEnvironment, variablesWhere } from '../../proc/environment.js'
-import { type Rights, variablesOf as variablesOfUser } from '../../proc/identity.js'
+import { inheritedEnvironment, variablesWhere } from '../../core/proc/environment.js'
+import { type Rights, variablesOf as variablesOfUser } from '../../core/proc/identity.js'
 
 /** The values of the variables `SVC_*` (decisions 4). */
 export interface ScriptFacts {

@@ -16,7 +16,7 @@ import {
   type Marker,
   type Stopped,
   stopProcesses
-} from '../../proc/stop.js'
+} from '../../core/proc/stop.js'
 import {
   deleteScriptProcess,
   findDeployment,
@@ -24,7 +24,7 @@ import {
   listScriptProcesses,
   unfinishedDeployments,
   updateDeployment
-} from '../../store/tables/deployments.js'
+} from '../../core/store/tables/deployments.js'
 import type { DeployFiles, DeployHome } from '../files.js'
 import type { DeployNeeds } from '../needs.js'
 import { openOutput } from '../output/output.js'
@@ -41,7 +41,7 @@ const recordAfterMs = 200
 
 /**
  * Returns the marker of a script. Clients cannot set it (model/variable.ts), scripts do not inherit it
- * (proc/environment.ts).
+ * (core/proc/environment.ts).
  */
 function markerOf(deployId: string, step: RanScript['step']): Marker {
   return { name: 'SVC_SCRIPT', value: `${deployId}:${step}` }

@@ -4,8 +4,15 @@ import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import type { DeploymentStep, RanScript } from '../../model/deployment.js'
 import type { Policy } from '../../model/policy.js'
 import type { Project } from '../../model/project.js'
-import { type Ended, interpreterOf, runProcess, scriptCommand, scriptTextOf, textOptionOf } from '../../proc/run.js'
-import type { Rights } from '../../proc/identity.js'
+import {
+  type Ended,
+  interpreterOf,
+  runProcess,
+  scriptCommand,
+  scriptTextOf,
+  textOptionOf
+} from '../../core/proc/run.js'
+import type { Rights } from '../../core/proc/identity.js'
 import { StepFailure } from '../failure.js'
 import type { Output } from '../output/output.js'
 import { isInside, isProgram } from '../../base/files.js'

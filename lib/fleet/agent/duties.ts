@@ -13,9 +13,9 @@ import {
   listDuties,
   listEpochs,
   putDuty
-} from '../../store/tables/fleet.js'
+} from '../../core/store/tables/fleet.js'
 import { type DutyAnswer, type Ignored, obey, workOf } from '../duty.js'
-import type { Reader, Transaction } from '../../store/database.js'
+import type { Reader, Transaction } from '../../core/store/database.js'
 import {
   createDutyWorks,
   defaultRetriesMs,

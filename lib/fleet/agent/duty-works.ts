@@ -10,8 +10,8 @@ import { type Clock, elapsedOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import type { Duty } from '../../model/fleet-wire.js'
-import type { Store, Transaction } from '../../store/database.js'
-import { findHubDeployment, insertHubDeployment, putDuty } from '../../store/tables/fleet.js'
+import type { Store, Transaction } from '../../core/store/database.js'
+import { findHubDeployment, insertHubDeployment, putDuty } from '../../core/store/tables/fleet.js'
 import { beginning, ended, type Work, workOf } from '../duty.js'
 import {
   deploymentBefore,

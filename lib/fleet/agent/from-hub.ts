@@ -48,7 +48,7 @@ import {
 } from '../../model/fleet-wire.js'
 import { storedPolicy } from '../../model/policy-keys.js'
 import { projectFields } from '../../model/project-fields.js'
-import { parseServerUrl } from '../../config/client-config.js'
+import { parseServerUrl } from '../../base/config/client-config.js'
 import { orderActions } from '../../model/rollout.js'
 
 const count = integer(0, Number.MAX_SAFE_INTEGER)

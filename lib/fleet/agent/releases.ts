@@ -18,10 +18,10 @@ import {
   type ReleaseDocument,
   releaseSignatureHeader
 } from '../../model/fleet-wire.js'
-import { formatBytes } from '../../shared/api.js'
-import { type Segment, segmentsOf } from '../../archive/compose.js'
-import { type Archive, openArchive } from '../../archive/read.js'
-import { endBytes, maxUint32, signatures } from '../../shared/zip-records.js'
+import { formatBytes } from '../../base/shared/api.js'
+import { type Segment, segmentsOf } from '../../core/archive/compose.js'
+import { type Archive, openArchive } from '../../core/archive/read.js'
+import { endBytes, maxUint32, signatures } from '../../base/shared/zip-records.js'
 import { type Keyring, readRelease } from './from-hub.js'
 import type { HubClient } from './hub-client.js'
 

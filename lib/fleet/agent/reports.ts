@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentReport } from '../../model/fleet-wire.js'
 import { fleetLimits } from '../../model/node.js'
 import type { DeploymentRow } from '../../model/deployment.js'
-import type { Reader } from '../../store/database.js'
-import { liveDeployment } from '../../store/tables/deployments.js'
-import { findHubDeployment } from '../../store/tables/fleet.js'
+import type { Reader } from '../../core/store/database.js'
+import { liveDeployment } from '../../core/store/tables/deployments.js'
+import { findHubDeployment } from '../../core/store/tables/fleet.js'
 import type { LocalDeployer } from './swap.js'
 
 /** The reports of an agent. */

@@ -10,7 +10,7 @@ import {
   type ListedNode,
   type ListedPlacement
 } from '../../model/node.js'
-import type { Reader, Store, Transaction } from '../../store/database.js'
+import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import {
   countEnrollments,
   countNodes,
@@ -32,13 +32,13 @@ import {
   type StoredEnrollment,
   updateNode,
   useEnrollment
-} from '../../store/tables/fleet.js'
+} from '../../core/store/tables/fleet.js'
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { isGoing } from '../../model/rollout.js'
-import { deleteRolloutNode } from '../../store/tables/rollouts.js'
-import { findProject } from '../../store/tables/projects.js'
+import { deleteRolloutNode } from '../../core/store/tables/rollouts.js'
+import { findProject } from '../../core/store/tables/projects.js'
 import type { Enrollments, Nodes, Placements } from './fleet.js'
 import type { NodeLinks } from './links.js'
 import type { CatchUp, Rollings } from './rolling.js'

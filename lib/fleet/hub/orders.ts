@@ -2,9 +2,16 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AgentReport, OrderLine } from '../../model/fleet-wire.js'
-import type { Reader, Store, Transaction } from '../../store/database.js'
-import { beginEpoch, currentEpoch, findNode, listPlacements, noteLive, updateNode } from '../../store/tables/fleet.js'
-import { lastRollout, noteReport, storedRolloutNode } from '../../store/tables/rollouts.js'
+import type { Reader, Store, Transaction } from '../../core/store/database.js'
+import {
+  beginEpoch,
+  currentEpoch,
+  findNode,
+  listPlacements,
+  noteLive,
+  updateNode
+} from '../../core/store/tables/fleet.js'
+import { lastRollout, noteReport, storedRolloutNode } from '../../core/store/tables/rollouts.js'
 import { orderIn } from '../machine.js'
 import { type Clock, elapsedOf, instantOf } from '../../base/clock.js'
 import { withoutCommand } from '../../model/deployment.js'

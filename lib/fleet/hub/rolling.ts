@@ -12,8 +12,8 @@ import {
   type RolloutPolicy,
   type RolloutState
 } from '../../model/rollout.js'
-import type { Reader, Store, Transaction } from '../../store/database.js'
-import { findNode, listPlacements, nodesOfProject } from '../../store/tables/fleet.js'
+import type { Reader, Store, Transaction } from '../../core/store/database.js'
+import { findNode, listPlacements, nodesOfProject } from '../../core/store/tables/fleet.js'
 import {
   doneBefore,
   goingProjects,
@@ -27,12 +27,12 @@ import {
   rolloutNodes,
   type StoredRollout,
   updateRollout
-} from '../../store/tables/rollouts.js'
+} from '../../core/store/tables/rollouts.js'
 import { beginsByOrder, Machine, type Order, orderIn } from '../machine.js'
 import type { Ids } from '../../base/digests.js'
 import { notFound, Refusal } from '../../base/errors.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
-import { findProject } from '../../store/tables/projects.js'
+import { findProject } from '../../core/store/tables/projects.js'
 import { planWaves } from '../waves.js'
 import { fleetLimits, type FleetNode } from '../../model/node.js'
 import { type Presence, sharedError, type Twins } from './links.js'

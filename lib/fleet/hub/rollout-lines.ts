@@ -10,7 +10,7 @@ import {
   type NodePhase,
   type RolloutEvent
 } from '../../model/rollout.js'
-import { formatBytes } from '../../shared/api.js'
+import { formatBytes } from '../../base/shared/api.js'
 
 export interface RolloutLinesNeeds {
   say(line: string): void

@@ -7,7 +7,7 @@ import {
   type RolloutDetail,
   type RolloutEvent
 } from '../../model/rollout.js'
-import type { Store, Transaction } from '../../store/database.js'
+import type { Store, Transaction } from '../../core/store/database.js'
 import {
   countPhases,
   findRollout,
@@ -18,13 +18,13 @@ import {
   storedRolloutNode,
   type StoredRolloutNode,
   storedRolloutNodes
-} from '../../store/tables/rollouts.js'
-import { findProject } from '../../store/tables/projects.js'
+} from '../../core/store/tables/rollouts.js'
+import { findProject } from '../../core/store/tables/projects.js'
 import type { Machine } from '../machine.js'
 import { type Clock, elapsedOf } from '../../base/clock.js'
 import { countOf } from '../../base/text.js'
 import type { RollEnd, RolloutWatch, Rolls } from '../../model/fleet-wire.js'
-import { nodesOfProject } from '../../store/tables/fleet.js'
+import { nodesOfProject } from '../../core/store/tables/fleet.js'
 import type { Rollouts } from './fleet.js'
 import type { NodeLinks } from './links.js'
 import { requireNode } from './nodes.js'

@@ -17,17 +17,17 @@ import {
   sessionText,
   type SignedHubKey
 } from '../../model/fleet-wire.js'
-import type { ServerKey } from '../../audit/server-key.js'
-import type { Signer } from '../../audit/signed-note.js'
-import type { Store } from '../../store/database.js'
-import { readAuditTree } from '../../store/tables/audit.js'
-import { findPlacement, listHubKeys } from '../../store/tables/fleet.js'
+import type { ServerKey } from '../../core/audit/server-key.js'
+import type { Signer } from '../../core/audit/signed-note.js'
+import type { Store } from '../../core/store/database.js'
+import { readAuditTree } from '../../core/store/tables/audit.js'
+import { findPlacement, listHubKeys } from '../../core/store/tables/fleet.js'
 import type { Project } from '../../model/project.js'
 import type { PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
-import { findDeployment } from '../../store/tables/deployments.js'
-import { findProject } from '../../store/tables/projects.js'
-import { archiveForNode, rolloutOfDeployment } from '../../store/tables/rollouts.js'
+import { findDeployment } from '../../core/store/tables/deployments.js'
+import { findProject } from '../../core/store/tables/projects.js'
+import { archiveForNode, rolloutOfDeployment } from '../../core/store/tables/rollouts.js'
 
 /** A request of a node, and the protocol of its session. */
 export interface NodeRequest extends Asked {

@@ -18,7 +18,7 @@ export interface ClientAddress {
   viaProxy: boolean
   /** Whether the request came through the owner's local socket. Then both addresses are `local`. */
   local: boolean
-  /** Set if another hub of the cluster sent the request (http/outgoing/forwarded.ts). */
+  /** Set if another hub of the cluster sent the request (cluster/forwarded.ts). */
   hub?: HubFacts
   /** Set if the request says that a hub sent it, and is not believed. */
   refusal?: Error

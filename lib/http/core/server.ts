@@ -125,7 +125,7 @@ export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A
   secure?(options: HttpOptions): SecureServer
 }
 
-/** The part of a hub that belongs to its HTTP server (server/cluster/). */
+/** The part of a hub that belongs to its HTTP server (server/serve-hub.ts). */
 export interface HubSide<R extends string, A> {
   /** Returns the client if another hub sent the request, a refusal if that hub is not believed, and null if none did. */
   clientOf(request: IncomingMessage): ClientAddress | Refusal | null

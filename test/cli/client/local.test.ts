@@ -5,7 +5,7 @@ import { createApi } from '../../../lib/cli/client/api.js'
 import type { Client } from '../../../lib/cli/client/client.js'
 import { localClient, runningOwner, withLocalApi } from '../../../lib/cli/client/local.js'
 import type { Context } from '../../../lib/cli/command.js'
-import { locateHome } from '../../../lib/config/home.js'
+import { locateHome } from '../../../lib/base/config/home.js'
 import { startServer } from '../../support/server.js'
 
 const context = { env: {}, output: { warn: () => {} } } as unknown as Context

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { openArchive } from '../../../lib/archive/read.js'
+import { openArchive } from '../../../lib/core/archive/read.js'
 import { svc } from '../../support/svc.js'
 
 const project = {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, wri
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { fetchFiles, type Fetching } from '../../../lib/cli/commands/target.js'
-import { stagingName } from '../../../lib/install/staging.js'
+import { stagingName } from '../../../lib/core/install/staging.js'
 import type { DriftReport } from '../../../lib/model/plan.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'

@@ -6,12 +6,12 @@ import { chmod, readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { readName } from '../../../lib/archive/names.js'
+import { readName } from '../../../lib/core/archive/names.js'
 import type { Refusal } from '../../../lib/base/errors.js'
 import type { Context } from '../../../lib/cli/command.js'
 import { pack, type PackOptions, packProject, removeOldPacks } from '../../../lib/cli/pack/pack.js'
 import { Interrupted } from '../../../lib/cli/terminal/prompt.js'
-import type { EffectiveConfig } from '../../../lib/config/precedence.js'
+import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 
 const run = promisify(execFile)
 const noUnzip = await run('unzip', ['-v']).then(

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { clusterFileOf, clusterOptionsOf, endpointsOf } from '../../../lib/cli/service/cluster-options.js'
-import { locateHome } from '../../../lib/config/home.js'
+import { locateHome } from '../../../lib/base/config/home.js'
 
 const none = {
   store: undefined,

@@ -17,17 +17,17 @@ import {
   insertDeployment,
   insertScriptProcess,
   listScriptProcesses
-} from '../../../lib/store/tables/deployments.js'
+} from '../../../lib/core/store/tables/deployments.js'
 import { deployStage, type DeployStage } from '../../support/deploy-stage.js'
-import { findIdentity, maySwitchUser } from '../../../lib/proc/identity.js'
-import { bootId, knownProcess, type KnownProcess } from '../../../lib/proc/stop.js'
+import { findIdentity, maySwitchUser } from '../../../lib/core/proc/identity.js'
+import { bootId, knownProcess, type KnownProcess } from '../../../lib/core/proc/stop.js'
 import { isRunning } from '../../support/processes.js'
 import { type ServeProcess, startServeProcess } from '../../support/serve-process.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { matching } from '../../support/sentences/matching.js'
-import { openStore } from '../../../lib/store/durable-store.js'
+import { openStore } from '../../../lib/core/store/durable-store.js'
 import { type DeploymentStep, listedDeployment } from '../../../lib/model/deployment.js'
-import { aDeployment } from '../../store/stage.js'
+import { aDeployment } from '../../core/store/stage.js'
 
 t.test('records a background script even if it has already ended, but no other', async t => {
   const stage = await deployStage(t)

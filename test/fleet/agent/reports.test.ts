@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createLive, createReports, type ReportsNeeds } from '../../../lib/fleet/agent/reports.js'
 import type { AgentReport } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'
-import { insertHubDeployment } from '../../../lib/store/tables/fleet.js'
+import { insertHubDeployment } from '../../../lib/core/store/tables/fleet.js'
 import { deployStage } from '../../support/deploy-stage.js'
 
 function stage(t: { teardown(work: () => void): void }, more: Partial<ReportsNeeds> = {}) {

@@ -9,7 +9,7 @@ import {
   swapResult,
   untilFinished
 } from '../../../lib/fleet/agent/swap.js'
-import { insertHubDeployment } from '../../../lib/store/tables/fleet.js'
+import { insertHubDeployment } from '../../../lib/core/store/tables/fleet.js'
 import { deployStage, never } from '../../support/deploy-stage.js'
 
 t.test('the record of a deployment says what became of a release', async t => {

@@ -3,10 +3,10 @@ import { createLinks, createPresence } from '../../../lib/fleet/hub/links.js'
 import type { DesiredLine, OrderLine } from '../../../lib/model/fleet-wire.js'
 import type { Voice } from '../../../lib/fleet/hub/voice.js'
 import { setClock } from '../../support/clock.js'
-import { findNode } from '../../../lib/store/tables/fleet.js'
+import { findNode } from '../../../lib/core/store/tables/fleet.js'
 import { ana, aNode, openFleet } from '../../support/fleet-stage.js'
 import type { Sink } from '../../../lib/http/core/route.js'
-import { listAudit } from '../../../lib/store/tables/audit.js'
+import { listAudit } from '../../../lib/core/store/tables/audit.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 
 const say: Voice = async lines => lines.map(line => `${JSON.stringify(line)}\n`).join('')

@@ -1,12 +1,12 @@
 import t from 'tap'
-import { listAudit } from '../../../lib/store/tables/audit.js'
-import { countNodes, deleteNode, findNode, findNodeByName, insertNode } from '../../../lib/store/tables/fleet.js'
-import { storedRolloutNode } from '../../../lib/store/tables/rollouts.js'
+import { listAudit } from '../../../lib/core/store/tables/audit.js'
+import { countNodes, deleteNode, findNode, findNodeByName, insertNode } from '../../../lib/core/store/tables/fleet.js'
+import { storedRolloutNode } from '../../../lib/core/store/tables/rollouts.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
 import { ana, aNode, openFleet } from '../../support/fleet-stage.js'
 import { fleetLimits } from '../../../lib/model/node.js'
-import { insertProject } from '../../../lib/store/tables/projects.js'
-import { aProject } from '../../store/stage.js'
+import { insertProject } from '../../../lib/core/store/tables/projects.js'
+import { aProject } from '../../core/store/stage.js'
 
 t.test('lists nodes by name, label, project and scope', async t => {
   const { hub } = await openFleet(t, ['b', 'a'])

@@ -2,10 +2,10 @@ import t from 'tap'
 import { createLinks } from '../../../lib/fleet/hub/links.js'
 import { createHistory, createOrders, ordersOf } from '../../../lib/fleet/hub/orders.js'
 import type { DesiredLine } from '../../../lib/model/fleet-wire.js'
-import { beginEpoch, currentEpoch, findNode, findPlacement, listEpochs } from '../../../lib/store/tables/fleet.js'
+import { beginEpoch, currentEpoch, findNode, findPlacement, listEpochs } from '../../../lib/core/store/tables/fleet.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import { openFleet } from '../../support/fleet-stage.js'
-import { storedRolloutNode } from '../../../lib/store/tables/rollouts.js'
+import { storedRolloutNode } from '../../../lib/core/store/tables/rollouts.js'
 
 t.test('sends the orders of a node that is connected, with the history of the database', async t => {
   const stage = await openFleet(t, ['a', 'b'])

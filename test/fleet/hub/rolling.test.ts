@@ -1,13 +1,13 @@
 import t from 'tap'
 import { createRollings, type NewOrder } from '../../../lib/fleet/hub/rolling.js'
-import type { Store } from '../../../lib/store/database.js'
-import { deleteRolloutNode, findRollout, listRollouts } from '../../../lib/store/tables/rollouts.js'
+import type { Store } from '../../../lib/core/store/database.js'
+import { deleteRolloutNode, findRollout, listRollouts } from '../../../lib/core/store/tables/rollouts.js'
 import { ana, aNode, aRollout, openFleet } from '../../support/fleet-stage.js'
-import { insertNode, insertPlacement, updateNode } from '../../../lib/store/tables/fleet.js'
+import { insertNode, insertPlacement, updateNode } from '../../../lib/core/store/tables/fleet.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import type { NodeAnswer } from '../../../lib/model/rollout.js'
-import { addDeployment } from '../../../lib/store/tables/deployments.js'
-import { aDeployment } from '../../store/stage.js'
+import { addDeployment } from '../../../lib/core/store/tables/deployments.js'
+import { aDeployment } from '../../core/store/stage.js'
 import { until } from '../../support/until.js'
 
 const node = (nodeId: string) => ({

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { listAudit } from '../../../lib/store/tables/audit.js'
+import { listAudit } from '../../../lib/core/store/tables/audit.js'
 import { answerOf, beginRollout } from '../../support/fleet-rollout.js'
 import { ana, openFleet } from '../../support/fleet-stage.js'
 import { defaultRolloutPolicy, type RolloutEvent } from '../../../lib/model/rollout.js'

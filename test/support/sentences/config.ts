@@ -1,4 +1,4 @@
-/** Sentences of lib/config: what is wrong with a configuration file, a variable or the data directory. */
+/** Sentences of lib/base/config: what is wrong with a configuration file, a variable or the data directory. */
 export const configSays = {
   // What a key must be; used after the key's name.
   mustBeText: ' must be a string',

@@ -11,9 +11,9 @@ import {
   limitsOf,
   nameOf
 } from '../../../www/archive/gather.js'
-import { createIgnore, rootVerdict } from '../../../lib/archive/walk.js'
-import { builtinIgnore, neverPushed } from '../../../lib/shared/tree-text.js'
-import { readName } from '../../../lib/archive/names.js'
+import { createIgnore, rootVerdict } from '../../../lib/core/archive/walk.js'
+import { builtinIgnore, neverPushed } from '../../../lib/base/shared/tree-text.js'
+import { readName } from '../../../lib/core/archive/names.js'
 
 const entriesOf = (paths: string[]): ContentEntry[] =>
   paths.map((path, n) => ({ path, bytes: path.endsWith('/') ? null : n + 1 }))

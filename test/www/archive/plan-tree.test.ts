@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readTree } from '../../../lib/archive/tree-wire.js'
+import { readTree } from '../../../lib/core/archive/tree-wire.js'
 import { createContentsDigest, createTreeDigest } from '../../../lib/model/manifest.js'
 import { sha256 } from '../../../lib/base/digests.js'
 import { digestDropped, planBody, treeOfFiles, treeOfZip } from '../../../www/archive/plan-tree.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { createProofs } from '../../../lib/audit/export.js'
+import { createProofs } from '../../../lib/core/audit/export.js'
 import { createAuditWitness, type AuditWitness } from '../../../www/state/audit-witness.js'
-import { openLog, type Log } from '../../audit/stage.js'
+import { openLog, type Log } from '../../core/audit/stage.js'
 
 function aStorage() {
   const values = new Map<string, string>()

@@ -5,7 +5,7 @@ import { detailWords, errorWords, fieldLabels, serverWords } from '../../../www/
 import { closureOf, compiled, moduleText } from '../modules.js'
 import { errorCodes } from '../../../lib/api/errors.js'
 import { newProjectFields } from '../../../lib/model/project-fields.js'
-import { settingRows } from '../../../lib/settings/settings.js'
+import { settingRows } from '../../../lib/projects/settings.js'
 import { settingLabels } from '../../../www/elements/settings/setting-groups.js'
 import { wordsOf } from '../../../www/page-table.js'
 import { Refused, Unreachable } from '../../../www/server/client.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { describeSettings } from '../../../../lib/settings/settings.js'
+import { describeSettings } from '../../../../lib/projects/settings.js'
 import { groupSettings, settingGroups } from '../../../../www/elements/settings/setting-groups.js'
 import { words as chinese } from '../../../../www/words/zh/settings.js'
 

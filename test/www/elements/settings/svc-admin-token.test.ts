@@ -1,6 +1,6 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
-import { checkNewToken, weaknessOf } from '../../../../lib/auth/admin-token.js'
+import { checkNewToken, weaknessOf } from '../../../../lib/access/admin-token.js'
 import { strengthOf, strongToken } from '../../../../www/elements/settings/svc-admin-token.js'
 
 t.test('rates a token like the server', async t => {

@@ -7,7 +7,7 @@ import {
   kindRow,
   kindRows
 } from '../../../../www/elements/settings/svc-notification-target.js'
-import { takesSecret } from '../../../../lib/notify/payloads.js'
+import { takesSecret } from '../../../../lib/operate/notify/payloads.js'
 
 t.test('has a label for every kind and event of the server, and knows which kinds have a secret', async t => {
   t.same(

@@ -1,0 +1,146 @@
+/*
+ * What an import brings that could do harm, for a review before it: paths, scripts, commands and settings. The list of a
+ * project is made from its record: what is not listed below by its name appears under `others`, so that nothing new is hidden.
+ */
+
+import { createReadStream, createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { maskedAddress } from '../../model/setting.js'
+import { newProject, type Project, projectReaders } from '../../model/project.js'
+import { showing } from '../../model/readers.js'
+import type { BroughtProject, ImportBrings } from '../../model/transfer.js'
+import { createLineSplitter, maxLineBytes } from '../../base/text.js'
+import { setIdBits } from '../../core/install/ownership.js'
+import type { EarlierFile } from '../../model/manifest.js'
+import { changed, type ImportPlan } from './plan.js'
+
+/** Returns what a plan brings. `restored` are the projects whose files are extracted. */
+export function bringsOf(
+  plan: ImportPlan,
+  { restored, isSecret }: { restored: readonly string[]; isSecret: (key: string) => boolean }
+): ImportBrings {
+  return {
+    settings: changed(plan.settings).map(({ id: key, record }) => ({ key, value: isSecret(key) ? null : record })),
+    projects: changed(plan.projects).map(({ id, record }) => {
+      const variables = plan.variables.filter(({ projectId }) => projectId === id)
+      return {
+        ...namedOf(record),
+        others: othersOf(record),
+        variables: variables.map(({ name, value }) => ({ name, value })),
+        hasArtifact: restored.includes(id)
+      }
+    }),
+    deploymentScripts: scriptsOf(plan),
+    logSources: changed(plan.logSources).map(({ record: { id, projectId, filePath } }) => ({
+      id,
+      projectId,
+      filePath
+    })),
+    notificationTargets: changed(plan.notificationTargets).map(({ record: { id, name, url } }) => {
+      return { id, name, address: maskedAddress(url) }
+    })
+  }
+}
+
+function namedOf(record: Project): Omit<BroughtProject, 'others' | 'variables' | 'hasArtifact'> {
+  const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync } = record
+  const { allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory } = record
+  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
+  return { id, name, deployPath, ...scripts, runAs, scriptShell, scriptDirectory }
+}
+
+/** Fields that run nothing, open nothing and lead nowhere. */
+const harmless: ReadonlySet<keyof Project> = new Set([
+  'description',
+  'env',
+  'categoryId',
+  'tagIds',
+  'pinned',
+  'status',
+  'lastDeployAt',
+  'createdAt',
+  'updatedAt',
+  'token'
+])
+
+const usual = newProject({ name: '', deployPath: '' }, { id: '', token: '', at: '' })
+const withoutSecrets = showing<Project>(projectReaders, 'admin')
+
+function othersOf(record: Project): BroughtProject['others'] {
+  const isListed = (key: string): boolean => Object.hasOwn(namedOf(record), key) || harmless.has(key as keyof Project)
+  return Object.entries(withoutSecrets(record))
+    .filter(([key, value]) => !isListed(key) && JSON.stringify(value) !== JSON.stringify(usual[key as keyof Project]))
+    .flatMap(([key, value]) => leavesOf(key, value))
+}
+
+function leavesOf(key: string, value: unknown): BroughtProject['others'] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => leavesOf(`${key}[${index}]`, item))
+  if (typeof value !== 'object' || value === null) return [{ key, value: String(value) }]
+  return Object.entries(value).flatMap(([name, each]) => leavesOf(`${key}.${name}`, each))
+}
+
+function scriptsOf(plan: ImportPlan): ImportBrings['deploymentScripts'] {
+  const found = new Map<string, ImportBrings['deploymentScripts'][number]>()
+  for (const { record } of changed(plan.deployments)) {
+    const { projectId, scripts } = record.row
+    for (const { step, script } of scripts) {
+      const key = JSON.stringify([projectId, step, script])
+      const known = found.get(key)
+      if (known === undefined) found.set(key, { projectId, step, script, deployments: 1 })
+      else known.deployments++
+    }
+  }
+  return [...found.values()]
+}
+
+/*
+ * The lists of files in a package: manifests, and what scripts changed. They come from another machine, perhaps from a stranger. A
+ * repair or an exact rollback gives files the permissions of their list, and as root it could give them away. So owners are left out,
+ * and the bits with which a file runs with the rights of its owner or group.
+ */
+
+/** Stands for a line that svc would not write: readers of the list report it as damaged. */
+const brokenLine = '-'
+
+/** Copies a list without owners and such bits. Returns whether svc could have written all of its lines. */
+export async function copyList(from: string, to: string, isLine: (value: unknown) => boolean): Promise<boolean> {
+  let isWhole = true
+  async function* lines(): AsyncGenerator<string> {
+    let taken: string[] = []
+    const splitter = createLineSplitter(text => {
+      const line = harmlessLine(text, isLine)
+      if (line === brokenLine) isWhole = false
+      taken.push(`${line}\n`)
+    })
+    for await (const chunk of createReadStream(from)) {
+      splitter.push(chunk as Buffer)
+      yield taken.join('')
+      taken = []
+    }
+    splitter.end()
+    yield taken.join('')
+  }
+  await pipeline(lines, createWriteStream(to, { flags: 'wx', mode: 0o600 }))
+  return isWhole
+}
+
+function harmlessLine(text: string, isLine: (value: unknown) => boolean): string {
+  let line: unknown
+  try {
+    line = JSON.parse(text)
+  } catch {
+    return brokenLine
+  }
+  if (!isLine(line)) return brokenLine
+  const entry = line as Partial<EarlierFile> & { before?: EarlierFile | null }
+  dropRights(entry)
+  if (entry.before) dropRights(entry.before)
+  const written = JSON.stringify(entry)
+  // A reader would take pieces of it for lines.
+  return Buffer.byteLength(written) > maxLineBytes ? brokenLine : written
+}
+
+function dropRights(entry: Partial<EarlierFile>): void {
+  if (entry.mode !== undefined) entry.mode &= ~setIdBits
+  delete entry.owner
+}

@@ -1,0 +1,270 @@
+/*
+ * Composes a zip of entries of other zips. The packed bytes are copied as they are, without inflating them, so a
+ * composition costs about as much as copying. The contents are checked where the zip is extracted.
+ */
+
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { createHash, type Hash } from 'node:crypto'
+import type { OpenFile } from '../../base/files.js'
+import {
+  directoryOf,
+  localBytes,
+  localHeader,
+  newRecord,
+  signatures,
+  type ZipRecord
+} from '../../base/shared/zip-records.js'
+import { refuse } from './names.js'
+import { type Archive, type ArchiveEntry, openArchive } from './read.js'
+
+/** An entry of a composition. */
+export interface ComposedEntry {
+  path: string
+  /** File type and permission bits. */
+  mode: number
+  mtimeMs: number
+  /** The path of the zip that contains an entry of the same path; null for a directory. */
+  source: string | null
+}
+
+/** A composed zip. */
+export interface Composed {
+  bytes: number
+  sha256: string
+}
+
+const blockBytes = 1024 * 1024
+const directoryBits = 0o040000
+const typeBits = 0o170000
+
+/**
+ * Writes a zip of these entries. The file is complete and synced when this resolves; its name is not synced. Refuses what
+ * `openArchive` refuses, and (`invalid`) damaged_archive for a zip that lacks an entry.
+ */
+export async function composeArchive(path: string, entries: readonly ComposedEntry[]): Promise<Composed> {
+  const beside = `${path}.tmp`
+  try {
+    const file = await open(beside, 'w', 0o600)
+    try {
+      const composed = await write(file, entries)
+      await file.datasync()
+      await rename(beside, path)
+      return composed
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    await rm(beside, { force: true }).catch(() => {})
+    throw error
+  }
+}
+
+async function write(file: FileHandle, entries: readonly ComposedEntry[]): Promise<Composed> {
+  const writer = createWriter(file)
+  const records: ZipRecord[] = []
+  const bySource = new Map<string, ComposedEntry[]>()
+  for (const entry of entries) {
+    if (entry.source === null) {
+      const record = recordOf(entry, { size: 0, offset: writer.offset() })
+      await writer.add(localHeader(record))
+      records.push(record)
+    } else {
+      const others = bySource.get(entry.source)
+      if (others === undefined) bySource.set(entry.source, [entry])
+      else others.push(entry)
+    }
+  }
+  for (const [source, wanted] of bySource) await copyFrom(source, wanted, { writer, records })
+  await writer.add(directoryOf(records, writer.offset()))
+  return writer.end()
+}
+
+interface Writing {
+  writer: Writer
+  records: ZipRecord[]
+}
+
+/** Copies entries of one zip, in the order of its bytes. */
+async function copyFrom(source: string, wanted: readonly ComposedEntry[], { writer, records }: Writing): Promise<void> {
+  const byPath = new Map(wanted.map(entry => [entry.path, entry]))
+  const archive = await openArchive(source, { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true })
+  try {
+    const window = createWindow(archive.file)
+    for (const found of archive.entries) {
+      const entry = byPath.get(found.path)
+      if (entry === undefined) continue
+      byPath.delete(found.path)
+      const record = recordOf(entry, { ...found, offset: writer.offset() })
+      records.push(record)
+      await writer.add(localHeader(record))
+      for await (const piece of packedBytes(window, found)) await writer.add(piece)
+    }
+  } finally {
+    archive.close()
+  }
+  const [missing] = byPath.keys()
+  if (missing !== undefined) throw refuse('damaged_archive', missing, 'the archive does not contain it')
+}
+
+function recordOf(
+  { path, mode, mtimeMs }: ComposedEntry,
+  found: { size: number; offset: number } & Partial<Pick<ArchiveEntry, 'method' | 'crc32' | 'compressedSize'>>
+): ZipRecord {
+  const isDirectory = (mode & typeBits) === directoryBits
+  const name = Buffer.from(isDirectory ? `${path}/` : path)
+  const attributes = (mode & 0xffff) * 0x10000
+  const record = newRecord({ name, mtimeMs, attributes, bytes: found.size, offset: found.offset })
+  record.method = found.method ?? record.method
+  record.crc = (found.crc32 ?? 0) >>> 0
+  record.packedBytes = found.compressedSize ?? 0
+  return record
+}
+
+/** Yields the packed bytes of an entry. A piece is valid until the next one. */
+async function* packedBytes(window: Window, entry: ArchiveEntry): AsyncGenerator<Buffer> {
+  const header = await window.read(entry.headerOffset, localBytes)
+  if (header.length < localBytes || header.readUInt32LE(0) !== signatures.local) {
+    throw refuse('damaged_zip', entry.path, 'its local header is missing at the declared offset')
+  }
+  let at = entry.headerOffset + localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
+  const end = at + entry.compressedSize
+  if (end > entry.limitOffset) {
+    throw refuse('overlapping_entries', entry.path, 'its bytes overlap those of the next entry')
+  }
+  while (at < end) {
+    const piece = await window.read(at, Math.min(blockBytes, end - at))
+    if (piece.length === 0) throw refuse('truncated_zip', entry.path, 'the archive ends in the middle of it')
+    yield piece
+    at += piece.length
+  }
+}
+
+type Window = ReturnType<typeof createWindow>
+
+/** Reads a file in blocks: neighbouring entries cost one call. */
+function createWindow(file: OpenFile) {
+  const block = Buffer.allocUnsafeSlow(blockBytes)
+  let start = 0
+  let length = 0
+  return {
+    /** Returns at most `length` bytes, which are valid until the next call; fewer only at the end of the file. */
+    async read(position: number, wanted: number): Promise<Buffer> {
+      if (position < start || position + wanted > start + length) {
+        start = position
+        length = await file.read(block, position)
+      }
+      return block.subarray(position - start, Math.min(position - start + wanted, length))
+    }
+  }
+}
+
+type Writer = ReturnType<typeof createWriter>
+
+/** Collects small pieces and writes them in blocks. */
+function createWriter(file: FileHandle) {
+  const hash: Hash = createHash('sha256')
+  const block = Buffer.allocUnsafeSlow(blockBytes)
+  let filled = 0
+  let offset = 0
+
+  async function flush(): Promise<void> {
+    const bytes = block.subarray(0, filled)
+    hash.update(bytes)
+    await file.writeFile(bytes)
+    filled = 0
+  }
+
+  return {
+    offset: (): number => offset,
+    async add(bytes: Uint8Array): Promise<void> {
+      for (let done = 0; done < bytes.length; ) {
+        const part = bytes.subarray(done, done + blockBytes - filled)
+        block.set(part, filled)
+        filled += part.length
+        done += part.length
+        if (filled === blockBytes) await flush()
+      }
+      offset += bytes.length
+    },
+    async end(): Promise<Composed> {
+      await flush()
+      return { bytes: offset, sha256: hash.digest('hex') }
+    }
+  }
+}
+
+/*
+ * Finds what a new archive has in common with an earlier one, before its contents are there: the packed bytes of entries
+ * with the same path, CRC and sizes. An archive that the server composed of an earlier one, or that the
+ * same program packed, has them unchanged. Equal CRCs prove nothing, so the digest of a joined archive must be checked.
+ */
+
+/** Bytes of an archive, in order and without gaps. */
+export interface Segment {
+  bytes: number
+  /** Where they are in the earlier archive; null: it does not have them. */
+  from: number | null
+}
+
+/** Packed bytes that both archives have: offset, length, and offset in the earlier archive. */
+interface Found {
+  at: number
+  bytes: number
+  from: number
+}
+
+/** Packed bytes that are fewer than these are not worth a segment. */
+const minBytes = 512
+
+/**
+ * Returns the segments of an archive up to its directory, whose offset is `end`. At most `most` of them, the largest ones,
+ * are in the earlier archive.
+ */
+export async function segmentsOf(
+  entries: readonly ArchiveEntry[],
+  { end, earlier, most }: { end: number; earlier: Archive; most: number }
+): Promise<Segment[]> {
+  const byPath = new Map(earlier.entries.map(entry => [entry.path, entry]))
+  const alike = entries.filter(entry => {
+    const other = byPath.get(entry.path)
+    return other !== undefined && entry.compressedSize >= minBytes && isAlike(entry, other)
+  })
+  const largest = alike.sort((a, b) => b.compressedSize - a.compressedSize).slice(0, most)
+  const found: Found[] = []
+  const header = Buffer.alloc(localBytes)
+  for (const entry of largest.sort((a, b) => a.headerOffset - b.headerOffset)) {
+    const { headerOffset } = byPath.get(entry.path) as ArchiveEntry
+    if ((await earlier.file.read(header, headerOffset)) < localBytes) continue
+    const headerBytes = localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
+    if (headerBytes + entry.compressedSize > spanOf(entry)) continue
+    found.push({ at: entry.headerOffset + headerBytes, bytes: entry.compressedSize, from: headerOffset + headerBytes })
+  }
+  return withGaps(found, end)
+}
+
+function withGaps(found: readonly Found[], end: number): Segment[] {
+  const segments: Segment[] = []
+  let at = 0
+  for (const { at: begin, bytes, from } of found) {
+    if (begin > at) segments.push({ bytes: begin - at, from: null })
+    segments.push({ bytes, from })
+    at = begin + bytes
+  }
+  if (end > at) segments.push({ bytes: end - at, from: null })
+  return segments
+}
+
+/** Whether the entries have the same contents, and headers of the same length. */
+function isAlike(a: ArchiveEntry, b: ArchiveEntry): boolean {
+  return (
+    a.crc32 === b.crc32 &&
+    a.size === b.size &&
+    a.compressedSize === b.compressedSize &&
+    a.method === b.method &&
+    spanOf(a) === spanOf(b)
+  )
+}
+
+function spanOf({ headerOffset, limitOffset }: ArchiveEntry): number {
+  return limitOffset - headerOffset
+}

@@ -1,0 +1,323 @@
+/*
+ * `trees/<projectId>.tree`: the files and symbolic links that svc put into the target of a project and has neither
+ * replaced nor removed since, whichever deployment they came with, and the directories that it made.
+ *
+ *   svc-owned 2 <deployId> <sequence> <target> <stamp>   the last deployment in it, its number, the deployPath as JSON, and
+ *                                                        which changes of its scripts are in it; nothing if there are none
+ *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known; after the
+ *                                                        mode `:` and the group, if svc gave it one
+ *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
+ *
+ * Mode and path are those of base/shared/tree-text.ts, and so is the order. A directory has the mode 40000, the size 0 and a
+ * SHA-256 of zeros. `since` is the deployment that put the entry there. A tree is the fold of the manifests of all deployments that changed the target, in their order, so a lost or
+ * torn file can always be made again. It is complete or absent: it is written under another name, synced, and renamed.
+ *
+ * Folding reads and writes streams of lines, and keeps a few lines in memory, whatever the number of files.
+ */
+
+import { createReadStream } from 'node:fs'
+import { open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { crc32 } from '../../base/digests.js'
+import { createLineSplitter } from '../../base/text.js'
+import { syncDirectory } from '../../base/files.js'
+import { hasCode } from '../../base/errors.js'
+import { type ManifestLine, type OwnedEntry, pathOfLine } from '../../model/manifest.js'
+import { compareTreePaths } from '../../base/shared/tree-text.js'
+
+/** The first line of a tree. */
+export interface OwnedHead {
+  /** The last deployment whose manifest is in the tree. */
+  deployId: string
+  /** Its number among the changes of the target (`placed`). */
+  sequence: number
+  /** The deployPath of the project at that time. */
+  target: string
+  /** Which file of changes by scripts of this deployment is in it (`stampOf` in deploy/trees.ts); absent: none. */
+  scripted?: string
+}
+
+/** A tree that cannot be used: it is missing, torn, or of another version. It must be made again from the manifests. */
+export class UnusableTree extends Error {
+  readonly code = 'ERR_UNUSABLE_TREE'
+}
+
+/** Whether an error is an `UnusableTree`, which loses its class between threads. */
+export function isUnusableTree(error: unknown): boolean {
+  return hasCode(error, 'ERR_UNUSABLE_TREE')
+}
+
+const version = 'svc-owned 2'
+/** Bytes of text that are collected before a write. */
+const batchLength = 64 * 1024
+const crcDigits = 8
+
+/** Reads the first line of a tree. Throws `UnusableTree`. */
+export async function readOwnedHead(path: string): Promise<OwnedHead> {
+  for await (const lines of linesOf(path)) return parseHead(lines[0] ?? '')
+  throw new UnusableTree(`"${path}" is empty`)
+}
+
+/** The mode of a directory in a tree. */
+export const directoryMode = 0o040000
+
+/** Whether an entry of a tree is a directory. */
+export function isDirectory({ mode }: Pick<OwnedEntry, 'mode'>): boolean {
+  return mode === directoryMode
+}
+
+/** Yields the files and links of a tree like `readOwnedEntries`. */
+export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
+  for await (const entry of readOwnedEntries(from)) if (!isDirectory(entry)) yield entry
+}
+
+/**
+ * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the
+ * tree is incomplete, which may be noticed only at its end.
+ */
+export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
+  let crc = 0
+  let count = 0
+  let isHead = true
+  let hasEnd = false
+  for await (const lines of linesOf(from)) {
+    for (const line of lines) {
+      if (isHead) {
+        parseHead(line)
+        isHead = false
+      } else if (line.startsWith('end ')) {
+        if (line !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
+        hasEnd = true
+      } else {
+        crc = crc32(Buffer.from(`${line}\n`), crc)
+        count++
+        yield parseEntry(line)
+      }
+    }
+  }
+  if (!hasEnd) throw new UnusableTree(`${nameOf(from)} is incomplete`)
+}
+
+function nameOf(from: string | Uint8Array): string {
+  return typeof from === 'string' ? `"${from}"` : 'The tree'
+}
+
+/**
+ * Writes the tree of the entries, which must be in canonical order. The file and its name are on disk when this
+ * resolves. If it rejects, an existing tree is unchanged.
+ */
+export async function writeOwnedTree(path: string, head: OwnedHead, entries: AsyncIterable<OwnedEntry>): Promise<void> {
+  const beside = `${path}.tmp`
+  try {
+    const file = await open(beside, 'w', 0o600)
+    try {
+      for await (const batch of textOf(head, entries)) await file.writeFile(batch)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    await rename(beside, path)
+    await syncDirectory(dirname(path))
+  } catch (error) {
+    await rm(beside, { force: true }).catch(() => {})
+    throw error
+  }
+}
+
+/** Returns the contents of the tree of the entries, which must be in canonical order. */
+export async function ownedContents(head: OwnedHead, entries: AsyncIterable<OwnedEntry>): Promise<Uint8Array> {
+  const batches: Buffer[] = []
+  for await (const batch of textOf(head, entries)) batches.push(batch)
+  return Buffer.concat(batches)
+}
+
+async function* textOf(
+  { deployId, sequence, target, scripted }: OwnedHead,
+  entries: AsyncIterable<OwnedEntry>
+): AsyncGenerator<Buffer> {
+  const stamp = scripted === undefined ? '' : ` ${scripted}`
+  yield Buffer.from(`${version} ${deployId} ${sequence} ${JSON.stringify(target)}${stamp}\n`)
+  let [crc, count] = [0, 0]
+  let lines: string[] = []
+  let length = 0
+  const takeBatch = (): Buffer => {
+    const batch = Buffer.from(lines.join(''))
+    crc = crc32(batch, crc)
+    lines = []
+    length = 0
+    return batch
+  }
+  for await (const entry of entries) {
+    const line = formatEntry(entry)
+    lines.push(line)
+    length += line.length
+    count++
+    if (length >= batchLength) yield takeBatch()
+  }
+  yield takeBatch()
+  yield Buffer.from(`${endLine(count, crc)}\n`)
+}
+
+/**
+ * Yields the entries of a tree after a deployment with this manifest: its files replace those at the same path, the
+ * entries that it removed are gone, its new directories are added, and all others stay. Both must be in canonical order.
+ */
+export async function* foldManifest(
+  owned: AsyncIterable<OwnedEntry>,
+  manifest: AsyncIterable<ManifestLine>,
+  since: string
+): AsyncGenerator<OwnedEntry> {
+  const [left, right] = [owned[Symbol.asyncIterator](), manifest[Symbol.asyncIterator]()]
+  try {
+    let [own, line] = [await left.next(), await right.next()]
+    while (!own.done || !line.done) {
+      const order = own.done ? 1 : line.done ? -1 : compareTreePaths(own.value.path, pathOfLine(line.value))
+      const earlier = own.done ? null : own.value
+      if (order <= 0) {
+        if (order < 0) yield own.value
+        own = await left.next()
+      }
+      if (order >= 0) {
+        const entry = ownedOf(line.value, since, order === 0 ? earlier : null)
+        if (entry !== null) yield entry
+        line = await right.next()
+      }
+    }
+  } finally {
+    await left.return?.()
+    await right.return?.()
+  }
+}
+
+/** Returns the entry that a line of a manifest leaves in the target; null if it removed one. */
+function ownedOf(line: ManifestLine, since: string, earlier: OwnedEntry | null): OwnedEntry | null {
+  if ('removed' in line) return null
+  if ('made' in line)
+    return { path: line.made, mode: directoryMode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since }
+  const { path, mode, size, sha256, mtimeMs, ino } = line
+  // A file that stays keeps the group that it had, also after the policy that gave it.
+  const gid = line.gid === undefined && ino != null && ino === earlier?.ino ? earlier.gid : line.gid
+  const entry = { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
+  return gid == null ? entry : { ...entry, gid }
+}
+
+/** Stands for the SHA-256 of a directory. */
+export const noContents = '0'.repeat(64)
+
+/**
+ * Yields the lines of a tree, given by its path or its contents, in the pieces in which they were read. Throws
+ * `UnusableTree` if the file does not exist.
+ */
+async function* linesOf(from: string | Uint8Array): AsyncGenerator<string[]> {
+  let lines: string[] = []
+  const splitter = createLineSplitter(line => lines.push(line))
+  try {
+    for await (const chunk of typeof from === 'string' ? createReadStream(from) : piecesOf(from)) {
+      splitter.push(chunk as Buffer)
+      yield lines
+      lines = []
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
+    throw error
+  }
+  splitter.end()
+  yield lines
+}
+
+function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer> {
+  const contents = Buffer.from(buffer, byteOffset, length)
+  for (let at = 0; at < length; at += batchLength) yield contents.subarray(at, at + batchLength)
+}
+
+function parseHead(line: string): OwnedHead {
+  const [, deployId, sequence, target, scripted] = /^svc-owned 2 (\S+) (\d+) (".*")(?: ([\w:.]+))?$/.exec(line) ?? []
+  if (deployId === undefined || sequence === undefined || target === undefined) {
+    throw new UnusableTree('The first line is not that of a tree')
+  }
+  try {
+    return {
+      deployId,
+      sequence: Number(sequence),
+      target: JSON.parse(target) as string,
+      ...(scripted !== undefined && { scripted })
+    }
+  } catch (error) {
+    throw new UnusableTree('The target in the first line is not readable', { cause: error })
+  }
+}
+
+function endLine(count: number, crc: number): string {
+  return `end ${count} ${crc.toString(16).padStart(crcDigits, '0')}`
+}
+
+function formatEntry({ mode, size, mtimeMs, ino, gid, sha256, since, path }: OwnedEntry): string {
+  const group = gid === undefined ? '' : `:${gid}`
+  return `${mode.toString(8)}${group} ${size} ${mtimeMs ?? '-'} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
+}
+
+const entryPattern = /^([0-7]+)(?::(\d+))? (\d+) (-|-?[\d.e+]+) (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
+
+function parseEntry(line: string): OwnedEntry {
+  const found = entryPattern.exec(line)
+  if (found === null) throw new UnusableTree('A line is not that of a tree')
+  const [, mode, gid, size, mtimeMs, ino, sha256, since, path] = found as unknown as string[]
+  return {
+    path: path as string,
+    mode: Number.parseInt(mode as string, 8),
+    size: Number(size),
+    sha256: sha256 as string,
+    mtimeMs: mtimeMs === '-' ? null : Number(mtimeMs),
+    ino: ino === '-' ? null : Number(ino),
+    since: since as string,
+    ...(gid !== undefined && { gid: Number(gid) })
+  }
+}
+
+/*
+ * The current location of a target, for comparing two targets. A lineage contains the directory and all directories
+ * above it, each by its real path and by its device and inode. The latter also identifies one directory under two paths
+ * (a bind mount, a file system that ignores case).
+ */
+
+/** The location of a directory. */
+export interface Lineage {
+  /** The path without links. The part that does not exist is unchanged. */
+  readonly real: string
+  /** The names of the directory itself: its real path, and its device and inode. */
+  readonly self: readonly string[]
+  /** The names of the directory and of all directories above it. */
+  readonly all: ReadonlySet<string>
+}
+
+/** Looks up the location of an absolute path. Throws if it cannot be determined (a loop of links). */
+export async function lineageOf(path: string): Promise<Lineage> {
+  const real = await realPlaceOf(path)
+  const self = await namesOf(real)
+  const all = new Set(self)
+  for (let at = real; at !== dirname(at); ) {
+    at = dirname(at)
+    for (const name of await namesOf(at)) all.add(name)
+  }
+  return { real, self, all }
+}
+
+/** Whether both are the same directory, or one contains the other. */
+export function areOverlapping(one: Lineage, other: Lineage): boolean {
+  return one.self.some(name => other.all.has(name)) || other.self.some(name => one.all.has(name))
+}
+
+async function namesOf(directory: string): Promise<string[]> {
+  const stats = await stat(directory, { bigint: true }).catch(() => null)
+  return stats === null ? [directory] : [directory, `${stats.dev}:${stats.ino}`]
+}
+
+async function realPlaceOf(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EACCES') || path === dirname(path)) throw error
+    return join(await realPlaceOf(dirname(path)), basename(path))
+  }
+}

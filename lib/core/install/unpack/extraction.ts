@@ -1,0 +1,376 @@
+/*
+ * One extraction, from the archive to the target, in the order that makes it all or nothing: check names and sizes,
+ * look up the target, write everything into staging and compare it with its CRC, write the manifest, sync everything to
+ * disk, and only then rename. Synchronous except for large entries and syncs; it runs in a worker thread
+ * (extract-worker.ts), or in pieces if it is small (executors.ts).
+ */
+
+import { createEntryReader, isSmall } from '../../archive/entry-data.js'
+import { checkLinks, checkNames, maxLinkBytes, refuse } from '../../archive/names.js'
+import { type Archive, type ArchiveLimits, openArchive } from '../../archive/read.js'
+import { Refusal } from '../../../base/errors.js'
+import { commit } from '../commit.js'
+import { discardFiles, type Disk, sameTimeMs, syncDirectoryAsync } from '../disk.js'
+import { createTargetSync, type SyncFileSystem } from '../durable.js'
+import { checkExactly, exactTimeMs, exactUmask, setExactly } from '../removal.js'
+import { type Expected, refuseOutdated } from '../expected.js'
+import {
+  canHoldDirectories,
+  type Folders,
+  type HeldDirectory,
+  type HeldTarget,
+  holdFolders,
+  holdTarget,
+  identityOf
+} from '../held.js'
+import { beforeAt, type BeforeFile, beforePathOf, openedBefore } from '../before-images.js'
+import { type Manifest, manifestAt, type ManifestFile, openedManifest } from '../manifest.js'
+import { canonicalOrder, writeManifest } from '../manifest-writer.js'
+import type { Ownership } from '../ownership.js'
+import { type Edits, reckon } from '../reckon.js'
+import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
+import { createRecords, type Item, planTarget } from '../plan.js'
+import {
+  checkGroups,
+  createStage,
+  furnishStaging,
+  makeStaging,
+  removeStaging,
+  sealFolders,
+  type Stage,
+  type Staging,
+  stagingName
+} from '../staging.js'
+import { beginJournal, journalAt, type JournalFile, openedJournal } from '../journal.js'
+import { recover, type Recovery, type StillHeld } from '../undo.js'
+import { OpenFile } from '../../../base/files.js'
+import { firstDescriptor } from '../../proc/kept-descriptors.js'
+import { type BeginSecond, type Pause, stageEntries } from './second-stage.js'
+
+/** The parameters of an extraction, as plain data. */
+export interface ExtractionJob {
+  target: string
+  /** The real path that the target must have; undefined: any. */
+  real?: string | undefined
+  deployId: string
+  limits: ArchiveLimits
+  umask: number
+  /**
+   * Whether the umask is the project's own. It then also removes bits from the modes in the archive. The process may
+   * have another umask.
+   */
+  masksModes: boolean
+  /** What the policy of the project says about permissions; absent: nothing. */
+  modes?: ModePolicy | undefined
+  /** The plan that the extraction is held to; undefined: none. */
+  expected?: Expected | undefined
+  /** What svc owns in the target; default: nothing is known. */
+  ownership?: Ownership | undefined
+  /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
+  isDurable?: boolean
+  /** Paths that the archive must not touch (guard.ts); default: none. */
+  reserved?: readonly string[] | undefined
+  /** Whether the deployment may still be put back after everything is in place; default: false. */
+  staysOpen?: boolean
+}
+
+/** The result of an extraction. */
+export interface Extracted extends Manifest {
+  /** Total size of its files in bytes. */
+  bytes: number
+  /** The tree of the archive (base/shared/tree-text.ts); null if the extraction was interrupted and then completed. */
+  treeSha256: string | null
+  /** The edited files that were replaced or removed; null if the extraction was interrupted and then completed. */
+  replaced: Edits | null
+  /** The edited files that were left as they are; null like `replaced`. */
+  kept: Edits | null
+  /** The deployments whose archives contain what was replaced or removed; also `before` and `none`. */
+  beforeFrom: string[]
+  /** Size of the before-images in bytes. */
+  beforeBytes: number
+}
+
+/** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
+export interface ExtractionFiles {
+  openArchive(limits: ArchiveLimits): Promise<Archive>
+  journal: JournalFile
+  manifest: ManifestFile
+  before: BeforeFile
+  /** Absent in a helper process, which runs for one extraction only. */
+  beginSecond?: BeginSecond
+}
+
+/** The disk and the callbacks of an extraction. */
+export interface ExtractionTools {
+  disk: Disk
+  /** Called now and then. Throws if the extraction must be abandoned. */
+  check?(): void
+  /** Called before each file; a promise means that other work comes first. */
+  pause?: Pause | undefined
+  syncFileSystem?: SyncFileSystem | undefined
+}
+
+/** Runs an extraction. If it fails, it puts the target back before it throws. */
+export async function runExtraction(
+  job: ExtractionJob,
+  files: ExtractionFiles,
+  { disk, check = () => {}, pause, syncFileSystem = syncByProgram }: ExtractionTools
+): Promise<Extracted> {
+  const archive = await files.openArchive(job.limits)
+  try {
+    const root = holdTarget(disk, job.target, { make: true })
+    try {
+      if (canHoldDirectories && job.real !== undefined && root.real !== job.real)
+        throw leadsElsewhere(job.target, root.real)
+      return await extractInto(root, archive, { job, files, disk, check, pause, syncFileSystem })
+    } finally {
+      root.close()
+    }
+  } finally {
+    archive.close()
+  }
+}
+
+/** Loads the module only if many files are synced: it loads all that runs programs. */
+const syncByProgram: SyncFileSystem = async (directory, signal) => {
+  const { runSync } = await import('../sync-program.js')
+  return runSync(directory, signal)
+}
+
+function leadsElsewhere(target: string, real: string): Refusal {
+  const sentence = `Nothing was changed: "${target}" now leads to "${real}". Deploy again`
+  return new Refusal('conflict', 'target_moved', sentence)
+}
+
+interface ExtractionNeeds {
+  job: ExtractionJob
+  files: ExtractionFiles
+  disk: Disk
+  check(): void
+  pause: Pause | undefined
+  syncFileSystem: SyncFileSystem
+}
+
+async function extractInto(
+  root: HeldTarget,
+  archive: Archive,
+  { job, files, disk, check, pause, syncFileSystem }: ExtractionNeeds
+): Promise<Extracted> {
+  const items = archive.entries
+  const archiveModes = items.map(({ mode }) => mode)
+  const exact = job.ownership?.exact ?? null
+  const digests = exact === null ? null : setExactly(items, exact)
+  const umask = exact !== null ? exactUmask : giveModes(items, job)
+  const toleranceMs = exact === null ? sameTimeMs : exactTimeMs
+  const links = readLinks(archive)
+  checkArchive(archive, links, { root, job, disk, check })
+  const plan = planTarget(disk, root, items)
+  const records = createRecords(items.length)
+  plan.existing.forEach((existing, index) => records.setExisting(index, existing))
+
+  check()
+  const journal = await beginJournal(files.journal, root.real)
+  const folders = holdFolders(disk, root)
+  let staging: Staging | null = null
+  let extracted: Extracted | null = null
+  try {
+    staging = makeStaging(disk, root, job.deployId)
+    journal.staged(staging.mark, { target: identityOf(disk, root), staging: identityOf(disk, staging) })
+    furnishStaging(disk, staging, plan)
+    const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records, check })
+    stageLinks(items, links, stage)
+    const second = files.beginSecond?.(
+      { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
+      items.length
+    )
+    await stageEntries(archive, { stage, check, pause, second })
+    if (digests !== null) checkExactly(digests, { items, records })
+    else checkGroups(items, records)
+    const order = canonicalOrder(items)
+    const ownership = job.ownership ?? nothingKnown
+    const { reserved } = job
+    const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
+    const reckoned = await reckon(ownership, { ...found, reserved })
+    if (job.expected !== undefined) refuseOutdated(job.expected, { disk, folders, items, order, records, reckoned })
+    const otherMode = modeUnder(rulesOf(job), 'directory', null)
+    sealFolders(disk, plan, { staging: staging.path, otherMode, otherGroup: groupUnder(job, 'directory') })
+    const staged = { disk, items, order, records, archiveModes, plan, reckoned }
+    const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
+    const manifest = await writeManifest(files.manifest, staged)
+    extracted = { ...manifest, bytes: archive.totalBytes, replaced, kept, beforeFrom, beforeBytes }
+    const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
+    const staysOpen = job.staysOpen ?? false
+    const ending = { journal, sync, staysOpen, check }
+    await commit({ disk, root, staging: staging.path, items, plan, records, removed, directories, ...ending })
+    if (!staysOpen) await tidy(disk, { root, staging, deployId: job.deployId })
+    return extracted
+  } catch (error) {
+    const held = { root, staging }
+    if (putBack({ disk, files, held }, error) === 'complete' && extracted !== null) return extracted
+    throw error
+  } finally {
+    folders.close()
+    staging?.close()
+  }
+}
+
+/** Every file that is replaced is then copied into the before-images. */
+const nothingKnown: Ownership = {
+  tree: null,
+  edited: 'ignore',
+  removes: null,
+  exact: null,
+  archives: [],
+  before: { maxBytes: 0, isRequired: false }
+}
+
+/** Gives the items the modes and the group that the project says. Returns the umask with which a stage sets all of them. */
+function giveModes(items: readonly Item[], job: ExtractionJob): number {
+  const rules = rulesOf(job)
+  for (const item of items) {
+    item.mode = modeUnder(rules, item.kind, item.mode)
+    const gid = groupUnder(rules, item.kind)
+    if (gid !== undefined) item.gid = gid
+  }
+  return job.masksModes || job.modes?.file != null ? 0o7777 : job.umask
+}
+
+function rulesOf({ umask, masksModes, modes }: ExtractionJob): ModeRules {
+  return { umask: masksModes ? umask : null, modes }
+}
+
+/** Checks names and links. It creates nothing except a directory for a moment, to find out how names are compared. */
+function checkArchive(
+  archive: Archive,
+  links: ReadonlyMap<string, string>,
+  { root, job, disk, check }: Pick<ExtractionNeeds, 'job' | 'disk' | 'check'> & { root: HeldTarget }
+): void {
+  const probe = `${root.path}/${stagingName(job.deployId)}-fold`
+  checkNames(archive.entries, { windows: process.platform === 'win32', folds: () => findFolding(disk, probe) })
+  refuseReserved(archive.entries, job.reserved ?? [])
+  // An exact change puts back links that were there; svc itself never follows one.
+  if (job.ownership?.exact) return
+  const folders = holdFolders(disk, root)
+  try {
+    checkLinks(links, path => linkIn(disk, folders, path), check)
+  } finally {
+    folders.close()
+  }
+}
+
+function stageLinks(items: readonly Item[], links: ReadonlyMap<string, string>, stage: Stage): void {
+  if (links.size === 0) return
+  items.forEach(({ kind, path }, index) => {
+    if (kind === 'symlink') stage.link(index, links.get(path) as string)
+  })
+}
+
+function readLinks(archive: Archive): Map<string, string> {
+  const links = new Map<string, string>()
+  const entries = archive.entries.filter(entry => entry.kind === 'symlink')
+  if (entries.length === 0) return links
+  const reader = createEntryReader(archive)
+  for (const entry of entries) {
+    if (entry.size > maxLinkBytes || !isSmall(entry))
+      throw refuse('link_too_long', entry.path, 'it is a symbolic link whose target is too long')
+    links.set(entry.path, reader.readWhole(entry).toString('utf8'))
+  }
+  return links
+}
+
+function linkIn(disk: Disk, folders: Folders, path: string): string | null {
+  try {
+    const place = folders.place(path)
+    return disk.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ? disk.readlinkSync(place) : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Tidies up after everything is in place and the journal says so; recovery would do the same. The journal stays: the
+ * caller removes it after it has recorded that the extraction is complete.
+ */
+async function tidy(
+  disk: Disk,
+  { root, staging, deployId }: { root: HeldDirectory; staging: Staging; deployId: string }
+): Promise<void> {
+  try {
+    await discardFiles(disk, `${staging.path}/aside`)
+    removeStaging(disk, { root, staging, deployId })
+    // The journal may be on another disk. Without the journal, nobody would look for a staging directory that a power
+    // cut restores.
+    await syncDirectoryAsync(disk, root.path)
+  } catch {
+    // The next start tries again.
+  }
+}
+
+function putBack(
+  { disk, files, held }: Pick<ExtractionNeeds, 'disk' | 'files'> & { held: StillHeld },
+  cause: unknown
+): Recovery {
+  try {
+    const settle = (recovery: Recovery): void => {
+      if (recovery === 'complete') return
+      files.manifest.remove()
+      files.before.remove()
+    }
+    const recovery = recover(disk, files.journal, { held, settle })
+    // It is reported as failed, so nothing is recorded about it.
+    if (recovery === 'reverted') files.journal.remove()
+    return recovery
+  } catch (error) {
+    throw new Error(`Cannot put the target back: ${String(error)}. The next start tries again`, { cause })
+  }
+}
+
+/** Creates a directory for a moment, to test under which other names the file system finds it. */
+function findFolding(disk: Disk, probe: string): { letterCase: boolean; normalForm: boolean } {
+  const finds = (name: string): boolean => disk.lstatSync(name, { throwIfNoEntry: false }) !== undefined
+  const composed = `${probe}-\u00e9`
+  disk.mkdirSync(composed, 0o700)
+  try {
+    return { letterCase: finds(`${probe.slice(0, -4)}FOLD-\u00e9`), normalForm: finds(`${probe}-e\u0301`) }
+  } finally {
+    disk.rmdirSync(composed)
+  }
+}
+
+/** Paths of the files of an extraction in the data directory. */
+export interface ExtractionPaths {
+  archivePath: string
+  journalPath: string
+  manifestPath: string
+}
+
+/** Returns the files of an extraction by their paths. */
+export function filesAt(disk: Disk, { archivePath, journalPath, manifestPath }: ExtractionPaths): ExtractionFiles {
+  return {
+    openArchive: limits => openArchive(archivePath, limits),
+    journal: journalAt(disk, journalPath),
+    manifest: manifestAt(disk, manifestPath),
+    before: beforeAt(disk, beforePathOf(journalPath))
+  }
+}
+
+/**
+ * The descriptors of a helper process that extracts. A process that recovers has only the journal, as the first
+ * descriptor.
+ */
+const descriptors = {
+  archive: firstDescriptor,
+  journal: firstDescriptor + 1,
+  manifest: firstDescriptor + 2,
+  before: firstDescriptor + 3
+}
+
+/** Returns the files of an extraction as a helper process gets them: already open. */
+export function openedFiles(disk: Disk, deployId: string): ExtractionFiles {
+  return {
+    openArchive: limits => openArchive(new OpenFile(descriptors.archive), limits),
+    journal: openedJournal(disk, descriptors.journal, deployId),
+    manifest: openedManifest(disk, descriptors.manifest),
+    before: openedBefore(disk, descriptors.before)
+  }
+}

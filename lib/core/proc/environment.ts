@@ -1,0 +1,41 @@
+/*
+ * The environments of programs that svc starts. Every place that starts one calls these functions
+ * (test/core/proc/spawn-sites lists them).
+ */
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The variables of svc itself: its tokens and its configuration. */
+const ofSvc = /^(SVC_.*|ADMIN_TOKEN|NODE_CHANNEL_.*)$/
+
+/**
+ * The variables in which systemd describes the service itself (systemd.exec(5), sd_notify(3), sd_listen_fds(3)). With
+ * them, a daemon that a script starts could report itself ready in svc's name, write into svc's directories, or read
+ * its credentials.
+ */
+const ofSystemd =
+  /^(NOTIFY_SOCKET|WATCHDOG_(PID|USEC)|LISTEN_(PID|PIDFDID|FDS|FDNAMES)|JOURNAL_STREAM|INVOCATION_ID|SYSTEMD_EXEC_PID|MAINPID|MAINPIDFDID|MANAGERPID|MANAGERPIDFDID|MEMORY_PRESSURE_(WATCH|WRITE)|(ENCRYPTED_)?CREDENTIALS_DIRECTORY|(RUNTIME|STATE|CACHE|LOGS|CONFIGURATION)_DIRECTORY)$/
+
+/**
+ * Returns the environment that a program inherits: everything except svc's secrets and configuration, and systemd's
+ * description of svc.
+ */
+export function inheritedEnvironment(environment: Environment): Record<string, string | undefined> {
+  return variablesWhere(environment, name => !ofSvc.test(name) && !ofSystemd.test(name))
+}
+
+/**
+ * Returns the environment that a program inherits if it starts another svc server: also svc's configuration, but no
+ * token.
+ */
+export function serverEnvironment(environment: Environment): Record<string, string | undefined> {
+  const settings = variablesWhere(environment, name => name.startsWith('SVC_') && !/TOKEN/.test(name))
+  return { ...inheritedEnvironment(environment), ...settings }
+}
+
+/** Returns the variables with wanted names. */
+export function variablesWhere(
+  environment: Environment,
+  isWanted: (name: string) => boolean
+): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))
+}

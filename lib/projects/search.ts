@@ -1,0 +1,215 @@
+import type { ProjectScope } from '../model/access.js'
+import type { Reader, Value } from '../core/store/database.js'
+import { among, nullable, number, rowReader, text, where } from '../core/store/tables/table.js'
+
+/** The types of results, in the order in which they are shown. */
+export const searchTypes = ['projects', 'deployments', 'log-sources', 'audit', 'settings'] as const
+/** The type of a result. */
+export type SearchType = (typeof searchTypes)[number]
+
+/** One result, with a link to its page. */
+export interface SearchItem {
+  id: string
+  title: string
+  subtitle: string
+  /** Address of the page, relative to the panel's base. */
+  href: string
+}
+
+/** The results of one type. */
+export interface Found {
+  /** Number of matches among the rows that were searched, at most `maxCounted`. */
+  total: number
+  items: SearchItem[]
+}
+
+/** The answer to a search. */
+export interface SearchResult {
+  q: string
+  groups: Array<Found & { type: SearchType }>
+}
+
+/** What to search for. */
+export interface SearchQuery {
+  q: string
+  types: readonly SearchType[]
+  /** Maximum number of items in each group. */
+  limit: number
+  /** The projects that the caller may see. */
+  scope?: ProjectScope
+}
+
+/** Returns the rows that contain `q`, ignoring case, newest first. */
+export type Finder = (q: string, limit: number, scope: ProjectScope) => Found
+
+/** The search over everything that has a page. */
+export type Search = ReturnType<typeof createSearch>
+
+/** Number of newest rows that a search reads, which limits its time (test/projects/search.test.ts). */
+const maxDeployments = 10_000
+const maxAuditEntries = 5000
+const maxCounted = 1000
+
+interface Needs {
+  store: Reader
+  settings: ReadonlyArray<{ key: string; help: string }>
+}
+
+/** Creates the search over projects, deployments, log sources, the audit log and settings. */
+export function createSearch({ store, settings }: Needs) {
+  const finders: Record<SearchType, Finder> = {
+    projects: (q, limit, scope) => findProjects(store, { q, limit, scope }),
+    deployments: (q, limit, scope) => findDeployments(store, { q, limit, scope }),
+    'log-sources': (q, limit, scope) => findLogSources(store, { q, limit, scope }),
+    audit: (q, limit) => findAudit(store, q, limit),
+    settings: (q, limit) => findSettings(settings, q, limit)
+  }
+  return {
+    find({ q, types, limit, scope }: SearchQuery): SearchResult {
+      const wanted = searchTypes.filter(type => types.includes(type))
+      if (q === '') return { q, groups: wanted.map(type => ({ type, total: 0, items: [] })) }
+      return { q, groups: wanted.map(type => ({ type, ...finders[type](q, limit, scope) })) }
+    }
+  }
+}
+
+const readProject = rowReader('projects', { id: text, name: text, deployPath: text, env: text, total: number })
+
+/** What one finder searches for. */
+interface Wanted {
+  q: string
+  limit: number
+  scope: ProjectScope
+}
+
+function findProjects(store: Reader, { q, limit, scope }: Wanted): Found {
+  const match = within(matching(q, ['name', 'id', 'description', 'deployPath', 'env']), 'id', scope)
+  const rows = store.all(
+    `SELECT id, name, deployPath, env, count(*) OVER () AS total FROM projects
+     WHERE ${match.condition} ORDER BY createdAt DESC, position DESC LIMIT ?`,
+    ...match.values,
+    limit
+  )
+  return foundIn(rows.map(readProject), ({ id, name, deployPath, env }) => {
+    return { id, title: name, subtitle: `${env} · ${deployPath}`, href: `projects/${id}` }
+  })
+}
+
+const readLogSource = rowReader('logSources', { id: text, projectId: text, label: text, filePath: text, total: number })
+
+function findLogSources(store: Reader, { q, limit, scope }: Wanted): Found {
+  const match = within(matching(q, ['label', 'id', 'filePath']), 'projectId', scope)
+  const rows = store.all(
+    `SELECT id, projectId, label, filePath, count(*) OVER () AS total FROM logSources
+     WHERE ${match.condition} ORDER BY position DESC LIMIT ?`,
+    ...match.values,
+    limit
+  )
+  return foundIn(rows.map(readLogSource), ({ id, projectId, label, filePath }) => {
+    return { id, title: label, subtitle: filePath, href: `projects/${projectId}/logs/${id}` }
+  })
+}
+
+const readDeployment = rowReader('deployments', {
+  id: text,
+  projectName: text,
+  status: text,
+  message: nullable(text),
+  startTime: text,
+  total: number
+})
+
+function findDeployments(store: Reader, { q, limit, scope }: Wanted): Found {
+  const match = matching(q, ['message', 'projectName', 'errorMessage'])
+  const seen = among({ conditions: [], values: [] }, 'projectId', scope)
+  const rows = store.all(
+    `SELECT *, count(*) OVER () AS total FROM (
+       SELECT id, projectName, status, message, startTime FROM (
+         SELECT id, projectName, status, message, errorMessage, startTime
+         FROM deployments ${where(seen.conditions)} ORDER BY orderedAt DESC, position DESC LIMIT ${maxDeployments}
+       ) WHERE id LIKE ? ESCAPE '\\' OR ${match.condition} LIMIT ${maxCounted}
+     ) LIMIT ?`,
+    ...seen.values,
+    idPattern('dep_', q),
+    ...match.values,
+    limit
+  )
+  return foundIn(rows.map(readDeployment), ({ id, projectName, status, message, startTime }) => {
+    return {
+      id,
+      title: message ?? id,
+      subtitle: `${projectName} · ${status} · ${startTime}`,
+      href: `deployments/${id}`
+    }
+  })
+}
+
+const readEntry = rowReader('audit', {
+  id: text,
+  at: text,
+  action: text,
+  actor: text,
+  target: nullable(text),
+  detail: nullable(text),
+  total: number
+})
+
+function findAudit(store: Reader, q: string, limit: number): Found {
+  const match = matching(q, ['action', 'ip', 'target', 'detail'])
+  const rows = store.all(
+    `SELECT *, count(*) OVER () AS total FROM (
+       SELECT id, at, action, actor, target, detail FROM (
+         SELECT id, at, action, actor, ip, target, detail FROM audit ORDER BY position DESC LIMIT ${maxAuditEntries}
+       ) WHERE ${match.condition} LIMIT ${maxCounted}
+     ) LIMIT ?`,
+    ...match.values,
+    limit
+  )
+  return foundIn(rows.map(readEntry), ({ id, at, action, actor, target, detail }) => {
+    const subtitle = [actor, detail ?? target, at].filter(Boolean).join(' · ')
+    return { id, title: action, subtitle, href: `audit?action=${encodeURIComponent(action)}` }
+  })
+}
+
+/** Searches names and descriptions of settings, never their values, which may be secrets. */
+function findSettings(settings: Needs['settings'], q: string, limit: number): Found {
+  const wanted = q.toLowerCase()
+  const rows = settings.filter(({ key, help }) => `${key}\n${help}`.toLowerCase().includes(wanted))
+  const items = rows
+    .slice(0, limit)
+    .map(({ key, help }) => ({ id: key, title: key, subtitle: help, href: `settings?key=${key}` }))
+  return { total: rows.length, items }
+}
+
+function foundIn<R extends { total: number }>(rows: R[], itemOf: (row: R) => SearchItem): Found {
+  return { total: rows[0]?.total ?? 0, items: rows.map(itemOf) }
+}
+
+/** Returns a pattern for ids that begin with `q`, with or without their prefix. Other parts of an id are random. */
+function idPattern(prefix: string, q: string): string {
+  return `${escaped(q.startsWith(prefix) ? q : prefix + q)}%`
+}
+
+interface Match {
+  condition: string
+  values: Value[]
+}
+
+/** Returns a condition for columns that contain `q`. LIKE ignores the case of ASCII only, so other text is searched as
+ * written, in lower and in upper case. */
+function matching(q: string, columns: string[]): Match {
+  const forms = /^[\x00-\x7f]*$/.test(q) ? [q] : [...new Set([q, q.toLowerCase(), q.toUpperCase()])]
+  const patterns = forms.map(form => `%${escaped(form)}%`)
+  const conditions = columns.flatMap(column => patterns.map(() => `${column} LIKE ? ESCAPE '\\'`))
+  return { condition: `(${conditions.join(' OR ')})`, values: columns.flatMap(() => patterns) }
+}
+
+/** Adds a scope to a condition. */
+function within(match: Match, column: string, scope: ProjectScope): Match {
+  const { conditions, values } = among({ conditions: [match.condition], values: [...match.values] }, column, scope)
+  return { condition: conditions.join(' AND '), values }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\%_]/g, '\\$&')
+}

@@ -1,0 +1,136 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { contentsOf, createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
+import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
+import { createOpenLog } from '../../../../lib/operate/logs/read/open.js'
+import { until } from '../../../support/until.js'
+
+const openLog = createOpenLog({ deny: createDeny([]), secrets: [] })
+
+function stage(t: Test, bytes: Buffer) {
+  const directory = t.testdir({})
+  const path = join(directory, 'app.log')
+  writeFileSync(path, bytes)
+  const inflated = createInflatedFiles({ tmp: directory })
+  t.teardown(() => inflated.close())
+  return { path, inflated }
+}
+
+const signal = new AbortController().signal
+const text = 'a line of a log\n'.repeat(1000)
+
+for (const [what, bytes, isCompressed] of [
+  ['a plain file', Buffer.from(text), false],
+  ['a compressed file, whatever its name', gzipSync(text), true]
+] as const) {
+  t.test(`reads ${what} by the bytes of its contents`, async t => {
+    const { path, inflated } = stage(t, bytes)
+    const contents = await contentsOf(await openLog(path), inflated, signal)
+    t.match(contents, { size: text.length, isCompressed })
+    const { buffer } = await contents.handle.read(Buffer.alloc(text.length), 0, text.length, 0)
+    t.equal(buffer.toString(), text)
+    await contents.release()
+  })
+}
+
+t.test('refuses a broken compressed file, and stops waiting at an abort', async t => {
+  const broken = stage(t, gzipSync(text).subarray(0, 60))
+  await t.rejects(contentsOf(await openLog(broken.path), broken.inflated, signal), { code: 'broken_gzip' })
+  const { path, inflated } = stage(t, gzipSync(text))
+  const aborted = AbortSignal.abort(new Error('gone'))
+  await t.rejects(contentsOf(await openLog(path), inflated, aborted), { message: 'gone' })
+})
+
+function stageOf(t: Test, maxBytes?: number) {
+  const directory = t.testdir({})
+  const inflated = createInflatedFiles({ tmp: directory, maxBytes })
+  t.teardown(() => inflated.close())
+  const write = (name: string, text: string | Buffer): void =>
+    writeFileSync(join(directory, name), typeof text === 'string' ? gzipSync(text) : text)
+  async function opened(name: string) {
+    const log = await openLog(join(directory, name))
+    t.teardown(() => log.handle.close())
+    return log
+  }
+  async function acquire(name: string) {
+    const found = await inflated.acquire(await opened(name))
+    t.teardown(found.release)
+    return found
+  }
+  return { directory, inflated, write, opened, acquire }
+}
+
+t.test('decompresses a file once for all users, and keeps it after they have left', async t => {
+  const { acquire, write } = stageOf(t)
+  write('a.gz', 'one\n')
+  const [first, second] = [await acquire('a.gz'), await acquire('a.gz')]
+  t.equal(first.handle, second.handle)
+  t.strictSame(await first.reach(Infinity), { size: 4, isWhole: true })
+  first.release()
+  first.release()
+  for (let n = 0; n < 5; n++) {
+    write(`other-${n}.gz`, `${n}`)
+    ;(await acquire(`other-${n}.gz`)).release()
+  }
+  t.not(second.handle.fd, -1, 'a second release has no effect: the file is still in use')
+  second.release()
+  const third = await acquire('a.gz')
+  t.equal(third.handle, second.handle, 'the file is kept')
+  write('a.gz', 'another, which is longer\n')
+  t.not((await acquire('a.gz')).handle, third.handle, 'a changed file is decompressed again')
+})
+
+t.test('keeps the four most recently used of the unused files', async t => {
+  const { acquire, write } = stageOf(t)
+  const names = [0, 1, 2, 3, 4].map(n => `${n}.gz`)
+  for (const name of names) write(name, name)
+  const looked = new Map<string, Awaited<ReturnType<typeof acquire>>>()
+  for (const name of names.slice(0, 4)) looked.set(name, await acquire(name))
+  for (const look of looked.values()) look.release()
+  // Used again, so the second file is now the oldest.
+  const again = await acquire('0.gz')
+  t.equal(again.handle, looked.get('0.gz')?.handle, 'four are kept')
+  again.release()
+  const fifth = await acquire('4.gz')
+  fifth.release()
+  await until(() => looked.get('1.gz')?.handle.fd === -1)
+  for (const name of ['0.gz', '2.gz', '3.gz']) t.not(looked.get(name)?.handle.fd, -1, name)
+  t.equal((await acquire('4.gz')).handle, fifth.handle)
+})
+
+t.test('does not keep a failure: it decompresses again', async t => {
+  const { acquire, opened, inflated, write, directory } = stageOf(t, 4)
+  write('whole.gz', 'four')
+  t.strictSame(
+    await (await acquire('whole.gz')).reach(Infinity),
+    { size: 4, isWhole: true },
+    'exactly the maximum size'
+  )
+  write('large.gz', 'five!')
+  const large = await acquire('large.gz')
+  await t.rejects(large.reach(Infinity), { kind: 'too_large', code: 'inflates_too_large' })
+  t.not((await acquire('large.gz')).handle, large.handle)
+  t.not(large.handle.fd, -1, 'a user keeps the file open')
+  large.release()
+  await until(() => large.handle.fd === -1)
+  write('broken.gz', gzipSync('four').subarray(0, -4))
+  await t.rejects((await acquire('broken.gz')).reach(Infinity), { code: 'broken_gzip' })
+  write('gone.gz', 'four')
+  const log = await opened('gone.gz')
+  renameSync(join(directory, 'whole.gz'), join(directory, 'gone.gz'))
+  const gone = await inflated.acquire(log)
+  await t.rejects(gone.reach(Infinity), { code: 'ENOENT' })
+  gone.release()
+})
+
+t.test('keeps no file after it was closed', async t => {
+  const { acquire, inflated, write } = stageOf(t)
+  write('a.gz', 'one\n')
+  const { handle, release } = await acquire('a.gz')
+  release()
+  await inflated.close()
+  await until(() => handle.fd === -1)
+})

@@ -1,0 +1,97 @@
+import t from 'tap'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { ensureHome, type Environment, locateHome } from '../../../lib/base/config/home.js'
+import { sendReport, telemetryState } from '../../../lib/operate/telemetry/telemetry.js'
+import { setClock } from '../../support/clock.js'
+import { startReceiver } from '../../support/receiver.js'
+
+const never = new AbortController().signal
+
+async function stage(t: { testdir(): string }, config?: object) {
+  const home = locateHome({ SVC_HOME: t.testdir() })
+  await ensureHome(home)
+  if (config) writeFileSync(home.configFile, JSON.stringify(config))
+  const send = (environment: Environment = {}, signal = never) =>
+    sendReport({ event: 'svc.push.start', home, environment, version: '1.2.3', clock: setClock(), signal })
+  return { home, send, config: () => JSON.parse(readFileSync(home.configFile, 'utf8')) as Record<string, unknown> }
+}
+
+t.test('sends nothing and creates no id without an endpoint', async t => {
+  const { home, send } = await stage(t)
+  await send()
+  t.notOk(existsSync(home.configFile))
+})
+
+t.test('a report has six fields and a stable id', async t => {
+  const receiver = await startReceiver(t)
+  const { send, config } = await stage(t, {
+    telemetryEndpoint: `${receiver.url}/report`,
+    projectToken: { proj_1: 'secret' }
+  })
+  await send()
+  await send()
+  const [first, second] = receiver.requests.map(({ text }) => JSON.parse(text))
+  t.strictSame(first, {
+    event: 'svc.push.start',
+    ts: '2030-01-01T00:00:00.000Z',
+    svcVersion: '1.2.3',
+    instanceId: config()['telemetryInstanceId'],
+    os: process.platform,
+    arch: process.arch
+  })
+  t.match(first.instanceId, /^[0-9a-f-]{36}$/)
+  t.equal(second.instanceId, first.instanceId)
+  t.match(config(), { projectToken: { proj_1: 'secret' } }, 'other settings stay')
+  t.match(receiver.requests[0], { method: 'POST', path: '/report', headers: { 'content-type': 'application/json' } })
+})
+
+t.test('the environment overrides the file, and "off" overrides both', async t => {
+  const one = await startReceiver(t)
+  const other = await startReceiver(t)
+  const { send } = await stage(t, { telemetryEndpoint: one.url })
+  await send({ SVC_TELEMETRY_ENDPOINT: other.url })
+  t.same([one.requests.length, other.requests.length], [0, 1])
+  await send({ SVC_TELEMETRY_ENDPOINT: '' })
+  t.same([one.requests.length, other.requests.length], [1, 1], 'an empty variable is ignored')
+  await send({ SVC_TELEMETRY_ENDPOINT: 'nonsense' })
+  t.same([one.requests.length, other.requests.length], [1, 1], 'an invalid address does not fall back to another one')
+  const off = await stage(t, { telemetryEnabled: false, telemetryEndpoint: one.url })
+  await off.send({ SVC_TELEMETRY_ENDPOINT: other.url })
+  t.same([one.requests.length, other.requests.length], [1, 1])
+})
+
+t.test('every failure is silent', async t => {
+  const receiver = await startReceiver(t)
+  const broken = await stage(t)
+  writeFileSync(broken.home.configFile, '{')
+  await broken.send({ SVC_TELEMETRY_ENDPOINT: receiver.url })
+  t.equal(receiver.requests.length, 0)
+  const { send } = await stage(t, {})
+  for (const behaviour of [500, 'reset', 'redirect', 'endless'] as const) {
+    receiver.behave(behaviour)
+    await send({ SVC_TELEMETRY_ENDPOINT: receiver.url })
+  }
+  t.equal(receiver.requests.length, 4, 'one attempt each, without retries')
+  receiver.behave('hang')
+  const fromMs = performance.now()
+  const keepAlive = setTimeout(() => {}, 10_000)
+  await send({ SVC_TELEMETRY_ENDPOINT: receiver.url })
+  // Without the limit it would wait forever. Node's timers may fire a millisecond early.
+  t.ok(performance.now() - fromMs >= 2_999, 'the limit is 3 seconds')
+  const giveUp = new AbortController()
+  const given = send({ SVC_TELEMETRY_ENDPOINT: receiver.url }, giveUp.signal)
+  giveUp.abort()
+  await given
+  clearTimeout(keepAlive)
+})
+
+t.test('two simultaneous reports use the same id', async t => {
+  const receiver = await startReceiver(t)
+  const { send } = await stage(t, { telemetryEndpoint: receiver.url })
+  await Promise.all([send(), send(), send()])
+  t.equal(new Set(receiver.requests.map(({ text }) => JSON.parse(text).instanceId)).size, 1)
+})
+
+t.test('telemetry has no address by default', async t => {
+  t.strictSame(telemetryState({}, {}), { isEnabled: true, endpoint: null, source: null, url: null, instanceId: null })
+})
