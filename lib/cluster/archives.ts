@@ -24,9 +24,6 @@ export interface ArchiveFacts {
   bytes: number
 }
 
-/** The archives of a hub. */
-export type Archives = ReturnType<typeof createArchives>
-
 export interface ArchivesNeeds {
   store: Pick<ReplicatedStore, 'all' | 'get' | 'hubs' | 'role' | 'write'>
   /** The name and URL of this hub. */
@@ -53,20 +50,24 @@ export function isDeployId(text: string): boolean {
   return idPattern.test(text)
 }
 
-/** Creates the archives of a hub. */
-export function createArchives(needs: ArchivesNeeds) {
-  const { store, hub, client, home, ids, log } = needs
-  const pathOf = (deployId: string): string => join(home.deployments, `${deployId}.zip`)
+/** The archives of a hub. */
+export class Archives {
+  readonly #needs: ArchivesNeeds
   /** Deployments whose files no hub had. They are asked for again after the next start. */
-  const absent = new Set<string>()
-  const fetching = new Map<string, Promise<void>>()
+  readonly #absent = new Set<string>()
+  readonly #fetching = new Map<string, Promise<void>>()
 
-  async function others(): Promise<ListedHub[]> {
-    return (await store.hubs()).filter(({ name }) => name !== hub.name)
+  constructor(needs: ArchivesNeeds) {
+    this.#needs = needs
   }
 
-  async function keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]> {
-    const all = await others()
+  /**
+   * Brings an archive of this hub to another one. Resolves with the hubs that have it. Refuses 503 `no_second_copy`. In a
+   * cluster of one hub there is one copy.
+   */
+  async keep(facts: ArchiveFacts, signal: AbortSignal): Promise<string[]> {
+    const { hub, client } = this.#needs
+    const all = await this.#others()
     if (all.length === 0) return [hub.name]
     const failures: string[] = []
     for (const other of all.filter(isPresent)) {
@@ -85,15 +86,61 @@ export function createArchives(needs: ArchivesNeeds) {
     throw new Refusal('unavailable', 'no_second_copy', sentence, { retryAfterSeconds: 10 })
   }
 
-  async function fetchOnce(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
+  /**
+   * Fetches an archive from the hub of this name and checks it. Refuses `hub_unknown`, `hub_unreachable`, `not_found`,
+   * `archive_differs`.
+   */
+  async fetch(facts: ArchiveFacts, name: string, signal: AbortSignal): Promise<void> {
+    const from = (await this.#others()).find(other => other.name === name)
+    if (from === undefined) throw new Refusal('not_found', 'hub_unknown', `The cluster has no other hub "${name}"`)
+    await this.#fetch(facts, from, signal)
+  }
+
+  /** Fetches everything that this hub lacks, and removes what no record keeps. */
+  async mirror(signal: AbortSignal): Promise<void> {
+    const { home, log } = this.#needs
+    const facts = wantedIn(this.#needs.store)
+    const kept = new Set(facts.map(({ deployId }) => deployId))
+    const present = new Set((await readdir(home.deployments)).flatMap(name => filePattern.exec(name)?.[1] ?? []))
+    for (const each of facts.filter(({ deployId }) => !present.has(deployId))) {
+      await this.#fetchFromAny(each, signal).catch(error => {
+        signal.throwIfAborted()
+        if (!this.#absent.has(each.deployId))
+          log(`Cannot fetch the archive of ${each.deployId} from another hub yet`, error)
+        this.#absent.add(each.deployId)
+      })
+    }
+    for (const deployId of present) if (!kept.has(deployId)) await this.#removeOld(deployId)
+    await this.#fetchOutputs(signal)
+    await this.#noteCopies(facts)
+  }
+
+  /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
+  async ensure(deployId: string, signal: AbortSignal): Promise<void> {
+    if ((await stat(this.#pathOf(deployId)).catch(() => null)) !== null) return
+    const facts = wantedIn(this.#needs.store).find(each => each.deployId === deployId)
+    if (facts !== undefined) await this.#fetchFromAny(facts, signal)
+  }
+
+  #pathOf(deployId: string): string {
+    return join(this.#needs.home.deployments, `${deployId}.zip`)
+  }
+
+  async #others(): Promise<ListedHub[]> {
+    const { store, hub } = this.#needs
+    return (await store.hubs()).filter(({ name }) => name !== hub.name)
+  }
+
+  async #fetchOnce(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
+    const { home, ids } = this.#needs
     const { deployId, sha256, bytes } = facts
-    if (await linkKnown(facts)) return
+    if (await this.#linkKnown(facts)) return
     await mkdir(home.tmp, { recursive: true, mode: 0o700 })
     const path = join(home.tmp, `${ids.token()}.zip`)
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          await receive({ path, deployId, bytes, from, signal })
+          await this.#receive({ path, deployId, bytes, from, signal })
           break
         } catch (error) {
           signal.throwIfAborted()
@@ -106,7 +153,7 @@ export function createArchives(needs: ArchivesNeeds) {
         throw new Refusal('unavailable', 'archive_differs', sentence)
       }
       await syncPath(path)
-      await rename(path, pathOf(deployId))
+      await rename(path, this.#pathOf(deployId))
       await syncDirectory(home.deployments)
     } finally {
       await rm(path, { force: true })
@@ -114,20 +161,19 @@ export function createArchives(needs: ArchivesNeeds) {
   }
 
   /** The archive of a rollback is that of an earlier deployment. */
-  async function linkKnown({ deployId, sha256, bytes }: ArchiveFacts): Promise<boolean> {
+  async #linkKnown({ deployId, sha256, bytes }: ArchiveFacts): Promise<boolean> {
+    const { store, home } = this.#needs
     const rows = store.all('SELECT id FROM deployments WHERE archiveSha256 = ? AND hasArtifact = 1', sha256)
     for (const id of [deployId, ...rows.map(row => String(row['id']))]) {
-      const found = await stat(pathOf(id)).catch(() => null)
-      if (found?.size !== bytes || (await digestOf(pathOf(id))) !== sha256) continue
+      const found = await stat(this.#pathOf(id)).catch(() => null)
+      if (found?.size !== bytes || (await digestOf(this.#pathOf(id))) !== sha256) continue
       if (id !== deployId) {
-        await rm(pathOf(deployId), { force: true })
-        if (
-          !(await link(pathOf(id), pathOf(deployId)).then(
-            () => true,
-            () => false
-          ))
+        await rm(this.#pathOf(deployId), { force: true })
+        const isLinked = await link(this.#pathOf(id), this.#pathOf(deployId)).then(
+          () => true,
+          () => false
         )
-          return false
+        if (!isLinked) return false
         await syncDirectory(home.deployments)
       }
       return true
@@ -135,7 +181,7 @@ export function createArchives(needs: ArchivesNeeds) {
     return false
   }
 
-  async function receive(wanted: {
+  async #receive(wanted: {
     path: string
     deployId: string
     bytes: number
@@ -147,7 +193,7 @@ export function createArchives(needs: ArchivesNeeds) {
     try {
       const { size } = await file.stat()
       const target = `/api/hub/archives/${deployId}`
-      const answer = await client.ask(from, { method: 'GET', target, from: size, signal })
+      const answer = await this.#needs.client.ask(from, { method: 'GET', target, from: size, signal })
       if (size > 0 && answer.statusCode === 200) await file.truncate(0)
       const expected = answer.statusCode === 206 ? bytes - size : bytes
       for await (const chunk of atMost(expected, answer)) await file.write(chunk)
@@ -156,21 +202,21 @@ export function createArchives(needs: ArchivesNeeds) {
     }
   }
 
-  function fetch(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
-    const known = fetching.get(facts.deployId)
+  #fetch(facts: ArchiveFacts, from: ListedHub, signal: AbortSignal): Promise<void> {
+    const known = this.#fetching.get(facts.deployId)
     if (known !== undefined) return known
-    const running = fetchOnce(facts, from, signal).finally(() => fetching.delete(facts.deployId))
-    fetching.set(facts.deployId, running)
+    const running = this.#fetchOnce(facts, from, signal).finally(() => this.#fetching.delete(facts.deployId))
+    this.#fetching.set(facts.deployId, running)
     return running
   }
 
-  async function fetchFromAny(facts: ArchiveFacts, signal: AbortSignal): Promise<void> {
-    const known = new Set(copiesOf(store, facts.deployId))
-    const present = (await others()).sort((a, b) => Number(known.has(b.name)) - Number(known.has(a.name)))
+  async #fetchFromAny(facts: ArchiveFacts, signal: AbortSignal): Promise<void> {
+    const known = new Set(copiesOf(this.#needs.store, facts.deployId))
+    const present = (await this.#others()).sort((a, b) => Number(known.has(b.name)) - Number(known.has(a.name)))
     let last: unknown = new Refusal('not_found', 'not_found', `No other hub has the archive of ${facts.deployId}`)
     for (const other of present) {
       try {
-        return await fetch(facts, other, signal)
+        return await this.#fetch(facts, other, signal)
       } catch (error) {
         signal.throwIfAborted()
         last = error
@@ -179,44 +225,22 @@ export function createArchives(needs: ArchivesNeeds) {
     throw last
   }
 
-  function wanted(): ArchiveFacts[] {
-    const sql =
-      'SELECT id, archiveSha256, archiveBytes FROM deployments WHERE hasArtifact = 1 AND archiveSha256 IS NOT NULL'
-    return store.all(sql).map(row => {
-      return { deployId: String(row['id']), sha256: String(row['archiveSha256']), bytes: Number(row['archiveBytes']) }
-    })
-  }
-
-  async function mirror(signal: AbortSignal): Promise<void> {
-    const facts = wanted()
-    const kept = new Set(facts.map(({ deployId }) => deployId))
-    const present = new Set((await readdir(home.deployments)).flatMap(name => filePattern.exec(name)?.[1] ?? []))
-    for (const each of facts.filter(({ deployId }) => !present.has(deployId))) {
-      await fetchFromAny(each, signal).catch(error => {
-        signal.throwIfAborted()
-        if (!absent.has(each.deployId)) log(`Cannot fetch the archive of ${each.deployId} from another hub yet`, error)
-        absent.add(each.deployId)
-      })
-    }
-    for (const deployId of present) if (!kept.has(deployId)) await removeOld(deployId)
-    await fetchOutputs(signal)
-    await noteCopies(facts)
-  }
-
   /** Fetches the outputs of finished deployments that another hub wrote. */
-  async function fetchOutputs(signal: AbortSignal): Promise<void> {
+  async #fetchOutputs(signal: AbortSignal): Promise<void> {
+    const { home, store } = this.#needs
     const present = new Set(await readdir(home.deployments))
     const sql = `SELECT id FROM deployments WHERE status IN ('success', 'failed')`
     const missing = store.all(sql).map(row => String(row['id']))
-    const hubs = await others()
-    for (const deployId of missing.filter(id => !present.has(`${id}.log`) && !absent.has(`${id}.log`))) {
+    const hubs = await this.#others()
+    for (const deployId of missing.filter(id => !present.has(`${id}.log`) && !this.#absent.has(`${id}.log`))) {
       let isFound = false
-      for (const other of hubs) isFound ||= await fetchOutput(deployId, other, signal)
-      if (!isFound && hubs.length > 0) absent.add(`${deployId}.log`)
+      for (const other of hubs) isFound ||= await this.#fetchOutput(deployId, other, signal)
+      if (!isFound && hubs.length > 0) this.#absent.add(`${deployId}.log`)
     }
   }
 
-  async function fetchOutput(deployId: string, from: ListedHub, signal: AbortSignal): Promise<boolean> {
+  async #fetchOutput(deployId: string, from: ListedHub, signal: AbortSignal): Promise<boolean> {
+    const { home, ids, client } = this.#needs
     const path = join(home.tmp, `${ids.token()}.zip`)
     try {
       const answer = await client.ask(from, { method: 'GET', target: `/api/hub/outputs/${deployId}`, signal })
@@ -232,25 +256,26 @@ export function createArchives(needs: ArchivesNeeds) {
   }
 
   /** Removes the archive of a deployment that does not keep it any more. */
-  async function removeOld(deployId: string): Promise<void> {
-    const row = store.get('SELECT hasArtifact FROM deployments WHERE id = ?', deployId)
-    const found = await stat(pathOf(deployId)).catch(() => null)
+  async #removeOld(deployId: string): Promise<void> {
+    const row = this.#needs.store.get('SELECT hasArtifact FROM deployments WHERE id = ?', deployId)
+    const found = await stat(this.#pathOf(deployId)).catch(() => null)
     const isArriving = row === undefined && found !== null && Date.now() - found.mtimeMs < arrivingMs
     const isComposed = row !== undefined && row['hasArtifact'] === 1
-    if (!isArriving && !isComposed) await rm(pathOf(deployId), { force: true })
+    if (!isArriving && !isComposed) await rm(this.#pathOf(deployId), { force: true })
   }
 
   /**
    * The leader records which archives it has itself, and forgets those of hubs that have left. The other hubs are asked when it
    * matters.
    */
-  async function noteCopies(facts: readonly ArchiveFacts[]): Promise<void> {
+  async #noteCopies(facts: readonly ArchiveFacts[]): Promise<void> {
+    const { store, home, hub } = this.#needs
     if (store.role().kind !== 'leader') return
     const present = new Set(await readdir(home.deployments))
     const missing = facts.filter(
       ({ deployId }) => present.has(`${deployId}.zip`) && !copiesOf(store, deployId).includes(hub.name)
     )
-    const names = new Set([hub.name, ...(await others()).map(({ name }) => name)])
+    const names = new Set([hub.name, ...(await this.#others()).map(({ name }) => name)])
     const rows = store.all('SELECT DISTINCT hub FROM blobCopies').map(row => String(row['hub']))
     const left = rows.filter(name => !names.has(name))
     const isStale =
@@ -263,34 +288,15 @@ export function createArchives(needs: ArchivesNeeds) {
       dropCopies(tx)
     })
   }
+}
 
-  return {
-    /**
-     * Brings an archive of this hub to another one. Resolves with the hubs that have it. Refuses 503 `no_second_copy`. In a
-     * cluster of one hub there is one copy.
-     */
-    keep,
-
-    /**
-     * Fetches an archive from the hub of this name and checks it. Refuses `hub_unknown`, `hub_unreachable`, `not_found`,
-     * `archive_differs`.
-     */
-    async fetch(facts: ArchiveFacts, name: string, signal: AbortSignal): Promise<void> {
-      const from = (await others()).find(other => other.name === name)
-      if (from === undefined) throw new Refusal('not_found', 'hub_unknown', `The cluster has no other hub "${name}"`)
-      await fetch(facts, from, signal)
-    },
-
-    /** Fetches everything that this hub lacks, and removes what no record keeps. */
-    mirror,
-
-    /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
-    async ensure(deployId: string, signal: AbortSignal): Promise<void> {
-      if ((await stat(pathOf(deployId)).catch(() => null)) !== null) return
-      const facts = wanted().find(each => each.deployId === deployId)
-      if (facts !== undefined) await fetchFromAny(facts, signal)
-    }
-  }
+/** Returns the archives that the records keep. */
+function wantedIn(store: ArchivesNeeds['store']): ArchiveFacts[] {
+  const sql =
+    'SELECT id, archiveSha256, archiveBytes FROM deployments WHERE hasArtifact = 1 AND archiveSha256 IS NOT NULL'
+  return store.all(sql).map(row => {
+    return { deployId: String(row['id']), sha256: String(row['archiveSha256']), bytes: Number(row['archiveBytes']) }
+  })
 }
 
 function isPresent({ seenAt }: ListedHub): boolean {

@@ -40,21 +40,6 @@ export interface SeenLine {
   tag: string
 }
 
-/** The redo log on etcd. `follow` and `catchUp` throw `DivergedLog`. */
-export interface EtcdLog extends RedoLog {
-  /** The last line that was appended or taken; null: none. */
-  readonly seen: SeenLine | null
-  /** Forgets the last line: the database was replaced. */
-  forget(): void
-  /**
-   * Replaces the key of the cluster, while no line is appended: `after` is the number of the last write. Throws
-   * `LostLeadership`, `UnknownOutcome` (history.ts).
-   */
-  rekey(after: number, given: Pick<Rekeyed, 'key' | 'holders'>): Promise<void>
-  /** Hands over the transactions after number `after` that are in the log now. Returns the number of the last one. */
-  catchUp(after: number, options: FollowOptions): Promise<number>
-}
-
 export interface EtcdLogNeeds {
   client: EtcdClient
   keys: ClusterKeys
@@ -90,33 +75,128 @@ interface Page {
   last: KeyValue | undefined
 }
 
-/** Creates the log. It sends nothing before it is used. */
-export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
-  const { client, keys, sealing, history, leading } = needs
-  const endOfLog = endOfPrefix(keys.log)
-  const values = createLineValues({ client, keys, sealing, history, writeMs: appendMs })
-  const turns = createTurns()
-  let seen = needs.seen ?? null
+/** The redo log on etcd. `follow` and `catchUp` throw `DivergedLog`. */
+export class EtcdLog implements RedoLog {
+  readonly #needs: EtcdLogNeeds
+  readonly #values: LineValues
+  readonly #turns = createTurns()
+  #seen: SeenLine | null
   /** The last line as it is in etcd, or the history of an empty log; null before the log was read. */
-  let end: Pick<KeyValue, 'key' | 'modRevision'> | null = null
+  #end: Pick<KeyValue, 'key' | 'modRevision'> | null = null
 
-  /** Returns the line if it is in the log with this value. */
-  async function findLine(key: string, value: Buffer): Promise<KeyValue | undefined> {
-    const { keys: found } = await client.range({ key }, { limitMs: appendMs })
-    return found.find(line => line.value.equals(value))
+  constructor(needs: EtcdLogNeeds) {
+    this.#needs = needs
+    this.#values = createLineValues({ ...needs, writeMs: appendMs })
+    this.#seen = needs.seen ?? null
+  }
+
+  /** The last line that was appended or taken; null: none. */
+  get seen(): SeenLine | null {
+    return this.#seen
+  }
+
+  /** Forgets the last line: the database was replaced. */
+  forget(): void {
+    this.#seen = null
+  }
+
+  async append(first: number, transactions: string[]): Promise<void> {
+    const { leading, keys, client } = this.#needs
+    const revision = leading()
+    if (revision === null) throw new LostLeadership()
+    const key = keys.line(first)
+    const value = await this.#values.seal(first, transactions, revision)
+    const modRevision = await this.#put(key, value, revision).catch(async (error: unknown) => {
+      if (error instanceof Unreachable) throw new UnknownOutcome(error)
+      if (!(error instanceof EtcdError)) throw error
+      const written = await findLine(client, key, value).catch((cause: unknown) => {
+        throw new UnknownOutcome(cause)
+      })
+      if (written === undefined) throw error.isRepeated ? new UnknownOutcome(error) : error
+      return written.modRevision
+    })
+    this.#end = { key, modRevision }
+    this.#seen = { sequence: first + transactions.length - 1, tag: tagOf(value) }
+  }
+
+  /** Hands over the transactions after number `after` that are in the log now. Returns the number of the last one. */
+  async catchUp(after: number, options: FollowOptions): Promise<number> {
+    return (await this.#readOn(after, options)).at
+  }
+
+  async follow(after: number, { take, signal }: FollowOptions): Promise<void> {
+    const { client, keys, sealing, history } = this.#needs
+    let at = after
+    while (!signal.aborted) {
+      try {
+        const read = await this.#readOn(at, {
+          signal,
+          async take(line) {
+            await take(line)
+            at = line.first + line.transactions.length - 1
+          }
+        })
+        await client.watch(
+          { key: keys.leader, end: endOfPrefix(keys.log), from: read.revision + 1 },
+          {
+            signal,
+            take: async events => {
+              for (const event of events) {
+                if (event.key === keys.leader) {
+                  if (!event.isDeleted) sealing.adopt(event.value, { key: keys.leader, history })
+                  this.#needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
+                } else if (!event.isDeleted) {
+                  // A line that this hub already has is a new one: then etcd went back, which the next reading tells.
+                  if (keys.numberOf(event.key) <= at) throw new Gap()
+                  const line = await this.#values.open(event)
+                  if (line.first !== at + 1) throw new Gap()
+                  if (signal.aborted) return
+                  at = await this.#hand(line, event, take)
+                }
+              }
+            }
+          }
+        )
+      } catch (error) {
+        if (signal.aborted) return
+        if (error instanceof Gap || (error instanceof EtcdError && error.isCompacted)) continue
+        if (!isOfConnection(error)) throw error
+        await pause(pauseMs, signal)
+      }
+    }
+  }
+
+  /**
+   * Replaces the key of the cluster, while no line is appended: `after` is the number of the last write. Throws
+   * `LostLeadership`, `UnknownOutcome` (history.ts).
+   */
+  rekey(after: number, given: Pick<Rekeyed, 'key' | 'holders'>): Promise<void> {
+    const { leading, keys, client } = this.#needs
+    return this.#turns(async () => {
+      const revision = leading()
+      if (revision === null || this.#end === null) throw new LostLeadership()
+      const modRevision = await rekeyLog(this.#needs, { ...given, revision, end: this.#end, after })
+      this.#end = { key: keys.history, modRevision }
+      await compact(client, modRevision)
+    })
+  }
+
+  trim(upTo: number): Promise<void> {
+    return this.#turns(() => this.#trim(upTo))
   }
 
   /** Reads the line that contains `at + 1` or ends before it, the ones after it, and what the log says of itself. */
-  async function readPage(at: number, signal: AbortSignal): Promise<Page> {
+  async #readPage(at: number, signal: AbortSignal): Promise<Page> {
+    const { client, keys } = this.#needs
     const { revision, ranges } = await client.transact(
       {
         when: [],
         then: [
           { range: { key: keys.log, end: keys.line(at + 2), limit: 1, isDescending: true } },
-          { range: { key: keys.line(at + 2), end: endOfLog, limit: pageLines } },
+          { range: { key: keys.line(at + 2), end: endOfPrefix(keys.log), limit: pageLines } },
           { range: { key: keys.history } },
           { range: { key: keys.leader } },
-          { range: { key: keys.log, end: keys.line((seen?.sequence ?? 0) + 1), limit: 1, isDescending: true } }
+          { range: { key: keys.log, end: keys.line((this.#seen?.sequence ?? 0) + 1), limit: 1, isDescending: true } }
         ]
       },
       { signal }
@@ -133,25 +213,26 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   }
 
   /** Throws if the log has another line where the last one was seen. A line that was trimmed proves nothing. */
-  async function checkSeen({ last }: Page): Promise<void> {
-    if (seen === null || last === undefined || tagOf(last.value) === seen.tag) return
-    const { first, transactions } = await values.open(last)
-    if (first + transactions.length > seen.sequence) throw new DivergedLog(seen.sequence)
+  async #checkSeen({ last }: Page): Promise<void> {
+    if (this.#seen === null || last === undefined || tagOf(last.value) === this.#seen.tag) return
+    const { first, transactions } = await this.#values.open(last)
+    if (first + transactions.length > this.#seen.sequence) throw new DivergedLog(this.#seen.sequence)
   }
 
   /** Hands a line over, and remembers it. */
-  async function hand(line: LogLine, value: KeyValue, take: FollowOptions['take']): Promise<number> {
+  async #hand(line: LogLine, value: KeyValue, take: FollowOptions['take']): Promise<number> {
     await take(line)
     const sequence = line.first + line.transactions.length - 1
-    seen = { sequence, tag: tagOf(value.value) }
-    end = value
+    this.#seen = { sequence, tag: tagOf(value.value) }
+    this.#end = value
     return sequence
   }
 
   /** Puts a line into the log. Returns the revision of it. */
-  async function put(key: string, value: Buffer, revision: number): Promise<number> {
-    if (end === null) throw new LostLeadership()
-    const before = end
+  async #put(key: string, value: Buffer, revision: number): Promise<number> {
+    const { client, keys } = this.#needs
+    if (this.#end === null) throw new LostLeadership()
+    const before = this.#end
     const answer = await client.transact(
       {
         when: [
@@ -173,22 +254,23 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
   }
 
   /** Throws if the log does not fit to a database with the transactions up to `at`. It has no more than these. */
-  function checkEnd(at: number, reached: number | null, { begun, lines }: Page): void {
+  #checkEnd(at: number, reached: number | null, { begun, lines }: Page): void {
+    const { keys, sealing, history } = this.#needs
     const { id, after } = begun === undefined ? { id: null, after: 0 } : openHistory(begun.value, { keys, sealing })
     if (id !== history) throw new OlderLog(at, 0)
     if (reached === null && after > at) throw new Trimmed(at, after)
     if ((reached ?? after) < at) throw new OlderLog(at, reached ?? after)
-    end = lines.at(-1) ?? (begun as KeyValue)
+    this.#end = lines.at(-1) ?? (begun as KeyValue)
     sealing.adopt((begun as KeyValue).value, { key: keys.history, history: '' })
   }
 
-  async function readOn(after: number, { take, signal }: FollowOptions): Promise<{ at: number; revision: number }> {
+  async #readOn(after: number, { take, signal }: FollowOptions): Promise<{ at: number; revision: number }> {
     for (let at = after; ; ) {
-      const page = await readPage(at, signal)
+      const page = await this.#readPage(at, signal)
       let reached: number | null = null
-      if (at === after) await checkSeen(page)
+      if (at === after) await this.#checkSeen(page)
       for (const value of page.lines) {
-        const { first, transactions } = await values.open(value)
+        const { first, transactions } = await this.#values.open(value)
         if (signal.aborted) return { at, revision: page.revision }
         // Trimming removes the beginning only. So a line before proves that those between were there.
         if (reached !== null && first !== reached + 1)
@@ -196,90 +278,17 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
         reached = first + transactions.length - 1
         if (reached <= at) continue
         if (first > at + 1) throw new Trimmed(at, first - 1)
-        at = await hand({ first, transactions }, value, take)
+        at = await this.#hand({ first, transactions }, value, take)
       }
       if (!page.isLast) continue
-      checkEnd(at, reached, page)
-      needs.onLeader?.(page.leader ?? null, page.revision)
+      this.#checkEnd(at, reached, page)
+      this.#needs.onLeader?.(page.leader ?? null, page.revision)
       return { at, revision: page.revision }
     }
   }
 
-  return {
-    get seen() {
-      return seen
-    },
-    forget: () => void (seen = null),
-    async append(first, transactions) {
-      const revision = leading()
-      if (revision === null) throw new LostLeadership()
-      const key = keys.line(first)
-      const value = await values.seal(first, transactions, revision)
-      const modRevision = await put(key, value, revision).catch(async (error: unknown) => {
-        if (error instanceof Unreachable) throw new UnknownOutcome(error)
-        if (!(error instanceof EtcdError)) throw error
-        const written = await findLine(key, value).catch((cause: unknown) => {
-          throw new UnknownOutcome(cause)
-        })
-        if (written === undefined) throw error.isRepeated ? new UnknownOutcome(error) : error
-        return written.modRevision
-      })
-      end = { key, modRevision }
-      seen = { sequence: first + transactions.length - 1, tag: tagOf(value) }
-    },
-    catchUp: async (after, options) => (await readOn(after, options)).at,
-    async follow(after, { take, signal }) {
-      let at = after
-      while (!signal.aborted) {
-        try {
-          const read = await readOn(at, {
-            signal,
-            async take(line) {
-              await take(line)
-              at = line.first + line.transactions.length - 1
-            }
-          })
-          await client.watch(
-            { key: keys.leader, end: endOfLog, from: read.revision + 1 },
-            {
-              signal,
-              async take(events) {
-                for (const event of events) {
-                  if (event.key === keys.leader) {
-                    if (!event.isDeleted) sealing.adopt(event.value, { key: keys.leader, history })
-                    needs.onLeader?.(event.isDeleted ? null : event, event.modRevision)
-                  } else if (!event.isDeleted) {
-                    // A line that this hub already has is a new one: then etcd went back, which the next reading tells.
-                    if (keys.numberOf(event.key) <= at) throw new Gap()
-                    const line = await values.open(event)
-                    if (line.first !== at + 1) throw new Gap()
-                    if (signal.aborted) return
-                    at = await hand(line, event, take)
-                  }
-                }
-              }
-            }
-          )
-        } catch (error) {
-          if (signal.aborted) return
-          if (error instanceof Gap || (error instanceof EtcdError && error.isCompacted)) continue
-          if (!isOfConnection(error)) throw error
-          await pause(pauseMs, signal)
-        }
-      }
-    },
-    rekey: (after, given) =>
-      turns(async () => {
-        const revision = leading()
-        if (revision === null || end === null) throw new LostLeadership()
-        const modRevision = await rekeyLog(needs, { ...given, revision, end, after })
-        end = { key: keys.history, modRevision }
-        await compact(modRevision)
-      }),
-    trim: upTo => turns(() => trim(upTo))
-  }
-
-  async function trim(upTo: number): Promise<void> {
+  async #trim(upTo: number): Promise<void> {
+    const { leading, client, keys, history, sealing } = this.#needs
     const revision = leading()
     if (revision === null) throw new LostLeadership()
     const { keys: found } = await client.range({
@@ -306,14 +315,20 @@ export function createEtcdLog(needs: EtcdLogNeeds): EtcdLog {
         throw error
       })
     if (!succeeded) throw new LostLeadership()
-    await compact(at)
+    await compact(client, at)
   }
+}
 
-  async function compact(at: number): Promise<void> {
-    await client.compact(at).catch((error: unknown) => {
-      if (!(error instanceof EtcdError && error.isCompacted)) throw error
-    })
-  }
+/** Returns the line if it is in the log with this value. */
+async function findLine(client: EtcdClient, key: string, value: Buffer): Promise<KeyValue | undefined> {
+  const { keys: found } = await client.range({ key }, { limitMs: appendMs })
+  return found.find(line => line.value.equals(value))
+}
+
+async function compact(client: EtcdClient, at: number): Promise<void> {
+  await client.compact(at).catch((error: unknown) => {
+    if (!(error instanceof EtcdError && error.isCompacted)) throw error
+  })
 }
 
 /** A watch did not report a line. The log is read again from there. */

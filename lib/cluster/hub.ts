@@ -43,27 +43,6 @@ export interface HubState {
   readonly isFull: boolean
 }
 
-/** The work of a hub. */
-export interface Hub {
-  readonly state: HubState
-  /** Begins; ends when the signal aborts. Rejects only because of a bug. */
-  run(signal: AbortSignal): Promise<void>
-  /** Takes over what a probe found: the leader's key, and the number of the last line. */
-  learn(found: Probed): void
-  /** Takes over the leader's key (null: there is none) as of a revision of etcd. */
-  onLeaderKey(found: Pick<KeyValue, 'value' | 'createRevision'> | null, asOf: number): void
-  /** Follows again from where it is, in case the watch is dead. */
-  restart(): void
-  /** etcd was restored from a snapshot: revisions that were seen mean nothing, and a term may be one of before. */
-  goBack(): void
-  /** This hub was removed from the cluster: from now on it neither follows nor leads. */
-  remove(why: Refusal): void
-  /** Replaces the key of the cluster between two writes. Refuses `no_leader`, `write_unknown`. */
-  rekey(given: Parameters<EtcdLog['rekey']>[1]): Promise<void>
-  /** Stops leading, if it leads, and waits until the lease is given up. */
-  resign(): Promise<void>
-}
-
 /** What a probe found. */
 export interface Probed {
   leader: Leader | null
@@ -100,53 +79,162 @@ const resignedMs = 3000
 /** Pause after a failure that only a person ends. */
 const stuckMs = 5000
 
-/** Creates a hub that does nothing before `run`. */
-export function createHub(needs: HubNeeds): Hub {
-  const { copy, log, election, clock, onChange, warn } = needs
-  let term: Term | null = null
-  let leader: Leader | null = null
-  let commits: GroupCommit | null = null
-  let problem: Problem | null = null
-  let freshAtMs = elapsedOf(clock) - needs.staleMs
-  let heardAtMs = -Infinity
-  let vacant = createSignal()
-  let following: AbortController | null = null
-  let isCaughtUp = false
-  let isFull = false
-  let outdated: Refusal | null = null
-  let leaderAsOf = 0
-  let termSinceMs = 0
-  let notBeforeMs = -Infinity
-  let removed: Refusal | null = null
+/** The work of a hub. */
+export class Hub {
+  readonly #needs: HubNeeds
+  readonly #state: { -readonly [Key in keyof HubState]: HubState[Key] }
+  #vacant = createSignal()
+  #following: AbortController | null = null
+  #leaderAsOf = 0
+  #termSinceMs = 0
+  #notBeforeMs = -Infinity
 
-  function setProblem(next: Problem | null): void {
-    if (next?.sentence === problem?.sentence || removed !== null) return
-    problem = next
+  constructor(needs: HubNeeds) {
+    this.#needs = needs
+    this.#state = {
+      term: null,
+      leader: null,
+      commits: null,
+      problem: null,
+      freshAtMs: elapsedOf(needs.clock) - needs.staleMs,
+      heardAtMs: -Infinity,
+      isCaughtUp: false,
+      isFull: false,
+      outdated: null,
+      removed: null
+    }
+  }
+
+  get state(): HubState {
+    return this.#state
+  }
+
+  /** Begins; ends when the signal aborts. Rejects only because of a bug. */
+  async run(signal: AbortSignal): Promise<void> {
+    const state = this.#state
+    while (!signal.aborted) {
+      if (state.removed !== null) return aborted(signal)
+      try {
+        const won = await this.#followUntilElected(signal)
+        if (won !== null) await this.#lead(won, signal)
+      } catch (error) {
+        if (signal.aborted || state.removed !== null) continue
+        await this.#cure(error, signal).catch((failed: unknown) => {
+          this.#setProblem(problemOf(failed))
+          return pause(againMs, signal)
+        })
+      }
+    }
+  }
+
+  /** Takes over what a probe found: the leader's key, and the number of the last line. */
+  learn({ leader: found, lastLine, asOf, askedAtMs }: Probed): void {
+    const state = this.#state
+    if (state.removed !== null) return
+    this.#setLeader(found, asOf)
+    if (state.term !== null && askedAtMs > this.#termSinceMs && found?.revision !== state.term.revision)
+      state.term.abandon()
+    if (found === null) {
+      if (state.term === null) this.#vacant.fire()
+      return
+    }
+    state.heardAtMs = Math.max(state.heardAtMs, askedAtMs)
+    const follows = state.isCaughtUp || state.term !== null
+    if (follows && lastLine <= this.#needs.copy.applied && state.problem === null)
+      state.freshAtMs = Math.max(state.freshAtMs, askedAtMs)
+  }
+
+  /** Takes over the leader's key (null: there is none) as of a revision of etcd. */
+  onLeaderKey(found: Pick<KeyValue, 'value' | 'createRevision'> | null, asOf: number): void {
+    const state = this.#state
+    const { clock, election, onChange } = this.#needs
+    if (!state.isCaughtUp) {
+      state.isCaughtUp = true
+      this.#setProblem(null)
+      state.freshAtMs = elapsedOf(clock)
+    }
+    this.#setLeader(found === null ? null : election.readLeader(found), asOf)
+    if (found !== null) state.heardAtMs = elapsedOf(clock)
+    else if (state.term === null) this.#vacant.fire()
+    onChange()
+  }
+
+  /** Follows again from where it is, in case the watch is dead. */
+  restart(): void {
+    this.#following?.abort()
+  }
+
+  /** etcd was restored from a snapshot: revisions that were seen mean nothing, and a term may be one of before. */
+  goBack(): void {
+    this.#leaderAsOf = 0
+    this.#state.term?.abandon()
+    this.#following?.abort()
+  }
+
+  /** This hub was removed from the cluster: from now on it neither follows nor leads. */
+  remove(why: Refusal): void {
+    const state = this.#state
+    if (state.removed !== null) return
+    this.#setProblem(problemOf(why))
+    state.removed = why
+    state.term?.abandon()
+    this.#following?.abort()
+    state.leader = null
+    this.#needs.onChange()
+  }
+
+  /** Replaces the key of the cluster between two writes. Refuses `no_leader`, `write_unknown`. */
+  async rekey(given: Parameters<EtcdLog['rekey']>[1]): Promise<void> {
+    const state = this.#state
+    const { log, copy } = this.#needs
+    if (state.commits === null) throw noLeader({ ...state.problem, problem: state.problem?.sentence ?? null })
+    await state.commits
+      .between(() => log.rekey(copy.applied, given))
+      .catch((error: unknown) => {
+        const { refusal, endsTerm } = refusalOf(error)
+        if (endsTerm) state.term?.abandon()
+        throw refusal
+      })
+  }
+
+  /** Stops leading, if it leads, and waits until the lease is given up. */
+  async resign(): Promise<void> {
+    this.#notBeforeMs = elapsedOf(this.#needs.clock) + resignedMs
+    await this.#state.term?.resign()
+  }
+
+  #setProblem(next: Problem | null): void {
+    const state = this.#state
+    const { warn, onChange } = this.#needs
+    if (next?.sentence === state.problem?.sentence || state.removed !== null) return
+    state.problem = next
     if (next !== null) warn(next.sentence)
     onChange()
   }
 
-  function setLeader(next: Leader | null, asOf: number): void {
+  #setLeader(next: Leader | null, asOf: number): void {
+    const state = this.#state
     // A probe may be answered after the watch has reported something newer.
-    if (asOf < leaderAsOf) return
-    leaderAsOf = asOf
-    if (next?.revision === leader?.revision) return
-    leader = next
-    if (next === null) vacant.fire()
-    onChange()
+    if (asOf < this.#leaderAsOf) return
+    this.#leaderAsOf = asOf
+    if (next?.revision === state.leader?.revision) return
+    state.leader = next
+    if (next === null) this.#vacant.fire()
+    this.#needs.onChange()
   }
 
   /** Follows the log until this hub may lead, the log fails, or the signal aborts. Returns the term that was won. */
-  async function followUntilElected(signal: AbortSignal): Promise<Term | null> {
+  async #followUntilElected(signal: AbortSignal): Promise<Term | null> {
+    const { log, copy, onChange } = this.#needs
     const stop = new AbortController()
     const end = () => stop.abort()
     signal.addEventListener('abort', end)
-    following = stop
-    isCaughtUp = false
+    this.#following = stop
+    this.#state.isCaughtUp = false
     const reading = log.follow(copy.applied, {
       signal: stop.signal,
-      async take(line) {
-        refuseNewer(line.transactions)
+      take: async line => {
+        this.#refuseNewer(line.transactions)
         await copy.apply(line)
         copy.consider()
         onChange()
@@ -158,73 +246,77 @@ export function createHub(needs: HubNeeds): Hub {
     )
     try {
       for (;;) {
-        const failed = await Promise.race([ended, vacant.wait(stop.signal).then(() => 'vacant' as const)])
+        const failed = await Promise.race([ended, this.#vacant.wait(stop.signal).then(() => 'vacant' as const)])
         if (failed !== 'vacant') {
           if (failed !== null && !signal.aborted) throw failed
           return null
         }
         if (stop.signal.aborted) return null
-        const won = await campaign(stop.signal)
+        const won = await this.#campaign(stop.signal)
         if (won !== null) return won
       }
     } finally {
-      following = null
+      this.#following = null
       stop.abort()
       signal.removeEventListener('abort', end)
       await ended
     }
   }
 
-  async function campaign(signal: AbortSignal): Promise<Term | null> {
-    vacant = createSignal()
+  async #campaign(signal: AbortSignal): Promise<Term | null> {
+    const state = this.#state
+    const { copy, clock, election } = this.#needs
+    this.#vacant = createSignal()
     try {
-      if (!isCaughtUp) return null
+      if (!state.isCaughtUp) return null
       if (copy.fault !== null) await copy.heal()
-      await pause(Math.max(await needs.holdBackMs(), notBeforeMs - elapsedOf(clock)), signal)
-      if (leader !== null || signal.aborted) return null
+      await pause(Math.max(await this.#needs.holdBackMs(), this.#notBeforeMs - elapsedOf(clock)), signal)
+      if (state.leader !== null || signal.aborted) return null
       const won = await election.campaign(signal)
       if (won === null) {
         // The watch or the next probe says who leads, or that the key is gone again.
         await pause(againMs, signal)
-        if (leader === null) vacant.fire()
+        if (state.leader === null) this.#vacant.fire()
       }
       return won
     } catch (error) {
       if (signal.aborted) return null
       await pause(againMs, signal)
-      if (leader === null) vacant.fire()
+      if (state.leader === null) this.#vacant.fire()
       if (error instanceof Refusal) throw error
       return null
     }
   }
 
   /** Leads until the term has ended. */
-  async function lead(won: Term, signal: AbortSignal): Promise<void> {
-    term = won
-    termSinceMs = elapsedOf(clock)
+  async #lead(won: Term, signal: AbortSignal): Promise<void> {
+    const state = this.#state
+    const { clock, log, copy, onChange } = this.#needs
+    state.term = won
+    this.#termSinceMs = elapsedOf(clock)
     const end = () => won.abandon()
     try {
-      setLeader({ ...needs.hub, revision: won.revision }, won.revision)
+      this.#setLeader({ ...this.#needs.hub, revision: won.revision }, won.revision)
       await log.catchUp(copy.applied, {
         signal: won.lost,
-        async take(line) {
-          refuseNewer(line.transactions)
+        take: async line => {
+          this.#refuseNewer(line.transactions)
           await copy.apply(line)
         }
       })
-      if (copy.schema < schemaVersion && !won.lost.aborted) await migrate()
+      if (copy.schema < schemaVersion && !won.lost.aborted) await this.#migrate()
       if (won.lost.aborted || signal.aborted) return
-      setProblem(null)
-      commits = createLeaderQueue({
-        ...needs,
+      this.#setProblem(null)
+      state.commits = createLeaderQueue({
+        ...this.#needs,
         won,
-        onDurable() {
-          isFull = false
+        onDurable: () => {
+          state.isFull = false
           onChange()
         },
-        onFailure: error => void (isFull = error instanceof EtcdError && error.isFull)
+        onFailure: error => void (state.isFull = error instanceof EtcdError && error.isFull)
       })
-      copy.commits = commits
+      copy.commits = state.commits
       onChange()
       signal.addEventListener('abort', end)
       await aborted(won.lost)
@@ -232,142 +324,41 @@ export function createHub(needs: HubNeeds): Hub {
       if (!won.lost.aborted) throw error
     } finally {
       signal.removeEventListener('abort', end)
-      term = null
-      if (leader?.revision === won.revision) setLeader(null, leaderAsOf)
+      state.term = null
+      if (state.leader?.revision === won.revision) this.#setLeader(null, this.#leaderAsOf)
       onChange()
       // What still waits is refused at once, because this hub has no term.
-      await commits?.settled().catch(() => {})
-      commits = null
+      await state.commits?.settled().catch(() => {})
+      state.commits = null
       copy.commits = null
       await won.resign()
     }
   }
 
   /** Lets every hub migrate to the schema of this program: they do it when they read this line. */
-  async function migrate(): Promise<void> {
+  async #migrate(): Promise<void> {
+    const { log, copy } = this.#needs
     const calls = [migrationCall()]
     await log.append(copy.applied + 1, [encodeTransaction(calls)])
     await copy.apply({ first: copy.applied + 1, transactions: [calls] })
   }
 
-  function refuseNewer(transactions: LineTransactions): void {
+  #refuseNewer(transactions: LineTransactions): void {
     for (const calls of transactions) {
       const version = migrationOf(calls) ?? 0
-      if (version > schemaVersion) throw (outdated = newer(version))
+      if (version > schemaVersion) throw (this.#state.outdated = newer(version))
     }
   }
 
   /** Decides what to do about an error of the log. Returns after the cure, or after a pause. */
-  async function cure(error: unknown, signal: AbortSignal): Promise<void> {
+  async #cure(error: unknown, signal: AbortSignal): Promise<void> {
     if (error instanceof Trimmed) {
-      warn(`${error.message}. This hub takes a copy of the database of another hub`)
-      await needs.fetchImage(signal)
-      setProblem(null)
+      this.#needs.warn(`${error.message}. This hub takes a copy of the database of another hub`)
+      await this.#needs.fetchImage(signal)
+      this.#setProblem(null)
     } else {
-      setProblem(problemOf(error))
+      this.#setProblem(problemOf(error))
       await pause(error instanceof Refusal || error instanceof DivergedLog ? stuckMs : againMs, signal)
-    }
-  }
-
-  return {
-    state: {
-      get term() {
-        return term
-      },
-      get leader() {
-        return leader
-      },
-      get freshAtMs() {
-        return freshAtMs
-      },
-      get heardAtMs() {
-        return heardAtMs
-      },
-      get problem() {
-        return problem
-      },
-      get commits() {
-        return commits
-      },
-      get isCaughtUp() {
-        return isCaughtUp
-      },
-      get outdated() {
-        return outdated
-      },
-      get removed() {
-        return removed
-      },
-      get isFull() {
-        return isFull
-      }
-    },
-    async run(signal) {
-      while (!signal.aborted) {
-        if (removed !== null) return aborted(signal)
-        try {
-          const won = await followUntilElected(signal)
-          if (won !== null) await lead(won, signal)
-        } catch (error) {
-          if (signal.aborted || removed !== null) continue
-          await cure(error, signal).catch((failed: unknown) => {
-            setProblem(problemOf(failed))
-            return pause(againMs, signal)
-          })
-        }
-      }
-    },
-    learn({ leader: found, lastLine, asOf, askedAtMs }) {
-      if (removed !== null) return
-      setLeader(found, asOf)
-      if (term !== null && askedAtMs > termSinceMs && found?.revision !== term.revision) term.abandon()
-      if (found === null) {
-        if (term === null) vacant.fire()
-        return
-      }
-      heardAtMs = Math.max(heardAtMs, askedAtMs)
-      const follows = isCaughtUp || term !== null
-      if (follows && lastLine <= copy.applied && problem === null) freshAtMs = Math.max(freshAtMs, askedAtMs)
-    },
-    onLeaderKey(found, asOf) {
-      if (!isCaughtUp) {
-        isCaughtUp = true
-        setProblem(null)
-        freshAtMs = elapsedOf(clock)
-      }
-      setLeader(found === null ? null : election.readLeader(found), asOf)
-      if (found !== null) heardAtMs = elapsedOf(clock)
-      else if (term === null) vacant.fire()
-      onChange()
-    },
-    restart: () => following?.abort(),
-    goBack() {
-      leaderAsOf = 0
-      term?.abandon()
-      following?.abort()
-    },
-    remove(why) {
-      if (removed !== null) return
-      setProblem(problemOf(why))
-      removed = why
-      term?.abandon()
-      following?.abort()
-      leader = null
-      onChange()
-    },
-    async rekey(given) {
-      if (commits === null) throw noLeader({ ...problem, problem: problem?.sentence ?? null })
-      await commits
-        .between(() => log.rekey(copy.applied, given))
-        .catch((error: unknown) => {
-          const { refusal, endsTerm } = refusalOf(error)
-          if (endsTerm) term?.abandon()
-          throw refusal
-        })
-    },
-    async resign() {
-      notBeforeMs = elapsedOf(clock) + resignedMs
-      await term?.resign()
     }
   }
 }

@@ -15,8 +15,8 @@ import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
 import { connectEtcd, type EtcdOptions } from './etcd/connection.js'
 import { explainEtcd, noLeader, notLeader } from './etcd/errors.js'
-import { createEtcdLog } from './etcd-log.js'
-import { createHub, type Hub } from './hub.js'
+import { EtcdLog } from './etcd-log.js'
+import { Hub } from './hub.js'
 import {
   createHubList,
   createHubTable,
@@ -213,13 +213,13 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   let closing: Promise<void> | null = null
 
   const election = createElection({ ...parts, hub: options.hub, leaseSeconds: limits.leaseSeconds, clock })
-  const log = createEtcdLog({
+  const log = new EtcdLog({
     ...parts,
     seen: copy.belonging?.seen ?? null,
     leading: () => hub.state.term?.revision ?? null,
     onLeader: (found, asOf) => hub.onLeaderKey(found, asOf)
   })
-  const hub: Hub = createHub({
+  const hub: Hub = new Hub({
     hub: options.hub,
     copy,
     log,

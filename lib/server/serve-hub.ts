@@ -40,7 +40,7 @@ import { notFound, Refusal } from '../base/errors.js'
 import { createHubSide, createWaiting, noLeader, notLeader, openTerms, type Terms } from './terms.js'
 import { clusterKeysFor, type ClusterOptions, openHubIdentity, startRenewing } from '../cluster/options.js'
 import { createHubRoutes, createReplicatedKeys, createReplicatedToken, rekeyCluster } from '../cluster/keys.js'
-import { createArchives, type Mirror, startMirror } from '../cluster/archives.js'
+import { Archives, type Mirror, startMirror } from '../cluster/archives.js'
 import { startOwnNode } from '../cluster/own-node.js'
 
 /** Time for replies in progress after the work has ended. */
@@ -108,7 +108,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const etcd = (await readClusterFile(home.directory))?.etcd
     const admin = createReplicatedToken(store)
     let hubUrls = [cluster.hub.url]
-    const archives = createArchives({ store, hub: cluster.hub, client, home, ids, log })
+    const archives = new Archives({ store, hub: cluster.hub, client, home, ids, log })
     // Commands on this machine read it there. The replicated one applies.
     await writeConfig(home, config => void (config.adminToken = admin.current()))
     const forwarder = createForwarder({

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { Refusal } from '../../lib/base/errors.js'
 import { randomIds } from '../../lib/base/digests.js'
 import type { HubClient, HubRequest } from '../../lib/cluster/hub-request.js'
-import { createArchives, isDeployId, startMirror } from '../../lib/cluster/archives.js'
+import { Archives, isDeployId, startMirror } from '../../lib/cluster/archives.js'
 import { openStage } from '../support/store.js'
 import { until } from '../support/until.js'
 
@@ -41,7 +41,7 @@ async function stage(
   const role = () =>
     ({ kind: 'leader', leader: null, staleMs: 0, sequence: 1, problem: null, reason: null, passes: false }) as const
   const known = { get: store.get, all: store.all, write: store.write, role, hubs: async () => hubs as never }
-  const archives = createArchives({
+  const archives = new Archives({
     store: known,
     hub: { name: 'h1', url: 'http://h1' },
     client,

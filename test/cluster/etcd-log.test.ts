@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { EtcdError } from '../../lib/cluster/etcd/errors.js'
-import { createEtcdLog, createLineValues, tagOf } from '../../lib/cluster/etcd-log.js'
+import { EtcdLog, createLineValues, tagOf } from '../../lib/cluster/etcd-log.js'
 import {
   encodeTransaction,
   type LogLine,
@@ -178,7 +178,7 @@ t.test('sees that the log ends before what the reader has, or is another one', {
   const { log, read, keys, client, ...stage } = await aStage(t)
   for (let n = 1; n <= 3; n++) await log.append(n, [one(n)])
   await t.rejects(read(4), OlderLog)
-  const other = createEtcdLog({ client, keys, ...stage, history: 'another', leading: () => null })
+  const other = new EtcdLog({ client, keys, ...stage, history: 'another', leading: () => null })
   const { signal } = new AbortController()
   await t.rejects(other.catchUp(3, { signal, take: () => {} }), { code: 'cluster_sealed' })
   await client.delete(keys.history)

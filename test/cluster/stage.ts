@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { connectEtcd, type EtcdOptions } from '../../lib/cluster/etcd/connection.js'
 import { createEtcdClient, type EtcdClient } from '../../lib/cluster/etcd/client.js'
-import { createEtcdLog, type EtcdLog } from '../../lib/cluster/etcd-log.js'
+import { EtcdLog } from '../../lib/cluster/etcd-log.js'
 import { beginHistory, type History, newHistoryId } from '../../lib/cluster/history.js'
 import { type ClusterKeys, createSealing, keysOf, type Sealing } from '../../lib/cluster/sealing.js'
 
@@ -37,9 +37,9 @@ export async function aLog(options: EtcdOptions): Promise<LogStage> {
     keys,
     sealing,
     history,
-    log: createEtcdLog({ ...needs, leading: () => revision }),
+    log: new EtcdLog({ ...needs, leading: () => revision }),
     async another(other: number | null) {
-      const log = createEtcdLog({ ...needs, leading: () => other })
+      const log = new EtcdLog({ ...needs, leading: () => other })
       await readAll(log)
       return log
     },
