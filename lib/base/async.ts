@@ -218,6 +218,21 @@ export async function withAnySignal<T>(
   }
 }
 
+/** Reads a source to its end. Throws what `tooLong` returns, once there are more than `maxBytes`. */
+export async function readWhole(
+  source: AsyncIterable<unknown>,
+  { maxBytes, tooLong }: { maxBytes: number; tooLong: () => Error }
+): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of source as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > maxBytes) throw tooLong()
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
 const minBytes = 512
 
 /** Bytes that arrive in pieces and are needed as a whole. */

@@ -147,6 +147,19 @@ export function createLineSplitter(onLine: (line: string) => void, limitBytes = 
   }
 }
 
+/** Yields the lines of a file, or of its contents, in the pieces in which they are read. */
+export async function* linesOf(chunks: AsyncIterable<unknown> | Iterable<Buffer>): AsyncGenerator<string[]> {
+  let lines: string[] = []
+  const splitter = createLineSplitter(line => lines.push(line))
+  for await (const chunk of chunks) {
+    splitter.push(chunk as Buffer)
+    yield lines
+    lines = []
+  }
+  splitter.end()
+  yield lines
+}
+
 /** Moves a cut back to the start of a UTF-8 sequence, by at most the 3 bytes that can follow its first. */
 function startOfCharacter(bytes: Buffer, cut: number): number {
   let at = cut

@@ -1,6 +1,7 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
+import { readWhole } from '../base/async.js'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { isLoopback } from '../http/core/headers.js'
 import { forwardedHeader, type HubSigner, type Peer, signForHub } from './forwarded.js'
@@ -114,14 +115,8 @@ function refusalIn(url: string, status: number, text: string): Refusal {
 }
 
 async function textOf(answer: http.IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > maxAnswerBytes) throw new Refusal('unavailable', 'hub_unreachable', 'The answer of the hub is too long')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const tooLong = () => new Refusal('unavailable', 'hub_unreachable', 'The answer of the hub is too long')
+  return (await readWhole(answer, { maxBytes: maxAnswerBytes, tooLong })).toString()
 }
 
 /** Whether requests to this URL leave the machine unencrypted. */

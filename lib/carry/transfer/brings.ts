@@ -9,7 +9,7 @@ import { maskedAddress } from '../../model/setting.js'
 import { newProject, type Project, projectReaders } from '../../model/project.js'
 import { showing } from '../../model/readers.js'
 import type { BroughtProject, ImportBrings } from '../../model/transfer.js'
-import { createLineSplitter, maxLineBytes } from '../../base/text.js'
+import { linesOf, maxLineBytes } from '../../base/text.js'
 import { setIdBits } from '../../core/install/ownership.js'
 import type { EarlierFile } from '../../model/manifest.js'
 import { changed, type ImportPlan } from './plan.js'
@@ -106,19 +106,11 @@ const brokenLine = '-'
 export async function copyList(from: string, to: string, isLine: (value: unknown) => boolean): Promise<boolean> {
   let isWhole = true
   async function* lines(): AsyncGenerator<string> {
-    let taken: string[] = []
-    const splitter = createLineSplitter(text => {
-      const line = harmlessLine(text, isLine)
-      if (line === brokenLine) isWhole = false
-      taken.push(`${line}\n`)
-    })
-    for await (const chunk of createReadStream(from)) {
-      splitter.push(chunk as Buffer)
-      yield taken.join('')
-      taken = []
+    for await (const texts of linesOf(createReadStream(from))) {
+      const lines = texts.map(text => harmlessLine(text, isLine))
+      if (lines.includes(brokenLine)) isWhole = false
+      yield lines.map(line => `${line}\n`).join('')
     }
-    splitter.end()
-    yield taken.join('')
   }
   await pipeline(lines, createWriteStream(to, { flags: 'wx', mode: 0o600 }))
   return isWhole

@@ -1,4 +1,5 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
+import { readWhole } from '../../base/async.js'
 import { Refusal, type RefusalKind } from '../../base/errors.js'
 
 /** The answer to a request, its body unread. */
@@ -115,15 +116,9 @@ export function notSvc(answer: Answer, address: string): Refusal {
 
 /** Reads the whole body as text. Refuses (`too_large`) a body of more than `limitBytes`. */
 export async function readText(answer: Answer, limitBytes: number): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > limitBytes)
-      throw new Refusal('too_large', 'answer_too_large', `The answer of the server is larger than ${limitBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const sentence = `The answer of the server is larger than ${limitBytes} bytes`
+  const tooLong = () => new Refusal('too_large', 'answer_too_large', sentence)
+  return (await readWhole(answer, { maxBytes: limitBytes, tooLong })).toString()
 }
 
 /** Parses JSON. Returns undefined if `text` is not JSON. */

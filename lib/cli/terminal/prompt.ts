@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { readWhole } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
 import { type Host, isCi } from '../host.js'
@@ -137,19 +138,10 @@ export async function readSecret(host: Host, flag: string, value: string): Promi
 }
 
 async function readAll(stream: NodeJS.ReadStream): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > maxSecretBytes)
-      throw new Refusal(
-        'too_large',
-        'too_large',
-        `Standard input is larger than ${maxSecretBytes} bytes, the maximum for a secret`
-      )
-    chunks.push(chunk)
-  }
-  return decodeText(Buffer.concat(chunks), 'standard input').replace(/\r?\n$/, '')
+  const sentence = `Standard input is larger than ${maxSecretBytes} bytes, the maximum for a secret`
+  const tooLong = () => new Refusal('too_large', 'too_large', sentence)
+  const bytes = await readWhole(stream, { maxBytes: maxSecretBytes, tooLong })
+  return decodeText(bytes, 'standard input').replace(/\r?\n$/, '')
 }
 
 /** Returns the token of an option (`readSecret`), without the white space around it. Refuses what `tokenOf` refuses. */

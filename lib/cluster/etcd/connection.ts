@@ -10,6 +10,7 @@
 
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { readWhole } from '../../base/async.js'
 import { pause } from '../signals.js'
 import { errorOf, EtcdError, Unreachable } from './errors.js'
 
@@ -91,7 +92,7 @@ export function connectEtcd(options: EtcdOptions) {
 
   async function attempt(member: URL, sent: Sent): Promise<Record<string, unknown>> {
     const response = await send(member, sent)
-    const text = await readWhole(response)
+    const text = await textOf(response)
     if (response.statusCode !== 200) throw errorOf(response.statusCode ?? 0, text)
     return JSON.parse(text) as Record<string, unknown>
   }
@@ -106,7 +107,7 @@ export function connectEtcd(options: EtcdOptions) {
     sent.signal.addEventListener('abort', ending.abort)
     try {
       const head = await send(member, { ...sent, signal: ending.signal })
-      if (head.statusCode !== 200) throw errorOf(head.statusCode ?? 0, await readWhole(head))
+      if (head.statusCode !== 200) throw errorOf(head.statusCode ?? 0, await textOf(head))
       return { head, ending }
     } catch (error) {
       ending.end()
@@ -270,15 +271,9 @@ function createLimit(ms: number | null, outer: AbortSignal | undefined) {
   }
 }
 
-async function readWhole(response: http.IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of response as AsyncIterable<Buffer>) {
-    bytes += piece.length
-    if (bytes > maxAnswerBytes) throw new Error(`The answer of etcd is larger than ${maxAnswerBytes} bytes`)
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces).toString()
+async function textOf(response: http.IncomingMessage): Promise<string> {
+  const tooLong = () => new Error(`The answer of etcd is larger than ${maxAnswerBytes} bytes`)
+  return (await readWhole(response, { maxBytes: maxAnswerBytes, tooLong })).toString()
 }
 
 /** Yields the lines of an answer. A line is one JSON text. */

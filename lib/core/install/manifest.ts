@@ -8,7 +8,7 @@
  */
 import { createReadStream, existsSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createLineSplitter } from '../../base/text.js'
+import { linesOf } from '../../base/text.js'
 import { Refusal } from '../../base/errors.js'
 import {
   type Changes,
@@ -160,21 +160,14 @@ export function isRemovedFile(line: ManifestLine): line is RemovedEntry {
  * `leastFiles` is the number of files that it must contain at least.
  */
 export async function* readManifestLines(path: string, leastFiles = 0): AsyncGenerator<ManifestLine> {
-  let lines: ManifestLine[] = []
   let fileCount = 0
-  const splitter = createLineSplitter(text => {
-    const line = parseLine(text)
-    if ('path' in line) fileCount++
-    lines.push(line)
-  })
-  for await (const chunk of createReadStream(path)) {
-    splitter.push(chunk as Buffer)
-    yield* lines
-    lines = []
-  }
-  splitter.end()
+  for await (const lines of linesOf(createReadStream(path)))
+    for (const text of lines) {
+      const line = parseLine(text)
+      if ('path' in line) fileCount++
+      yield line
+    }
   if (fileCount < leastFiles) throw torn()
-  yield* lines
 }
 
 /** Yields the files of a manifest like `readManifestLines`. */

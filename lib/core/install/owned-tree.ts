@@ -19,7 +19,7 @@ import { createReadStream } from 'node:fs'
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { crc32 } from '../../base/digests.js'
-import { createLineSplitter } from '../../base/text.js'
+import { linesOf } from '../../base/text.js'
 import { syncDirectory } from '../../base/files.js'
 import { hasCode } from '../../base/errors.js'
 import { type ManifestLine, type OwnedEntry, pathOfLine } from '../../model/manifest.js'
@@ -54,7 +54,7 @@ const crcDigits = 8
 
 /** Reads the first line of a tree. Throws `UnusableTree`. */
 export async function readOwnedHead(path: string): Promise<OwnedHead> {
-  for await (const lines of linesOf(path)) return parseHead(lines[0] ?? '')
+  for await (const lines of treeLines(path)) return parseHead(lines[0] ?? '')
   throw new UnusableTree(`"${path}" is empty`)
 }
 
@@ -80,7 +80,7 @@ export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerat
   let count = 0
   let isHead = true
   let hasEnd = false
-  for await (const lines of linesOf(from)) {
+  for await (const lines of treeLines(from)) {
     for (const line of lines) {
       if (isHead) {
         parseHead(line)
@@ -208,21 +208,13 @@ export const noContents = '0'.repeat(64)
  * Yields the lines of a tree, given by its path or its contents, in the pieces in which they were read. Throws
  * `UnusableTree` if the file does not exist.
  */
-async function* linesOf(from: string | Uint8Array): AsyncGenerator<string[]> {
-  let lines: string[] = []
-  const splitter = createLineSplitter(line => lines.push(line))
+async function* treeLines(from: string | Uint8Array): AsyncGenerator<string[]> {
   try {
-    for await (const chunk of typeof from === 'string' ? createReadStream(from) : piecesOf(from)) {
-      splitter.push(chunk as Buffer)
-      yield lines
-      lines = []
-    }
+    yield* linesOf(typeof from === 'string' ? createReadStream(from) : piecesOf(from))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
     throw error
   }
-  splitter.end()
-  yield lines
 }
 
 function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer> {

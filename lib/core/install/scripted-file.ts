@@ -8,7 +8,7 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createLineSplitter } from '../../base/text.js'
+import { linesOf } from '../../base/text.js'
 import { syncDirectory } from '../../base/files.js'
 import { type ManifestLine, pathOfLine, type ScriptedLine } from '../../model/manifest.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
@@ -19,15 +19,8 @@ const batchLines = 1_000
 /** Yields the lines of such a file in their order; none if it does not exist. */
 export async function* readScripted(path: string): AsyncGenerator<ScriptedLine> {
   if (!existsSync(path)) return
-  let lines: ScriptedLine[] = []
-  const splitter = createLineSplitter(text => lines.push(JSON.parse(text) as ScriptedLine))
-  for await (const chunk of createReadStream(path)) {
-    splitter.push(chunk as Buffer)
-    yield* lines
-    lines = []
-  }
-  splitter.end()
-  yield* lines
+  for await (const lines of linesOf(createReadStream(path)))
+    for (const line of lines) yield JSON.parse(line) as ScriptedLine
 }
 
 /** Returns the lines of such a file by their paths. `text` is its contents. */

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readWhole } from '../../base/async.js'
 import { invalid, reasonOf, Refusal } from '../../base/errors.js'
 import { sha256 } from '../../base/digests.js'
 import type { Caller } from '../../http/outgoing/caller.js'
@@ -198,14 +199,8 @@ async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
 }
 
 async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unknown> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > maxBytes) throw new Refusal('unavailable', 'bad_answer', 'The answer of the hub is too long')
-  }
-  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  const tooLong = () => new Refusal('unavailable', 'bad_answer', 'The answer of the hub is too long')
+  return JSON.parse((await readWhole(answer, { maxBytes, tooLong })).toString())
 }
 
 function unreachable(address: string, cause: unknown): Refusal {

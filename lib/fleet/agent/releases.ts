@@ -9,6 +9,7 @@ import type { IncomingMessage } from 'node:http'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readWhole } from '../../base/async.js'
 import { freeBytes, syncPath } from '../../base/files.js'
 import { isDiskFull, Refusal } from '../../base/errors.js'
 import {
@@ -72,7 +73,8 @@ export function createReleases({ directory, client, keyring, earlierArchive }: R
     if (known !== undefined) return known
     const path = `/api/agent/releases/${encodeURIComponent(release.deployId)}`
     const { answer, asked } = await client.open({ method: 'GET', path, signal })
-    const text = (await bytesOf(answer)).toString('utf8')
+    const tooLong = () => wrongRelease('its description is too long')
+    const text = (await readWhole(answer, { maxBytes: maxDocumentBytes, tooLong })).toString('utf8')
     const document = readRelease({ text, signature: answer.headers[releaseSignatureHeader] }, asked, keyring)
     if (document.projectId !== projectId || document.deployId !== release.deployId)
       throw wrongRelease('it is about another deployment')
@@ -216,17 +218,6 @@ async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
   if (free === null || bytes <= free) return
   const sentence = `The archive needs ${formatBytes(bytes)} in "${directory}", and ${formatBytes(free)} are free`
   throw new Refusal('invalid', 'no_space', sentence)
-}
-
-async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > maxDocumentBytes) throw wrongRelease('its description is too long')
-  }
-  return Buffer.concat(chunks)
 }
 
 function wrongRelease(why: string): Refusal {

@@ -51,60 +51,93 @@ export function parseHttpUrl(text: string): URL | null {
 }
 
 /** Sends `body` as JSON. Rejects only with the signal's reason. */
-export function post(
+export async function post(
   url: URL,
   { headers, body, limitMs, isIdle = false, secureContext, signal }: PostOptions
 ): Promise<Posted> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return void reject(signal.reason)
-    const length = String(Buffer.byteLength(body))
-    const { lookup, cancel } = createLookup()
-    const request = (url.protocol === 'https:' ? https : http).request(url, {
-      method: 'POST',
-      agent: false,
-      ...(secureContext && { secureContext }),
-      lookup,
-      headers: { 'content-type': 'application/json', 'content-length': length, connection: 'close', ...headers }
-    })
-    let answer: Posted | undefined
+  signal.throwIfAborted()
+  const length = String(Buffer.byteLength(body))
+  const { lookup, cancel } = createLookup()
+  const request = (url.protocol === 'https:' ? https : http).request(url, {
+    method: 'POST',
+    agent: false,
+    ...(secureContext && { secureContext }),
+    lookup,
+    headers: { 'content-type': 'application/json', 'content-length': length, connection: 'close', ...headers }
+  })
+  if (isIdle) request.on('socket', socket => socket.unref())
+  const limits = { maxBytes: maxAnswerBytes, limitMs, isIdle, signal }
+  const { head, bytes, why } = await sendOnce(request, body, limits).finally(cancel)
+  if (head !== null) {
+    const known = { outcome: 'answered', status: head.statusCode as number } as const
+    return {
+      ...known,
+      text: why === 'whole' ? bytes.toString('utf8') : null,
+      ...retryAfter(head.headers['retry-after'])
+    }
+  }
+  if (why === 'timeout') return { outcome: 'timeout' }
+  return { outcome: 'network', code: typeof why === 'string' ? 'ECONNRESET' : (why.code ?? 'UNKNOWN') }
+}
 
-    const end = (posted: Posted): void => {
+/** How a request ended. */
+interface Ended {
+  /** Null if no answer began. */
+  head: http.IncomingMessage | null
+  /** What was read of the body. */
+  bytes: Buffer
+  /** `cut`: there is more than was wanted. */
+  why: 'whole' | 'cut' | 'timeout' | 'closed' | NodeJS.ErrnoException
+}
+
+interface OnceLimits {
+  /** Maximum size of the body; with 0, the head ends the request. */
+  maxBytes: number
+  /** Time from now to the last byte. */
+  limitMs: number
+  /** Whether the process may end during the request. */
+  isIdle?: boolean
+  signal: AbortSignal
+}
+
+/** Sends a request, reads its answer, and destroys it. Rejects only with the signal's reason. */
+export function sendOnce(
+  request: http.ClientRequest,
+  body: string,
+  { maxBytes, limitMs, isIdle = false, signal }: OnceLimits
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    let head: http.IncomingMessage | null = null
+    const pieces: Buffer[] = []
+    let size = 0
+    const leave = (): void => {
       clearTimeout(limit)
       signal.removeEventListener('abort', abort)
-      resolve(posted)
-      cancel()
       request.destroy()
+    }
+    const end = (why: Ended['why']): void => {
+      resolve({ head, bytes: Buffer.concat(pieces), why })
+      leave()
     }
     const abort = (): void => {
-      clearTimeout(limit)
-      reject(signal.reason)
-      cancel()
-      request.destroy()
+      reject(signal.reason as Error)
+      leave()
     }
-    const limit = setTimeout(() => end(answer ?? { outcome: 'timeout' }), limitMs)
+    const limit = setTimeout(end, limitMs, 'timeout')
+    if (isIdle) limit.unref()
     signal.addEventListener('abort', abort, { once: true })
-    if (isIdle) {
-      limit.unref()
-      request.on('socket', socket => socket.unref())
-    }
-
-    request.on('error', (error: NodeJS.ErrnoException) =>
-      end(answer ?? { outcome: 'network', code: error.code ?? 'UNKNOWN' })
-    )
-    request.on('close', () => end(answer ?? { outcome: 'network', code: 'ECONNRESET' }))
+    request.on('error', end)
+    request.on('close', () => end('closed'))
     request.on('response', response => {
-      const status = response.statusCode as number
-      const chunks: Buffer[] = []
-      let bytes = 0
-      const known = { outcome: 'answered', status, ...retryAfter(response.headers['retry-after']) } as const
-      answer = { ...known, text: null }
-      response.on('error', () => end(answer as Posted))
-      response.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
-        bytes += chunk.length
-        if (bytes > maxAnswerBytes) end(answer as Posted)
+      head = response
+      if (maxBytes === 0) return end('cut')
+      response.on('error', end)
+      response.on('data', (piece: Buffer) => {
+        pieces.push(piece)
+        size += piece.length
+        if (size > maxBytes) end('cut')
       })
-      response.on('end', () => end({ ...known, text: Buffer.concat(chunks).toString('utf8') }))
+      response.on('end', () => end('whole'))
     })
     request.end(body)
   })

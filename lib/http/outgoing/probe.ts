@@ -11,6 +11,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import type { SecureContext } from 'node:tls'
 import { reasonOf } from '../../base/errors.js'
+import { sendOnce } from './post.js'
 
 /** A permitted address. */
 export interface Reachable {
@@ -122,60 +123,32 @@ export async function probeHttp(probe: HttpProbe): Promise<HttpAnswer> {
   }
 }
 
-function request(
+async function request(
   url: URL,
   { header, readsBody, timeoutMs, secureContext, signal }: HttpProbe,
-  { address, family, isLoopback }: { address: string; family: 4 | 6; isLoopback: boolean }
+  { address, family, isLoopback }: Reachable
 ): Promise<HttpAnswer> {
-  return new Promise((resolve, reject) => {
-    const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
-    const isSecure = url.protocol === 'https:'
-    const call = (isSecure ? https : http).request({
-      method: 'GET',
-      host: address,
-      family,
-      port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
-      path: `${url.pathname}${url.search}`,
-      agent: false,
-      setHost: false,
-      headers: { host: url.host, 'user-agent': 'svc-gate', accept: '*/*', connection: 'close', ...header },
-      // A service on this machine often has a certificate for its public name, or one of its own.
-      ...(secureContext && { secureContext }),
-      ...(isSecure && { rejectUnauthorized: !isLoopback, ...(isIP(name) === 0 && { servername: name }) })
-    })
-    let hasEnded = false
-    const end = (settle: () => void): void => {
-      if (hasEnded) return
-      hasEnded = true
-      clearTimeout(limit)
-      signal.removeEventListener('abort', abort)
-      settle()
-      call.destroy()
-    }
-    const abort = (): void => end(() => reject(signal.reason as Error))
-    const limit = setTimeout(() => end(() => resolve({ error: `no answer within ${timeoutMs / 1000} s` })), timeoutMs)
-    signal.addEventListener('abort', abort, { once: true })
-    call.on('error', (error: NodeJS.ErrnoException) => end(() => resolve({ error: reasonOf(error) })))
-    call.on('close', () => end(() => resolve({ error: 'the connection was closed' })))
-    call.on('response', response => {
-      const status = response.statusCode as number
-      if (!readsBody) return end(() => resolve({ status, body: '' }))
-      const pieces: Buffer[] = []
-      let bytes = 0
-      const finish = (): void => {
-        const body = Buffer.concat(pieces).subarray(0, maxBodyBytes).toString('utf8')
-        end(() => resolve({ status, body }))
-      }
-      response.on('data', (piece: Buffer) => {
-        pieces.push(piece)
-        bytes += piece.length
-        if (bytes >= maxBodyBytes) finish()
-      })
-      response.on('end', finish)
-      response.on('error', error => end(() => resolve({ error: reasonOf(error) })))
-    })
-    call.end()
+  const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const isSecure = url.protocol === 'https:'
+  const call = (isSecure ? https : http).request({
+    method: 'GET',
+    host: address,
+    family,
+    port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
+    path: `${url.pathname}${url.search}`,
+    agent: false,
+    setHost: false,
+    headers: { host: url.host, 'user-agent': 'svc-gate', accept: '*/*', connection: 'close', ...header },
+    // A service on this machine often has a certificate for its public name, or one of its own.
+    ...(secureContext && { secureContext }),
+    ...(isSecure && { rejectUnauthorized: !isLoopback, ...(isIP(name) === 0 && { servername: name }) })
   })
+  const limits = { maxBytes: readsBody ? maxBodyBytes : 0, limitMs: timeoutMs, signal }
+  const { head, bytes, why } = await sendOnce(call, '', limits)
+  if (why === 'timeout') return { error: `no answer within ${timeoutMs / 1000} s` }
+  if (why === 'closed') return { error: 'the connection was closed' }
+  if (typeof why !== 'string') return { error: reasonOf(why) }
+  return { status: head?.statusCode as number, body: bytes.subarray(0, maxBodyBytes).toString('utf8') }
 }
 
 /* One TCP connection that tests whether a service listens. Nothing is sent. */
