@@ -287,3 +287,8 @@ export interface JsonSchema {
   $ref?: string
   contentMediaType?: string
 }
+
+/** Returns the fields of a record that are named. */
+export function pick<T, K extends keyof T>(record: T, names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.map(name => [name, record[name]])) as Pick<T, K>
+}

@@ -27,6 +27,21 @@ import type { NodeAnswer, OrderAction, RolloutPolicy } from './rollout.js'
 import type { PolicyChanges } from './policy.js'
 import type { Actor } from './audit.js'
 
+/** The settings of a project that its deployments on a node use, as they are in the record of the hub. */
+export const nodeSettings = [
+  'preDeployScript',
+  'postDeployScript',
+  'postDeployAsync',
+  'allowedEnv',
+  'runAs',
+  'umask',
+  'scriptTimeoutSeconds',
+  'scriptShell',
+  'scriptDirectory',
+  'pm2AppName',
+  'description'
+] as const
+
 /** The body of `POST /api/agent/enroll`. */
 export interface EnrollRequest {
   token: string
@@ -171,7 +186,7 @@ export interface ReleaseDocument {
   archiveBytes: number
   fileCount: number | null
   policy: PolicyChanges
-  /** The settings of the project that its deployments on the node use, as the columns of the hub. */
+  /** `nodeSettings`, and whether clients may send scripts. */
   project: Record<string, unknown>
   variables: Array<{ name: string; value: string; secret: boolean }>
   /** What the client of the push sent for scripts. */

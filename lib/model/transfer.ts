@@ -49,21 +49,23 @@ export interface ImportBrings {
   notificationTargets: Array<{ id: string; name: string; address: string }>
 }
 
+/** Fields of an imported project that are shown by their names, because they say what runs and where. */
+export const shownFields = [
+  'id',
+  'name',
+  'deployPath',
+  'preDeployScript',
+  'postDeployScript',
+  'postDeployAsync',
+  'allowClientScripts',
+  'allowedEnv',
+  'runAs',
+  'scriptShell',
+  'scriptDirectory'
+] as const
+
 /** The parts of an imported project that could do harm. */
-export type BroughtProject = Pick<
-  Project,
-  | 'id'
-  | 'name'
-  | 'deployPath'
-  | 'preDeployScript'
-  | 'postDeployScript'
-  | 'postDeployAsync'
-  | 'allowClientScripts'
-  | 'allowedEnv'
-  | 'runAs'
-  | 'scriptShell'
-  | 'scriptDirectory'
-> & {
+export type BroughtProject = Pick<Project, (typeof shownFields)[number]> & {
   /** Every other value of the record that is not the default, by its place in the record. */
   others: Array<{ key: string; value: string }>
   /** The variables of its scripts. The value of a secret is null and has to be set after the import. */

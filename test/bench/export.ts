@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { serve } from '../../lib/server/serve.js'
 import { locateHome } from '../../lib/base/config/home.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
-import type { Project } from '../../lib/model/project.js'
+import { newProject, type Project } from '../../lib/model/project.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../lib/core/store/tables/projects.js'
@@ -33,34 +33,9 @@ async function furnish(): Promise<void> {
   const at = new Date().toISOString()
   await store.write(tx => {
     for (let i = 0; i < projects; i++) {
-      const project: Project = {
-        id: `proj_${i}`,
-        name: `Project ${i}`,
-        description: '',
-        deployPath: join(stage, 'sites', String(i)),
-        token: `token-${i}`,
-        preDeployScript: '',
-        postDeployScript: '',
-        postDeployAsync: false,
-        allowClientScripts: null,
-        allowedEnv: [],
-        runAs: null,
-        umask: null,
-        scriptTimeoutSeconds: null,
-        scriptShell: null,
-        scriptDirectory: null,
-        maxDiskMb: null,
-        policy: {},
-        env: 'production',
-        categoryId: null,
-        pm2AppName: null,
-        pinned: false,
-        tagIds: [],
-        status: 'success',
-        lastDeployAt: at,
-        createdAt: at,
-        updatedAt: at
-      }
+      const fields = { name: `Project ${i}`, deployPath: join(stage, 'sites', String(i)) }
+      const made = newProject(fields, { id: `proj_${i}`, token: `token-${i}`, at })
+      const project: Project = { ...made, status: 'success', lastDeployAt: at }
       const row: DeploymentRow = {
         id: `dep_${i}`,
         projectId: project.id,

@@ -6,9 +6,10 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { maskedAddress } from '../../model/setting.js'
+import { pick } from '../../base/fields.js'
 import { newProject, type Project, projectReaders } from '../../model/project.js'
 import { showing } from '../../model/readers.js'
-import type { BroughtProject, ImportBrings } from '../../model/transfer.js'
+import { type BroughtProject, type ImportBrings, shownFields } from '../../model/transfer.js'
 import { linesOf, maxLineBytes } from '../../base/text.js'
 import { setIdBits } from '../../core/install/ownership.js'
 import type { EarlierFile } from '../../model/manifest.js'
@@ -24,7 +25,7 @@ export function bringsOf(
     projects: changed(plan.projects).map(({ id, record }) => {
       const variables = plan.variables.filter(({ projectId }) => projectId === id)
       return {
-        ...namedOf(record),
+        ...pick(record, shownFields),
         others: othersOf(record),
         variables: variables.map(({ name, value }) => ({ name, value })),
         hasArtifact: restored.includes(id)
@@ -40,13 +41,6 @@ export function bringsOf(
       return { id, name, address: maskedAddress(url) }
     })
   }
-}
-
-function namedOf(record: Project): Omit<BroughtProject, 'others' | 'variables' | 'hasArtifact'> {
-  const { id, name, deployPath, preDeployScript, postDeployScript, postDeployAsync } = record
-  const { allowClientScripts, allowedEnv, runAs, scriptShell, scriptDirectory } = record
-  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowClientScripts, allowedEnv }
-  return { id, name, deployPath, ...scripts, runAs, scriptShell, scriptDirectory }
 }
 
 /** Fields that run nothing, open nothing and lead nowhere. */
@@ -67,7 +61,7 @@ const usual = newProject({ name: '', deployPath: '' }, { id: '', token: '', at: 
 const withoutSecrets = showing<Project>(projectReaders, 'admin')
 
 function othersOf(record: Project): BroughtProject['others'] {
-  const isListed = (key: string): boolean => Object.hasOwn(namedOf(record), key) || harmless.has(key as keyof Project)
+  const isListed = (key: string): boolean => [...shownFields, ...harmless].includes(key as keyof Project)
   return Object.entries(withoutSecrets(record))
     .filter(([key, value]) => !isListed(key) && JSON.stringify(value) !== JSON.stringify(usual[key as keyof Project]))
     .flatMap(([key, value]) => leavesOf(key, value))

@@ -23,7 +23,8 @@ import {
   optional,
   type Read,
   reads,
-  record
+  record,
+  pick
 } from '../../base/fields.js'
 import { invalid, Refusal } from '../../base/errors.js'
 import {
@@ -44,7 +45,8 @@ import {
   requestText,
   type SessionAnswer,
   sessionText,
-  type SignedHubKey
+  type SignedHubKey,
+  nodeSettings
 } from '../../model/fleet-wire.js'
 import { storedPolicy } from '../../model/policy-keys.js'
 import { projectFields } from '../../model/project-fields.js'
@@ -55,22 +57,7 @@ const count = integer(0, Number.MAX_SAFE_INTEGER)
 const id = line({ min: 1, max: maxNameLength })
 const script = optional(multiline({ max: maxScriptLength }))
 
-/** The settings of a project that its deployments use. */
-const settings = {
-  description: projectFields.description,
-  preDeployScript: projectFields.preDeployScript,
-  postDeployScript: projectFields.postDeployScript,
-  postDeployAsync: projectFields.postDeployAsync,
-  allowClientScripts: projectFields.allowClientScripts,
-  allowedEnv: projectFields.allowedEnv,
-  runAs: projectFields.runAs,
-  umask: projectFields.umask,
-  scriptTimeoutSeconds: projectFields.scriptTimeoutSeconds,
-  scriptShell: projectFields.scriptShell,
-  scriptDirectory: projectFields.scriptDirectory,
-  maxDiskMb: projectFields.maxDiskMb,
-  pm2AppName: projectFields.pm2AppName
-}
+const settings = pick(projectFields, [...nodeSettings, 'allowClientScripts', 'maxDiskMb'])
 const knownSettings = object(settings, { strict: true })
 
 const project: Read<Record<string, unknown>> = reads(knownSettings.schema, {}, (value, field) =>

@@ -15,8 +15,10 @@ import {
   type ScriptOffer,
   type SessionAnswer,
   sessionText,
-  type SignedHubKey
+  type SignedHubKey,
+  nodeSettings
 } from '../../model/fleet-wire.js'
+import { pick } from '../../base/fields.js'
 import type { ServerKey } from '../../core/audit/server-key.js'
 import type { Signer } from '../../core/audit/signed-note.js'
 import type { Store } from '../../core/store/database.js'
@@ -209,7 +211,7 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         fileCount: row?.fileCount ?? null,
         policy: await needs.headers.open(project.id, project.policy),
         // Nodes must not decide by their settings what the hub has told the user.
-        project: { ...settingsOf(project), allowClientScripts: needs.mayClientsSendScripts(project) },
+        project: { ...pick(project, nodeSettings), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
         ...(await openOffer(deployId, rollout.sealed)),
         message: row?.message ?? null
@@ -241,12 +243,4 @@ export function createReleases(needs: ReleasesNeeds): Releases {
 
     openOffer
   }
-}
-
-/** Returns the settings of a project that its deployments on a node use. */
-function settingsOf(project: Project): ReleaseDocument['project'] {
-  const { preDeployScript, postDeployScript, postDeployAsync, allowedEnv } = project
-  const { runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description } = project
-  const scripts = { preDeployScript, postDeployScript, postDeployAsync, allowedEnv }
-  return { ...scripts, runAs, umask, scriptTimeoutSeconds, scriptShell, scriptDirectory, pm2AppName, description }
 }

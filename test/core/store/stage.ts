@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { listedDeployment, type DeploymentRow } from '../../../lib/model/deployment.js'
-import type { Label, Project } from '../../../lib/model/project.js'
+import { type Label, newProject, type Project } from '../../../lib/model/project.js'
 import { realDisk, type Disk, type DiskFile } from '../../../lib/core/store/disk.js'
 import { loadSqlite } from '../../../lib/core/store/sqlite.js'
 import { recover } from '../../../lib/core/store/recovery.js'
@@ -17,35 +17,8 @@ const at = '2026-01-02T03:04:05.678Z'
 
 export function aProject(fields: Partial<Project> = {}): Project {
   const id = fields.id ?? 'proj_a'
-  return {
-    id,
-    name: 'Site',
-    description: '',
-    deployPath: `/srv/${id}`,
-    token: `token-${id}`,
-    preDeployScript: '',
-    postDeployScript: '',
-    postDeployAsync: false,
-    allowClientScripts: null,
-    allowedEnv: [],
-    runAs: null,
-    umask: null,
-    scriptTimeoutSeconds: null,
-    scriptShell: null,
-    scriptDirectory: null,
-    maxDiskMb: null,
-    policy: {},
-    env: 'production',
-    categoryId: null,
-    pm2AppName: null,
-    pinned: false,
-    tagIds: [],
-    status: 'idle',
-    lastDeployAt: null,
-    createdAt: at,
-    updatedAt: at,
-    ...fields
-  }
+  const made = newProject({ name: 'Site', deployPath: `/srv/${id}` }, { id, token: `token-${id}`, at })
+  return { ...made, ...fields }
 }
 
 export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow {

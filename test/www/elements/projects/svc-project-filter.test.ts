@@ -1,6 +1,6 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
-import type { Label, Project } from '../../../../lib/model/project.js'
+import { type Label, newProject, type Project } from '../../../../lib/model/project.js'
 import { createProjectIndex, filterOf, isOpen, queryOf } from '../../../../www/elements/projects/project-filter.js'
 
 const label = (id: string, name: string): Label => ({
@@ -14,35 +14,8 @@ const label = (id: string, name: string): Label => ({
 })
 
 function project(name: string, given: Partial<Project> = {}): Project {
-  return {
-    id: name,
-    name,
-    description: '',
-    deployPath: `/srv/${name}`,
-    token: '',
-    preDeployScript: '',
-    postDeployScript: '',
-    postDeployAsync: false,
-    allowClientScripts: null,
-    allowedEnv: [],
-    runAs: null,
-    umask: null,
-    scriptTimeoutSeconds: null,
-    scriptShell: null,
-    scriptDirectory: null,
-    maxDiskMb: null,
-    policy: {},
-    env: 'production',
-    categoryId: null,
-    pm2AppName: null,
-    pinned: false,
-    tagIds: [],
-    status: 'idle',
-    lastDeployAt: null,
-    createdAt: '2026-01-01',
-    updatedAt: '',
-    ...given
-  }
+  const made = newProject({ name, deployPath: `/srv/${name}` }, { id: name, token: '', at: '2026-01-01' })
+  return { ...made, updatedAt: '', ...given }
 }
 
 const index = createProjectIndex(
