@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import * as ts from 'typescript'
+import { layers, roomOf, rooms } from './support/rooms.js'
 
 /**
  * The house rules a compiler does not check: imports point down, the environment and the network are touched only where
@@ -10,46 +11,7 @@ import * as ts from 'typescript'
  */
 const top = fileURLToPath(new URL('../../', import.meta.url))
 
-/**
- * Rooms by layer, lowest first. A file may import its own room and any lower layer. `core` is behind a wall: what decides
- * over files, records and proofs knows nothing of who asks.
- */
-const layers = [
-  ['base/shared'],
-  ['base'],
-  ['base/config', 'model'],
-  ['core/archive', 'core/store', 'core/proc'],
-  ['core/install', 'core/audit'],
-  ['http'],
-  [
-    'access',
-    'projects',
-    'deploy',
-    'fleet',
-    'operate/logs',
-    'operate/machine',
-    'operate/notify',
-    'operate/pm2',
-    'operate/telemetry',
-    'operate/terminal',
-    'carry/backup',
-    'carry/transfer'
-  ],
-  ['cluster'],
-  ['api'],
-  ['server'],
-  ['cli']
-]
-const rooms = layers.flat()
 const mostRooms = 14
-
-/** Returns the room of a file of lib: the longest that its path begins with. */
-function roomOf(path: string): string {
-  const room = rooms
-    .filter(each => path.startsWith(`${each}/`) || path === `${each}.ts`)
-    .sort((a, b) => b.length - a.length)[0]
-  return room ?? path
-}
 
 interface Source {
   /** Below lib, e.g. `deploy/queue.ts`. */

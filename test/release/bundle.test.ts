@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -90,6 +100,23 @@ t.test('the bundles have the manual pages of their commands, where npm finds the
   }
 })
 
+t.test('each file that a module names is in its bundle', async t => {
+  const named = /\b(?:from|import\(?) ?['"](\.[^'"]+)['"]|new URL\(['"](\.[^'"]+\.\w+)['"], import\.meta\.url\)/g
+  for (const bundle of [server, clientOnly]) {
+    const modules = readdirSync(join(bundle, 'dist'), { recursive: true, encoding: 'utf8' }).filter(path =>
+      path.endsWith('.js')
+    )
+    t.ok(modules.length > 50)
+    const missing = modules.flatMap(path =>
+      [...readFileSync(join(bundle, 'dist', path), 'utf8').matchAll(named)]
+        .map(([, from, file]) => join(bundle, 'dist', path, '..', (from ?? file) as string))
+        // The table of commands names all; the client says of the others that they are not part of it.
+        .filter(file => !existsSync(file) && !(bundle === clientOnly && file.includes('/cli/commands/')))
+    )
+    t.strictSame(missing, [], bundle)
+  }
+})
+
 t.test('the bundles stay small, and their sums hold', async t => {
   t.ok(whole.bytes < 4 * 1024 * 1024, `svc: ${whole.bytes} bytes`)
   t.ok(client.bytes < 250 * 1024, `client: ${client.bytes} bytes`)
@@ -163,7 +190,14 @@ async function served(t: Test, program: string) {
   try {
     const client = createClient(() => server.url, server.adminToken)
     const [health, terminal] = [await client.get('/api/health'), await client.get('/api/terminal/available')]
-    return { health: health.body, terminal: terminal.body }
+    const { paths } = (await client.get('/api/openapi.json')).body as { paths: object }
+    const page = await (await fetch(server.url)).text()
+    const modules = [...page.matchAll(/(?:href|src)="([^"]+\.js)"/g)].map(
+      ([, address]) => new URL(address as string, server.url)
+    )
+    const missing = []
+    for (const module of modules) if ((await fetch(module)).status !== 200) missing.push(module.pathname)
+    return { health: health.body, terminal: terminal.body, routes: Object.keys(paths).length, modules, missing }
   } finally {
     await server.stop()
   }
@@ -174,7 +208,10 @@ t.test('npm installs the bundle without a registry', async t => {
   execFileSync('npm', ['install', '--global', '--prefix', prefix, ...nowhere, whole.path], { stdio: 'pipe' })
   t.match(run(join(prefix, 'bin/svc'), '--version'), /^\d+\.\d+\.\d+\n$/)
   t.ok(existsSync(join(prefix, 'lib/node_modules/svc/node_modules/sql.js/dist/sql-wasm.wasm')))
-  const { health, terminal } = await served(t, join(prefix, 'bin/svc'))
+  const { health, terminal, routes, modules, missing } = await served(t, join(prefix, 'bin/svc'))
+  t.ok(routes > 100, 'it describes its API')
+  t.ok(modules.length > 10)
+  t.strictSame(missing, [], 'the panel has its modules')
   t.match(health, { status: 'ok', version: /^\d+\.\d+\.\d+$/ })
   t.equal(terminal.available, noPty === false, terminal.reason)
 })

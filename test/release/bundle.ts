@@ -156,14 +156,21 @@ export function commitSeconds(): number {
   }
 }
 
+/** What a file of `dist` is made from, if that is not the source at its place. */
+function sourceOf(path: string): string {
+  if (path === 'lib/api/openapi.json') return 'docs/openapi.json'
+  return path.replace(/^www\/shared\//, 'lib/base/shared/')
+}
+
 /** Returns the compiled and copied files of `directory` whose source exists. An earlier build may have left others. */
 function builtFrom(directory: string): string[] {
   return filesBelow(join(top, 'dist', directory))
+    .map(path => `${directory}/${path}`)
     .filter(path => !/\.(d\.ts|map|tsbuildinfo)$/.test(path))
-    .filter(
-      path => existsSync(join(top, directory, path)) || existsSync(join(top, directory, path.replace(/\.js$/, '.ts')))
+    .filter(path =>
+      [sourceOf(path), sourceOf(path).replace(/\.js$/, '.ts')].some(source => existsSync(join(top, source)))
     )
-    .map(path => `dist/${directory}/${path}`)
+    .map(path => `dist/${path}`)
 }
 
 /** Writes both archives and their checksums into a directory. Returns their paths and sizes. */

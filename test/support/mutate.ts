@@ -6,6 +6,7 @@
  * A test that fails without any change is left out and named. A test that takes ten times as long has noticed the
  * change.
  */
+import { roomOf } from './rooms.js'
 import { spawn, spawnSync } from 'node:child_process'
 import {
   cpSync,
@@ -19,7 +20,7 @@ import {
   writeFileSync
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, relative, sep } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bare } from './bare.js'
 import { findMutations, mutated, type Mutation } from './mutations.js'
@@ -105,7 +106,7 @@ function createRooms(copy: string) {
     measure,
     /** Returns the tests of a module's room: first the test of its name, then the others from fast to slow. */
     testsFor(module: string): Test[] {
-      const room = module.includes(sep) ? (dirname(module).split(sep)[0] as string) : module
+      const room = roomOf(module.replaceAll(sep, '/'))
       const all =
         rooms.get(room) ??
         filesBelow(join(copy, 'dist/test', room), '.test.js').map(path => ({ path, tookMs: undefined, isSound: true }))

@@ -21,7 +21,7 @@ export function newerSvc(directory: string, migrations = 1): NewerSvc {
     cpSync(join(root, name), join(copy, name), { recursive: true })
   }
   for (const name of ['node_modules', join('dist', 'www')]) symlinkSync(join(root, name), join(copy, name))
-  const path = join(lib, 'store', 'schema.js')
+  const path = join(lib, 'core/store/schema.js')
   const text = readFileSync(path, 'utf8')
   const line = 'export const schemaVersion ='
   if (!text.includes(line)) throw new Error('the schema looks different')
