@@ -2,7 +2,7 @@
 import { Refusal } from '../base/errors.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
-import { connectEtcd } from './etcd/connection.js'
+import { EtcdConnection } from './etcd/connection.js'
 import { explainEtcd } from './etcd/errors.js'
 import { readHistory } from './history.js'
 import { createHubList, type HubAddress } from './hub-list.js'
@@ -18,7 +18,7 @@ export async function forgetHub(
   name: string
 ): Promise<void> {
   const { cluster, hub } = options
-  const connection = connectEtcd(options.etcd)
+  const connection = new EtcdConnection(options.etcd)
   try {
     const client = createEtcdClient(connection)
     const outside = { client, keys: keysOf(cluster), sealing: createSealing(options.clusterKey) }

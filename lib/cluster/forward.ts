@@ -49,9 +49,6 @@ interface ForwarderOptions {
   reached(sequence: number, signal: AbortSignal): Promise<void>
 }
 
-/** Passes requests on to another hub. */
-export type Forwarder = ReturnType<typeof createForwarder>
-
 /** The header with the number of the last write that an answer includes. */
 export const sequenceHeader = 'svc-sequence'
 const defaultConnectMs = 5000
@@ -83,17 +80,46 @@ const ownHeaders = new Set([
 const proxyHeaders = new Set(['x-forwarded-host', 'x-forwarded-proto'])
 const loopback = '127.0.0.1'
 
-/** Creates the forwarder of a hub. */
-export function createForwarder(options: ForwarderOptions) {
-  const { connectMs = defaultConnectMs, silentMs = defaultSilentMs } = options
-  const open = new Map<http.ClientRequest, string>()
+/** Passes requests on to another hub. */
+export class Forwarder {
+  readonly #options: ForwarderOptions
+  readonly #open = new Map<http.ClientRequest, string>()
 
-  function begin(exchange: Exchange, to: Peer): Begun {
+  constructor(options: ForwarderOptions) {
+    this.#options = options
+  }
+
+  /** Sends the request of an exchange, and returns the reply when the head of the answer has arrived. */
+  async pass(exchange: Exchange, to: Peer): Promise<Reply> {
+    if (isForSocket(exchange)) {
+      return { kind: 'websocket', open: () => this.#passSocket(exchange, to) }
+    }
+    const { request, seal } = this.#begin(exchange, to)
+    const cancel = (): void => void request.destroy()
+    exchange.signal.addEventListener('abort', cancel, { once: true })
+    request.once('close', () => exchange.signal.removeEventListener('abort', cancel))
+    const answer = await answerTo({ request, seal }, exchange, to)
+    if (exchange.method !== 'GET')
+      await this.#follow(answer.headers[sequenceHeader] as string | undefined, exchange.signal)
+    return this.#replyOf(exchange, answer, to)
+  }
+
+  /** Breaks the requests in progress to every hub but this one, because their leader is not the leader any more. */
+  cut(except: string | null): void {
+    const gone = new Error('the leader has changed')
+    for (const [request, name] of this.#open) {
+      if (name === except) continue
+      request.destroy(gone)
+      request.socket?.destroy()
+    }
+  }
+
+  #begin(exchange: Exchange, to: Peer): Begun {
     const { method } = exchange
     const target = exchange.belowPath + (exchange.search === '' ? '' : `?${exchange.search}`)
-    const url = openHubUrl(to.url, options.allowsHttp)
-    const headers = headersOf(exchange, options.adminToken)
-    const signed = signForHub(options.signer, { to, client: clientOf(exchange) }, { method, target, headers })
+    const url = openHubUrl(to.url, this.#options.allowsHttp)
+    const headers = headersOf(exchange, this.#options.adminToken)
+    const signed = signForHub(this.#options.signer, { to, client: clientOf(exchange) }, { method, target, headers })
     headers[forwardedHeader] = signed.header
     const length = headers['content-length']
     if (length !== undefined) headers['content-length'] = String(Number(length) + signed.tailBytes)
@@ -107,15 +133,16 @@ export function createForwarder(options: ForwarderOptions) {
       headers,
       setHost: false,
       agent: false,
-      ...(isSecure && { ca: options.ca, ...(isIP(host) === 0 && { servername: host }) })
+      ...(isSecure && { ca: this.#options.ca, ...(isIP(host) === 0 && { servername: host }) })
     })
-    open.set(request, to.name)
-    request.once('close', () => void open.delete(request))
-    request.once('socket', socket => limitSocket(request, socket, isSecure))
+    this.#open.set(request, to.name)
+    request.once('close', () => void this.#open.delete(request))
+    request.once('socket', socket => this.#limitSocket(request, socket, isSecure))
     return { request, seal: signed.seal }
   }
 
-  function limitSocket(request: http.ClientRequest, socket: Socket, isSecure: boolean): void {
+  #limitSocket(request: http.ClientRequest, socket: Socket, isSecure: boolean): void {
+    const { connectMs = defaultConnectMs, silentMs = defaultSilentMs } = this.#options
     const late = setTimeout(() => request.destroy(new Error(`no connection within ${connectMs} ms`)), connectMs)
     socket.once(isSecure ? 'secureConnect' : 'connect', () => clearTimeout(late))
     socket.once('close', () => clearTimeout(late))
@@ -124,13 +151,13 @@ export function createForwarder(options: ForwarderOptions) {
   }
 
   /** Waits until this hub has applied what the answer includes. */
-  async function follow(sequence: string | undefined, signal: AbortSignal): Promise<void> {
+  async #follow(sequence: string | undefined, signal: AbortSignal): Promise<void> {
     if (sequence === undefined || !/^\d+$/.test(sequence)) return
     const limits = { signals: [signal], withinMs: maxReachMs }
-    await withAnySignal(limits, limit => options.reached(Number(sequence), limit)).catch(() => {})
+    await withAnySignal(limits, limit => this.#options.reached(Number(sequence), limit)).catch(() => {})
   }
 
-  function replyOf(exchange: Exchange, answer: http.IncomingMessage, to: Peer): Reply {
+  #replyOf(exchange: Exchange, answer: http.IncomingMessage, to: Peer): Reply {
     const { status, headers, isLasting } = readOrDestroy(answer, () => readLeaderHead(answer, exchange, to.name))
     if (exchange.method === 'HEAD') answer.resume()
     return {
@@ -140,39 +167,26 @@ export function createForwarder(options: ForwarderOptions) {
       lasting: isLasting,
       run: async sink => {
         await copy(answer, sink)
-        await follow(answer.trailers[sequenceHeader], sink.signal)
+        await this.#follow(answer.trailers[sequenceHeader], sink.signal)
       }
     }
   }
 
-  async function pass(exchange: Exchange, to: Peer): Promise<Reply> {
-    if (isForSocket(exchange)) {
-      return { kind: 'websocket', open: () => passSocket(exchange, to) }
-    }
-    const { request, seal } = begin(exchange, to)
-    const cancel = (): void => void request.destroy()
-    exchange.signal.addEventListener('abort', cancel, { once: true })
-    request.once('close', () => exchange.signal.removeEventListener('abort', cancel))
-    const answer = await answerTo({ request, seal }, exchange, to)
-    if (exchange.method !== 'GET') await follow(answer.headers[sequenceHeader] as string | undefined, exchange.signal)
-    return replyOf(exchange, answer, to)
-  }
-
   /** Joins the connection of the client with one to the leader. */
-  async function passSocket(exchange: Exchange, to: Peer): Promise<Reply | undefined> {
-    const { request, seal } = begin(exchange, to)
+  async #passSocket(exchange: Exchange, to: Peer): Promise<Reply | undefined> {
+    const { request, seal } = this.#begin(exchange, to)
     const upgraded = new Promise<{ answer: http.IncomingMessage; socket: Socket; head: Buffer }>(resolve => {
       request.once('upgrade', (answer, socket, head) => resolve({ answer, socket: socket as Socket, head }))
     })
     const outcome = await Promise.race([upgraded, answerTo({ request, seal }, exchange, to)])
-    if (!('head' in outcome)) return replyOf(exchange, outcome, to)
+    if (!('head' in outcome)) return this.#replyOf(exchange, outcome, to)
     const { answer, socket: far, head } = outcome
     const accepted = readOrDestroy(far, () => readLeaderUpgrade(answer, exchange, to.name))
-    open.set(request, to.name)
+    this.#open.set(request, to.name)
     const near = exchange.request.socket
     exchange.response.detachSocket(near)
     near.setTimeout(0)
-    far.setTimeout(silentMs, () => far.destroy())
+    far.setTimeout(this.#options.silentMs ?? defaultSilentMs, () => far.destroy())
     near.write(accepted)
     near.write(head)
     far.write(exchange.upgradeHead as Buffer)
@@ -184,25 +198,10 @@ export function createForwarder(options: ForwarderOptions) {
     exchange.signal.addEventListener('abort', close, { once: true })
     request.once('error', close)
     await Promise.allSettled([pipeline(near, far), pipeline(far, near)])
-    open.delete(request)
+    this.#open.delete(request)
     close()
     exchange.answeredAtMs = performance.now()
     return undefined
-  }
-
-  return {
-    /** Sends the request of an exchange, and returns the reply when the head of the answer has arrived. */
-    pass,
-
-    /** Breaks the requests in progress to every hub but this one, because their leader is not the leader any more. */
-    cut(except: string | null): void {
-      const gone = new Error('the leader has changed')
-      for (const [request, name] of open) {
-        if (name === except) continue
-        request.destroy(gone)
-        request.socket?.destroy()
-      }
-    }
   }
 }
 

@@ -33,44 +33,6 @@ import type { SeenLine } from './etcd-log.js'
 import { type FileLog, openFileLog } from '../core/store/file-log.js'
 import { createTurns } from './signals.js'
 
-/** The database of a hub, in memory and on its disk. */
-export interface LocalCopy {
-  readonly memory: LiveMemory
-  readonly path: string
-  readonly pages: Verification
-  /** The number of the last write in memory that is durable. */
-  readonly applied: number
-  /** Why the redo log lacks writes that memory has; null if it has all. Then `heal` is needed. */
-  readonly fault: Error | null
-  /** Time since svc.db was written, when it was opened. */
-  readonly ageMs: number
-  /** The schema version of the database. */
-  readonly schema: number
-  /** Which log it belongs to; null if to none. */
-  readonly belonging: Belonging | null
-  /** The numbers of writes for checkpoints and images: those of the leader's queue while there is one. */
-  commits: Pick<GroupCommit, 'executed' | 'settled' | 'between'> | null
-  /** Applies what follows `applied` in the line, and writes it to the redo log: both, or neither. */
-  apply(line: LogLine): Promise<void>
-  /** Writes transactions that memory already has to the redo log. If that fails, there is a `fault`. */
-  record(first: number, transactions: string[]): Promise<void>
-  /** Writes svc.db from memory, so that nothing is missing on the disk. */
-  heal(): Promise<void>
-  /** Migrates the database to the schema of this program, as a server does at its start. */
-  upgrade(): Promise<void>
-  /** Replaces the database by an image, which becomes part of this log. */
-  replace(image: AsyncIterable<Uint8Array>, belonging: Belonging): Promise<void>
-  belong(belonging: Belonging): Promise<void>
-  /** Keeps which line of the log it has, for the next start. */
-  note(seen: SeenLine): Promise<void>
-  image(at?: () => void): Promise<Image>
-  checkpoint(): Promise<void>
-  /** To be called after each write. */
-  consider(): void
-  /** Writes a checkpoint and closes the files. */
-  close(): Promise<void>
-}
-
 interface LocalCopyOptions {
   directory: string
   disk: Disk
@@ -89,191 +51,274 @@ const defaultImageBytes = 2 * 1024 ** 3
 
 /** Opens the database in `directory`, or an empty one in memory. Refuses like `openStore`. */
 export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCopy> {
-  const { directory, disk, clock, warn, maxImageBytes = defaultImageBytes } = options
+  const { directory, disk, warn } = options
   const databasePath = join(directory, 'svc.db')
-  const redoPath = join(directory, 'svc.db.redo')
-  const sqlite = await loadSqlite()
+  const files = { sqlite: await loadSqlite(), disk, databasePath, redoPath: join(directory, 'svc.db.redo') }
   const belongingFile = createBelongingFile(directory, disk)
-  let belonging = belongingFile.read()
-  const files = { sqlite, disk, databasePath, redoPath }
-  const turns = createTurns()
+  const belonging = belongingFile.read()
+  const recovered = await recoverWhat(files, belonging !== null, warn)
+  const copy = new LocalCopy({ ...options, ...files, belongingFile }, recovered, belonging)
+  await copy.begin()
+  return copy
+}
 
-  let recovered = await recoverWhat(files, belonging !== null, warn)
-  let applied = recovered.sequence
-  let fault: Error | null = null
-  let redo = logOf(recovered)
-  const memory = new LiveMemory({
-    memory: recovered.memory,
-    recover() {
-      const again = recover({ ...files, redoEnd: redo.end })
-      recovered = again
-      applied = again.sequence
-      fault = null
-      return again.memory
-    },
-    clock,
-    maxLength
-  })
-  let pages = createVerification({ path: databasePath, isChecked: recovered.isChecked, warn })
-  let checkpoints = checkpointsOf()
+interface Opened extends LocalCopyOptions {
+  sqlite: Parameters<typeof recover>[0]['sqlite']
+  databasePath: string
+  redoPath: string
+  belongingFile: BelongingFile
+}
 
-  function logOf({ redo: found, sequence }: Recovered): FileLog {
-    const { end = 0, torn = false, after = 0 } = found ?? {}
+/** The database of a hub, in memory and on its disk. */
+export class LocalCopy {
+  readonly memory: LiveMemory
+  readonly path: string
+  /** Time since svc.db was written, when it was opened. */
+  readonly ageMs: number
+  /** The numbers of writes for checkpoints and images: those of the leader's queue while there is one. */
+  commits: Pick<GroupCommit, 'executed' | 'settled' | 'between'> | null = null
+  readonly #opened: Opened
+  readonly #turns = createTurns()
+  #recovered: Recovered
+  #belonging: Belonging | null
+  #applied: number
+  #fault: Error | null = null
+  #redo: FileLog
+  #pages: Verification
+  #checkpoints: Checkpoints
+
+  constructor(opened: Opened, recovered: Recovered, belonging: Belonging | null) {
+    this.#opened = opened
+    this.#recovered = recovered
+    this.#belonging = belonging
+    this.#applied = recovered.sequence
+    this.#redo = this.#openRedo()
+    this.path = opened.databasePath
+    this.ageMs = ageOf(recovered.memory, opened.clock)
+    this.memory = new LiveMemory({
+      memory: recovered.memory,
+      recover: () => {
+        this.#recovered = recover({ ...opened, redoEnd: this.#redo.end })
+        this.#applied = this.#recovered.sequence
+        this.#fault = null
+        return this.#recovered.memory
+      },
+      clock: opened.clock,
+      maxLength
+    })
+    this.#pages = this.#verification()
+    this.#checkpoints = this.#createCheckpoints()
+  }
+
+  /** Brings the redo log in line with svc.db after the opening. */
+  async begin(): Promise<void> {
+    if (this.#recovered.held !== null && this.#recovered.redo === null) await this.#redo.trim(this.#applied)
+    else if ((this.#recovered.redo?.lines.length ?? 0) > 0) this.#checkpoints.begin()
+  }
+
+  get pages(): Verification {
+    return this.#pages
+  }
+
+  /** The number of the last write in memory that is durable. */
+  get applied(): number {
+    return this.#applied
+  }
+
+  /** Why the redo log lacks writes that memory has; null if it has all. Then `heal` is needed. */
+  get fault(): Error | null {
+    return this.#fault
+  }
+
+  /** The schema version of the database. */
+  get schema(): number {
+    return versionOf(this.memory.get())
+  }
+
+  /** Which log it belongs to; null if to none. */
+  get belonging(): Belonging | null {
+    return this.#belonging
+  }
+
+  /** Applies what follows `applied` in the line, and writes it to the redo log: both, or neither. */
+  apply({ first, transactions }: LogLine): Promise<void> {
+    return this.#turns(async () => {
+      if (first > this.#applied + 1) throw new Trimmed(this.#applied, first - 1)
+      const fresh = transactions.slice(this.#applied + 1 - first)
+      if (fresh.length === 0) return
+      if (fresh.some(calls => migrationOf(calls) !== null)) await this.#keepBefore()
+      // First in memory: a line that SQLite refuses changes nothing, and is not on the disk at the next start.
+      this.memory.apply(fresh)
+      const from = this.#applied + 1
+      this.#applied += fresh.length
+      await this.#redo.append(from, fresh.map(encodeTransaction)).catch((error: unknown) => {
+        this.memory.replace()
+        throw error
+      })
+    })
+  }
+
+  /** Writes transactions that memory already has to the redo log. If that fails, there is a `fault`. */
+  record(first: number, transactions: string[]): Promise<void> {
+    return this.#turns(async () => {
+      if (this.#fault === null) {
+        await this.#redo.append(first, transactions).catch((error: Error) => {
+          this.#fault = error
+          const { warn, redoPath } = this.#opened
+          warn(`Cannot write to "${redoPath}": ${error.message}. This hub stops leading until it can`)
+        })
+      }
+      this.#applied = first + transactions.length - 1
+    })
+  }
+
+  /** Writes svc.db from memory, so that nothing is missing on the disk. */
+  async heal(): Promise<void> {
+    await this.#checkpoints.fold({ force: true })
+    this.#fault = null
+  }
+
+  /** Migrates the database to the schema of this program, as a server does at its start. */
+  async upgrade(): Promise<void> {
+    const { disk, clock, databasePath } = this.#opened
+    await upgrade(this.#recovered, { disk, clock, databasePath })
+    await this.#checkpoints.fold({ force: true })
+  }
+
+  /** Replaces the database by an image, which becomes part of this log. */
+  async replace(image: AsyncIterable<Uint8Array>, next: Belonging): Promise<void> {
+    const { disk, belongingFile, directory, databasePath, redoPath, maxImageBytes = defaultImageBytes } = this.#opened
+    const beside = `${databasePath}.image`
+    await receive({ disk, path: beside, maxBytes: maxImageBytes }, image).catch(async (error: unknown) => {
+      await disk.remove(beside).catch(() => {})
+      throw error
+    })
+    await this.#checkImage(beside, next)
+    await this.#checkpoints.stop()
+    this.#pages.stop()
+    await this.#turns(async () => {
+      // Until it is written again, the next start takes an image again, whatever of this had happened.
+      this.#belonging = null
+      await belongingFile.remove()
+      await this.#redo.close()
+      await disk.remove(redoPath)
+      await disk.rename(beside, databasePath)
+      await disk.syncDirectory(directory)
+      this.memory.replace()
+      this.#redo = this.#openRedo()
+      await this.#redo.trim(this.#applied)
+      this.#pages = this.#verification()
+      this.#checkpoints = this.#createCheckpoints()
+    })
+    await this.belong(next)
+  }
+
+  async belong(next: Belonging): Promise<void> {
+    await this.#opened.belongingFile.write(next)
+    this.#belonging = next
+  }
+
+  /** Keeps which line of the log it has, for the next start. */
+  note(seen: SeenLine): Promise<void> {
+    return this.#turns(async () => {
+      if (this.#belonging !== null && this.#belonging.seen?.tag !== seen.tag)
+        await this.belong({ ...this.#belonging, seen })
+    })
+  }
+
+  async image(at: () => void = () => {}): Promise<Image> {
+    await this.#pages.verified()
+    const upTo = this.#executed()
+    const taken = stampedImage(this.memory.get(), upTo, this.#opened.clock)
+    try {
+      at()
+      await this.#settled().catch((error: unknown) => {
+        if (this.#applied < upTo) throw error
+      })
+      return taken
+    } catch (error) {
+      taken.release()
+      throw error
+    }
+  }
+
+  checkpoint(): Promise<void> {
+    return this.#checkpoints.fold()
+  }
+
+  /** To be called after each write. */
+  consider(): void {
+    this.#checkpoints.consider()
+  }
+
+  /** Writes a checkpoint and closes the files. */
+  async close(): Promise<void> {
+    this.memory.beginClosing()
+    this.#pages.stop()
+    await this.#checkpoints.stop()
+    if (!this.memory.isGone) await this.#checkpoints.fold().catch((error: Error) => this.#opened.warn(error.message))
+    await this.#redo.close()
+    this.memory.close()
+  }
+
+  #executed(): number {
+    return this.commits?.executed ?? this.#applied
+  }
+
+  async #settled(): Promise<void> {
+    await this.commits?.settled()
+  }
+
+  #openRedo(): FileLog {
+    const { redo, sequence } = this.#recovered
+    const { end = 0, torn = false, after = 0 } = redo ?? {}
+    const { disk, redoPath } = this.#opened
     return openFileLog({ disk: unsynced(disk), path: redoPath, end, torn, after, last: sequence })
   }
 
-  function checkpointsOf(): Checkpoints {
+  #verification(): Verification {
+    const { databasePath: path, warn } = this.#opened
+    return createVerification({ path, isChecked: this.#recovered.isChecked, warn })
+  }
+
+  #createCheckpoints(): Checkpoints {
+    const { disk, clock, warn, databasePath } = this.#opened
+    const executed = () => this.#executed()
     return createCheckpoints({
       disk,
       path: databasePath,
       clock,
-      redo,
+      redo: this.#redo,
       commits: {
         get executed() {
-          return copy.commits?.executed ?? applied
+          return executed()
         },
-        settled: () => copy.commits?.settled() ?? Promise.resolve(),
-        between: turns
+        settled: () => this.#settled(),
+        between: this.#turns
       },
-      memory: () => memory.get(),
-      verified: () => pages.verified(),
-      held: recovered.held ?? 0,
+      memory: () => this.memory.get(),
+      verified: () => this.#pages.verified(),
+      held: this.#recovered.held ?? 0,
       idleMs,
       foldBytes,
       warn
     })
   }
 
-  const copy: LocalCopy = {
-    memory,
-    path: databasePath,
-    ageMs: ageOf(recovered.memory, clock),
-    commits: null,
-    get pages() {
-      return pages
-    },
-    get applied() {
-      return applied
-    },
-    get fault() {
-      return fault
-    },
-    get schema() {
-      return versionOf(memory.get())
-    },
-    get belonging() {
-      return belonging
-    },
-    apply({ first, transactions }) {
-      return turns(async () => {
-        if (first > applied + 1) throw new Trimmed(applied, first - 1)
-        const fresh = transactions.slice(applied + 1 - first)
-        if (fresh.length === 0) return
-        if (fresh.some(calls => migrationOf(calls) !== null)) await keepBefore()
-        // First in memory: a line that SQLite refuses changes nothing, and is not on the disk at the next start.
-        memory.apply(fresh)
-        const from = applied + 1
-        applied += fresh.length
-        await redo.append(from, fresh.map(encodeTransaction)).catch((error: unknown) => {
-          memory.replace()
-          throw error
-        })
-      })
-    },
-    record(first, transactions) {
-      return turns(async () => {
-        if (fault === null) {
-          await redo.append(first, transactions).catch((error: Error) => {
-            fault = error
-            warn(`Cannot write to "${redoPath}": ${error.message}. This hub stops leading until it can`)
-          })
-        }
-        applied = first + transactions.length - 1
-      })
-    },
-    async heal() {
-      await checkpoints.fold({ force: true })
-      fault = null
-    },
-    async upgrade() {
-      await upgrade(recovered, { disk, clock, databasePath })
-      await checkpoints.fold({ force: true })
-    },
-    async replace(image, next) {
-      const beside = `${databasePath}.image`
-      await receive({ disk, path: beside, maxBytes: maxImageBytes }, image).catch(async (error: unknown) => {
-        await disk.remove(beside).catch(() => {})
-        throw error
-      })
-      await checkImage(beside, next)
-      await checkpoints.stop()
-      pages.stop()
-      await turns(async () => {
-        // Until it is written again, the next start takes an image again, whatever of this had happened.
-        belonging = null
-        await belongingFile.remove()
-        await redo.close()
-        await disk.remove(redoPath)
-        await disk.rename(beside, databasePath)
-        await disk.syncDirectory(directory)
-        memory.replace()
-        redo = logOf(recovered)
-        await redo.trim(applied)
-        pages = createVerification({ path: databasePath, isChecked: recovered.isChecked, warn })
-        checkpoints = checkpointsOf()
-      })
-      await copy.belong(next)
-    },
-    async belong(next) {
-      await belongingFile.write(next)
-      belonging = next
-    },
-    note: seen =>
-      turns(async () => {
-        if (belonging !== null && belonging.seen?.tag !== seen.tag) await copy.belong({ ...belonging, seen })
-      }),
-    async image(at = () => {}) {
-      await pages.verified()
-      const upTo = copy.commits?.executed ?? applied
-      const taken = stampedImage(memory.get(), upTo, clock)
-      try {
-        at()
-        await (copy.commits?.settled() ?? Promise.resolve()).catch((error: unknown) => {
-          if (applied < upTo) throw error
-        })
-        return taken
-      } catch (error) {
-        taken.release()
-        throw error
-      }
-    },
-    checkpoint: () => checkpoints.fold(),
-    consider: () => checkpoints.consider(),
-    async close() {
-      memory.beginClosing()
-      pages.stop()
-      await checkpoints.stop()
-      if (!memory.isGone) await checkpoints.fold().catch((error: Error) => warn(error.message))
-      await redo.close()
-      memory.close()
-    }
-  }
-  if (recovered.held !== null && recovered.redo === null) await redo.trim(applied)
-  else if ((recovered.redo?.lines.length ?? 0) > 0) checkpoints.begin()
-  return copy
-
   /** Keeps the database as it was before a migration, for a return to the older program. */
-  async function keepBefore(): Promise<void> {
-    const image = stampedImage(memory.get(), applied, clock)
+  async #keepBefore(): Promise<void> {
+    const { clock, disk, databasePath } = this.#opened
+    const image = stampedImage(this.memory.get(), this.#applied, clock)
     try {
-      await replaceFile(disk, `${databasePath}.schema-${versionOf(memory.get())}`, image)
+      await replaceFile(disk, `${databasePath}.schema-${versionOf(this.memory.get())}`, image)
     } finally {
       image.release()
     }
   }
 
   /** Refuses an image that is not a database of svc, or a newer one. */
-  async function checkImage(path: string, { cluster }: Belonging): Promise<void> {
+  async #checkImage(path: string, { cluster }: Belonging): Promise<void> {
+    const { disk, sqlite } = this.#opened
     const file = await loadDatabase({ disk, databasePath: path })
     const image = createMemory(sqlite, file ?? [])
     try {

@@ -13,7 +13,7 @@ import { realDisk } from '../core/store/disk.js'
 import { schemaVersion } from '../core/store/schema.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
-import { connectEtcd, type EtcdOptions } from './etcd/connection.js'
+import { EtcdConnection, type EtcdOptions } from './etcd/connection.js'
 import { explainEtcd, noLeader, notLeader } from './etcd/errors.js'
 import { EtcdLog } from './etcd-log.js'
 import { Hub } from './hub.js'
@@ -27,7 +27,7 @@ import {
 } from './hub-list.js'
 import { joinHistory, takeImage } from './joining.js'
 import { createSealing, keysOf } from './sealing.js'
-import { openLocalCopy } from './local-copy.js'
+import { type LocalCopy, openLocalCopy } from './local-copy.js'
 import { startRounds } from './rounds.js'
 import type { KeyHolder } from './history.js'
 import { createChanges, createTurns } from './signals.js'
@@ -161,7 +161,7 @@ export async function openReplicatedStore(given: ReplicatedStoreOptions): Promis
   const options = { ...given, onWaiting }
   const { directory, clock = monotonic, warn = () => {}, signal = new AbortController().signal } = options
   const limits = { ...defaultLimits, ...options.limits }
-  const connection = connectEtcd(options.etcd)
+  const connection = new EtcdConnection(options.etcd)
   const client = createEtcdClient(connection)
   const ends: Array<() => unknown> = [() => connection.close()]
   try {
@@ -192,8 +192,8 @@ type Given = ReplicatedStoreOptions & {
 }
 
 type Parts = Parameters<typeof createHubList>[0] & {
-  copy: Awaited<ReturnType<typeof openLocalCopy>>
-  connection: ReturnType<typeof connectEtcd>
+  copy: LocalCopy
+  connection: EtcdConnection
   /** Writes the keys of the cluster to the disk. */
   keepKeys(): Promise<void>
 }

@@ -19,7 +19,7 @@ import { readVersion } from '../base/config/version.js'
 import { systemActor } from '../model/audit.js'
 import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
-import { createForwarder } from '../cluster/forward.js'
+import { Forwarder } from '../cluster/forward.js'
 import { createHubReader } from '../cluster/forwarded.js'
 import { createHubClient, type HubClient } from '../cluster/hub-request.js'
 import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
@@ -111,7 +111,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
     const archives = new Archives({ store, hub: cluster.hub, client, home, ids, log })
     // Commands on this machine read it there. The replicated one applies.
     await writeConfig(home, config => void (config.adminToken = admin.current()))
-    const forwarder = createForwarder({
+    const forwarder = new Forwarder({
       signer,
       allowsHttp: cluster.allowsHttp,
       get ca() {

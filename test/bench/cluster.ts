@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from '../../lib/core/store/database.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { createEtcdClient } from '../../lib/cluster/etcd/client.js'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { openReplicatedStore } from '../../lib/cluster/replicated-store.js'
 import { insertDeployment, listDeployments } from '../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../lib/core/store/tables/projects.js'
@@ -56,7 +56,7 @@ async function single(store: Store): Promise<number> {
 /** Returns the median duration of a put of the same size, without conditions, by the same client. */
 async function plain({ options, leader }: EtcdCluster): Promise<number> {
   const at = Math.max(0, await leader())
-  const connection = connectEtcd({ ...options, endpoints: [options.endpoints[at] as string] })
+  const connection = new EtcdConnection({ ...options, endpoints: [options.endpoints[at] as string] })
   const client = createEtcdClient(connection)
   const value = randomBytes(lineBytes)
   const each: number[] = []

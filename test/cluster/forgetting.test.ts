@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { createEtcdClient } from '../../lib/cluster/etcd/client.js'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { forgetHub } from '../../lib/cluster/forgetting.js'
 import { beginHistory } from '../../lib/cluster/history.js'
 import { createHubList } from '../../lib/cluster/hub-list.js'
@@ -14,7 +14,7 @@ t.test('a hub is forgotten if it is gone, and refused if it runs', { skip: witho
   const clusterKey = randomBytes(32)
   const options = { etcd: etcd.options, cluster: 'main', clusterKey, hub: { name: 'h1', url: 'http://h1' } }
   await t.rejects(forgetHub(options, 'h2'), { code: 'cluster_missing' })
-  const connection = connectEtcd(etcd.options)
+  const connection = new EtcdConnection(etcd.options)
   t.teardown(() => connection.close())
   const client = createEtcdClient(connection)
   const [keys, sealing, history] = [keysOf('main'), createSealing(clusterKey), 'a']

@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { json, type Route, streamedBody } from '../../lib/http/core/route.js'
-import { createForwarder, readLeaderHead, readLeaderUpgrade } from '../../lib/cluster/forward.js'
+import { Forwarder, readLeaderHead, readLeaderUpgrade } from '../../lib/cluster/forward.js'
 import { acceptOf } from '../../lib/http/websocket/handshake.js'
 import { webSocket } from '../../lib/http/websocket/socket.js'
 import { makeSigned } from '../support/certificates.js'
@@ -24,7 +24,7 @@ const route = (method: Route['method'], path: string, handle: Route['handle'], m
 /** Starts a hub that passes everything on to `url`. */
 async function startFollower(t: Test, url: string, limits: { connectMs?: number; silentMs?: number } = {}) {
   const reached: number[] = []
-  const forwarder = createForwarder({
+  const forwarder = new Forwarder({
     ...signing,
     reached: async sequence => void reached.push(sequence),
     ...limits
@@ -156,7 +156,7 @@ t.test('after a change was sent, nobody says that it was not made', async t => {
 t.test('a body that is too large is refused on the way', async t => {
   const leader = await startLeader(t, [route('POST', '/x', () => new Promise(() => {}))])
   const routes = [route('POST', '/x', () => json('here'), { body: { maxBytes: 1000, totalMs: Infinity } })]
-  const forwarder = createForwarder({ ...signing, reached: async () => {} })
+  const forwarder = new Forwarder({ ...signing, reached: async () => {} })
   const hub = {
     clientOf: () => null,
     mark: () => {},
@@ -200,7 +200,7 @@ async function startBetween(t: Test, answer: () => string) {
   t.teardown(() => leader.close())
   const url = `http://127.0.0.1:${(leader.address() as AddressInfo).port}`
   const signing = { signer: signerOf('h2'), adminToken: () => 'x', allowsHttp: false }
-  const forwarder = createForwarder({ ...signing, reached: async () => {} })
+  const forwarder = new Forwarder({ ...signing, reached: async () => {} })
   const hub = {
     clientOf: () => null,
     mark: () => {},

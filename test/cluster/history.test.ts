@@ -1,7 +1,7 @@
 import t from 'tap'
 import { randomBytes } from 'node:crypto'
 import { createEtcdClient, endOfPrefix } from '../../lib/cluster/etcd/client.js'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import {
   beginHistory,
   newHistoryId,
@@ -24,7 +24,7 @@ import { aLog } from './stage.js'
 
 t.test('a log begins once', { skip: withoutEtcd() }, async t => {
   const etcd = await anEtcd(t, { tls: false, auth: false })
-  const connection = connectEtcd(etcd.options)
+  const connection = new EtcdConnection(etcd.options)
   t.teardown(() => connection.close())
   const needs = { client: createEtcdClient(connection), keys: keysOf('a'), sealing: createSealing(randomBytes(32)) }
   t.equal(await readHistory(needs), null)
@@ -74,7 +74,7 @@ t.test('a removed hub reads and writes nothing more, and the others go on', { sk
   const removed = await stage.open('h3', { limits })
   await put(first, 'a', 'x'.repeat(2_000_000))
   await removed.reached(first.sequence(), soon())
-  const connection = connectEtcd(options())
+  const connection = new EtcdConnection(options())
   t.teardown(() => connection.close())
   const client = createEtcdClient(connection)
   const keys = keysOf(stage.cluster)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createHubList } from '../../lib/cluster/hub-list.js'
 import { anEtcd, startEtcd, withoutEtcd } from '../support/etcd.js'
 import { ownHub } from '../support/hub-keys.js'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { createEtcdClient } from '../../lib/cluster/etcd/client.js'
 import { readHistory } from '../../lib/cluster/history.js'
 import { createSealing, keysOf } from '../../lib/cluster/sealing.js'
@@ -38,7 +38,7 @@ const limits = { probeMs: 200 }
 
 /** The list of hubs, as who has the key of the cluster and access to etcd can write it. */
 async function listOf(t: Parameters<typeof hubsOn>[0], { cluster, clusterKey }: HubStage) {
-  const connection = connectEtcd(options())
+  const connection = new EtcdConnection(options())
   t.teardown(() => connection.close())
   const outside = { client: createEtcdClient(connection), keys: keysOf(cluster), sealing: createSealing(clusterKey) }
   const history = (await readHistory(outside))?.id as string

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createEtcdClient, endOfPrefix } from '../../lib/cluster/etcd/client.js'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { startEtcd, withoutEtcd } from '../support/etcd.js'
 import { until } from '../support/until.js'
 import { contentOf, hubsOn, put } from './hubs.js'
@@ -13,7 +13,7 @@ const soon = () => AbortSignal.timeout(20_000)
 const limits = { keptWrites: 10, keptForAbsent: 40, trimMs: 100, probeMs: 200 }
 
 async function linesIn(): Promise<number[]> {
-  const connection = connectEtcd(options())
+  const connection = new EtcdConnection(options())
   const { keys } = await createEtcdClient(connection).range({
     key: '/svc/',
     end: endOfPrefix('/svc/'),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { connectEtcd, type EtcdOptions } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection, type EtcdOptions } from '../../lib/cluster/etcd/connection.js'
 import { createEtcdClient, type EtcdClient } from '../../lib/cluster/etcd/client.js'
 import { EtcdLog } from '../../lib/cluster/etcd-log.js'
 import { beginHistory, type History, newHistoryId } from '../../lib/cluster/history.js'
@@ -24,7 +24,7 @@ let clusters = 0
 
 /** A new log of a cluster of its own on this etcd, with its leader. */
 export async function aLog(options: EtcdOptions): Promise<LogStage> {
-  const connection = connectEtcd(options)
+  const connection = new EtcdConnection(options)
   const client = createEtcdClient(connection)
   const keys = keysOf(`c${process.pid}-${++clusters}`)
   const sealing = createSealing(randomBytes(32))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { connectEtcd } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { createEtcdClient, endOfPrefix } from '../../lib/cluster/etcd/client.js'
 import { readHistory } from '../../lib/cluster/history.js'
 import { createSealing, keysOf } from '../../lib/cluster/sealing.js'
@@ -36,7 +36,7 @@ t.test('a log that no hub has written stops a follower with a sentence, and chan
       })()
     }
   })
-  const connection = connectEtcd(options)
+  const connection = new EtcdConnection(options)
   t.teardown(() => connection.close())
   const client = createEtcdClient(connection)
   const keys = keysOf(stage.cluster)

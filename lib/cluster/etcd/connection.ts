@@ -33,9 +33,6 @@ export interface AskOptions {
   signal?: AbortSignal | undefined
 }
 
-/** The open connections to the members of etcd. */
-export type EtcdConnection = ReturnType<typeof connectEtcd>
-
 export interface StreamOptions {
   take: (line: Record<string, unknown>) => void | Promise<void>
   signal: AbortSignal
@@ -50,21 +47,83 @@ const pauseMs = 100
 const maxAnswerBytes = 64 * 1024 * 1024
 const connectMs = 1000
 
-/** Creates connections. None is opened before the first request. */
-export function connectEtcd(options: EtcdOptions) {
-  let { user, password } = options
-  let agents = agentsOf(options)
-  const members = options.endpoints.map(endpoint => new URL(endpoint))
-  let current = 0
-  let token: string | null = null
-  let authenticating: Promise<void> | null = null
+/** The open connections to the members of etcd. None is opened before the first request. */
+export class EtcdConnection {
+  #options: EtcdOptions
+  #agents: ReturnType<typeof agentsOf>
+  readonly #members: URL[]
+  #current = 0
+  #token: string | null = null
+  #authenticating: Promise<void> | null = null
+
+  constructor(options: EtcdOptions) {
+    this.#options = options
+    this.#agents = agentsOf(options)
+    this.#members = options.endpoints.map(endpoint => new URL(endpoint))
+  }
+
+  /** Sends a request to the current member, and to the next ones if that fails. Throws `EtcdError`, `Unreachable`. */
+  ask(path: string, body: object, given: AskOptions = {}): Promise<Record<string, unknown>> {
+    const text = JSON.stringify(body)
+    return this.#overMembers(given, (member, signal) =>
+      this.#withToken(member, signal, () => this.#attempt(member, { path, text, signal }))
+    )
+  }
+
+  /**
+   * Sends a request whose answer is a sequence of JSON lines, and hands each one over. Resolves when etcd ends it. `take`
+   * may return a promise: the next line is read after it.
+   */
+  async stream(path: string, body: object, { take, signal }: StreamOptions): Promise<void> {
+    const text = JSON.stringify(body)
+    // The time limit of an attempt covers the head of the answer only.
+    const { head, ending } = await this.#overMembers({ signal }, (member, limited) =>
+      this.#withToken(member, limited, () => this.#begin(member, { path, text, signal: limited }, signal))
+    )
+    try {
+      for await (const line of linesOf(head)) await take(JSON.parse(line) as Record<string, unknown>)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    } finally {
+      ending.end()
+    }
+  }
+
+  /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
+  async preferLeader(signal?: AbortSignal): Promise<void> {
+    const isLeader = async (member: URL): Promise<boolean> => {
+      const limit = createLimit(attemptMs, signal)
+      const sent = { path: '/v3/maintenance/status', text: '{}', signal: limit.signal }
+      const status = await this.#withToken(member, limit.signal, () => this.#attempt(member, sent)).finally(limit.end)
+      const { member_id: own } = status['header'] as { member_id?: string }
+      return own !== undefined && own === status['leader']
+    }
+    const found = await Promise.all(this.#members.map(member => isLeader(member).catch(() => false)))
+    const at = found.indexOf(true)
+    if (at !== -1) this.#current = at
+  }
+
+  /** Uses other certificates and another password from the next request on. */
+  renew(next: EtcdOptions): void {
+    if (next.user !== this.#options.user || next.password !== this.#options.password) this.#token = null
+    this.#options = next
+    // A watch goes on with its connection. Those that are not in use go.
+    for (const agent of Object.values(this.#agents))
+      for (const socket of Object.values(agent.freeSockets).flatMap(list => list ?? [])) socket.destroy()
+    this.#agents = agentsOf(next)
+  }
+
+  close(): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy()
+  }
 
   /** Sends one request to one member; resolves with the head of its answer. */
-  function send(member: URL, { path, text, signal }: Sent): Promise<http.IncomingMessage> {
+  #send(member: URL, { path, text, signal }: Sent): Promise<http.IncomingMessage> {
     const headers = {
       'Content-Type': 'application/json',
       'Content-Length': Buffer.byteLength(text),
-      ...(token !== null && { Authorization: token })
+      ...(this.#token !== null && { Authorization: this.#token })
     }
     const isTls = member.protocol === 'https:'
     return new Promise((resolve, reject) => {
@@ -75,7 +134,7 @@ export function connectEtcd(options: EtcdOptions) {
         path,
         headers,
         signal,
-        agent: isTls ? agents['https:'] : agents['http:']
+        agent: this.#agents[isTls ? 'https:' : 'http:']
       }
       const request = isTls ? https.request(given, resolve) : http.request(given, resolve)
       request.on('error', error => reject(error))
@@ -90,23 +149,19 @@ export function connectEtcd(options: EtcdOptions) {
     })
   }
 
-  async function attempt(member: URL, sent: Sent): Promise<Record<string, unknown>> {
-    const response = await send(member, sent)
+  async #attempt(member: URL, sent: Sent): Promise<Record<string, unknown>> {
+    const response = await this.#send(member, sent)
     const text = await textOf(response)
     if (response.statusCode !== 200) throw errorOf(response.statusCode ?? 0, text)
     return JSON.parse(text) as Record<string, unknown>
   }
 
   /** Sends a request whose answer is read later, until `whole` aborts. The signal in `sent` is for the head alone. */
-  async function begin(
-    member: URL,
-    sent: Sent,
-    whole: AbortSignal
-  ): Promise<{ head: http.IncomingMessage; ending: Limit }> {
+  async #begin(member: URL, sent: Sent, whole: AbortSignal): Promise<{ head: http.IncomingMessage; ending: Limit }> {
     const ending = createLimit(null, whole)
     sent.signal.addEventListener('abort', ending.abort)
     try {
-      const head = await send(member, { ...sent, signal: ending.signal })
+      const head = await this.#send(member, { ...sent, signal: ending.signal })
       if (head.statusCode !== 200) throw errorOf(head.statusCode ?? 0, await textOf(head))
       return { head, ending }
     } catch (error) {
@@ -117,32 +172,34 @@ export function connectEtcd(options: EtcdOptions) {
     }
   }
 
-  async function authenticate(member: URL, signal: AbortSignal): Promise<void> {
-    token = null
+  async #authenticate(member: URL, signal: AbortSignal): Promise<void> {
+    this.#token = null
+    const { user, password } = this.#options
     const text = JSON.stringify({ name: user, password })
-    const answer = await attempt(member, { path: '/v3/auth/authenticate', text, signal })
-    token = String(answer['token'])
+    const answer = await this.#attempt(member, { path: '/v3/auth/authenticate', text, signal })
+    this.#token = String(answer['token'])
   }
 
   /** Runs `work` with a valid token: fetches one if there is none, and again if etcd refuses it. */
-  async function withToken<T>(member: URL, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    if (user === undefined) return work()
-    const renew = () => (authenticating ??= authenticate(member, signal).finally(() => (authenticating = null)))
-    if (token === null) await renew()
-    const used = token
+  async #withToken<T>(member: URL, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#options.user === undefined) return work()
+    const renew = () =>
+      (this.#authenticating ??= this.#authenticate(member, signal).finally(() => (this.#authenticating = null)))
+    if (this.#token === null) await renew()
+    const used = this.#token
     try {
       return await work()
     } catch (error) {
       // After etcd went back to a snapshot, it never answers a token that was made later than that.
-      if (signal.aborted && token === used) token = null
+      if (signal.aborted && this.#token === used) this.#token = null
       if (!(error instanceof EtcdError && error.isTokenRefused)) throw error
-      if (token === used) await renew()
+      if (this.#token === used) await renew()
       return work()
     }
   }
 
   /** Calls `work` with one member after the other until one answers, or the time is up. */
-  async function overMembers<T>(
+  async #overMembers<T>(
     { limitMs = defaultLimitMs, signal }: AskOptions,
     work: (member: URL, signal: AbortSignal) => Promise<T>
   ): Promise<T> {
@@ -151,9 +208,9 @@ export function connectEtcd(options: EtcdOptions) {
     for (let failed = 0; ; ) {
       signal?.throwIfAborted()
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0) throw new Unreachable(members.length, last)
-      const at = current
-      const member = members[at] as URL
+      if (leftMs <= 0) throw new Unreachable(this.#members.length, last)
+      const at = this.#current
+      const member = this.#members[at] as URL
       const limit = createLimit(Math.min(leftMs, attemptMs), signal)
       try {
         return await work(member, limit.signal)
@@ -164,74 +221,16 @@ export function connectEtcd(options: EtcdOptions) {
           throw error
         }
         last = limit.signal.aborted ? new Error(`${member.host} did not answer in time`) : error
-        if (current === at) current = (at + 1) % members.length
-        if (++failed % members.length === 0) await pause(pauseMs, signal)
+        if (this.#current === at) this.#current = (at + 1) % this.#members.length
+        if (++failed % this.#members.length === 0) await pause(pauseMs, signal)
       } finally {
         limit.end()
       }
     }
   }
-
-  return {
-    /** Sends a request to the current member, and to the next ones if that fails. Throws `EtcdError`, `Unreachable`. */
-    ask(path: string, body: object, given: AskOptions = {}): Promise<Record<string, unknown>> {
-      const text = JSON.stringify(body)
-      return overMembers(given, (member, signal) =>
-        withToken(member, signal, () => attempt(member, { path, text, signal }))
-      )
-    },
-
-    /**
-     * Sends a request whose answer is a sequence of JSON lines, and hands each one over. Resolves when etcd ends it. `take`
-     * may return a promise: the next line is read after it.
-     */
-    async stream(path: string, body: object, { take, signal }: StreamOptions): Promise<void> {
-      const text = JSON.stringify(body)
-      // The time limit of an attempt covers the head of the answer only.
-      const { head, ending } = await overMembers({ signal }, (member, limited) =>
-        withToken(member, limited, () => begin(member, { path, text, signal: limited }, signal))
-      )
-      try {
-        for await (const line of linesOf(head)) await take(JSON.parse(line) as Record<string, unknown>)
-      } catch (error) {
-        signal.throwIfAborted()
-        throw error
-      } finally {
-        ending.end()
-      }
-    },
-
-    /** Moves to the member that leads etcd, which saves the way from a member to the leader with each append. */
-    async preferLeader(signal?: AbortSignal): Promise<void> {
-      const isLeader = async (member: URL): Promise<boolean> => {
-        const limit = createLimit(attemptMs, signal)
-        const sent = { path: '/v3/maintenance/status', text: '{}', signal: limit.signal }
-        const status = await withToken(member, limit.signal, () => attempt(member, sent)).finally(limit.end)
-        const { member_id: own } = status['header'] as { member_id?: string }
-        return own !== undefined && own === status['leader']
-      }
-      const found = await Promise.all(members.map(member => isLeader(member).catch(() => false)))
-      const at = found.indexOf(true)
-      if (at !== -1) current = at
-    },
-
-    /** Uses other certificates and another password from the next request on. */
-    renew(next: EtcdOptions): void {
-      if (next.user !== user || next.password !== password) token = null
-      user = next.user
-      password = next.password
-      // A watch goes on with its connection. Those that are not in use go.
-      for (const agent of Object.values(agents))
-        for (const socket of Object.values(agent.freeSockets).flatMap(list => list ?? [])) socket.destroy()
-      agents = agentsOf(next)
-    },
-    close(): void {
-      for (const agent of Object.values(agents)) agent.destroy()
-    }
-  }
 }
 
-function agentsOf({ ca, cert, key }: EtcdOptions): { 'http:': http.Agent; 'https:': https.Agent } {
+function agentsOf({ ca, cert, key }: EtcdOptions): Record<'http:' | 'https:', http.Agent> {
   const tls = {
     ...(ca !== undefined && { ca }),
     ...(cert !== undefined && { cert }),
@@ -298,7 +297,7 @@ const limitMs = 3000
 
 /** Returns the number of members of etcd that vote; null if it does not answer, or does not tell this user. */
 export async function countMembers(options: EtcdOptions): Promise<number | null> {
-  const connection = connectEtcd(options)
+  const connection = new EtcdConnection(options)
   try {
     const answer = await connection.ask('/v3/cluster/member/list', {}, { limitMs })
     const members = answer['members'] as Array<{ isLearner?: boolean }>

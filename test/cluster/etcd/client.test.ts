@@ -1,11 +1,11 @@
 import t from 'tap'
 import { createEtcdClient, endOfPrefix, type WatchEvent } from '../../../lib/cluster/etcd/client.js'
-import { connectEtcd } from '../../../lib/cluster/etcd/connection.js'
+import { EtcdConnection } from '../../../lib/cluster/etcd/connection.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
-const connection = etcd && connectEtcd(etcd.options)
+const connection = etcd && new EtcdConnection(etcd.options)
 const client = createEtcdClient(connection as NonNullable<typeof connection>)
 t.teardown(async () => {
   connection?.close()

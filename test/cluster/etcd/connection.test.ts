@@ -2,7 +2,7 @@ import t from 'tap'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { connectEtcd, countMembers } from '../../../lib/cluster/etcd/connection.js'
+import { EtcdConnection, countMembers } from '../../../lib/cluster/etcd/connection.js'
 import { EtcdError, Unreachable } from '../../../lib/cluster/etcd/errors.js'
 import { makeSigned } from '../../support/certificates.js'
 import { anEtcd, startEtcd, withoutEtcd } from '../../support/etcd.js'
@@ -14,7 +14,7 @@ const read = ['/v3/kv/range', { key }] as const
 
 t.test('asks members with TLS and a password, and goes on when one is gone', { skip }, async t => {
   const etcd = await anEtcd(t, { size: 3 })
-  const connection = connectEtcd(etcd.options)
+  const connection = new EtcdConnection(etcd.options)
   t.teardown(() => connection.close())
   t.ok((await connection.ask(...read))['header'])
 
@@ -48,9 +48,9 @@ t.test('asks members with TLS and a password, and goes on when one is gone', { s
 t.test('refuses a certificate of another authority, and a wrong password', { skip }, async t => {
   const etcd = await anEtcd(t)
   const ca = makeSigned().authority.cert
-  const stranger = connectEtcd({ ...etcd.options, ca })
+  const stranger = new EtcdConnection({ ...etcd.options, ca })
   await t.rejects(stranger.ask(...read, { limitMs: 500 }), /self-signed|unable to verify|signature/)
-  const guessing = connectEtcd({ ...etcd.options, password: 'wrong' })
+  const guessing = new EtcdConnection({ ...etcd.options, password: 'wrong' })
   await t.rejects(guessing.ask(...read, { limitMs: 2000 }), EtcdError)
   for (const connection of [stranger, guessing]) connection.close()
 })
@@ -70,7 +70,7 @@ t.test('says of a refusal whether another member was asked before, and did not a
     [endpoints.slice(1), false],
     [endpoints, true]
   ] as const) {
-    const connection = connectEtcd({ endpoints: [...asked] })
+    const connection = new EtcdConnection({ endpoints: [...asked] })
     const error = await connection.ask(...read).catch((refused: unknown) => refused)
     t.match(error, { isFull: true, isRepeated })
     connection.close()
@@ -79,7 +79,7 @@ t.test('says of a refusal whether another member was asked before, and did not a
 
 t.test('hands over the lines of a stream, and ends it when it is told to', { skip }, async t => {
   const etcd = await anEtcd(t)
-  const connection = connectEtcd(etcd.options)
+  const connection = new EtcdConnection(etcd.options)
   t.teardown(() => connection.close())
   const stop = new AbortController()
   let events = 0
@@ -105,7 +105,7 @@ t.test('does not wait longer than it may', async t => {
   await once(silent, 'listening')
   t.teardown(() => (silent.closeAllConnections(), silent.close()))
   const { port } = silent.address() as AddressInfo
-  const connection = connectEtcd({ endpoints: [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1'] })
+  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1'] })
   t.teardown(() => connection.close())
   const fromMs = performance.now()
   await t.rejects(connection.ask(...read, { limitMs: 400 }), Unreachable)
@@ -128,7 +128,7 @@ t.test('cuts lines wherever the network cuts them', async t => {
     response.end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const connection = connectEtcd({ endpoints: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`] })
+  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`] })
   t.teardown(() => (connection.close(), server.close()))
   const seen: unknown[] = []
   await connection.stream('/v3/watch', {}, { signal: new AbortController().signal, take: line => void seen.push(line) })
@@ -147,7 +147,7 @@ t.test('a token that gets no answer is dropped: etcd went back to before it was 
   }).listen(0, '127.0.0.1')
   await once(member, 'listening')
   const { port } = member.address() as AddressInfo
-  const connection = connectEtcd({ endpoints: [`http://127.0.0.1:${port}`], user: 'svc', password: 'a' })
+  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${port}`], user: 'svc', password: 'a' })
   t.teardown(() => {
     connection.close()
     member.closeAllConnections?.()
