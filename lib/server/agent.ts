@@ -6,7 +6,7 @@
 import { hostname } from 'node:os'
 import type { IncomingMessage } from 'node:http'
 import { type Agent, type AgentTimes, createAgent } from '../fleet/agent/agent.js'
-import { createHubClient, enrol } from '../fleet/agent/hub-client.js'
+import { HubClient, enrol } from '../fleet/agent/hub-client.js'
 import { createKeyring } from '../fleet/agent/from-hub.js'
 import {
   addressesOf,
@@ -160,7 +160,7 @@ async function enrolAgain(
   const { home, report } = options
   const { nodeId, name, hubKey, hubs } = identity
   const keyring = createKeyring(hubKey, () => {})
-  const client = createHubClient({ nodeId, key, keyring, hubs: addressesOf(identity), createCaller })
+  const client = new HubClient({ nodeId, key, keyring, hubs: addressesOf(identity), createCaller })
   const why = await client
     .greet(AbortSignal.timeout(greetMs))
     .then(

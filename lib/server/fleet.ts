@@ -72,8 +72,8 @@ export function createFleet(
 
   let relaying: Promise<HubRelays> | null = null
   async function createRelays(): Promise<HubRelays> {
-    const [{ links }, { createHubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
-    return createHubRelays({ links, ids: world.ids })
+    const [{ links }, { HubRelays }] = await Promise.all([hub(), import('../fleet/relay/hub-relays.js')])
+    return new HubRelays({ links, ids: world.ids })
   }
 
   return {

@@ -13,14 +13,14 @@ import { type DesiredLine, type ReleaseDocument, reportEveryMs } from '../../mod
 import type { Store } from '../../core/store/database.js'
 import { liveDeployment } from '../../core/store/tables/deployments.js'
 import { answerOf } from '../duty.js'
-import { type ConnectionWaits, createHubClient, type HubClient, keepConnected } from './hub-client.js'
-import { createDuties } from './duties.js'
+import { type ConnectionWaits, HubClient, keepConnected } from './hub-client.js'
+import { Duties } from './duties.js'
 import { noResult } from './duty-works.js'
 import { createKeyring } from './from-hub.js'
 import { addressesOf, type AgentKey, type Identity, writeIdentity } from './identity.js'
 import { createLive, createReports } from './reports.js'
 import { type AdoptedFields, hubActor, type LocalDeployer, type LocalProjects, type LocalVariables } from './swap.js'
-import { createReleases } from './releases.js'
+import { Releases } from './releases.js'
 
 /** Times of an agent, in milliseconds. Tests shorten them. */
 export interface AgentTimes {
@@ -65,16 +65,14 @@ export type Agent = ReturnType<typeof createAgent>
 const defaultTimes = { reportEveryMs, driftEveryMs: 10 * 60_000, waits: {} }
 const sweepEveryMs = 60 * 60_000
 
-/** Creates an agent, which begins at once. */
-export function createAgent(needs: AgentNeeds) {
-  const { home, key, store, clock, createCaller, deployer, warn, log, random = Math.random } = needs
-  const times = { ...defaultTimes, ...needs.times }
-  let identity = needs.identity
-  const { nodeId } = identity
-  const keyring = createKeyring(identity.hubKey, hubKey => learn({ hubKey }))
-  const stopping = new AbortController()
-  const client = createHubClient({ nodeId, key, keyring, hubs: addressesOf(identity), createCaller })
-  const releases = createReleases({
+/** Creates what an agent is made of. */
+function createParts(needs: AgentNeeds) {
+  const { home, key, store, createCaller, deployer, warn, log } = needs
+  const { nodeId } = needs.identity
+  const kept = keepIdentity(needs)
+  const keyring = createKeyring(needs.identity.hubKey, hubKey => kept.learn({ hubKey }))
+  const client = new HubClient({ nodeId, key, keyring, hubs: addressesOf(needs.identity), createCaller })
+  const releases = new Releases({
     directory: join(home, 'prepared'),
     client,
     keyring,
@@ -84,23 +82,9 @@ export function createAgent(needs: AgentNeeds) {
     }
   })
   const live = createLive({ store, deployer })
-  const relay = needs.createRelay?.(client)
-  let saving: Promise<unknown> = Promise.resolve()
-  /** What goes on beside the orders of the hub. */
-  const asides = new Set<Promise<void>>()
+  const asides = createAsides(log)
 
-  function aside(what: string, work: Promise<unknown>): void {
-    const going = work.then(
-      () => void asides.delete(going),
-      error => {
-        asides.delete(going)
-        log(what, error)
-      }
-    )
-    asides.add(going)
-  }
-
-  const duties = createDuties({
+  const duties = new Duties({
     ...needs,
     nodeId,
     async prepare(duty, signal) {
@@ -110,7 +94,7 @@ export function createAgent(needs: AgentNeeds) {
       await deployer.preflight({ projectId, archivePath: release.archivePath, offered })
       return release
     },
-    done: ({ release }) => aside('Cannot remove a prepared archive', releases.remove(release)),
+    done: ({ release }) => asides.add('Cannot remove a prepared archive', releases.remove(release)),
     changed: (projectId, options) => reports.changed(projectId, options),
     async removed(projectId) {
       await needs.projects.remove(projectId, hubActor).catch((error: unknown) => {
@@ -122,30 +106,23 @@ export function createAgent(needs: AgentNeeds) {
   const reports = createReports({
     send: (body, signal) => client.json({ method: 'POST', path: '/api/agent/reports', body, signal }),
     facts: async () => ({ version: needs.version, freeBytes: await freeBytes(home) }),
-    answersOf(projectId) {
-      const duty = duties.find(projectId)
-      const answer = duty === undefined ? null : answerOf(duty.state)
-      const ignored = duties.ignored(projectId)
-      const { failedStep, output, tookMs } = duty ?? noResult
-      return [
-        ...(answer === null ? [] : [{ projectId, ...answer, failedStep, output, tookMs }]),
-        ...(ignored === undefined ? [] : [{ projectId, ...ignored, answer: 'ignored' as const, ...noResult }])
-      ]
-    },
+    answersOf: projectId => answersOf(duties, projectId),
     liveOf: projectId => (duties.find(projectId) === undefined ? null : live.of(projectId)),
-    everyMs: times.reportEveryMs,
+    everyMs: needs.times?.reportEveryMs ?? defaultTimes.reportEveryMs,
     failed: error => warn(`Cannot report to the hub: ${reasonOf(error)}`)
   })
+  return { kept, keyring, client, releases, live, asides, duties, reports }
+}
 
+/** Creates an agent, which begins at once. */
+export function createAgent(needs: AgentNeeds) {
+  const { random = Math.random } = needs
+  const times = { ...defaultTimes, ...needs.times }
+  const parts = createParts(needs)
+  const { kept, keyring, client, live, asides, duties, reports } = parts
+  const relay = needs.createRelay?.(client)
+  const stopping = new AbortController()
   const projectIds = (): string[] => [...duties.all()].map(({ projectId }) => projectId)
-
-  /** Keeps the identity on the disk. */
-  function learn(change: Partial<Identity>): void {
-    identity = { ...identity, ...change }
-    saving = saving
-      .then(() => writeIdentity(home, identity))
-      .catch(error => log('Cannot store the identity of the agent', error))
-  }
 
   function take(line: DesiredLine): void {
     switch (line.type) {
@@ -162,9 +139,9 @@ export function createAgent(needs: AgentNeeds) {
   }
 
   function welcome(hubs: string[]): void {
-    if (hubs.join() === (identity.named ?? []).join()) return
-    learn({ named: hubs })
-    client.setHubs(addressesOf(identity))
+    if (hubs.join() === (kept.identity.named ?? []).join()) return
+    kept.learn({ named: hubs })
+    client.setHubs(addressesOf(kept.identity))
   }
 
   let reporting: AbortController | null = null
@@ -186,7 +163,7 @@ export function createAgent(needs: AgentNeeds) {
       random,
       waits: times.waits,
       info: needs.info,
-      warn
+      warn: needs.warn
     },
     stopping.signal
   )
@@ -201,22 +178,15 @@ export function createAgent(needs: AgentNeeds) {
     }
   }
 
-  async function sweep(): Promise<void> {
-    const used = new Set(
-      [...duties.all()].filter(({ state }) => state.action === 'swap').map(({ release }) => release.archiveSha256)
-    )
-    await releases.sweep(machineTimeOf(clock), sha256 => used.has(sha256))
-  }
-
-  const sweepAside = (): void => aside('Cannot remove old prepared archives', sweep())
-  const searchAside = (): void => aside('Cannot search for edited files', searchDrift())
+  const sweepAside = (): void => asides.add('Cannot remove old prepared archives', sweepReleases(parts, needs.clock))
+  const searchAside = (): void => asides.add('Cannot search for edited files', searchDrift())
   sweepAside()
   const drift = setInterval(searchAside, times.driftEveryMs * (0.75 + random() / 2)).unref()
   const sweeping = setInterval(sweepAside, sweepEveryMs).unref()
 
   return {
     get identity() {
-      return identity
+      return kept.identity
     },
 
     /** Notes that a deployment of the node has ended: one of the hub, or a local push. */
@@ -231,11 +201,66 @@ export function createAgent(needs: AgentNeeds) {
       stopping.abort()
       reporting?.abort()
       relay?.endAll()
-      await Promise.all([connected, reported, duties.stop(), saving])
-      await Promise.all(asides)
+      await Promise.all([connected, reported, duties.stop(), kept.saved()])
+      await asides.ended()
       client.close()
     }
   }
+}
+
+/** Creates the work that goes on beside the orders of the hub. A failure is logged. */
+function createAsides(log: AgentNeeds['log']) {
+  const asides = new Set<Promise<void>>()
+  return {
+    add(what: string, work: Promise<unknown>): void {
+      const going = work.then(
+        () => void asides.delete(going),
+        error => {
+          asides.delete(going)
+          log(what, error)
+        }
+      )
+      asides.add(going)
+    },
+    ended: (): Promise<unknown> => Promise.all(asides)
+  }
+}
+
+/** Keeps the identity of the agent, in memory at once and then on the disk. */
+function keepIdentity({ home, identity: first, log }: Pick<AgentNeeds, 'home' | 'identity' | 'log'>) {
+  let identity = first
+  let saving: Promise<unknown> = Promise.resolve()
+  return {
+    get identity() {
+      return identity
+    },
+    learn(change: Partial<Identity>): void {
+      identity = { ...identity, ...change }
+      saving = saving
+        .then(() => writeIdentity(home, identity))
+        .catch(error => log('Cannot store the identity of the agent', error))
+    },
+    saved: (): Promise<unknown> => saving
+  }
+}
+
+/** Returns what a node answers to the orders for a project. */
+function answersOf(duties: Duties, projectId: string) {
+  const duty = duties.find(projectId)
+  const answer = duty === undefined ? null : answerOf(duty.state)
+  const ignored = duties.ignored(projectId)
+  const { failedStep, output, tookMs } = duty ?? noResult
+  return [
+    ...(answer === null ? [] : [{ projectId, ...answer, failedStep, output, tookMs }]),
+    ...(ignored === undefined ? [] : [{ projectId, ...ignored, answer: 'ignored' as const, ...noResult }])
+  ]
+}
+
+/** Removes prepared archives that are old and that no duty needs. */
+async function sweepReleases({ releases, duties }: ReturnType<typeof createParts>, clock: Clock): Promise<void> {
+  const swaps = [...duties.all()].filter(({ state }) => state.action === 'swap')
+  const used = new Set(swaps.map(({ release }) => release.archiveSha256))
+  await releases.sweep(machineTimeOf(clock), sha256 => used.has(sha256))
 }
 
 /* Brings the record of a project on a node up to date with the release that is about to be prepared. */

@@ -17,22 +17,19 @@ import {
 import { type DutyAnswer, type Ignored, obey, workOf } from '../duty.js'
 import type { Reader, Transaction } from '../../core/store/database.js'
 import {
-  createDutyWorks,
   defaultRetriesMs,
   type DutyWork,
+  DutyWorks,
   type DutyWorksNeeds,
   keepDuty,
   noResult,
   waitAfter
 } from './duty-works.js'
 
-/** The duties of an agent. */
-export type Duties = ReturnType<typeof createDuties>
-
 /** An order that was not obeyed, and why. */
 export type IgnoredOrder = Pick<DutyAnswer, 'rolloutId' | 'attempt'> & { error: string }
 
-export interface DutiesNeeds extends DutyWorksNeeds {
+export interface DutiesNeeds extends Omit<DutyWorksNeeds, 'isCurrent' | 'stopping'> {
   nodeId: string
   /** Called when a project is no longer placed on the node. */
   removed(projectId: string): Promise<void>
@@ -44,167 +41,198 @@ interface Entry extends DutyWork {
   failures: number
 }
 
-/** Creates the duties, with those of the store. */
-export function createDuties(needs: DutiesNeeds) {
-  const { store, clock, nodeId, changed, log, retriesMs = defaultRetriesMs } = needs
-  const stopping = new AbortController()
-  const histories = createHistories(store)
-  const entries = new Map<string, Entry>()
+/** The duties of an agent. */
+export class Duties {
+  readonly #needs: DutiesNeeds
+  readonly #stopping = new AbortController()
+  readonly #histories: Histories
+  readonly #entries = new Map<string, Entry>()
   /** The last orders for projects that are not placed here any more. */
-  const removed = new Map<string, Duty>()
-  const ignored = new Map<string, IgnoredOrder>()
+  readonly #removed = new Map<string, Duty>()
+  readonly #ignored = new Map<string, IgnoredOrder>()
   /** Projects that are being removed. */
-  const leaving = new Map<string, Promise<void>>()
-  const isCurrent = (entry: DutyWork): boolean => entries.get(entry.kept.duty.projectId) === entry
-  const works = createDutyWorks(needs, { isCurrent, stopping: stopping.signal })
-  for (const duty of listDuties(store)) {
-    if (duty.isRemoved) removed.set(duty.projectId, duty)
-    else entries.set(duty.projectId, entryOf(duty, isBegun(duty)))
+  readonly #leaving = new Map<string, Promise<void>>()
+  readonly #works: DutyWorks
+
+  constructor(needs: DutiesNeeds) {
+    this.#needs = needs
+    this.#histories = createHistories(needs.store)
+    this.#works = new DutyWorks({
+      ...needs,
+      isCurrent: entry => this.#isCurrent(entry),
+      stopping: this.#stopping.signal
+    })
+    for (const duty of listDuties(needs.store)) {
+      if (duty.isRemoved) this.#removed.set(duty.projectId, duty)
+      else this.#entries.set(duty.projectId, this.#entryOf(duty, isBegun(duty)))
+    }
   }
 
-  function entryOf(duty: Duty, isInterrupted: boolean): Entry {
+  /** Takes an order. One that is not newer than the last one is only answered. */
+  take(order: OrderLine): void {
+    this.#obeyOrder(order, 0)
+  }
+
+  /** Removes a project that is no longer placed on the node, if the hub had placed it. */
+  unplaced(projectId: string): void {
+    const { store, log } = this.#needs
+    const entry = this.#entries.get(projectId)
+    const isOfHub = entry === undefined ? hasHubDeployment(store, projectId) : this.#isOwn(entry.kept.duty)
+    if (!isOfHub || this.#leaving.has(projectId)) return
+    entry?.waiting?.abort()
+    this.#entries.delete(projectId)
+    this.#ignored.delete(projectId)
+    const left = (entry?.running ?? Promise.resolve())
+      .then(() => entry?.kept.written())
+      .then(() => this.#writeRemoved(projectId, entry?.kept.duty))
+      .then(() => this.#needs.removed(projectId))
+      .catch(error => log(`Cannot remove project ${projectId}, which is no longer placed here`, error))
+      .finally(() => this.#leaving.delete(projectId))
+    this.#leaving.set(projectId, left)
+  }
+
+  /** Continues what an earlier process began. */
+  start(): void {
+    for (const entry of this.#entries.values()) {
+      this.#works.followTree(entry)
+      this.#run(entry)
+    }
+  }
+
+  /** The duties for the hub. */
+  *all(): Iterable<Duty> {
+    for (const { kept } of this.#entries.values()) if (this.#isOwn(kept.duty)) yield kept.duty
+  }
+
+  find(projectId: string): Duty | undefined {
+    const duty = this.#entries.get(projectId)?.kept.duty
+    return duty !== undefined && this.#isOwn(duty) ? duty : undefined
+  }
+
+  /** Returns the answer to an order that was not obeyed, if it was the last one of its project. */
+  ignored(projectId: string): IgnoredOrder | undefined {
+    return this.#ignored.get(projectId)
+  }
+
+  /** Stops what waits for the hub, and waits for the rest. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await Promise.all([...this.#entries.values()].map(({ running }) => running))
+    await Promise.all([...this.#entries.values()].map(({ kept }) => kept.written()))
+    await Promise.all(this.#leaving.values())
+  }
+
+  #isCurrent(entry: DutyWork): boolean {
+    return this.#entries.get(entry.kept.duty.projectId) === entry
+  }
+
+  #entryOf(duty: Duty, isInterrupted: boolean): Entry {
+    const { store, clock } = this.#needs
     const kept = keepDuty(store, duty)
     return { kept, isInterrupted, running: null, waiting: null, orderedMs: elapsedOf(clock), failures: 0 }
   }
 
-  function run(entry: Entry): void {
-    if (entry.running !== null || stopping.signal.aborted) return
-    entry.running = works.run(entry).then(
+  #run(entry: Entry): void {
+    if (entry.running !== null || this.#stopping.signal.aborted) return
+    entry.running = this.#works.run(entry).then(
       () => {
         entry.running = null
         entry.failures = 0
-        if (workOf(entry.kept.duty.state) !== null && isCurrent(entry)) run(entry)
+        if (workOf(entry.kept.duty.state) !== null && this.#isCurrent(entry)) this.#run(entry)
       },
       error => {
         entry.running = null
-        if (stopping.signal.aborted) return
+        if (this.#stopping.signal.aborted) return
         if (entry.failures === 0)
-          log(`Cannot do what the hub ordered for project ${entry.kept.duty.projectId} yet`, error)
-        void later(entry.failures++, () => {
+          this.#needs.log(`Cannot do what the hub ordered for project ${entry.kept.duty.projectId} yet`, error)
+        void this.#later(entry.failures++, () => {
           // What has begun is found out from the records.
           entry.isInterrupted = isBegun(entry.kept.duty)
-          if (isCurrent(entry)) run(entry)
+          if (this.#isCurrent(entry)) this.#run(entry)
         })
       }
     )
   }
 
   /** Does something after the wait for an attempt, unless the duties stop. */
-  async function later(attempt: number, work: () => void): Promise<void> {
-    await sleep(waitAfter(attempt, retriesMs), undefined, { signal: stopping.signal, ref: false }).then(work, () => {})
+  async #later(attempt: number, work: () => void): Promise<void> {
+    const ms = waitAfter(attempt, this.#needs.retriesMs ?? defaultRetriesMs)
+    await sleep(ms, undefined, { signal: this.#stopping.signal, ref: false }).then(work, () => {})
   }
 
   /** Takes an order. `attempt` is the number of attempts to store it that have failed. */
-  function obeyOrder(order: OrderLine, attempt: number): void {
+  #obeyOrder(order: OrderLine, attempt: number): void {
+    const { nodeId, clock, changed, log } = this.#needs
     const { projectId, rolloutId, epoch } = order
-    const gone = leaving.get(projectId)
-    if (gone !== undefined) return void gone.then(() => obeyOrder(order, attempt))
-    const entry = entries.get(projectId)
-    const last = (entry?.kept.duty ?? removed.get(projectId))?.state
-    const before = last === undefined ? null : { ...last, epoch: last.epoch || histories.first(epoch) }
-    const obeyed = obey(before, order, { isReplaced: histories.isReplaced(epoch) })
-    if ('ignored' in obeyed) return ignore(order, obeyed.ignored)
-    ignored.delete(projectId)
+    const gone = this.#leaving.get(projectId)
+    if (gone !== undefined) return void gone.then(() => this.#obeyOrder(order, attempt))
+    const entry = this.#entries.get(projectId)
+    const last = (entry?.kept.duty ?? this.#removed.get(projectId))?.state
+    const before = last === undefined ? null : { ...last, epoch: last.epoch || this.#histories.first(epoch) }
+    const obeyed = obey(before, order, { isReplaced: this.#histories.isReplaced(epoch) })
+    if ('ignored' in obeyed) return this.#ignore(order, obeyed.ignored)
+    this.#ignored.delete(projectId)
     const { state } = obeyed
     const isOther = entry === undefined || rolloutId !== entry.kept.duty.state.rolloutId
     const { deployId, treeSha256, archiveSha256, archiveBytes } = order
     const release = { deployId, treeSha256, archiveSha256, archiveBytes }
     const own = { projectId, nodeId, isRemoved: false }
     const fresh: Duty = { ...own, state, before: null, release, swapId: null, undoId: null, ...noResult }
-    const known = entry ?? entryOf(fresh, false)
-    entries.set(projectId, known)
+    const known = entry ?? this.#entryOf(fresh, false)
+    this.#entries.set(projectId, known)
     known.orderedMs = elapsedOf(clock)
     if (isOther || (state.action !== 'prepare' && state.action !== 'swap')) known.waiting?.abort()
     if (isOther) known.isInterrupted = false
-    void known.kept.write(isOther ? fresh : { ...own, state }, histories.follow(epoch)).then(
+    void known.kept.write(isOther ? fresh : { ...own, state }, this.#histories.follow(epoch)).then(
       () => {
         changed(projectId)
-        run(known)
+        this.#run(known)
       },
       error => {
-        if (stopping.signal.aborted) return
+        if (this.#stopping.signal.aborted) return
         if (attempt === 0) log(`Cannot store an order for project ${projectId} yet`, error)
-        if (entry === undefined && known.kept.duty === fresh) entries.delete(projectId)
+        if (entry === undefined && known.kept.duty === fresh) this.#entries.delete(projectId)
         // An order that came since is newer, and this one is then only answered.
-        void later(attempt, () => obeyOrder(order, attempt + 1))
+        void this.#later(attempt, () => this.#obeyOrder(order, attempt + 1))
       }
     )
   }
 
-  function ignore({ projectId, rolloutId, attempt }: OrderLine, why: Ignored): void {
-    if (why === 'known') ignored.delete(projectId)
+  #ignore({ projectId, rolloutId, attempt }: OrderLine, why: Ignored): void {
+    const { log, changed } = this.#needs
+    if (why === 'known') this.#ignored.delete(projectId)
     else {
       const error = `The node does not obey an order of rollout ${rolloutId}. ${why.why}`
-      ignored.set(projectId, { rolloutId, attempt, error })
+      this.#ignored.set(projectId, { rolloutId, attempt, error })
       log(`Ignored an order for project ${projectId}. ${why.why}`)
     }
     changed(projectId)
   }
 
   /** Writes that a project is not placed here any more. Its last order stays, so that no earlier one is obeyed. */
-  async function writeRemoved(projectId: string, duty: Duty | undefined): Promise<void> {
+  async #writeRemoved(projectId: string, duty: Duty | undefined): Promise<void> {
     if (duty !== undefined) {
       const nothing = { action: 'none', hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null } as const
       const state = { ...duty.state, ...nothing }
-      removed.set(projectId, { ...duty, isRemoved: true, state, before: null, swapId: null, undoId: null, ...noResult })
+      this.#removed.set(projectId, {
+        ...duty,
+        isRemoved: true,
+        state,
+        before: null,
+        swapId: null,
+        undoId: null,
+        ...noResult
+      })
     }
-    const last = removed.get(projectId)
-    await store.write(tx => {
+    const last = this.#removed.get(projectId)
+    await this.#needs.store.write(tx => {
       if (last !== undefined) putDuty(tx, last)
       deleteHubDeployments(tx, projectId)
     })
   }
 
-  const isOwn = (duty: Duty): boolean => duty.nodeId === nodeId || duty.nodeId === ''
-
-  return {
-    /** Takes an order. One that is not newer than the last one is only answered. */
-    take: (order: OrderLine): void => obeyOrder(order, 0),
-
-    /** Removes a project that is no longer placed on the node, if the hub had placed it. */
-    unplaced(projectId: string): void {
-      const entry = entries.get(projectId)
-      const isOfHub = entry === undefined ? hasHubDeployment(store, projectId) : isOwn(entry.kept.duty)
-      if (!isOfHub || leaving.has(projectId)) return
-      entry?.waiting?.abort()
-      entries.delete(projectId)
-      ignored.delete(projectId)
-      const left = (entry?.running ?? Promise.resolve())
-        .then(() => entry?.kept.written())
-        .then(() => writeRemoved(projectId, entry?.kept.duty))
-        .then(() => needs.removed(projectId))
-        .catch(error => log(`Cannot remove project ${projectId}, which is no longer placed here`, error))
-        .finally(() => leaving.delete(projectId))
-      leaving.set(projectId, left)
-    },
-
-    /** Continues what an earlier process began. */
-    start(): void {
-      for (const entry of entries.values()) {
-        works.followTree(entry)
-        run(entry)
-      }
-    },
-
-    /** The duties for the hub. */
-    *all(): Iterable<Duty> {
-      for (const { kept } of entries.values()) if (isOwn(kept.duty)) yield kept.duty
-    },
-    find(projectId: string): Duty | undefined {
-      const duty = entries.get(projectId)?.kept.duty
-      return duty !== undefined && isOwn(duty) ? duty : undefined
-    },
-
-    /** Returns the answer to an order that was not obeyed, if it was the last one of its project. */
-    ignored: (projectId: string): IgnoredOrder | undefined => ignored.get(projectId),
-
-    /** Stops what waits for the hub, and waits for the rest. */
-    async stop(): Promise<void> {
-      stopping.abort()
-      await Promise.all([...entries.values()].map(({ running }) => running))
-      await Promise.all([...entries.values()].map(({ kept }) => kept.written()))
-      await Promise.all(leaving.values())
-    }
+  #isOwn(duty: Duty): boolean {
+    return duty.nodeId === this.#needs.nodeId || duty.nodeId === ''
   }
 }
 

@@ -41,6 +41,10 @@ export interface DutyWorksNeeds {
   /** Waits between attempts to fetch a release, in ms. The last one is repeated. */
   retriesMs?: readonly number[]
   log(message: string, error?: unknown): void
+  /** Whether the project is still placed. */
+  isCurrent(entry: DutyWork): boolean
+  /** Ends what waits for the hub. */
+  stopping: AbortSignal
 }
 
 /** A duty with what goes on for it. */
@@ -53,40 +57,51 @@ export interface DutyWork {
   orderedMs: number
 }
 
-/** The works of a node. */
-export type DutyWorks = ReturnType<typeof createDutyWorks>
-
 /** Results that a work without a deployment does not have. */
 export const noResult = { failedStep: null, output: null, tookMs: null }
 
-/** Creates the works. `isCurrent` says whether the project is still placed; `stopping` ends what waits for the hub. */
-export function createDutyWorks(
-  needs: DutyWorksNeeds,
-  { isCurrent, stopping }: { isCurrent(entry: DutyWork): boolean; stopping: AbortSignal }
-) {
-  const { store, clock, ids, prepare, changed, log, retriesMs = defaultRetriesMs } = needs
+/** The works of a node. */
+export class DutyWorks {
+  readonly #needs: DutyWorksNeeds
 
-  function placingOf({ kept }: DutyWork): Placing {
-    const { projectId, swapId, release } = kept.duty
-    return { projectId, swapId: swapId ?? '', releaseId: release.deployId }
+  constructor(needs: DutyWorksNeeds) {
+    this.#needs = needs
   }
 
-  async function works(entry: DutyWork): Promise<void> {
-    while (!stopping.aborted && isCurrent(entry)) {
+  /** Works until the duty demands nothing more. Rejects if a result cannot be stored, or found out, yet. */
+  async run(entry: DutyWork): Promise<void> {
+    while (!this.#needs.stopping.aborted && this.#needs.isCurrent(entry)) {
       await entry.kept.written()
       if (entry.isInterrupted) {
-        await resume(entry)
+        await this.#resume(entry)
         continue
       }
       const work = workOf(entry.kept.duty.state)
       if (work === null) return
-      await perform(entry, work)
+      await this.#perform(entry, work)
     }
   }
 
-  async function perform(entry: DutyWork, work: Work): Promise<void> {
+  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
+  followTree(entry: DutyWork): void {
+    const { store, log } = this.#needs
+    const { outcome } = entry.kept.duty.state
+    if (outcome !== 'stuck' && outcome !== 'failed') return
+    const found = placedBy(store, this.#placingOf(entry)).length > 0 ? 'stuck' : 'failed'
+    if (found === outcome) return
+    const state = { ...entry.kept.duty.state, outcome: found } as const
+    void entry.kept.write({ state }).catch(error => log('Cannot store what is in place', error))
+  }
+
+  #placingOf({ kept }: DutyWork): Placing {
+    const { projectId, swapId, release } = kept.duty
+    return { projectId, swapId: swapId ?? '', releaseId: release.deployId }
+  }
+
+  async #perform(entry: DutyWork, work: Work): Promise<void> {
+    const { prepare, log, stopping, retriesMs = defaultRetriesMs } = this.#needs
     const { state } = entry.kept.duty
-    if (work === 'revert') return performRevert(entry)
+    if (work === 'revert') return this.#performRevert(entry)
     const waiting = new AbortController()
     entry.waiting = waiting
     const ready = await withAnySignal({ signals: [waiting.signal, stopping] }, signal =>
@@ -102,13 +117,14 @@ export function createDutyWorks(
     if (entry.kept.duty.state.rolloutId !== state.rolloutId || workOf(entry.kept.duty.state) !== work) return
     if (ready instanceof Refusal) {
       const result = work === 'prepare' ? 'refused' : 'failed'
-      return finish(entry, state, { answer: result, error: ready.message, ...noResult })
+      return this.#finish(entry, state, { answer: result, error: ready.message, ...noResult })
     }
-    if (work === 'prepare') await finish(entry, state, { answer: 'prepared', error: null, ...noResult })
-    else await performSwap(entry, ready)
+    if (work === 'prepare') await this.#finish(entry, state, { answer: 'prepared', error: null, ...noResult })
+    else await this.#performSwap(entry, ready)
   }
 
-  async function performSwap(entry: DutyWork, release: Release): Promise<void> {
+  async #performSwap(entry: DutyWork, release: Release): Promise<void> {
+    const { ids, changed } = this.#needs
     const before = entry.kept.duty.state
     const begun = beginning(before, 'swap')
     const swapId = ids.id('dep_')
@@ -121,18 +137,19 @@ export function createDutyWorks(
       insertHubDeployment(tx, noted)
     )
     changed(projectId, { soon: true })
-    await end(entry, before, swap(needs, { duty: entry.kept.duty, swapId, release }))
+    await this.#end(entry, before, swap(this.#needs, { duty: entry.kept.duty, swapId, release }))
   }
 
-  async function performRevert(entry: DutyWork): Promise<void> {
+  async #performRevert(entry: DutyWork): Promise<void> {
+    const { ids, store } = this.#needs
     const before = entry.kept.duty.state
     const { projectId, swapId } = entry.kept.duty
     if (swapId === null) {
       const error = 'The deployment that put the release in place is not known'
-      return finish(entry, before, { answer: 'stuck', error, ...noResult })
+      return this.#finish(entry, before, { answer: 'stuck', error, ...noResult })
     }
     const undoId = ids.id('dep_')
-    const placing = placingOf(entry)
+    const placing = this.#placingOf(entry)
     const earlier = deploymentBefore(store, projectId, placedBy(store, placing).at(-1) ?? swapId)
     const deployId = earlier === null ? null : (findHubDeployment(store, earlier)?.deployId ?? null)
     const noted = { id: undoId, projectId, deployId }
@@ -141,29 +158,30 @@ export function createDutyWorks(
     await entry.kept.write({ state: beginning(before, 'revert'), before, undoId, ...noResult }, tx => {
       if (isOfHub) insertHubDeployment(tx, noted)
     })
-    await end(entry, before, revert(needs, { ...placing, undoId }))
+    await this.#end(entry, before, revert(this.#needs, { ...placing, undoId }))
   }
 
   /** Takes the result of a work that has begun. */
-  async function end(entry: DutyWork, before: Duty['state'], working: Promise<Swapped>): Promise<void> {
+  async #end(entry: DutyWork, before: Duty['state'], working: Promise<Swapped>): Promise<void> {
     const begun = entry.kept.duty.state
     const result = await working.catch((error: unknown) => {
       if (error instanceof Refusal) return error
       throw error
     })
-    if (!(result instanceof Refusal)) return finish(entry, begun, result)
+    if (!(result instanceof Refusal)) return this.#finish(entry, begun, result)
     // The next start finds no record, and begins again.
-    if (result.code === 'shutting_down' || stopping.aborted) return
-    const isInPlace = placedBy(store, placingOf(entry)).length > 0
+    if (result.code === 'shutting_down' || this.#needs.stopping.aborted) return
+    const isInPlace = placedBy(this.#needs.store, this.#placingOf(entry)).length > 0
     const answer = begun.outcome === 'begun' && before.outcome !== 'stuck' && !isInPlace ? 'failed' : 'stuck'
-    await finish(entry, begun, { answer, error: result.message, ...noResult })
+    await this.#finish(entry, begun, { answer, error: result.message, ...noResult })
   }
 
-  async function finish(
+  async #finish(
     entry: DutyWork,
     begun: Duty['state'],
     result: Omit<Swapped, 'answer'> & { answer: Swapped['answer'] | 'prepared' | 'refused' }
   ): Promise<void> {
+    const { clock, changed } = this.#needs
     const { answer, error, failedStep, output } = result
     const state = ended(entry.kept.duty.state, { begun, result: answer, error })
     const tookMs = Math.round(elapsedOf(clock) - entry.orderedMs)
@@ -171,43 +189,28 @@ export function createDutyWorks(
     if (state === entry.kept.duty.state) return
     await entry.kept.write({ state, before: null, failedStep, output, tookMs })
     changed(entry.kept.duty.projectId)
-    if (answer === 'good') needs.done(entry.kept.duty)
-  }
-
-  /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
-  function followTree(entry: DutyWork): void {
-    const { outcome } = entry.kept.duty.state
-    if (outcome !== 'stuck' && outcome !== 'failed') return
-    const found = placedBy(store, placingOf(entry)).length > 0 ? 'stuck' : 'failed'
-    if (found === outcome) return
-    const state = { ...entry.kept.duty.state, outcome: found } as const
-    void entry.kept.write({ state }).catch(error => log('Cannot store what is in place', error))
+    if (answer === 'good') this.#needs.done(entry.kept.duty)
   }
 
   /** Finds out what became of the work that an earlier process began. */
-  async function resume(entry: DutyWork): Promise<void> {
+  async #resume(entry: DutyWork): Promise<void> {
     const { state, before, swapId, undoId } = entry.kept.duty
     const isRevert = state.outcome === 'reverting'
     const deployId = isRevert ? undoId : swapId
     entry.isInterrupted = false
-    const row = deployId === null ? null : await untilFinished(needs, deployId, stopping)
+    const row = deployId === null ? null : await untilFinished(this.#needs, deployId, this.#needs.stopping)
     const current = entry.kept.duty.state
     if (row === null) {
       if (current.rolloutId !== state.rolloutId) return
       const { outcome, doneAttempt, error } = before ?? { outcome: 'none', doneAttempt: 0, error: null }
       await entry.kept.write({ state: { ...current, outcome, doneAttempt, error }, before: null })
-      return changed(entry.kept.duty.projectId)
+      return this.#needs.changed(entry.kept.duty.projectId)
     }
-    const placing = placingOf(entry)
-    const result = isRevert ? await revertResult(needs, row, placing) : await swapResult(needs, row, placing.releaseId)
-    await finish(entry, state, result)
-  }
-
-  return {
-    /** Works until the duty demands nothing more. Rejects if a result cannot be stored, or found out, yet. */
-    run: works,
-    /** Corrects the result of a swap that failed, if the recovery of this start has put other files in place. */
-    followTree
+    const placing = this.#placingOf(entry)
+    const result = isRevert
+      ? await revertResult(this.#needs, row, placing)
+      : await swapResult(this.#needs, row, placing.releaseId)
+    await this.#finish(entry, state, result)
   }
 }
 

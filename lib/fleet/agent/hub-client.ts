@@ -42,23 +42,6 @@ export interface HubAnswer {
   asked: Asked
 }
 
-/** The hub as its agents see it. */
-export interface HubClient {
-  /** The address in use. */
-  address(): string
-  /** Returns a successful answer, its body unread. Refuses with the sentence of the hub, or `hub_unreachable`. */
-  open(request: HubRequest): Promise<HubAnswer>
-  /** Sends a request and reads its answer. */
-  json<T>(request: HubRequest): Promise<T>
-  /** Begins a session. Refuses as `open` does: `node_unknown`, if the hub has forgotten the node. */
-  greet(signal: AbortSignal): Promise<void>
-  /** Chooses the next address. The next request begins another session. */
-  moveOn(): void
-  /** Replaces the addresses. One that is in use stays in use. */
-  setHubs(addresses: readonly string[]): void
-  close(): void
-}
-
 export interface HubClientNeeds {
   nodeId: string
   key: AgentKey
@@ -77,39 +60,92 @@ const requestTimeout = 408
 /** How often a request is sent that the hub did not get: this process was too busy, or did not run at all. */
 const maxSendings = 3
 
-/** Creates the client of an agent. */
-export function createHubClient({ nodeId, key, keyring, createCaller, ...given }: HubClientNeeds): HubClient {
-  let hubs = [...given.hubs]
-  let at = 0
-  let caller: Caller | undefined
-  let session: Promise<{ id: string; last: number }> | null = null
+/** The hub as its agents see it. */
+export class HubClient {
+  readonly #needs: HubClientNeeds
+  #hubs: string[]
+  #at = 0
+  #caller: Caller | undefined
+  #session: Promise<{ id: string; last: number }> | null = null
 
-  const address = (): string => hubs[at] as string
+  constructor(needs: HubClientNeeds) {
+    this.#needs = needs
+    this.#hubs = [...needs.hubs]
+  }
 
-  function leave(): void {
-    caller?.close()
-    caller = undefined
-    session = null
+  /** The address in use. */
+  address(): string {
+    return this.#hubs[this.#at] as string
+  }
+
+  /** Returns a successful answer, its body unread. Refuses with the sentence of the hub, or `hub_unreachable`. */
+  async open(request: HubRequest): Promise<HubAnswer> {
+    for (let attempt = 1; ; attempt++) {
+      // A begin that fails must fail for each of its callers, and be tried again by the next one.
+      const beginning = (this.#session ??= this.#begin(request.signal).catch((error: unknown) => {
+        this.#session = null
+        throw error
+      }))
+      const current = await beginning
+      const { answer, asked } = await this.#send(request, () => ({ session: current.id, counter: ++current.last }))
+      const status = answer.statusCode as number
+      if (status >= 200 && status < 300) return { answer, asked }
+      const refusal = await refusalOf(answer)
+      if (refusal.code !== 'session_unknown' || attempt > 1) throw refusal
+      if (this.#session === beginning) this.#session = null
+    }
+  }
+
+  /** Sends a request and reads its answer. */
+  async json<T>(request: HubRequest): Promise<T> {
+    return (await readJson((await this.open(request)).answer, maxAnswerBytes)) as T
+  }
+
+  /** Begins a session. Refuses as `open` does: `node_unknown`, if the hub has forgotten the node. */
+  async greet(signal: AbortSignal): Promise<void> {
+    await this.#begin(signal)
+  }
+
+  /** Chooses the next address. The next request begins another session. */
+  moveOn(): void {
+    this.#at = (this.#at + 1) % this.#hubs.length
+    if (this.#hubs.length > 1) this.close()
+    this.#session = null
+  }
+
+  /** Replaces the addresses. One that is in use stays in use. */
+  setHubs(addresses: readonly string[]): void {
+    const used = this.address()
+    this.#hubs = [...new Set(addresses)]
+    this.#at = Math.max(0, this.#hubs.indexOf(used))
+    if (this.address() !== used) this.close()
+  }
+
+  close(): void {
+    this.#caller?.close()
+    this.#caller = undefined
+    this.#session = null
   }
 
   /** Sends a request, again if it did not arrive in time; each sending is signed with a number of its own. */
-  async function send(request: HubRequest, sign: () => Signing): Promise<HubAnswer> {
+  async #send(request: HubRequest, sign: () => Signing): Promise<HubAnswer> {
     for (let sending = 1; ; sending++) {
-      const asked = { nodeId, ...sign() }
-      const answer = await sendOnce(request, asked)
+      const asked = { nodeId: this.#needs.nodeId, ...sign() }
+      const answer = await this.#sendOnce(request, asked)
       if (answer.statusCode !== requestTimeout || sending === maxSendings) return { answer, asked }
       answer.resume()
     }
   }
 
-  async function sendOnce(request: HubRequest, asked: Asked) {
+  async #sendOnce(request: HubRequest, asked: Asked) {
+    const { createCaller, key } = this.#needs
     const { method, path, headers, body, limitMs = answerLimitMs, signal } = request
     const bytes = body === undefined ? undefined : body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body))
     const bodySha256 = sha256(bytes ?? Buffer.alloc(0)).toString('hex')
     const type = body instanceof Uint8Array ? 'application/octet-stream' : 'application/json'
-    caller ??= createCaller(address())
+    this.#caller ??= createCaller(this.address())
     try {
-      return await caller.send({
+      return await this.#caller.send({
         method,
         path,
         headers: {
@@ -123,60 +159,21 @@ export function createHubClient({ nodeId, key, keyring, createCaller, ...given }
       })
     } catch (error) {
       signal.throwIfAborted()
-      throw error instanceof Refusal ? error : unreachable(address(), error)
+      throw error instanceof Refusal ? error : unreachable(this.address(), error)
     }
   }
 
-  async function begin(signal: AbortSignal): Promise<{ id: string; last: number }> {
+  async #begin(signal: AbortSignal): Promise<{ id: string; last: number }> {
+    const { nodeId, keyring } = this.#needs
     const body: SessionRequest = { protocol: fleetProtocol }
-    const { answer, asked } = await send({ method: 'POST', path: '/api/agent/session', body, signal }, () => ({
+    const { answer, asked } = await this.#send({ method: 'POST', path: '/api/agent/session', body, signal }, () => ({
       session: '-',
       counter: randomBytes(18).toString('base64url')
     }))
     if (answer.statusCode !== 200) throw await refusalOf(answer)
     const { counter } = asked
     const value = await readJson(answer, maxRefusalBytes)
-    return { id: readSession(value, { address: address(), nodeId, counter }, keyring), last: 0 }
-  }
-
-  async function open(request: HubRequest): Promise<HubAnswer> {
-    for (let attempt = 1; ; attempt++) {
-      // A begin that fails must fail for each of its callers, and be tried again by the next one.
-      const beginning = (session ??= begin(request.signal).catch((error: unknown) => {
-        session = null
-        throw error
-      }))
-      const current = await beginning
-      const { answer, asked } = await send(request, () => ({ session: current.id, counter: ++current.last }))
-      const status = answer.statusCode as number
-      if (status >= 200 && status < 300) return { answer, asked }
-      const refusal = await refusalOf(answer)
-      if (refusal.code !== 'session_unknown' || attempt > 1) throw refusal
-      if (session === beginning) session = null
-    }
-  }
-
-  return {
-    address,
-    open,
-    async json<T>(request: HubRequest): Promise<T> {
-      return (await readJson((await open(request)).answer, maxAnswerBytes)) as T
-    },
-    async greet(signal) {
-      await begin(signal)
-    },
-    moveOn() {
-      at = (at + 1) % hubs.length
-      if (hubs.length > 1) leave()
-      session = null
-    },
-    setHubs(addresses) {
-      const used = address()
-      hubs = [...new Set(addresses)]
-      at = Math.max(0, hubs.indexOf(used))
-      if (address() !== used) leave()
-    },
-    close: leave
+    return { id: readSession(value, { address: this.address(), nodeId, counter }, keyring), last: 0 }
   }
 }
 

@@ -32,18 +32,6 @@ export interface Release {
   archivePath: string
 }
 
-/** The releases of an agent. */
-export interface Releases {
-  /**
-   * Fetches what is missing of a release, and checks it. Refuses: `no_space`, `wrong_release`, `wrong_digest`; what the
-   * hub refuses; (`unavailable`) if the hub cannot be reached.
-   */
-  fetch(duty: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal): Promise<Release>
-  remove(release: Duty['release']): Promise<void>
-  /** Removes the archives that were fetched more than 24 hours ago. `isInUse` says which ones stay. */
-  sweep(nowMs: number, isInUse: (sha256: string) => boolean): Promise<void>
-}
-
 export interface ReleasesNeeds {
   /** The directory of the archives. It is created if it is missing. */
   directory: string
@@ -63,13 +51,51 @@ const endings = ['zip', 'part', 'delta'] as const
 type Ending = (typeof endings)[number]
 const sha256Pattern = /^[0-9a-f]{64}$/
 
-/** Creates the releases of an agent. */
-export function createReleases({ directory, client, keyring, earlierArchive }: ReleasesNeeds): Releases {
-  const documents = new Map<string, ReleaseDocument>()
-  const pathOf = (sha256: string, ending: Ending): string => join(directory, `${sha256}.${ending}`)
+/** The releases of an agent. */
+export class Releases {
+  readonly #needs: ReleasesNeeds
+  readonly #documents = new Map<string, ReleaseDocument>()
 
-  async function documentOf({ projectId, release }: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal) {
-    const known = documents.get(release.deployId)
+  constructor(needs: ReleasesNeeds) {
+    this.#needs = needs
+  }
+
+  /**
+   * Fetches what is missing of a release, and checks it. Refuses: `no_space`, `wrong_release`, `wrong_digest`; what the
+   * hub refuses; (`unavailable`) if the hub cannot be reached.
+   */
+  async fetch(duty: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal): Promise<Release> {
+    const document = await this.#documentOf(duty, signal)
+    const earlier = this.#needs.earlierArchive(duty.projectId)
+    return { document, archivePath: await this.#fetchArchive(duty.release, earlier, signal) }
+  }
+
+  async remove({ deployId, archiveSha256 }: Duty['release']): Promise<void> {
+    this.#documents.delete(deployId)
+    if (!sha256Pattern.test(archiveSha256)) return
+    for (const ending of endings) await rm(this.#pathOf(archiveSha256, ending), { force: true })
+  }
+
+  /** Removes the archives that were fetched more than 24 hours ago. `isInUse` says which ones stay. */
+  async sweep(nowMs: number, isInUse: (sha256: string) => boolean): Promise<void> {
+    const { directory } = this.#needs
+    for (const name of await readdir(directory).catch(() => [])) {
+      const [, sha256] = /^([0-9a-f]{64})\.(?:zip|part|delta)$/.exec(name) ?? []
+      const found = await stat(join(directory, name)).catch(() => null)
+      if (sha256 === undefined || found === null || isInUse(sha256)) continue
+      if (nowMs - found.mtimeMs < preparedForMs) continue
+      await rm(join(directory, name), { force: true })
+      for (const [id, document] of this.#documents) if (document.archiveSha256 === sha256) this.#documents.delete(id)
+    }
+  }
+
+  #pathOf(sha256: string, ending: Ending): string {
+    return join(this.#needs.directory, `${sha256}.${ending}`)
+  }
+
+  async #documentOf({ projectId, release }: Pick<Duty, 'projectId' | 'release'>, signal: AbortSignal) {
+    const { client, keyring } = this.#needs
+    const known = this.#documents.get(release.deployId)
     if (known !== undefined) return known
     const path = `/api/agent/releases/${encodeURIComponent(release.deployId)}`
     const { answer, asked } = await client.open({ method: 'GET', path, signal })
@@ -79,31 +105,32 @@ export function createReleases({ directory, client, keyring, earlierArchive }: R
     if (document.projectId !== projectId || document.deployId !== release.deployId)
       throw wrongRelease('it is about another deployment')
     if (document.archiveSha256 !== release.archiveSha256) throw wrongRelease('it names another archive than the order')
-    documents.set(release.deployId, document)
+    this.#documents.set(release.deployId, document)
     return document
   }
 
   /** Fetches an archive. What the archive `earlier` has of it is not transferred again. */
-  async function fetchArchive(
+  async #fetchArchive(
     { archiveSha256, archiveBytes }: Duty['release'],
     earlier: string | null,
     signal: AbortSignal
   ): Promise<string> {
+    const { directory, client } = this.#needs
     if (!sha256Pattern.test(archiveSha256)) throw wrongRelease('its digest is not a SHA-256')
-    const [path, part] = [pathOf(archiveSha256, 'zip'), pathOf(archiveSha256, 'part')]
+    const [path, part] = [this.#pathOf(archiveSha256, 'zip'), this.#pathOf(archiveSha256, 'part')]
     if ((await sizeOf(path)) === archiveBytes) return path
     await mkdir(directory, { recursive: true, mode: directoryMode })
     await refuseFullDisk(directory, archiveBytes - ((await sizeOf(part)) ?? 0))
-    const [into, isBegun] = [pathOf(archiveSha256, 'delta'), (await sizeOf(part)) !== null]
+    const [into, isBegun] = [this.#pathOf(archiveSha256, 'delta'), (await sizeOf(part)) !== null]
     if (earlier !== null && !isBegun && archiveBytes >= minDeltaBytes) {
       const wanted = { sha256: archiveSha256, bytes: archiveBytes, earlier, into }
       // Whatever went wrong, the whole archive is fetched next, and that says what is wrong.
       const isDone = (await fetchDelta(client, wanted, signal).catch(() => null)) === archiveSha256
-      if (isDone) return keep(into, path)
+      if (isDone) return this.#keep(into, path)
       await rm(into, { force: true })
       signal.throwIfAborted()
     }
-    const found = await receive({ part, archiveSha256, archiveBytes }, signal)
+    const found = await this.#receive({ part, archiveSha256, archiveBytes }, signal)
     if (found !== archiveSha256) {
       await rm(part, { force: true })
       throw new Refusal(
@@ -112,17 +139,17 @@ export function createReleases({ directory, client, keyring, earlierArchive }: R
         `The archive from the hub has the SHA-256 ${found}, not ${archiveSha256}`
       )
     }
-    return keep(part, path)
+    return this.#keep(part, path)
   }
 
-  async function keep(complete: string, path: string): Promise<string> {
+  async #keep(complete: string, path: string): Promise<string> {
     await syncPath(complete)
     await rename(complete, path)
     return path
   }
 
   /** Fetches the rest of an archive. Returns the digest of the whole file. */
-  async function receive(
+  async #receive(
     { part, archiveSha256, archiveBytes }: { part: string; archiveSha256: string; archiveBytes: number },
     signal: AbortSignal
   ): Promise<string> {
@@ -133,7 +160,7 @@ export function createReleases({ directory, client, keyring, earlierArchive }: R
     if (from === archiveBytes) return (await addFile(hash, part)).digest('hex')
     const headers: Record<string, string> = from === 0 ? {} : { range: `bytes=${from}-` }
     const path = `/api/agent/blobs/${archiveSha256}`
-    const { answer } = await client.open({ method: 'GET', path, headers, signal })
+    const { answer } = await this.#needs.client.open({ method: 'GET', path, headers, signal })
     const isRest = answer.statusCode === 206
     if (isRest && !answer.headers['content-range']?.startsWith(`bytes ${from}-`)) {
       answer.destroy()
@@ -142,29 +169,6 @@ export function createReleases({ directory, client, keyring, earlierArchive }: R
     if (isRest) await addFile(hash, part)
     await write(answer, { part, hash, offset: isRest ? from : 0, maxBytes: archiveBytes })
     return hash.digest('hex')
-  }
-
-  return {
-    async fetch(duty, signal) {
-      const document = await documentOf(duty, signal)
-      const earlier = earlierArchive(duty.projectId)
-      return { document, archivePath: await fetchArchive(duty.release, earlier, signal) }
-    },
-    async remove({ deployId, archiveSha256 }) {
-      documents.delete(deployId)
-      if (!sha256Pattern.test(archiveSha256)) return
-      for (const ending of endings) await rm(pathOf(archiveSha256, ending), { force: true })
-    },
-    async sweep(nowMs, isInUse) {
-      for (const name of await readdir(directory).catch(() => [])) {
-        const [, sha256] = /^([0-9a-f]{64})\.(?:zip|part|delta)$/.exec(name) ?? []
-        const found = await stat(join(directory, name)).catch(() => null)
-        if (sha256 === undefined || found === null || isInUse(sha256)) continue
-        if (nowMs - found.mtimeMs < preparedForMs) continue
-        await rm(join(directory, name), { force: true })
-        for (const [id, document] of documents) if (document.archiveSha256 === sha256) documents.delete(id)
-      }
-    }
   }
 }
 

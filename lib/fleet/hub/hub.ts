@@ -90,9 +90,11 @@ const tickMs = 1000
 const restoredReason =
   'The hub was restored from a backup, and nodes may have had later releases. Push again, or resume it'
 
-/** Creates the hub of a fleet. */
-export function createHub(needs: HubNeeds): Hub {
-  const { store, clock, version, hubs, log } = needs
+type Parts = ReturnType<typeof createParts>
+
+/** Creates what a hub is made of. */
+function createParts(needs: HubNeeds) {
+  const { store, clock, log } = needs
   const presence = createPresence(needs)
   const links = createLinks(clock)
   const key = createHubKey({ store, key: needs.serverKey })
@@ -137,61 +139,97 @@ export function createHub(needs: HubNeeds): Hub {
   const begin = (release: Release): Promise<string> => rollings.write(turn => beginIn(turn, release).stored.id)
   const catchUp = createCatchUp({ ...needs, beginIn })
   const enrollments = createEnrollments({ ...needs, key })
-  let timer: NodeJS.Timeout | undefined
+  return {
+    needs,
+    presence,
+    links,
+    key,
+    history,
+    twins,
+    orders,
+    reader,
+    events,
+    rollings,
+    unplaced,
+    sendAgain,
+    report,
+    releases,
+    begin,
+    catchUp,
+    enrollments,
+    greeting: createGreeting(needs, links)
+  }
+}
+
+/** Creates what tells agents the addresses of the hubs: they need another one when this one is lost. */
+function createGreeting({ version, hubs }: Pick<HubNeeds, 'version' | 'hubs'>, links: ReturnType<typeof createLinks>) {
   let told = hubs().join()
+  const welcome = (): DesiredLine => ({ type: 'welcome', version, heartbeatMs, hubs: hubs() })
+  return {
+    welcome,
 
-  function welcome(): DesiredLine {
-    return { type: 'welcome', version, heartbeatMs, hubs: hubs() }
+    /** Tells the agents of a hub that has joined since they connected. */
+    tellHubs(): void {
+      const now = hubs().join()
+      if (now === told) return
+      told = now
+      for (const nodeId of links.connected()) links.find(nodeId)?.send(welcome())
+    }
   }
+}
 
-  /** Tells the agents of a hub that has joined since they connected: they need it when this one is lost. */
-  function tellHubs(): void {
-    const now = hubs().join()
-    if (now === told) return
-    told = now
-    for (const nodeId of links.connected()) links.find(nodeId)?.send(welcome())
-  }
+/** Writes the stream of a node until it ends. */
+async function writeStream(parts: Parts, asked: NodeRequest, sink: Sink): Promise<void> {
+  const { needs, key, presence, links, history, twins, orders, rollings, greeting } = parts
+  const { nodeId, protocol, instance } = asked
+  if (instance !== undefined) await twins.opened(nodeId, instance, !presence.isLost(nodeId))
+  const say = createVoice({ key, clock: needs.clock }, asked)
+  const link = links.open({ nodeId, say, isOutdated: protocol < fleetProtocol })
+  presence.heard(nodeId)
+  link.send(greeting.welcome())
+  const running = link.run(sink)
+  // A write waits for the writes before it: no order leaves before it is on the disk.
+  await rollings
+    .write(({ tx }) => {
+      history.ensure(tx)
+      return ordersOf(tx, nodeId)
+    })
+    .then(orders.send, error => {
+      links.close(nodeId)
+      needs.log(`Cannot read the orders of node ${nodeId}`, error)
+    })
+  await running
+}
 
-  async function desired(asked: NodeRequest, sink: Sink): Promise<void> {
-    const { nodeId, protocol, instance } = asked
-    if (instance !== undefined) await twins.opened(nodeId, instance, !presence.isLost(nodeId))
-    const say = createVoice({ key, clock }, asked)
-    const link = links.open({ nodeId, say, isOutdated: protocol < fleetProtocol })
-    presence.heard(nodeId)
-    link.send(welcome())
-    const running = link.run(sink)
-    // A write waits for the writes before it: no order leaves before it is on the disk.
-    await rollings
-      .write(({ tx }) => {
-        history.ensure(tx)
-        return ordersOf(tx, nodeId)
-      })
-      .then(orders.send, error => {
-        links.close(nodeId)
-        log(`Cannot read the orders of node ${nodeId}`, error)
-      })
-    await running
-  }
-
+/** Lets rollouts continue whose pause has ended, and takes note of nodes that do not answer. */
+async function continueRollouts({ rollings, presence, twins }: Parts): Promise<void> {
   const isAway = (nodeId: string): boolean => presence.isLost(nodeId) || twins.isShared(nodeId)
+  for (const projectId of rollings.going()) {
+    const machine = rollings.read(projectId)?.machine
+    if (machine === undefined) continue
+    const lost = [...machine.nodes].filter(({ nodeId }) => machine.isWaitedFor(nodeId) && isAway(nodeId))
+    if (!machine.isDue() && lost.length === 0) continue
+    const ids = lost.map(({ nodeId }) => nodeId)
+    await rollings.write(turn => {
+      const machine = turn.of(projectId)?.machine
+      for (const nodeId of ids) machine?.lost(nodeId, twins.isShared(nodeId) ? sharedError : null)
+      machine?.tick()
+    })
+  }
+}
 
-  /** Lets rollouts continue whose pause has ended, and takes note of nodes that do not answer. */
+/** Creates the hub of a fleet. */
+export function createHub(needs: HubNeeds): Hub {
+  const parts = createParts(needs)
+  const { presence, links, key, history, twins, orders, rollings, events, releases, enrollments } = parts
+  const { begin, catchUp, unplaced, report, greeting } = parts
+  let timer: NodeJS.Timeout | undefined
+
   async function tick(): Promise<void> {
     await links.beat()
-    tellHubs()
+    greeting.tellHubs()
     await twins.tick()
-    for (const projectId of rollings.going()) {
-      const machine = rollings.read(projectId)?.machine
-      if (machine === undefined) continue
-      const lost = [...machine.nodes].filter(({ nodeId }) => machine.isWaitedFor(nodeId) && isAway(nodeId))
-      if (!machine.isDue() && lost.length === 0) continue
-      const ids = lost.map(({ nodeId }) => nodeId)
-      await rollings.write(turn => {
-        const machine = turn.of(projectId)?.machine
-        for (const nodeId of ids) machine?.lost(nodeId, twins.isShared(nodeId) ? sharedError : null)
-        machine?.tick()
-      })
-    }
+    await continueRollouts(parts)
     for (const nodeId of [...links.connected()]) if (presence.isLost(nodeId)) links.close(nodeId)
     await presence.write()
   }
@@ -218,21 +256,21 @@ export function createHub(needs: HubNeeds): Hub {
         for (const nodeId of nodeIds) unplaced([projectId], nodeId)
       }
     }),
-    rollouts: createRollouts({ ...needs, links, rollings, reader, events }),
+    rollouts: createRollouts({ ...needs, ...parts }),
     agents: {
       enroll: enrollments.enroll,
       greet: key.greet,
       document: releases.document,
       archiveOf: releases.archiveOf,
       limited: createUploadRate(needs).limited,
-      desired,
+      desired: (asked, sink) => writeStream(parts, asked, sink),
       async report(nodeId, given) {
         presence.heard(nodeId)
         if (!twins.isShared(nodeId)) await report(nodeId, given)
       }
     },
     begin,
-    rolls: createRolls({ ...needs, begin, rollings, events, releases }),
+    rolls: createRolls({ ...needs, ...parts }),
     sealOffer: releases.sealOffer,
     openOffer: releases.openOffer,
     links,
@@ -243,7 +281,7 @@ export function createHub(needs: HubNeeds): Hub {
         history.begin(turn.tx, 'restored from a backup')
         for (const projectId of rolledProjects(turn.tx)) turn.of(projectId)?.machine.restored(restoredReason)
       })
-      sendAgain()
+      parts.sendAgain()
     },
     start() {
       if (timer !== undefined) return
@@ -252,7 +290,7 @@ export function createHub(needs: HubNeeds): Hub {
         if (isBusy) return
         isBusy = true
         void tick()
-          .catch(error => log('Cannot continue the rollouts', error))
+          .catch(error => needs.log('Cannot continue the rollouts', error))
           .finally(() => (isBusy = false))
       }, tickMs).unref()
     },
@@ -260,7 +298,7 @@ export function createHub(needs: HubNeeds): Hub {
       clearInterval(timer)
       links.closeAll()
       await orders.sent()
-      await presence.write({ now: true }).catch(error => log('Cannot write when nodes were heard of', error))
+      await presence.write({ now: true }).catch(error => needs.log('Cannot write when nodes were heard of', error))
     },
     figures: () => ({ connected: links.count(), outdated: links.countOutdated(), followers: events.count() })
   }

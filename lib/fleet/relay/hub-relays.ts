@@ -5,7 +5,7 @@
  * place, and the places have limits for each node, for each user and in all: a node that never answers, or answers without
  * end, takes nothing from the others.
  */
-import { type Claim, createBudget } from '../../base/budget.js'
+import { type Budget, type Claim, createBudget } from '../../base/budget.js'
 import { createLineSplitter } from '../../base/text.js'
 import { Refusal, notFound } from '../../base/errors.js'
 import type { Ids } from '../../base/digests.js'
@@ -77,8 +77,6 @@ export interface RelayedTerminal {
   end(): void
 }
 
-export type HubRelays = ReturnType<typeof createHubRelays>
-
 interface Open {
   keys: Record<PlaceKind, string>
   expected: number
@@ -102,24 +100,95 @@ const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
-/** Creates the relays of a hub. */
-export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
-  const limits = { ...defaultRelayLimits, ...needs.limits }
-  const open = new Map<string, Open>()
+export class HubRelays {
+  readonly #needs: RelayNeeds
+  readonly #limits: RelayLimits
+  readonly #open = new Map<string, Open>()
+  readonly #places: Budget<PlaceKind>
+  readonly #bytesWaiting = createBudget<PlaceKind>({ ...waitingBytes, refuse: noRoom })
 
-  const places = createBudget<PlaceKind>({
-    all: limits.all,
-    each: { node: limits.perNode, caller: limits.perCaller, callerOfNode: limits.perCallerOfNode },
-    refuse: tooMany
-  })
-  const bytesWaiting = createBudget<PlaceKind>({ ...waitingBytes, refuse: noRoom })
+  constructor(needs: RelayNeeds) {
+    this.#needs = needs
+    this.#limits = { ...defaultRelayLimits, ...needs.limits }
+    this.#places = createBudget<PlaceKind>({
+      all: this.#limits.all,
+      each: { node: this.#limits.perNode, caller: this.#limits.perCaller, callerOfNode: this.#limits.perCallerOfNode },
+      refuse: tooMany
+    })
+  }
 
-  async function begin(nodeId: string, request: RelayedRequest) {
+  /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
+  async request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer> {
+    const { relay, end } = await this.#begin(nodeId, request)
+    const parts = this.#partsOf(relay, this.#limits.silentMs)
+    const leave = (): void => {
+      relay.failure ??= signal.aborted ? (signal.reason as Error) : away()
+      end()
+      parts.return(undefined).catch(() => {})
+    }
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      signal.throwIfAborted()
+      const first = await parts.next()
+      const { head, rest } = readNodeHead(first.done ? Buffer.alloc(0) : first.value, request)
+      return { head, body: bodyOf(parts, rest, { maxBytes: head.maxBytes, leave }), end: leave }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  async terminal(nodeId: string, request: RelayedRequest): Promise<RelayedTerminal> {
+    const { relay, input, end } = await this.#begin(nodeId, request)
+    return {
+      // A terminal may be silent for days. That the node is gone is known by its stream.
+      lines: linesOf(this.#partsOf(relay, Infinity)),
+      send: message => input(Buffer.from(message).toString('base64')),
+      end
+    }
+  }
+
+  /**
+   * Takes a part from a node. Resolves when there is room for another one. Refuses: 404 if nobody waits for it, 409
+   * `wrong_part`, 429 `relay_full` if there is no room in time.
+   */
+  async take(nodeId: string, id: string, { number, isLast, read }: RelayPart): Promise<void> {
+    const relay = this.#open.get(id)
+    if (relay === undefined || relay.keys.node !== nodeId || relay.failure !== null) throw notFound('Relay', id)
+    // The answer to an earlier attempt was lost.
+    if (number < relay.expected) return
+    if (number > relay.expected || relay.isComplete) throw wrongPart(number, relay.expected)
+    if (relay.isReading) throw noRoom()
+    const check = (): void => {
+      if (this.#open.get(id) !== relay || relay.failure !== null) throw notFound('Relay', id)
+    }
+    relay.isReading = true
+    let place: Claim | null = null
+    try {
+      place = await this.#placeOf(relay, check)
+      const bytes = await read()
+      check()
+      place?.release(relayPartBytes - bytes.length)
+      relay.waiting.push({ bytes, place })
+    } catch (error) {
+      place?.release()
+      throw error
+    } finally {
+      relay.isReading = false
+    }
+    clearTimeout(relay.late)
+    relay.expected++
+    relay.isComplete = isLast
+    wake(relay)
+  }
+
+  async #begin(nodeId: string, request: RelayedRequest) {
+    const { links, ids } = this.#needs
     const link = links.find(nodeId)
     if (link === null) throw away()
     const caller = `${request.caller.role} ${request.caller.name}`
     const keys = { node: nodeId, caller, callerOfNode: `${nodeId} ${caller}` }
-    const place = places.claim(keys, 1)
+    const place = this.#places.claim(keys, 1)
     const id = ids.id('rel_')
     const relay: Open = {
       keys,
@@ -131,14 +200,14 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
       failure: null,
       wakers: new Set()
     }
-    open.set(id, relay)
+    this.#open.set(id, relay)
     const failWith = (failure: Error): void => {
       relay.failure ??= failure
       wake(relay)
     }
     const fail = (): void => failWith(away())
     link.ended.addEventListener('abort', fail, { once: true })
-    relay.late = setTimeout(() => failWith(silent()), limits.answerMs)
+    relay.late = setTimeout(() => failWith(silent()), this.#limits.answerMs)
     let number = 0
     const input = (bytes: string): void => {
       if (link.send({ type: 'input', id, number: ++number, bytes }) !== 'queued') fail()
@@ -146,7 +215,7 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
     const end = (): void => {
       link.ended.removeEventListener('abort', fail)
       clearTimeout(relay.late)
-      if (!open.delete(id)) return
+      if (!this.#open.delete(id)) return
       place.release()
       for (const { place: waiting } of relay.waiting.splice(0)) waiting?.release()
       wake(relay)
@@ -162,7 +231,7 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
   }
 
   /** Yields the parts of an answer until its end. */
-  async function* partsOf(relay: Open, silentMs: number): AsyncGenerator<Buffer> {
+  async *#partsOf(relay: Open, silentMs: number): AsyncGenerator<Buffer> {
     for (;;) {
       const part = relay.waiting.shift()
       if (part !== undefined) {
@@ -179,84 +248,17 @@ export function createHubRelays({ links, ids, ...needs }: RelayNeeds) {
   }
 
   /** Waits for the place of a part. The first one that waits has it: a slow client takes nothing from others. */
-  async function placeOf(relay: Open, check: () => void): Promise<Claim | null> {
-    const untilMs = performance.now() + limits.roomMs
+  async #placeOf(relay: Open, check: () => void): Promise<Claim | null> {
+    const untilMs = performance.now() + this.#limits.roomMs
     for (;;) {
       check()
       if (relay.waiting.length === 0) return null
       if (relay.waiting.length < maxWaiting) {
-        const place = bytesWaiting.tryClaim(relay.keys, relayPartBytes)
+        const place = this.#bytesWaiting.tryClaim(relay.keys, relayPartBytes)
         if (place !== null) return place
       }
       const leftMs = untilMs - performance.now()
       if (leftMs <= 0 || !(await changed(relay, leftMs))) throw noRoom()
-    }
-  }
-
-  return {
-    /** Refuses 503 node_away, too_many_relays and node_silent, and 502 `node_answer`. */
-    async request(nodeId: string, request: RelayedRequest, signal: AbortSignal): Promise<RelayedAnswer> {
-      const { relay, end } = await begin(nodeId, request)
-      const parts = partsOf(relay, limits.silentMs)
-      const leave = (): void => {
-        relay.failure ??= signal.aborted ? (signal.reason as Error) : away()
-        end()
-        parts.return(undefined).catch(() => {})
-      }
-      signal.addEventListener('abort', leave, { once: true })
-      try {
-        signal.throwIfAborted()
-        const first = await parts.next()
-        const { head, rest } = readNodeHead(first.done ? Buffer.alloc(0) : first.value, request)
-        return { head, body: bodyOf(parts, rest, { maxBytes: head.maxBytes, leave }), end: leave }
-      } catch (error) {
-        leave()
-        throw error
-      }
-    },
-
-    async terminal(nodeId: string, request: RelayedRequest): Promise<RelayedTerminal> {
-      const { relay, input, end } = await begin(nodeId, request)
-      return {
-        // A terminal may be silent for days. That the node is gone is known by its stream.
-        lines: linesOf(partsOf(relay, Infinity)),
-        send: message => input(Buffer.from(message).toString('base64')),
-        end
-      }
-    },
-
-    /**
-     * Takes a part from a node. Resolves when there is room for another one. Refuses: 404 if nobody waits for it, 409
-     * `wrong_part`, 429 `relay_full` if there is no room in time.
-     */
-    async take(nodeId: string, id: string, { number, isLast, read }: RelayPart): Promise<void> {
-      const relay = open.get(id)
-      if (relay === undefined || relay.keys.node !== nodeId || relay.failure !== null) throw notFound('Relay', id)
-      // The answer to an earlier attempt was lost.
-      if (number < relay.expected) return
-      if (number > relay.expected || relay.isComplete) throw wrongPart(number, relay.expected)
-      if (relay.isReading) throw noRoom()
-      const check = (): void => {
-        if (open.get(id) !== relay || relay.failure !== null) throw notFound('Relay', id)
-      }
-      relay.isReading = true
-      let place: Claim | null = null
-      try {
-        place = await placeOf(relay, check)
-        const bytes = await read()
-        check()
-        place?.release(relayPartBytes - bytes.length)
-        relay.waiting.push({ bytes, place })
-      } catch (error) {
-        place?.release()
-        throw error
-      } finally {
-        relay.isReading = false
-      }
-      clearTimeout(relay.late)
-      relay.expected++
-      relay.isComplete = isLast
-      wake(relay)
     }
   }
 }

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { sha256 } from '../../../lib/base/digests.js'
-import { createDuties, createHistories } from '../../../lib/fleet/agent/duties.js'
+import { Duties, createHistories } from '../../../lib/fleet/agent/duties.js'
 import { systemActor } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { placements } from '../../../lib/core/store/tables/deployments.js'
@@ -106,7 +106,7 @@ t.test('an order or a result that cannot be stored is stored later, and nothing 
     write: work =>
       failures-- > 0 ? Promise.reject(new Refusal('unavailable', 'disk_full', 'No room')) : stage.store.write(work)
   }
-  const duties = createDuties({
+  const duties = new Duties({
     store,
     nodeId: 'node_1',
     clock: stage.clock,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { existsSync } from 'node:fs'
-import { createHubClient, enrol, type HubClient, hubKeyOf } from '../../../lib/fleet/agent/hub-client.js'
+import { HubClient, enrol, hubKeyOf } from '../../../lib/fleet/agent/hub-client.js'
 import { createKeyring } from '../../../lib/fleet/agent/from-hub.js'
 import { openAgentKey } from '../../../lib/fleet/agent/identity.js'
 import { createCaller } from '../../../lib/http/outgoing/caller.js'
@@ -19,7 +19,7 @@ async function clientOf(t: Test, hub: FakeHub, more: string[] = []): Promise<Hub
   const about = { hubs, name: 'a', labels: {}, version: '1', key, createCaller: caller, signal }
   const { nodeId, hubKey } = await enrol({ token: hub.token(), ...about })
   const keyring = createKeyring(hubKey, () => {})
-  const client = createHubClient({ nodeId, key, keyring, hubs: [...hubs, ...more], createCaller: caller })
+  const client = new HubClient({ nodeId, key, keyring, hubs: [...hubs, ...more], createCaller: caller })
   t.teardown(() => client.close())
   return client
 }

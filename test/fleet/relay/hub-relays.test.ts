@@ -1,6 +1,6 @@
 import t from 'tap'
 import { randomIds } from '../../../lib/base/digests.js'
-import { createHubRelays } from '../../../lib/fleet/relay/hub-relays.js'
+import { HubRelays } from '../../../lib/fleet/relay/hub-relays.js'
 import type { DesiredLine, RelayedRequest } from '../../../lib/model/fleet-wire.js'
 import { until } from '../../support/until.js'
 
@@ -22,7 +22,7 @@ function stage(limits = {}) {
     ended: ending.signal,
     send: (line: DesiredLine) => (lines.push(line), 'queued' as const)
   }
-  const relays = createHubRelays({
+  const relays = new HubRelays({
     links: { find: id => (id === 'n' ? link : null) },
     ids: randomIds,
     limits
