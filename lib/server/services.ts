@@ -17,14 +17,14 @@ import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/ends.js'
 import { createCollector, createRateLimit, maxOverviewDays } from '../operate/telemetry/collector.js'
 import { createTargets as createNotificationTargets } from '../operate/notify/targets.js'
-import { createWebhook, type Webhook } from '../operate/notify/webhook.js'
+import { Webhook } from '../operate/notify/webhook.js'
 import { createDeny, createSecrets } from '../operate/logs/read/secrets.js'
 import { createInflatedFiles } from '../operate/logs/read/contents.js'
 import { createOpenLog } from '../operate/logs/read/open.js'
 import { createSearches, type Searches } from '../operate/logs/search/search.js'
 import { createLogSources } from '../operate/logs/sources.js'
 import { createLogViewer, type LogViewer, newLogLines } from '../operate/logs/viewer.js'
-import { createFileWatcher } from '../operate/logs/tail/watch.js'
+import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/provenance.js'
 import { createPtyLoader } from '../core/proc/pty.js'
@@ -56,10 +56,10 @@ import { createCpuMeter, createLoopDelayMeter, createResources } from '../operat
 import { createHistory, createStats, createTakeFacts, type History } from '../operate/machine/history.js'
 import { createPlaces } from '../operate/machine/places.js'
 import { createPm2, type Pm2 } from '../operate/pm2.js'
-import { createQuota, createStorage } from '../operate/machine/storage.js'
+import { Quota, createStorage } from '../operate/machine/storage.js'
 import { createSearch } from '../projects/search.js'
 import { settingRows } from '../projects/settings.js'
-import { createTerminals, type Terminals } from '../operate/terminal/sessions.js'
+import { Terminals } from '../operate/terminal/sessions.js'
 import type { LogSourceTable } from '../carry/transfer/needs.js'
 import type { LogSourceRecord } from '../carry/transfer/package.js'
 import { createTransfer } from '../carry/transfer/transfer.js'
@@ -101,8 +101,8 @@ export function createServices(world: World, front: Front): Services {
   const logs = createLogs(world, front, work)
   late.logs = logs
   const machine = createMachine(world, front, work)
-  front.listeners.tokenLocked = work.webhook.locked
-  const terminals = createTerminals({
+  front.listeners.tokenLocked = lock => work.webhook.locked(lock)
+  const terminals = new Terminals({
     isOffered: world.terminal,
     isEnabled: () => front.settings.flag('terminal_enabled'),
     loadPty: createPtyLoader(),
@@ -119,7 +119,7 @@ export function createServices(world: World, front: Front): Services {
       ...world,
       audit: front.audit,
       tokens: front.named.list,
-      send: work.webhook.remind
+      send: reminder => work.webhook.remind(reminder)
     }),
     history: machine.history,
     logViewer: logs.viewer,
@@ -149,7 +149,7 @@ function createWork(
     path: () => settings.text('outgoing_ca'),
     extraPath: environment['NODE_EXTRA_CA_CERTS']
   })
-  const webhook = createWebhook({
+  const webhook = new Webhook({
     store,
     targets: notificationTargets,
     audit: audit.record,
@@ -162,7 +162,7 @@ function createWork(
     log
   })
   const counts = createDeploymentCounts()
-  const quota = createQuota({ store, home, settings })
+  const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
   const variables = createVariables({ store, clock, audit, key })
   const headers = createCheckHeaders({ store, key, log })
@@ -194,7 +194,7 @@ function createWork(
       openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
     },
     audit: event => void audit.record(event),
-    notify: webhook.notify,
+    notify: occasion => webhook.notify(occasion),
     ended(row) {
       counts.ended(row)
       keeper.sign()
@@ -253,7 +253,7 @@ function createLogs({ store, home, clock, ids, secretFiles = [] }: World, { audi
     openLog,
     clock,
     inflated: createInflatedFiles({ tmp: home.tmp }),
-    watcher: createFileWatcher(),
+    watcher: new FileWatcher(),
     searches: counted
   })
   const viewer: LogViewer = { ...plain, follow: (...given) => followers.during(() => plain.follow(...given)) }
@@ -409,7 +409,7 @@ function apiServices(
       searches: logs.searches,
       uploads: () => deployer.figures().uploads,
       outputFollowers: () => deployer.figures().followers,
-      deliveries: webhook.deliveries,
+      deliveries: () => webhook.deliveries(),
       fleet: fleetOf(store, work.fleet),
       cluster: cluster?.status
     }),

@@ -23,7 +23,7 @@ import { createInflatedFiles } from '../../lib/operate/logs/read/contents.js'
 import { createOpenLog } from '../../lib/operate/logs/read/open.js'
 import { createSearches } from '../../lib/operate/logs/search/search.js'
 import { createLogViewer, type LogViewer } from '../../lib/operate/logs/viewer.js'
-import { createFileWatcher } from '../../lib/operate/logs/tail/watch.js'
+import { FileWatcher } from '../../lib/operate/logs/tail/watch.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import { openFile } from '../../lib/core/install/browse.js'
 import { planExport } from '../../lib/carry/transfer/export.js'
@@ -391,7 +391,7 @@ t.test('logs', async t => {
           const viewer = createLogViewer({
             openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
             inflated: createInflatedFiles({ tmp: directory }),
-            watcher: createFileWatcher(),
+            watcher: new FileWatcher(),
             searches: createSearches(),
             clock: systemClock
           })

@@ -260,9 +260,6 @@ async function statEach(
  * progress are counted with their announced length, so simultaneous uploads cannot exceed a limit.
  */
 
-/** The limits of the data directory. */
-export type Quota = ReturnType<typeof createQuota>
-
 /** Space that is reserved for one upload until it is released. */
 export interface Claim {
   /** Sets the project of the upload. Refuses as `claim`. */
@@ -276,6 +273,7 @@ interface QuotaNeeds {
   store: Store
   home: { directory: string; deployments: string }
   settings: { number(key: 'max_home_size'): number }
+  /** Reads the file system of the data directory. */
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
@@ -298,22 +296,67 @@ const bytesPerMegabyte = 1024 * 1024
 const reserveBytes = 64 * bytesPerMegabyte
 const reserveShare = 1 / 100
 
-/** Creates the limits. `diskOf` reads the file system of the data directory. */
-export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaNeeds) {
-  const claims = new Set<Claimed>()
-  let sums: Sums | null = null
-  let counting: Promise<void> | null = null
+/** The limits of the data directory. */
+export class Quota {
+  readonly #needs: QuotaNeeds
+  readonly #claims = new Set<Claimed>()
+  #sums: Sums | null = null
+  #counting: Promise<void> | null = null
 
-  async function count(): Promise<void> {
-    counted(await measureKept(store, home))
+  constructor(needs: QuotaNeeds) {
+    this.#needs = needs
   }
 
-  function counted({ archives, logs, database, projects }: KeptFiles): void {
+  /**
+   * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown. Refuses with
+   * 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
+   */
+  async claim({ bytes, projectId }: { bytes: number; projectId: string | null }): Promise<Claim> {
+    const { home, diskOf = readDisk } = this.#needs
+    const [disk, databaseBytes] = await Promise.all([
+      diskOf(home.directory),
+      measureFiles(home.directory, name => name.startsWith('svc.db'))
+    ])
+    while (this.#sums === null && this.#isLimited())
+      await (this.#counting ??= this.#count().finally(() => void (this.#counting = null)))
+    // No await from here on: of two simultaneous claims the second sees the first.
+    const claimed: Claimed = {
+      bytes,
+      written: 0,
+      projectId,
+      freeBytes: this.#freeForUploads(disk, databaseBytes),
+      databaseBytes
+    }
+    this.#check(claimed)
+    this.#claims.add(claimed)
+    return this.#createClaim(claimed)
+  }
+
+  /** Adds `bytes` to the files of a project; a negative number subtracts. */
+  changed(projectId: string, bytes: number): void {
+    if (this.#sums === null) return
+    this.#sums.all += bytes
+    this.#sums.projects.set(projectId, (this.#sums.projects.get(projectId) ?? 0) + bytes)
+  }
+
+  /** Takes sizes that were just counted on the disk. */
+  counted({ archives, logs, database, projects }: KeptFiles): void {
     const ofProjects = Array.from(projects, ([id, kept]) => [id, kept.archiveBytes + kept.logBytes] as const)
-    sums = { all: archives + logs + database, projects: new Map(ofProjects) }
+    this.#sums = { all: archives + logs + database, projects: new Map(ofProjects) }
   }
 
-  function isLimited(): boolean {
+  /** Makes the next claim count the files on the disk. */
+  recountLater(): void {
+    this.#sums = null
+  }
+
+  async #count(): Promise<void> {
+    const { store, home } = this.#needs
+    this.counted(await measureKept(store, home))
+  }
+
+  #isLimited(): boolean {
+    const { settings, store } = this.#needs
     return (
       settings.number('max_home_size') > 0 ||
       store.get('SELECT 1 FROM projects WHERE maxDiskMb IS NOT NULL') !== undefined
@@ -321,96 +364,56 @@ export function createQuota({ store, home, settings, diskOf = readDisk }: QuotaN
   }
 
   /** Returns the bytes that other uploads have claimed, of one project or of all. */
-  function claimedBeside(own: Claimed, projectId?: string): number {
+  #claimedBeside(own: Claimed, projectId?: string): number {
     let bytes = 0
-    for (const claim of claims)
+    for (const claim of this.#claims)
       if (claim !== own && (projectId ?? claim.projectId) === claim.projectId) bytes += claim.bytes
     return bytes
   }
 
-  function check(claim: Claimed): void {
+  #check(claim: Claimed): void {
     if (claim.bytes > claim.freeBytes) throw diskFull()
-    if (sums === null) return
-    checkHome(claim, sums)
-    if (claim.projectId !== null) checkProject(claim, claim.projectId, sums)
+    if (this.#sums === null) return
+    this.#checkHome(claim, this.#sums)
+    if (claim.projectId !== null) this.#checkProject(claim, claim.projectId, this.#sums)
   }
 
-  function checkHome(claim: Claimed, { all }: Sums): void {
-    const limit = settings.number('max_home_size') * bytesPerMegabyte
+  #checkHome(claim: Claimed, { all }: Sums): void {
+    const limit = this.#needs.settings.number('max_home_size') * bytesPerMegabyte
     if (limit === 0) return
-    const kept = all + claimedBeside(claim)
+    const kept = all + this.#claimedBeside(claim)
     if (kept + claim.bytes > limit - reserveOf(limit) - claim.databaseBytes) throw homeFull(kept, claim.bytes, limit)
   }
 
-  function checkProject(claim: Claimed, projectId: string, { projects }: Sums): void {
-    const project = findProject(store, projectId)
+  #checkProject(claim: Claimed, projectId: string, { projects }: Sums): void {
+    const project = findProject(this.#needs.store, projectId)
     if (project === undefined || project.maxDiskMb === null) return
     const limit = project.maxDiskMb * bytesPerMegabyte
-    const kept = (projects.get(projectId) ?? 0) + claimedBeside(claim, projectId)
+    const kept = (projects.get(projectId) ?? 0) + this.#claimedBeside(claim, projectId)
     if (kept + claim.bytes > limit) throw projectFull(project.name, { kept, bytes: claim.bytes, limit })
   }
 
   /** Returns the free space for uploads, less the bytes that uploads in progress still need. */
-  function freeForUploads({ freeBytes, totalBytes }: DiskFigures, databaseBytes: number): number {
+  #freeForUploads({ freeBytes, totalBytes }: DiskFigures, databaseBytes: number): number {
     if (freeBytes === null || totalBytes === null) return Infinity
     let coming = 0
-    for (const { bytes, written } of claims) coming += bytes - written
+    for (const { bytes, written } of this.#claims) coming += bytes - written
     return freeBytes - coming - reserveOf(totalBytes) - databaseBytes
   }
 
-  function createClaim(claimed: Claimed): Claim {
+  #createClaim(claimed: Claimed): Claim {
     return {
-      of(projectId) {
+      of: projectId => {
         claimed.projectId = projectId
-        check(claimed)
+        this.#check(claimed)
       },
-      grow(bytes) {
+      grow: bytes => {
         claimed.written = bytes
         if (bytes <= claimed.bytes) return
         claimed.bytes = bytes
-        check(claimed)
+        this.#check(claimed)
       },
-      release: () => void claims.delete(claimed)
-    }
-  }
-
-  return {
-    /**
-     * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown. Refuses with
-     * 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
-     */
-    async claim({ bytes, projectId }: { bytes: number; projectId: string | null }): Promise<Claim> {
-      const [disk, databaseBytes] = await Promise.all([
-        diskOf(home.directory),
-        measureFiles(home.directory, name => name.startsWith('svc.db'))
-      ])
-      while (sums === null && isLimited()) await (counting ??= count().finally(() => void (counting = null)))
-      // No await from here on: of two simultaneous claims the second sees the first.
-      const claimed: Claimed = {
-        bytes,
-        written: 0,
-        projectId,
-        freeBytes: freeForUploads(disk, databaseBytes),
-        databaseBytes
-      }
-      check(claimed)
-      claims.add(claimed)
-      return createClaim(claimed)
-    },
-
-    /** Adds `bytes` to the files of a project; a negative number subtracts. */
-    changed(projectId: string, bytes: number): void {
-      if (sums === null) return
-      sums.all += bytes
-      sums.projects.set(projectId, (sums.projects.get(projectId) ?? 0) + bytes)
-    },
-
-    /** Takes sizes that were just counted on the disk. */
-    counted,
-
-    /** Makes the next claim count the files on the disk. */
-    recountLater(): void {
-      sums = null
+      release: () => void this.#claims.delete(claimed)
     }
   }
 }

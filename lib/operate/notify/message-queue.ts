@@ -31,9 +31,6 @@ export type Attempted =
   | { outcome: 'delivered' }
   | { outcome: 'failed'; mayRetry: boolean; reason: string; retryAfterMs: number }
 
-/** The messages to the stored targets. */
-export type MessageQueue = ReturnType<typeof createMessageQueue>
-
 export interface MessageQueueNeeds {
   store: Store
   clock: Clock
@@ -70,167 +67,181 @@ const defaultLimits: QueueLimits = {
 /** Wait after an error of svc itself, as of a full disk. */
 const troubleMs = 60_000
 
-/** Creates the queue. Nothing is sent before `start`. */
-export function createMessageQueue(needs: MessageQueueNeeds) {
-  const { store, clock, ids, log } = needs
-  const limits = { ...defaultLimits, ...needs.limits }
-  const stopping = new AbortController()
-  const ending = new AbortController()
+/** The messages to the stored targets. Nothing is sent before `start`. */
+export class MessageQueue {
+  readonly #needs: MessageQueueNeeds
+  readonly #limits: QueueLimits
+  readonly #stopping = new AbortController()
+  readonly #ending = new AbortController()
   /** Working targets, and what ends the wait of each. */
-  const works = new Map<string, { done: Promise<void>; wake: AbortController }>()
+  readonly #works = new Map<string, { done: Promise<void>; wake: AbortController }>()
   /** Messages whose end could not be stored. They are not sent again. */
-  const ended = new Set<string>()
+  readonly #ended = new Set<string>()
   /** Dropped messages by target that are not audited yet. */
-  const overflow = new Map<string, number>()
-  let isStarted = false
+  readonly #overflow = new Map<string, number>()
+  #isStarted = false
   // A change of the machine's clock neither drops messages nor delays them.
-  const [startMs, startElapsed] = [clock.now(), elapsedOf(clock)]
-  const nowMs = (): number => startMs + elapsedOf(clock) - startElapsed
-  const instant = (ms: number): string => new Date(ms).toISOString()
+  readonly #startMs: number
+  readonly #startElapsed: number
 
-  function kick(targetId: string): void {
-    if (!isStarted || ending.signal.aborted || works.has(targetId)) return
-    const wake = new AbortController()
-    const done = work(targetId).finally(() => {
-      works.delete(targetId)
-      if (!ending.signal.aborted && firstWaitingMessage(store, targetId) !== undefined) kick(targetId)
+  constructor(needs: MessageQueueNeeds) {
+    this.#needs = needs
+    this.#limits = { ...defaultLimits, ...needs.limits }
+    this.#startMs = needs.clock.now()
+    this.#startElapsed = elapsedOf(needs.clock)
+  }
+
+  /** Begins to send what is stored. */
+  start(): void {
+    this.#isStarted = true
+    for (const targetId of targetsWithMessages(this.#needs.store)) this.#kick(targetId)
+  }
+
+  /** Stores a message and sends it when its turn comes. Rejects if it cannot be stored. */
+  async add(targetId: string, notification: Notification): Promise<void> {
+    const { ids, store } = this.#needs
+    const now = instant(this.#nowMs())
+    const message = {
+      id: ids.id('msg_'),
+      targetId,
+      notification: notification as unknown as Record<string, unknown>,
+      createdAt: now,
+      attempts: 0,
+      nextAt: now,
+      problem: null
+    }
+    await store.write(tx => {
+      if (findNotificationTarget(tx, targetId) === undefined) return
+      insertWaitingMessage(tx, message)
+      const count = dropAbove(tx, targetId, this.#limits)
+      if (count > 0) this.#overflow.set(targetId, (this.#overflow.get(targetId) ?? 0) + count)
     })
-    works.set(targetId, { done, wake })
+    this.#kick(targetId)
+  }
+
+  /** Tries again at once: the target was changed, or has accepted a message. */
+  retry(targetId: string): void {
+    this.#works.get(targetId)?.wake.abort()
+  }
+
+  /** Waits `graceMs` for the attempts in progress, then aborts them. What is not delivered stays stored. */
+  async stop({ graceMs }: { graceMs: number }): Promise<void> {
+    this.#ending.abort()
+    for (const { wake } of this.#works.values()) wake.abort()
+    const grace = setTimeout(() => this.#stopping.abort(new Error('the server was stopped')), graceMs)
+    await Promise.all([...this.#works.values()].map(({ done }) => done))
+    clearTimeout(grace)
+  }
+
+  #nowMs(): number {
+    return this.#startMs + elapsedOf(this.#needs.clock) - this.#startElapsed
+  }
+
+  #kick(targetId: string): void {
+    if (!this.#isStarted || this.#ending.signal.aborted || this.#works.has(targetId)) return
+    const wake = new AbortController()
+    const done = this.#work(targetId).finally(() => {
+      this.#works.delete(targetId)
+      if (!this.#ending.signal.aborted && firstWaitingMessage(this.#needs.store, targetId) !== undefined)
+        this.#kick(targetId)
+    })
+    this.#works.set(targetId, { done, wake })
   }
 
   /** Sends the messages of a target until none is left. Never rejects. */
-  async function work(targetId: string): Promise<void> {
+  async #work(targetId: string): Promise<void> {
     // After `kick` has stored it.
     await Promise.resolve()
     let isForced = false
-    while (!ending.signal.aborted) {
+    while (!this.#ending.signal.aborted) {
       try {
-        const waitMs = await step(targetId, isForced)
+        const waitMs = await this.#step(targetId, isForced)
         if (waitMs === null) return
-        isForced = waitMs > 0 && (await sleepFor(targetId, waitMs))
+        isForced = waitMs > 0 && (await this.#sleepFor(targetId, waitMs))
       } catch (error) {
-        if (ending.signal.aborted) return
-        log('Cannot send notifications', error)
-        await sleepFor(targetId, troubleMs)
+        if (this.#ending.signal.aborted) return
+        this.#needs.log('Cannot send notifications', error)
+        await this.#sleepFor(targetId, troubleMs)
       }
     }
   }
 
   /** Waits; returns true if `retry` ends it, or was called since the last wait. */
-  async function sleepFor(targetId: string, ms: number): Promise<boolean> {
-    const work = works.get(targetId)
-    if (work === undefined || ending.signal.aborted) return false
-    await pause(Math.min(ms, limits.maxAgeMs), work.wake.signal).catch(() => {})
+  async #sleepFor(targetId: string, ms: number): Promise<boolean> {
+    const work = this.#works.get(targetId)
+    if (work === undefined || this.#ending.signal.aborted) return false
+    await pause(Math.min(ms, this.#limits.maxAgeMs), work.wake.signal).catch(() => {})
     const isWoken = work.wake.signal.aborted
     if (isWoken) work.wake = new AbortController()
     return isWoken
   }
 
   /** Makes the next attempt if it is due. Returns the time to wait before the next step, or null if nothing is left. */
-  async function step(targetId: string, isForced: boolean): Promise<number | null> {
+  async #step(targetId: string, isForced: boolean): Promise<number | null> {
+    const { store } = this.#needs
     const target = findNotificationTarget(store, targetId)
     if (target === undefined) return null
-    await dropOld(target)
+    await this.#dropOld(target)
     const message = firstWaitingMessage(store, targetId)
     if (message === undefined) return null
-    if (ended.has(message.id)) return remove(message, deleteWaitingMessage)
-    const waitMs = target.enabled ? Date.parse(message.nextAt) - nowMs() : limits.maxAgeMs
-    const restMs = Date.parse(message.createdAt) + limits.maxAgeMs - nowMs()
+    if (this.#ended.has(message.id)) return this.#remove(message, deleteWaitingMessage)
+    const waitMs = target.enabled ? Date.parse(message.nextAt) - this.#nowMs() : this.#limits.maxAgeMs
+    const restMs = Date.parse(message.createdAt) + this.#limits.maxAgeMs - this.#nowMs()
     if (waitMs > 0 && !(target.enabled && isForced)) return Math.max(1, Math.min(waitMs, restMs + 1))
     const notification = message.notification as unknown as Notification
-    const result = await needs.attempt(target, notification, { id: message.id, signal: stopping.signal })
+    const result = await this.#needs.attempt(target, notification, { id: message.id, signal: this.#stopping.signal })
     const attempts = message.attempts + 1
     if (result.outcome === 'delivered') {
-      needs.delivered()
-      return remove(message, deleteDelivered)
+      this.#needs.delivered()
+      return this.#remove(message, deleteDelivered)
     }
-    if (result.mayRetry) return retryLater(message, attempts, result)
-    await remove(message, deleteWaitingMessage)
-    await needs.refused(target, notification, { reason: result.reason, attempts })
+    if (result.mayRetry) return this.#retryLater(message, attempts, result)
+    await this.#remove(message, deleteWaitingMessage)
+    await this.#needs.refused(target, notification, { reason: result.reason, attempts })
     return 0
   }
 
-  async function retryLater(
+  async #retryLater(
     { id }: WaitingMessage,
     attempts: number,
     { reason, retryAfterMs }: Extract<Attempted, { outcome: 'failed' }>
   ): Promise<number> {
-    const planned = limits.waitsMs[Math.min(attempts, limits.waitsMs.length) - 1] as number
-    const waitMs = Math.min(Math.max(planned, retryAfterMs), limits.maxAgeMs)
-    const patch = { attempts, nextAt: instant(nowMs() + waitMs), problem: reason }
-    await store.write(tx => updateWaitingMessage(tx, id, patch))
+    const planned = this.#limits.waitsMs[Math.min(attempts, this.#limits.waitsMs.length) - 1] as number
+    const waitMs = Math.min(Math.max(planned, retryAfterMs), this.#limits.maxAgeMs)
+    const patch = { attempts, nextAt: instant(this.#nowMs() + waitMs), problem: reason }
+    await this.#needs.store.write(tx => updateWaitingMessage(tx, id, patch))
     return 0
   }
 
   /** Removes a message that has its result. If that cannot be stored, it is not sent again. */
-  async function remove(
-    message: WaitingMessage,
-    how: typeof deleteDelivered | typeof deleteWaitingMessage
-  ): Promise<number> {
-    ended.add(message.id)
-    await store.write(tx => {
+  async #remove(message: WaitingMessage, how: typeof deleteDelivered | typeof deleteWaitingMessage): Promise<number> {
+    this.#ended.add(message.id)
+    await this.#needs.store.write(tx => {
       if (how === deleteDelivered) deleteDelivered(tx, message)
       else deleteWaitingMessage(tx, message.id)
     })
-    ended.delete(message.id)
+    this.#ended.delete(message.id)
     return 0
   }
 
   /** Drops what has waited for too long, and audits what was dropped since the last step. */
-  async function dropOld(target: Destination): Promise<void> {
+  async #dropOld(target: Destination): Promise<void> {
+    const { store } = this.#needs
     const problem = firstWaitingMessage(store, target.id)?.problem ?? null
-    const before = instant(nowMs() - limits.maxAgeMs)
+    const before = instant(this.#nowMs() - this.#limits.maxAgeMs)
     const oldest = firstWaitingMessage(store, target.id)?.createdAt ?? before
     const old = oldest < before ? await store.write(tx => dropBefore(tx, target.id, before)) : 0
-    const many = overflow.get(target.id) ?? 0
-    overflow.delete(target.id)
+    const many = this.#overflow.get(target.id) ?? 0
+    this.#overflow.delete(target.id)
     const latest = problem === null ? '' : `. Latest attempt: ${problem}`
-    if (old > 0) await needs.dropped(target, old, `not delivered within ${limits.maxAgeMs / 3_600_000} h${latest}`)
-    if (many > 0) await needs.dropped(target, many, `more than ${limits.messages} were waiting${latest}`)
+    if (old > 0)
+      await this.#needs.dropped(target, old, `not delivered within ${this.#limits.maxAgeMs / 3_600_000} h${latest}`)
+    if (many > 0) await this.#needs.dropped(target, many, `more than ${this.#limits.messages} were waiting${latest}`)
   }
+}
 
-  return {
-    /** Begins to send what is stored. */
-    start(): void {
-      isStarted = true
-      for (const targetId of targetsWithMessages(store)) kick(targetId)
-    },
-
-    /** Stores a message and sends it when its turn comes. Rejects if it cannot be stored. */
-    async add(targetId: string, notification: Notification): Promise<void> {
-      const now = instant(nowMs())
-      const message = {
-        id: ids.id('msg_'),
-        targetId,
-        notification: notification as unknown as Record<string, unknown>,
-        createdAt: now,
-        attempts: 0,
-        nextAt: now,
-        problem: null
-      }
-      await store.write(tx => {
-        if (findNotificationTarget(tx, targetId) === undefined) return
-        insertWaitingMessage(tx, message)
-        const count = dropAbove(tx, targetId, limits)
-        if (count > 0) overflow.set(targetId, (overflow.get(targetId) ?? 0) + count)
-      })
-      kick(targetId)
-    },
-
-    /** Tries again at once: the target was changed, or has accepted a message. */
-    retry(targetId: string): void {
-      works.get(targetId)?.wake.abort()
-    },
-
-    /** Waits `graceMs` for the attempts in progress, then aborts them. What is not delivered stays stored. */
-    async stop({ graceMs }: { graceMs: number }): Promise<void> {
-      ending.abort()
-      for (const { wake } of works.values()) wake.abort()
-      const grace = setTimeout(() => stopping.abort(new Error('the server was stopped')), graceMs)
-      await Promise.all([...works.values()].map(({ done }) => done))
-      clearTimeout(grace)
-    }
-  }
+function instant(ms: number): string {
+  return new Date(ms).toISOString()
 }
 
 /** Returns the text for the audit log about dropped messages. */

@@ -80,54 +80,13 @@ export interface WebhookSettings {
 /** Creates the notification targets. */
 export function createTargets(needs: TargetsNeeds): Targets {
   const { store, clock, ids, audit, settings } = needs
-
-  /** Returns the target of the settings, or null if they have no address. */
-  function settingsDestination(): Destination | null {
-    const url = settings.text('webhook_url')
-    if (url === '') return null
-    const kind = kindOfSetting(parseHttpUrl(url)?.hostname ?? '')
-    return { id: settingsTargetId, name: 'webhook_url', kind, url, secret: settings.text('webhook_secret') }
-  }
-
-  function settingsView(): NotificationTargetView {
-    const target = settingsDestination()
-    return {
-      id: settingsTargetId,
-      name: 'webhook_url',
-      kind: target?.kind ?? 'generic',
-      address: maskedAddress(target?.url ?? ''),
-      hasSecret: settings.text('webhook_secret') !== '',
-      isFromSettings: true,
-      events: eventKeys.filter(event => settings.list('webhook_events').includes(event)),
-      projectIds: [],
-      enabled: target !== null,
-      queue: { waiting: 0, oldestAt: null, nextAt: null, problem: null, dropped: 0 },
-      createdAt: null,
-      updatedAt: null
-    }
-  }
-
-  function existing(db: Reader, id: string): NotificationTarget {
-    if (id === settingsTargetId) throw onlyInSettings()
-    const target = findNotificationTarget(db, id)
-    if (target === undefined) throw notFound('Notification target', id)
-    return target
-  }
-
-  /** Refuses unknown projects. A removed project may stay in the list, because an empty list means all projects. */
-  function checkProjects(db: Reader, given: readonly string[], kept: readonly string[]): void {
-    const unknown = given.find(id => !kept.includes(id) && !needs.isProject(db, id))
-    if (unknown !== undefined)
-      throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
-  }
-
   return {
-    list: () => [settingsView(), ...listNotificationTargets(store).map(target => viewOf(store, target))],
+    list: () => [settingsView(settings), ...listNotificationTargets(store).map(target => viewOf(store, target))],
 
     create: (fields, actor) =>
       store.write(tx => {
         if (listNotificationTargets(tx).length >= maxNotificationTargets) throw tooMany()
-        checkProjects(tx, fields.projectIds ?? [], [])
+        checkProjects(fields.projectIds, [], id => needs.isProject(tx, id))
         const target = checked({
           id: ids.id('ntf_'),
           name: fields.name,
@@ -149,7 +108,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
       store.write(tx => {
         const before = existing(tx, id)
         checkSeen({ seen }, before.updatedAt, 'The notification target')
-        checkProjects(tx, fields.projectIds ?? [], before.projectIds)
+        checkProjects(fields.projectIds, before.projectIds, id => needs.isProject(tx, id))
         const kind = fields.kind ?? before.kind
         const target = checked({
           ...before,
@@ -177,7 +136,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
       }),
 
     wanting(event, projectIds) {
-      const first = settings.list('webhook_events').includes(event) ? settingsDestination() : null
+      const first = settings.list('webhook_events').includes(event) ? settingsDestination(settings) : null
       const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds: limit }) => {
         return enabled && events.includes(event) && (limit.length === 0 || limit.some(id => projectIds?.includes(id)))
       })
@@ -186,12 +145,56 @@ export function createTargets(needs: TargetsNeeds): Targets {
 
     find(id) {
       if (id !== settingsTargetId) return existing(store, id)
-      const target = settingsDestination()
+      const target = settingsDestination(settings)
       if (target !== null) return target
       const sentence = 'Cannot send the test message: there is no address. Set webhook_url first'
       throw new Refusal('invalid', 'no_webhook', sentence, { field: 'webhook_url' })
     }
   }
+}
+
+/** Returns the target of the settings, or null if they have no address. */
+function settingsDestination(settings: WebhookSettings): Destination | null {
+  const url = settings.text('webhook_url')
+  if (url === '') return null
+  const kind = kindOfSetting(parseHttpUrl(url)?.hostname ?? '')
+  return { id: settingsTargetId, name: 'webhook_url', kind, url, secret: settings.text('webhook_secret') }
+}
+
+/** Returns the target of the settings, which may have no address. */
+function settingsView(settings: WebhookSettings): NotificationTargetView {
+  const target = settingsDestination(settings)
+  return {
+    id: settingsTargetId,
+    name: 'webhook_url',
+    kind: target?.kind ?? 'generic',
+    address: maskedAddress(target?.url ?? ''),
+    hasSecret: settings.text('webhook_secret') !== '',
+    isFromSettings: true,
+    events: eventKeys.filter(event => settings.list('webhook_events').includes(event)),
+    projectIds: [],
+    enabled: target !== null,
+    queue: { waiting: 0, oldestAt: null, nextAt: null, problem: null, dropped: 0 },
+    createdAt: null,
+    updatedAt: null
+  }
+}
+
+function existing(db: Reader, id: string): NotificationTarget {
+  if (id === settingsTargetId) throw onlyInSettings()
+  const target = findNotificationTarget(db, id)
+  if (target === undefined) throw notFound('Notification target', id)
+  return target
+}
+
+/** Refuses unknown projects. A removed project may stay in the list, because an empty list means all projects. */
+function checkProjects(
+  given: readonly string[] | undefined,
+  kept: readonly string[],
+  isProject: (id: string) => boolean
+): void {
+  const unknown = given?.find(id => !kept.includes(id) && !isProject(id))
+  if (unknown !== undefined) throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
 }
 
 /** Returns a target without its secrets. */

@@ -9,7 +9,7 @@ import type { Store } from '../../core/store/database.js'
 import { parseHttpUrl, post, type Posted } from '../../http/outgoing/post.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
 import { type Notification, notificationOf, type Occasion, testNotification, tokenNotification } from './events.js'
-import { type Attempted, createLane, createMessageQueue, droppedText } from './message-queue.js'
+import { type Attempted, createLane, MessageQueue, droppedText } from './message-queue.js'
 import { payloadOf, signed } from './payloads.js'
 import type { Destination, Targets } from './targets.js'
 
@@ -26,29 +26,6 @@ export interface Delivery {
   durationMs: number
   /** Why it was not delivered, as a clause without the address. */
   reason: string | null
-}
-
-/** Sends notifications. */
-export interface Webhook {
-  /** Sends an event to every target that wants it. Returns at once and never throws. */
-  notify(occasion: Occasion): void
-  /** Sends a reminder to every target that wants it, in the same way. */
-  remind(reminder: TokenReminder): void
-  /** Says that a token is locked, in the same way. */
-  locked(lock: TokenLock): void
-  /**
-   * Sends one test message to a target, by default that of the settings, and waits for the result. Refuses as
-   * `Targets.find`: 404, and 400 `no_webhook` if the settings have no address.
-   */
-  test(actor: Actor, options: { signal: AbortSignal; targetId?: string }): Promise<Delivery>
-  /** Returns the number of messages by outcome since the start, including test messages. */
-  deliveries(): Readonly<Record<DeliveryOutcome, number>>
-  /** Begins to send the stored messages to the targets other than that of the settings. */
-  start(): void
-  /** Tries again at once to send what waits for a target: it was changed. */
-  retry(targetId: string): void
-  /** Accepts no more messages, waits `graceMs` for those in progress, then aborts them. */
-  stop(options: { graceMs: number }): Promise<void>
 }
 
 export interface WebhookNeeds {
@@ -89,95 +66,147 @@ const maxPauseMs = 60_000
  */
 const laneLimits = { keys: 2 * (maxNotificationTargets + 1), shared: 24, perKey: 4, waitingPerKey: 250 }
 
-/**
- * Creates the sender of notifications (§6.5). Failures are audited as `webhook.send`, with only the host of the
- * address.
- */
-export function createWebhook(needs: WebhookNeeds): Webhook {
-  const { targets, clock, ids, publicUrl, log } = needs
-  const lane = createLane(laneLimits)
-  const stopping = new AbortController()
-  const counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
-  let takesMore = true
+/** Sends notifications (§6.5). Failures are audited as `webhook.send`, with only the host of the address. */
+export class Webhook {
+  readonly #needs: WebhookNeeds
+  readonly #lane = createLane(laneLimits)
+  readonly #stopping = new AbortController()
+  readonly #counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
+  #takesMore = true
+  readonly #messages: MessageQueue
 
-  const messages = createMessageQueue({
-    store: needs.store,
-    clock,
-    ids,
-    log,
-    attempt: attemptStored,
-    delivered: () => counts.delivered++,
-    refused: (to, notification, end) => {
-      const delivery = { ...neverSent(end.reason), outcome: 'refused' as const, attempts: end.attempts }
-      return record(messageOf(to, new URL(to.url), notification), delivery)
-    },
-    async dropped(to, count, why) {
-      counts.stopped += count
-      const detail = droppedText(to.name, count, why)
-      await needs.audit({ action: 'webhook.send', actor: systemActor, target: new URL(to.url).host, detail, ok: false })
-    }
-  })
-
-  function witnessed<T extends Notification>(notification: T): T {
-    return { ...notification, checkpoint: needs.checkpoint?.() ?? null }
+  constructor(needs: WebhookNeeds) {
+    this.#needs = needs
+    this.#messages = new MessageQueue({
+      store: needs.store,
+      clock: needs.clock,
+      ids: needs.ids,
+      log: needs.log,
+      attempt: (to, notification, options) => this.#attemptStored(to, notification, options),
+      delivered: () => this.#counts.delivered++,
+      refused: (to, notification, end) => {
+        const delivery = { ...neverSent(end.reason), outcome: 'refused' as const, attempts: end.attempts }
+        return this.#record(messageOf(to, new URL(to.url), notification), delivery)
+      },
+      dropped: async (to, count, why) => {
+        this.#counts.stopped += count
+        const detail = droppedText(to.name, count, why)
+        await needs.audit({
+          action: 'webhook.send',
+          actor: systemActor,
+          target: new URL(to.url).host,
+          detail,
+          ok: false
+        })
+      }
+    })
   }
 
-  function notify(occasion: Occasion): void {
+  /** Sends an event to every target that wants it. Returns at once and never throws. */
+  notify(occasion: Occasion): void {
+    const { clock, publicUrl, targets, log } = this.#needs
     try {
-      const notification = witnessed(notificationOf(occasion, clock.now(), publicUrl))
-      for (const to of targets.wanting(occasion.event, [occasion.project.id])) queue(to, notification)
+      const notification = this.#witnessed(notificationOf(occasion, clock.now(), publicUrl))
+      for (const to of targets.wanting(occasion.event, [occasion.project.id])) this.#queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
     }
   }
 
-  function tellOfToken(about: TokenReminder | TokenLock): void {
-    try {
-      const notification = witnessed(tokenNotification(about, clock.now(), publicUrl))
-      for (const to of targets.wanting(notification.event, about.token.projectIds)) queue(to, notification)
-    } catch (error) {
-      log('Cannot send a notification', error)
-    }
+  /** Sends a reminder to every target that wants it, in the same way. */
+  remind(reminder: TokenReminder): void {
+    this.#tellOfToken(reminder)
   }
 
-  /** Queues a message. A target with an invalid address must not affect the others. */
-  function queue(to: Destination, notification: Notification): void {
-    const url = parseHttpUrl(to.url)
-    if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
-    const message = messageOf(to, url, notification)
-    if (takesMore && to.id !== settingsTargetId) {
-      messages.add(to.id, notification).catch((error: unknown) => {
-        log('Cannot store a notification', error)
-        queueInMemory(message)
-      })
-    } else queueInMemory(message)
+  /** Says that a token is locked, in the same way. */
+  locked(lock: TokenLock): void {
+    this.#tellOfToken(lock)
   }
 
-  /** Sends a message with two attempts (§6.5). */
-  function queueInMemory(message: Message): void {
-    const { to } = message
-    const isTaken = takesMore && lane.add(to.id, async () => void (await send(message, stopping.signal)))
-    if (!isTaken) void record(message, neverSent(takesMore ? 'too many messages are waiting' : stopped))
-  }
-
-  async function test(
+  /**
+   * Sends one test message to a target, by default that of the settings, and waits for the result. Refuses as
+   * `Targets.find`: 404, and 400 `no_webhook` if the settings have no address.
+   */
+  async test(
     actor: Actor,
     { signal, targetId = settingsTargetId }: { signal: AbortSignal; targetId?: string }
   ): Promise<Delivery> {
+    const { targets, clock, publicUrl } = this.#needs
     const to = targets.find(targetId)
-    const notification = witnessed(testNotification(clock.now(), publicUrl))
-    const delivery = await send({ notification, to, url: new URL(to.url), actor, projectId: null }, signal)
-    if (delivery.outcome === 'delivered') messages.retry(targetId)
+    const notification = this.#witnessed(testNotification(clock.now(), publicUrl))
+    const delivery = await this.#send({ notification, to, url: new URL(to.url), actor, projectId: null }, signal)
+    if (delivery.outcome === 'delivered') this.#messages.retry(targetId)
     return delivery
   }
 
-  async function attemptStored(
+  /** Returns the number of messages by outcome since the start, including test messages. */
+  deliveries(): Readonly<Record<DeliveryOutcome, number>> {
+    return { ...this.#counts }
+  }
+
+  /** Begins to send the stored messages to the targets other than that of the settings. */
+  start(): void {
+    this.#messages.start()
+  }
+
+  /** Tries again at once to send what waits for a target: it was changed. */
+  retry(targetId: string): void {
+    this.#messages.retry(targetId)
+  }
+
+  /** Accepts no more messages, waits `graceMs` for those in progress, then aborts them. */
+  async stop({ graceMs }: { graceMs: number }): Promise<void> {
+    this.#takesMore = false
+    const stored = this.#messages.stop({ graceMs })
+    const grace = setTimeout(() => this.#stopping.abort(new Error(stopped)), graceMs)
+    await this.#lane.idle()
+    clearTimeout(grace)
+    await stored
+  }
+
+  #tellOfToken(about: TokenReminder | TokenLock): void {
+    const { clock, publicUrl, targets, log } = this.#needs
+    try {
+      const notification = this.#witnessed(tokenNotification(about, clock.now(), publicUrl))
+      for (const to of targets.wanting(notification.event, about.token.projectIds)) this.#queue(to, notification)
+    } catch (error) {
+      log('Cannot send a notification', error)
+    }
+  }
+
+  #witnessed<T extends Notification>(notification: T): T {
+    return { ...notification, checkpoint: this.#needs.checkpoint?.() ?? null }
+  }
+
+  /** Queues a message. A target with an invalid address must not affect the others. */
+  #queue(to: Destination, notification: Notification): void {
+    const { log } = this.#needs
+    const url = parseHttpUrl(to.url)
+    if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
+    const message = messageOf(to, url, notification)
+    if (this.#takesMore && to.id !== settingsTargetId) {
+      this.#messages.add(to.id, notification).catch((error: unknown) => {
+        log('Cannot store a notification', error)
+        this.#queueInMemory(message)
+      })
+    } else this.#queueInMemory(message)
+  }
+
+  /** Sends a message with two attempts (§6.5). */
+  #queueInMemory(message: Message): void {
+    const { to } = message
+    const isTaken =
+      this.#takesMore && this.#lane.add(to.id, async () => void (await this.#send(message, this.#stopping.signal)))
+    if (!isTaken) void this.#record(message, neverSent(this.#takesMore ? 'too many messages are waiting' : stopped))
+  }
+
+  async #attemptStored(
     to: Destination,
     notification: Notification,
     { id, signal }: { id: string; signal: AbortSignal }
   ): Promise<Attempted> {
     const payload = payloadOf(notification, to.kind)
-    const posted = await attempt(messageOf(to, new URL(to.url), notification), { id, payload, signal })
+    const posted = await this.#attempt(messageOf(to, new URL(to.url), notification), { id, payload, signal })
     const { outcome, reason } = verdictOf(posted, to.kind)
     if (outcome === 'delivered') return { outcome }
     return {
@@ -189,7 +218,8 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   }
 
   /** Makes all attempts of one message and audits a failure. Never rejects. */
-  async function send(message: Message, signal: AbortSignal): Promise<Delivery> {
+  async #send(message: Message, signal: AbortSignal): Promise<Delivery> {
+    const { ids, log } = this.#needs
     const startedMs = performance.now()
     const request = { id: ids.id('msg_'), payload: payloadOf(message.notification, message.to.kind), signal }
     let delivery = neverSent(stopped)
@@ -197,38 +227,46 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
     try {
       while (delivery.attempts < maxAttempts) {
         if (delivery.attempts > 0)
-          await (needs.pause ?? pause)(pauseAfter(posted, signal === stopping.signal ? maxPauseMs : limitMs), signal)
-        posted = await attempt(message, request)
+          await (this.#needs.pause ?? pause)(
+            pauseAfter(posted, signal === this.#stopping.signal ? maxPauseMs : limitMs),
+            signal
+          )
+        posted = await this.#attempt(message, request)
         delivery = { ...verdictOf(posted, message.to.kind), attempts: delivery.attempts + 1, durationMs: 0 }
         if (!mayRetry(posted)) break
       }
     } catch (error) {
       if (!signal.aborted) log('Cannot send a notification', error)
-      delivery = { ...delivery, outcome: 'stopped', reason: signal === stopping.signal ? stopped : 'it was cancelled' }
+      delivery = {
+        ...delivery,
+        outcome: 'stopped',
+        reason: signal === this.#stopping.signal ? stopped : 'it was cancelled'
+      }
     }
     delivery.durationMs = Math.round(performance.now() - startedMs)
-    await record(message, delivery)
+    await this.#record(message, delivery)
     return delivery
   }
 
-  function attempt(
+  #attempt(
     { to: { kind, secret }, url, notification }: Message,
     { id, payload, signal }: { id: string; payload: unknown; signal: AbortSignal }
   ): Promise<Posted> {
-    const message = signed(kind, { id, atMs: clock.now(), url, payload, secret })
-    const headers = { 'user-agent': `svc/${needs.version}`, 'x-svc-event': notification.event, ...message.headers }
-    return trusted(message.url, secureContext => {
+    const message = signed(kind, { id, atMs: this.#needs.clock.now(), url, payload, secret })
+    const headers = {
+      'user-agent': `svc/${this.#needs.version}`,
+      'x-svc-event': notification.event,
+      ...message.headers
+    }
+    return this.#trusted(message.url, secureContext => {
       return post(message.url, { headers, body: message.body, limitMs, secureContext, signal })
     })
   }
 
-  async function trusted(
-    { protocol }: URL,
-    send: (context: SecureContext | undefined) => Promise<Posted>
-  ): Promise<Posted> {
+  async #trusted({ protocol }: URL, send: (context: SecureContext | undefined) => Promise<Posted>): Promise<Posted> {
     let context: SecureContext | undefined
     try {
-      context = protocol === 'https:' ? needs.trust?.() : undefined
+      context = protocol === 'https:' ? this.#needs.trust?.() : undefined
     } catch (error) {
       return { outcome: 'network', code: '', message: (error as Error).message }
     }
@@ -236,36 +274,16 @@ export function createWebhook(needs: WebhookNeeds): Webhook {
   }
 
   /** Counts a result, and audits it unless the message was delivered. */
-  async function record(
+  async #record(
     { notification, to, url, actor, projectId }: Message,
     { outcome, reason, attempts }: Delivery
   ): Promise<void> {
-    counts[outcome]++
+    this.#counts[outcome]++
     if (outcome === 'delivered') return
     const tried = countOf(attempts, 'attempt')
     const name = to.id === settingsTargetId ? '' : `${to.name}: `
     const detail = `${name}${notification.event} (${notification.trigger}): ${reason}, ${tried}`
-    await needs.audit({ action: 'webhook.send', actor, projectId, target: url.host, detail, ok: false })
-  }
-
-  async function stop({ graceMs }: { graceMs: number }): Promise<void> {
-    takesMore = false
-    const stored = messages.stop({ graceMs })
-    const grace = setTimeout(() => stopping.abort(new Error(stopped)), graceMs)
-    await lane.idle()
-    clearTimeout(grace)
-    await stored
-  }
-
-  return {
-    notify,
-    remind: tellOfToken,
-    locked: tellOfToken,
-    test,
-    deliveries: () => ({ ...counts }),
-    start: messages.start,
-    retry: messages.retry,
-    stop
+    await this.#needs.audit({ action: 'webhook.send', actor, projectId, target: url.host, detail, ok: false })
   }
 }
 

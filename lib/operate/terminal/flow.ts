@@ -28,9 +28,6 @@ export const defaultFlowLimits: FlowLimits = {
   batchBytes: 64 * 1024
 }
 
-/** The buffered output of one session. */
-export type Flow = ReturnType<typeof createFlow>
-
 /**
  * Small pieces are joined up to this size. A program that prints byte by byte must not cost one object for each byte.
  */
@@ -42,34 +39,103 @@ interface Chunk {
   text: string
 }
 
-/** Creates an empty flow. */
-export function createFlow(limits: FlowLimits = defaultFlowLimits) {
-  const { keptBytes, windowBytes, batchBytes } = limits
-  const modes = createTerminalModes()
-  let chunks: Chunk[] = []
+/** The buffered output of one session. */
+export class Flow {
+  readonly #limits: FlowLimits
+  readonly #modes = createTerminalModes()
+  #chunks: Chunk[] = []
   /** Index of the chunk that `take` returns next. */
-  let next = 0
-  let end = 0
-  let acked = 0
+  #next = 0
+  #end = 0
+  #acked = 0
 
-  const sent = (): number => chunks[next]?.at ?? end
+  constructor(limits: FlowLimits = defaultFlowLimits) {
+    this.#limits = limits
+  }
+
+  /** Whether the shell should pause: more than `windowBytes` are printed and not acknowledged. */
+  get isFull(): boolean {
+    return this.#end - this.#acked > this.#limits.windowBytes
+  }
+
+  /** Position of the next byte that `take` returns. */
+  get sent(): number {
+    return this.#chunks[this.#next]?.at ?? this.#end
+  }
+
+  /** If `take` returns the oldest kept byte next: the control sequences that set the modes of the terminal there. */
+  get modes(): string {
+    return this.#next === 0 ? this.#modes.sequences() : ''
+  }
+
+  /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
+  push(text: string, isHeard: boolean): void {
+    const { keptBytes } = this.#limits
+    const bytes = Buffer.byteLength(text)
+    if (bytes === 0) return
+    this.#add(text, bytes)
+    if (isHeard) return this.#trim()
+    // Exactly `keptBytes` are kept, because what is dropped here is lost.
+    this.#cutAt(this.#end - keptBytes)
+    this.#dropUntil(this.#end - keptBytes)
+    this.#acked = Math.max(this.#acked, this.#chunks[0]?.at ?? this.#end)
+  }
+
+  /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
+  take(): string {
+    let bytes = 0
+    const texts: string[] = []
+    for (let chunk = this.#chunks[this.#next]; chunk !== undefined; chunk = this.#chunks[this.#next]) {
+      if (bytes > 0 && bytes + chunk.bytes > this.#limits.batchBytes) break
+      texts.push(chunk.text)
+      bytes += chunk.bytes
+      this.#next++
+    }
+    return texts.join('')
+  }
+
+  /**
+   * Acknowledges everything before `position`. `ahead` means that the position was never sent; then nothing changes.
+   */
+  ack(position: number): 'taken' | 'ahead' {
+    if (position > this.sent) return 'ahead'
+    if (position > this.#acked) {
+      this.#acked = position
+      this.#trim()
+    }
+    return 'taken'
+  }
+
+  /**
+   * Continues from `position`, up to which the client has everything; without it, from the last `ack`. If those bytes
+   * are no longer kept, continues from the nearest kept position. Returns the position.
+   */
+  rewind(position: number = this.#acked): number {
+    this.#next = this.#cutAt(Math.min(position, this.#end))
+    this.#acked = Math.max(this.#acked, this.sent)
+    return this.sent
+  }
 
   /** Drops whole chunks that end at or before `position`. */
-  function dropUntil(position: number): void {
+  #dropUntil(position: number): void {
     let count = 0
-    for (let chunk = chunks[0]; chunk !== undefined && chunk.at + chunk.bytes <= position; chunk = chunks[count])
+    for (
+      let chunk = this.#chunks[0];
+      chunk !== undefined && chunk.at + chunk.bytes <= position;
+      chunk = this.#chunks[count]
+    )
       count++
     if (count === 0) return
-    for (const { text } of chunks.slice(0, count)) modes.read(text)
-    chunks = chunks.slice(count)
-    next = Math.max(0, next - count)
+    for (const { text } of this.#chunks.slice(0, count)) this.#modes.read(text)
+    this.#chunks = this.#chunks.slice(count)
+    this.#next = Math.max(0, this.#next - count)
   }
 
   /** Splits chunks so that one begins at `position`, or at the nearest character start before it. Returns its index. */
-  function cutAt(position: number): number {
-    const i = chunks.findIndex(chunk => position < chunk.at + chunk.bytes)
-    const chunk = chunks[i]
-    if (chunk === undefined) return chunks.length
+  #cutAt(position: number): number {
+    const i = this.#chunks.findIndex(chunk => position < chunk.at + chunk.bytes)
+    const chunk = this.#chunks[i]
+    if (chunk === undefined) return this.#chunks.length
     if (position <= chunk.at) return i
     const bytes = Buffer.from(chunk.text)
     let cut = position - chunk.at
@@ -77,104 +143,40 @@ export function createFlow(limits: FlowLimits = defaultFlowLimits) {
     if (cut === 0) return i
     const parts = [bytes.subarray(0, cut), bytes.subarray(cut)]
     let { at } = chunk
-    chunks.splice(
+    this.#chunks.splice(
       i,
       1,
       ...parts.map(part => ({ at: (at += part.length) - part.length, bytes: part.length, text: part.toString() }))
     )
-    if (next > i) next++
+    if (this.#next > i) this.#next++
     return i + 1
   }
 
-  function add(text: string, bytes: number): void {
-    const last = chunks.at(-1)
-    const isLastSent = next === chunks.length
+  #add(text: string, bytes: number): void {
+    const last = this.#chunks.at(-1)
+    const isLastSent = this.#next === this.#chunks.length
     if (last !== undefined && !isLastSent && last.bytes + bytes <= joinedBytes) {
       last.text += text
       last.bytes += bytes
     } else {
-      if (isLastSent) joinLastTwo()
-      chunks.push({ at: end, bytes, text })
+      if (isLastSent) this.#joinLastTwo()
+      this.#chunks.push({ at: this.#end, bytes, text })
     }
-    end += bytes
+    this.#end += bytes
   }
 
-  function joinLastTwo(): void {
-    const [one, two] = chunks.slice(-2)
+  #joinLastTwo(): void {
+    const [one, two] = this.#chunks.slice(-2)
     if (one === undefined || two === undefined || one.bytes + two.bytes > joinedBytes) return
     one.text += two.text
     one.bytes += two.bytes
-    chunks.pop()
-    next--
+    this.#chunks.pop()
+    this.#next--
   }
 
   /** Drops what is acknowledged and older than `keptBytes`. */
-  function trim(): void {
-    dropUntil(Math.min(end - keptBytes, acked))
-  }
-
-  return {
-    /** Whether the shell should pause: more than `windowBytes` are printed and not acknowledged. */
-    get isFull() {
-      return end - acked > windowBytes
-    },
-
-    /** Position of the next byte that `take` returns. */
-    get sent() {
-      return sent()
-    },
-
-    /** If `take` returns the oldest kept byte next: the control sequences that set the modes of the terminal there. */
-    get modes() {
-      return next === 0 ? modes.sequences() : ''
-    },
-
-    /** Adds what the shell has printed. `isHeard` says whether a client is connected. */
-    push(text: string, isHeard: boolean): void {
-      const bytes = Buffer.byteLength(text)
-      if (bytes === 0) return
-      add(text, bytes)
-      if (isHeard) return trim()
-      // Exactly `keptBytes` are kept, because what is dropped here is lost.
-      cutAt(end - keptBytes)
-      dropUntil(end - keptBytes)
-      acked = Math.max(acked, chunks[0]?.at ?? end)
-    },
-
-    /** Returns the next text to send, of about `batchBytes` at most. Empty if there is none. */
-    take(): string {
-      let bytes = 0
-      const texts: string[] = []
-      for (let chunk = chunks[next]; chunk !== undefined; chunk = chunks[next]) {
-        if (bytes > 0 && bytes + chunk.bytes > batchBytes) break
-        texts.push(chunk.text)
-        bytes += chunk.bytes
-        next++
-      }
-      return texts.join('')
-    },
-
-    /**
-     * Acknowledges everything before `position`. `ahead` means that the position was never sent; then nothing changes.
-     */
-    ack(position: number): 'taken' | 'ahead' {
-      if (position > sent()) return 'ahead'
-      if (position > acked) {
-        acked = position
-        trim()
-      }
-      return 'taken'
-    },
-
-    /**
-     * Continues from `position`, up to which the client has everything; without it, from the last `ack`. If those bytes
-     * are no longer kept, continues from the nearest kept position. Returns the position.
-     */
-    rewind(position: number = acked): number {
-      next = cutAt(Math.min(position, end))
-      acked = Math.max(acked, sent())
-      return sent()
-    }
+  #trim(): void {
+    this.#dropUntil(Math.min(this.#end - this.#limits.keptBytes, this.#acked))
   }
 }
 

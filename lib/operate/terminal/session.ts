@@ -15,7 +15,7 @@
 import type { Actor } from '../../model/audit.js'
 import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../../model/terminal.js'
 import type { Pty, PtyEnded } from '../../core/proc/pty.js'
-import { createFlow, defaultFlowLimits, type FlowLimits } from './flow.js'
+import { defaultFlowLimits, Flow, type FlowLimits } from './flow.js'
 
 /** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
@@ -51,21 +51,6 @@ export interface SessionFacts {
 /** Why a session ended. `closed`: the client sent a close frame. `lost`: no client reconnected in time. */
 export type EndReason = 'exited' | 'closed' | 'lost' | 'idle' | 'disabled' | 'stopping'
 
-/** A running session. */
-export interface Session {
-  readonly facts: SessionFacts
-  /** Whether its shell is running. */
-  readonly isRunning: boolean
-  /** Connects a client. A client that was connected before is told so and disconnected. */
-  attach(client: TerminalClient, options: Attachment): void
-  /** Handles input of a client. Input of a client that is no longer connected is ignored. */
-  take(client: TerminalClient, input: TerminalInput): void
-  /** Disconnects a client. A close frame ends the session, a broken connection does not. */
-  detach(client: TerminalClient, how: 'closed' | 'broken'): void
-  /** Ends the session. Resolves when the shell has ended. */
-  end(reason: EndReason): Promise<void>
-}
-
 interface Attachment {
   actor: Actor
   size?: { cols: number; rows: number } | undefined
@@ -91,51 +76,126 @@ const farewells: Record<'idle' | 'disabled' | 'stopping' | 'taken_over', [code: 
   taken_over: [4409, 'The terminal was opened in another window']
 }
 
-/** Creates a session around a running shell; see the head of this file. */
-export function createSession({ facts, pty, limits, now, onOver, ...options }: SessionOptions): Session {
-  let { size } = options
-  const flow = createFlow(limits)
-  let client: TerminalClient | undefined
-  let actor: Actor | undefined
-  let exit: PtyEnded | undefined
-  const input = createSessionInput(pty)
-  let isOver = false
-  let isPaused = false
-  let isPongDue = false
+/** A running session. */
+export class Session {
+  readonly #options: SessionOptions
+  #size: { cols: number; rows: number }
+  readonly #flow: Flow
+  #client: TerminalClient | undefined
+  #actor: Actor | undefined
+  #exit: PtyEnded | undefined
+  readonly #input: SessionInput
+  #isOver = false
+  #isPaused = false
+  #isPongDue = false
   /** The client that the pump is sending to. */
-  let served: TerminalClient | undefined
-  let isPumpDue = false
-  const idle = setTimeout(() => void end('idle'), limits.idleMs)
-  let alone: NodeJS.Timeout | undefined
+  #served: TerminalClient | undefined
+  #isPumpDue = false
+  readonly #idle: NodeJS.Timeout
+  #alone: NodeJS.Timeout | undefined
 
-  pty.onData(text => {
-    idle.refresh()
-    if (isOver) return
-    flow.push(text, client !== undefined)
-    hold()
-    pumpSoon()
-  })
-  void pty.ended.then(ended => {
-    exit = ended
-    pumpSoon()
-  })
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#size = options.size
+    this.#flow = new Flow(options.limits)
+    this.#input = createSessionInput(options.pty)
+    this.#idle = setTimeout(() => void this.end('idle'), options.limits.idleMs)
+    options.pty.onData(text => {
+      this.#idle.refresh()
+      if (this.#isOver) return
+      this.#flow.push(text, this.#client !== undefined)
+      this.#hold()
+      this.#pumpSoon()
+    })
+    void options.pty.ended.then(ended => {
+      this.#exit = ended
+      this.#pumpSoon()
+    })
+  }
+
+  get facts(): SessionFacts {
+    return this.#options.facts
+  }
+
+  /** Whether its shell is running. */
+  get isRunning(): boolean {
+    return this.#exit === undefined
+  }
+
+  /** Connects a client. A client that was connected before is told so and disconnected. */
+  attach(newcomer: TerminalClient, { actor: who, size: wanted, from }: Attachment): void {
+    const { pty, facts } = this.#options
+    if (this.#client !== undefined) dismiss(this.#client, 'taken_over')
+    clearTimeout(this.#alone)
+    this.#client = newcomer
+    this.#actor = who
+    this.#isPongDue = false
+    this.#input.attach()
+    if (wanted !== undefined) pty.resize((this.#size = wanted))
+    const offset = this.#flow.rewind(from)
+    this.#hold()
+    void this.#client.send({
+      type: 'ready',
+      ...facts,
+      pid: pty.pid,
+      ...this.#size,
+      offset,
+      modes: this.#flow.modes,
+      inputOffset: this.#input.received
+    })
+    this.#pumpSoon()
+  }
+
+  /** Handles input of a client. Input of a client that is no longer connected is ignored. */
+  take(from: TerminalClient, message: TerminalInput): void {
+    if (from !== this.#client) return
+    switch (message.type) {
+      case 'input':
+        this.#idle.refresh()
+        return this.#type(from, message)
+      case 'resize':
+        this.#size = { cols: message.cols, rows: message.rows }
+        return this.#options.pty.resize(this.#size)
+      case 'ping':
+        this.#isPongDue = true
+        return this.#pumpSoon()
+      case 'ack':
+        if (this.#flow.ack(message.bytes) === 'ahead')
+          complain(this.#client, 'invalid_message', 'Invalid message: "bytes" is greater than the number of bytes sent')
+        return this.#hold()
+    }
+  }
+
+  /** Disconnects a client. A close frame ends the session, a broken connection does not. */
+  detach(gone: TerminalClient, how: 'closed' | 'broken'): void {
+    if (gone !== this.#client) return
+    if (how === 'closed') void this.end('closed')
+    else this.#leaveAlone()
+  }
+
+  /** Ends the session. Resolves when the shell has ended. */
+  async end(reason: EndReason): Promise<void> {
+    this.#over(reason === 'lost' && this.#exit !== undefined ? 'exited' : reason)
+    await this.#options.pty.end()
+  }
 
   /** Pauses the shell if the client lags behind; resumes it otherwise. */
-  function hold(): void {
-    const must = client !== undefined && flow.isFull
-    if (must === isPaused) return
-    isPaused = must
+  #hold(): void {
+    const { pty } = this.#options
+    const must = this.#client !== undefined && this.#flow.isFull
+    if (must === this.#isPaused) return
+    this.#isPaused = must
     if (must) pty.pause()
     else pty.resume()
   }
 
   /** Starts the pump once per turn of the event loop, so that the output of several reads becomes one frame. */
-  function pumpSoon(): void {
-    if (isPumpDue) return
-    isPumpDue = true
+  #pumpSoon(): void {
+    if (this.#isPumpDue) return
+    this.#isPumpDue = true
     setImmediate(() => {
-      isPumpDue = false
-      if (client !== undefined && client !== served) void pump(client)
+      this.#isPumpDue = false
+      if (this.#client !== undefined && this.#client !== this.#served) void this.#pump(this.#client)
     })
   }
 
@@ -143,107 +203,50 @@ export function createSession({ facts, pty, limits, now, onOver, ...options }: S
    * Sends the pending messages one after the other. Messages that arrive meanwhile wait until the current frame is
    * sent.
    */
-  async function pump(to: TerminalClient): Promise<void> {
-    served = to
-    while (client === to) {
-      const message = nextMessage()
+  async #pump(to: TerminalClient): Promise<void> {
+    this.#served = to
+    while (this.#client === to) {
+      const message = this.#nextMessage()
       if (message === undefined) break
       await to.send(message)
-      if (message.type === 'exit' && client === to) over('exited')
+      if (message.type === 'exit' && this.#client === to) this.#over('exited')
     }
-    if (served === to) served = undefined
+    if (this.#served === to) this.#served = undefined
   }
 
-  function nextMessage(): TerminalMessage | undefined {
-    if (isPongDue) {
-      isPongDue = false
-      return { type: 'pong', ts: now() }
+  #nextMessage(): TerminalMessage | undefined {
+    if (this.#isPongDue) {
+      this.#isPongDue = false
+      return { type: 'pong', ts: this.#options.now() }
     }
-    if (input.isTakenDue) return { type: 'taken', bytes: input.tell() }
-    const data = flow.take()
+    if (this.#input.isTakenDue) return { type: 'taken', bytes: this.#input.tell() }
+    const data = this.#flow.take()
     if (data !== '') return { type: 'data', data }
-    return exit === undefined ? undefined : { type: 'exit', ...exit }
+    return this.#exit === undefined ? undefined : { type: 'exit', ...this.#exit }
   }
 
-  function type(from: TerminalClient, message: Extract<TerminalInput, { type: 'input' }>): void {
-    const outcome = input.type(message, pumpSoon)
+  #type(from: TerminalClient, message: Extract<TerminalInput, { type: 'input' }>): void {
+    const outcome = this.#input.type(message, () => this.#pumpSoon())
     if (outcome === 'overflow') complain(from, 'input_overflow', 'Input dropped: the program does not read its input')
     if (outcome === 'gap')
       complain(from, 'invalid_message', 'Invalid message: "at" is greater than the number of input bytes received')
   }
 
-  function leaveAlone(): void {
-    client = undefined
-    hold()
-    alone = setTimeout(() => void end('lost'), limits.aloneMs)
+  #leaveAlone(): void {
+    this.#client = undefined
+    this.#hold()
+    this.#alone = setTimeout(() => void this.end('lost'), this.#options.limits.aloneMs)
   }
 
-  function over(reason: EndReason): void {
-    if (isOver) return
-    isOver = true
-    clearTimeout(idle)
-    clearTimeout(alone)
-    if (reason === 'exited') client?.end(1000, 'The shell has exited')
-    else if (reason !== 'closed' && reason !== 'lost') dismiss(client, reason)
-    client = undefined
-    onOver({ reason, exit, actor })
-  }
-
-  async function end(reason: EndReason): Promise<void> {
-    over(reason === 'lost' && exit !== undefined ? 'exited' : reason)
-    await pty.end()
-  }
-
-  return {
-    facts,
-    get isRunning() {
-      return exit === undefined
-    },
-    attach(newcomer, { actor: who, size: wanted, from }) {
-      if (client !== undefined) dismiss(client, 'taken_over')
-      clearTimeout(alone)
-      client = newcomer
-      actor = who
-      isPongDue = false
-      input.attach()
-      if (wanted !== undefined) pty.resize((size = wanted))
-      const offset = flow.rewind(from)
-      hold()
-      void client.send({
-        type: 'ready',
-        ...facts,
-        pid: pty.pid,
-        ...size,
-        offset,
-        modes: flow.modes,
-        inputOffset: input.received
-      })
-      pumpSoon()
-    },
-    take(from, message) {
-      if (from !== client) return
-      switch (message.type) {
-        case 'input':
-          idle.refresh()
-          return type(from, message)
-        case 'resize':
-          size = { cols: message.cols, rows: message.rows }
-          return pty.resize(size)
-        case 'ping':
-          isPongDue = true
-          return pumpSoon()
-        case 'ack':
-          if (flow.ack(message.bytes) === 'ahead')
-            complain(client, 'invalid_message', 'Invalid message: "bytes" is greater than the number of bytes sent')
-          return hold()
-      }
-    },
-    detach(gone, how) {
-      if (gone !== client) return
-      if (how === 'closed') void end('closed')
-      else leaveAlone()
-    },
-    end
+  #over(reason: EndReason): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#idle)
+    clearTimeout(this.#alone)
+    if (reason === 'exited') this.#client?.end(1000, 'The shell has exited')
+    else if (reason !== 'closed' && reason !== 'lost') dismiss(this.#client, reason)
+    this.#client = undefined
+    this.#options.onOver({ reason, exit: this.#exit, actor: this.#actor })
   }
 }
 

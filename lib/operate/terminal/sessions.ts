@@ -13,14 +13,7 @@ import {
 import type { PtyModule } from '../../core/proc/pty.js'
 import { userHome } from '../../base/runtime.js'
 import { inheritedEnvironment, variablesWhere } from '../../core/proc/environment.js'
-import {
-  createSession,
-  defaultSessionLimits,
-  type EndReason,
-  type Session,
-  type SessionLimits,
-  type TerminalClient
-} from './session.js'
+import { defaultSessionLimits, type EndReason, Session, type SessionLimits, type TerminalClient } from './session.js'
 
 /** Limits of all terminals. */
 export interface TerminalLimits extends SessionLimits {
@@ -41,9 +34,6 @@ export interface Opening {
   from?: number | undefined
 }
 
-/** The terminals of a server. */
-export type Terminals = ReturnType<typeof createTerminals>
-
 /** A client's connection to its session. */
 export interface Connected {
   take(input: TerminalInput): void
@@ -62,33 +52,81 @@ interface Needs {
   limits?: Partial<TerminalLimits>
 }
 
-/** Creates the terminals of a server. */
-export function createTerminals(needs: Needs) {
-  const { isOffered, isEnabled, loadPty, environment, audit, clock, ids } = needs
-  const limits = { ...defaultTerminalLimits, ...needs.limits }
-  const sessions = new Map<string, Session>()
+/** The terminals of a server. */
+export class Terminals {
+  readonly #needs: Needs
+  readonly #limits: TerminalLimits
+  readonly #sessions = new Map<string, Session>()
   /** Sessions that are ending and audit entries that are being written. */
-  const pending = new Set<Promise<unknown>>()
-  let isStopping = false
+  readonly #pending = new Set<Promise<unknown>>()
+  #isStopping = false
 
-  function track(work: Promise<unknown>): void {
-    pending.add(work)
-    void work.finally(() => pending.delete(work))
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#limits = { ...defaultTerminalLimits, ...needs.limits }
+  }
+
+  /** Returns whether terminals can be opened, and if not, why. */
+  async available(): Promise<TerminalAvailability> {
+    const why = await this.#obstacle()
+    return why === undefined ? { available: true } : { available: false, reason: why.message, code: why.code }
+  }
+
+  /** Refuses if terminals cannot be opened: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
+  async check(): Promise<void> {
+    const why = await this.#obstacle()
+    if (why !== undefined) throw why
+  }
+
+  /**
+   * Connects a client to a session. Call `check` first. Resolves with undefined if there is no session; then the client
+   * has been told why and was disconnected.
+   */
+  async connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined> {
+    const { isOffered, isEnabled } = this.#needs
+    const { sessionId, actor, size, from } = opening
+    const session =
+      sessionId === undefined ? await this.#open(opening) : (this.#sessions.get(sessionId) ?? 'session_not_found')
+    if (typeof session === 'string') return void sendAway(client, session)
+    if (this.#isStopping) return void this.#track(session.end('stopping'))
+    session.attach(client, { actor, size, from })
+    return {
+      take: input => {
+        if (isOffered && isEnabled()) session.take(client, input)
+        else this.#track(session.end('disabled'))
+      },
+      detach: how => session.detach(client, how)
+    }
+  }
+
+  /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    for (const session of [...this.#sessions.values()]) this.#track(session.end('stopping'))
+    while (this.#pending.size > 0) await Promise.all(this.#pending)
+  }
+
+  #track(work: Promise<unknown>): void {
+    this.#pending.add(work)
+    void work.finally(() => this.#pending.delete(work))
   }
 
   /** Returns why no terminal can be opened, or undefined. */
-  async function obstacle(): Promise<Refusal | undefined> {
-    if (isStopping) return new Refusal('unavailable', 'stopping', 'Terminal unavailable: the server is shutting down')
+  async #obstacle(): Promise<Refusal | undefined> {
+    const { isOffered, isEnabled, loadPty } = this.#needs
+    if (this.#isStopping)
+      return new Refusal('unavailable', 'stopping', 'Terminal unavailable: the server is shutting down')
     if (!isOffered) return disabled('svc was started with --no-terminal')
     if (!isEnabled()) return disabled('the setting terminal_enabled is false')
     const module = await loadPty()
     return module.outcome === 'loaded' ? undefined : new Refusal('unsupported', 'terminal_unavailable', module.reason)
   }
 
-  async function open(opening: Opening): Promise<Session | 'too_many_sessions' | 'shell_failed'> {
+  async #open(opening: Opening): Promise<Session | 'too_many_sessions' | 'shell_failed'> {
+    const { loadPty, environment, ids, clock, audit } = this.#needs
     const module = await loadPty()
-    const running = [...sessions.values()].filter(session => session.isRunning)
-    if (running.length >= limits.maxSessions) return 'too_many_sessions'
+    const running = [...this.#sessions.values()].filter(session => session.isRunning)
+    if (running.length >= this.#limits.maxSessions) return 'too_many_sessions'
     if (module.outcome !== 'loaded') return 'shell_failed'
     const { project, actor, size = defaultTerminalSize } = opening
     const shell = findShell(environment)
@@ -97,19 +135,19 @@ export function createTerminals(needs: Needs) {
     const about = { actor, projectId: facts.projectId, target: facts.sessionId }
     try {
       const pty = module.spawn({ command: [shell], cwd, env: shellEnvironment(environment, shell), ...size })
-      const session = createSession({
+      const session = new Session({
         facts,
         pty,
         size,
-        limits,
+        limits: this.#limits,
         now: clock.now,
-        onOver: end => close(session, end.reason, { ...about, actor: end.actor ?? actor })
+        onOver: end => this.#close(session, end.reason, { ...about, actor: end.actor ?? actor })
       })
-      sessions.set(facts.sessionId, session)
-      track(audit({ ...about, action: 'terminal.open', detail: `${shell} in ${cwd}` }))
+      this.#sessions.set(facts.sessionId, session)
+      this.#track(audit({ ...about, action: 'terminal.open', detail: `${shell} in ${cwd}` }))
       return session
     } catch (error) {
-      track(
+      this.#track(
         audit({
           ...about,
           action: 'terminal.open',
@@ -121,49 +159,9 @@ export function createTerminals(needs: Needs) {
     }
   }
 
-  function close({ facts }: Session, reason: EndReason, about: Omit<AuditEvent, 'action'>): void {
-    sessions.delete(facts.sessionId)
-    track(audit({ ...about, action: 'terminal.close', detail: endings[reason] }))
-  }
-
-  return {
-    /** Returns whether terminals can be opened, and if not, why. */
-    async available(): Promise<TerminalAvailability> {
-      const why = await obstacle()
-      return why === undefined ? { available: true } : { available: false, reason: why.message, code: why.code }
-    },
-
-    /** Refuses if terminals cannot be opened: 403 `terminal_disabled`, 501 `terminal_unavailable`, 503 `stopping`. */
-    async check(): Promise<void> {
-      const why = await obstacle()
-      if (why !== undefined) throw why
-    },
-
-    /**
-     * Connects a client to a session. Call `check` first. Resolves with undefined if there is no session; then the client
-     * has been told why and was disconnected.
-     */
-    async connect(client: TerminalClient, opening: Opening): Promise<Connected | undefined> {
-      const { sessionId, actor, size, from } = opening
-      const session = sessionId === undefined ? await open(opening) : (sessions.get(sessionId) ?? 'session_not_found')
-      if (typeof session === 'string') return void sendAway(client, session)
-      if (isStopping) return void track(session.end('stopping'))
-      session.attach(client, { actor, size, from })
-      return {
-        take(input) {
-          if (isOffered && isEnabled()) session.take(client, input)
-          else track(session.end('disabled'))
-        },
-        detach: how => session.detach(client, how)
-      }
-    },
-
-    /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
-    async stop(): Promise<void> {
-      isStopping = true
-      for (const session of [...sessions.values()]) track(session.end('stopping'))
-      while (pending.size > 0) await Promise.all(pending)
-    }
+  #close({ facts }: Session, reason: EndReason, about: Omit<AuditEvent, 'action'>): void {
+    this.#sessions.delete(facts.sessionId)
+    this.#track(this.#needs.audit({ ...about, action: 'terminal.close', detail: endings[reason] }))
   }
 }
 

@@ -8,7 +8,7 @@ import { systemClock } from '../../../lib/base/clock.js'
 import { createDeny } from '../../../lib/operate/logs/read/secrets.js'
 import { createInflatedFiles } from '../../../lib/operate/logs/read/contents.js'
 import { createOpenLog } from '../../../lib/operate/logs/read/open.js'
-import { createFileWatcher } from '../../../lib/operate/logs/tail/watch.js'
+import { FileWatcher } from '../../../lib/operate/logs/tail/watch.js'
 import { createLogViewer, type LogViewer, newLogLines, seekTime } from '../../../lib/operate/logs/viewer.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
 import { readWindow } from '../../../lib/operate/logs/read/window.js'
@@ -24,7 +24,7 @@ function stage(t: Test, bytes: string | Buffer) {
   const searches = { run: async () => {}, close: async () => {} }
   const openLog = createOpenLog({ deny: createDeny([]), secrets: [] })
   const inflated = createInflatedFiles({ tmp: directory })
-  const needs = { openLog, inflated, watcher: createFileWatcher(), searches: searches as never, clock: systemClock }
+  const needs = { openLog, inflated, watcher: new FileWatcher(), searches: searches as never, clock: systemClock }
   const viewer = createLogViewer(needs)
   t.teardown(() => viewer.close())
   return { viewer, source: { id: 'log_a', label: 'app', kind: 'plain', filePath } as LogSource }

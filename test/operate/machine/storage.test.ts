@@ -8,7 +8,7 @@ import { insertDeployment } from '../../../lib/core/store/tables/deployments.js'
 import { insertProject, updateProject } from '../../../lib/core/store/tables/projects.js'
 import { listAudit } from '../../../lib/core/store/tables/audit.js'
 import {
-  createQuota,
+  Quota,
   createStorage,
   type KeptFiles,
   measureFiles,
@@ -183,7 +183,7 @@ async function quotaStage(t: Test) {
   })
   const values = { max_home_size: 0 }
   const disk = { freeBytes: null as number | null, totalBytes: null as number | null, percentUsed: null }
-  const quota = createQuota({ store, home, settings: { number: key => values[key] }, diskOf: async () => disk })
+  const quota = new Quota({ store, home, settings: { number: key => values[key] }, diskOf: async () => disk })
   return {
     store,
     home,

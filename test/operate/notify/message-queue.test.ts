@@ -1,8 +1,8 @@
 import t from 'tap'
 import type { AuditEvent } from '../../../lib/model/audit.js'
 import { createTargets } from '../../../lib/operate/notify/targets.js'
-import { createWebhook } from '../../../lib/operate/notify/webhook.js'
-import { type Attempted, createLane, createMessageQueue } from '../../../lib/operate/notify/message-queue.js'
+import { Webhook } from '../../../lib/operate/notify/webhook.js'
+import { type Attempted, createLane, MessageQueue } from '../../../lib/operate/notify/message-queue.js'
 import { notificationOf } from '../../../lib/operate/notify/events.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { insertNotificationTarget, queueOf, updateNotificationTarget } from '../../../lib/core/store/tables/server.js'
@@ -17,7 +17,7 @@ type Stage = Awaited<ReturnType<typeof openStage>>
 /** The notifications of one start of a server. */
 function startWebhook({ store, clock, ids, audit }: Stage) {
   const audits: AuditEvent[] = []
-  const webhook = createWebhook({
+  const webhook = new Webhook({
     store,
     targets: createTargets({
       store,
@@ -44,7 +44,7 @@ const notification = (id: string) => notificationOf(occasion({ deployment: { id 
 async function aQueue(stage: Stage, attempt: (id: string) => Attempted, limits: object = {}) {
   const tried: string[] = []
   const ends: string[] = []
-  const queue = createMessageQueue({
+  const queue = new MessageQueue({
     ...stage,
     attempt: async (_, notification) => {
       const { id } = (notification as ReturnType<typeof notificationOf>).deployment

@@ -7,7 +7,7 @@ import { randomIds } from '../../../lib/base/digests.js'
 import type { AuditEvent } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { createTargets } from '../../../lib/operate/notify/targets.js'
-import { complaintOf, createWebhook, isAboutRate } from '../../../lib/operate/notify/webhook.js'
+import { complaintOf, Webhook, isAboutRate } from '../../../lib/operate/notify/webhook.js'
 import { setClock } from '../../support/clock.js'
 import { aReminder, occasion } from '../../support/occasion.js'
 import { makeSigned } from '../../support/certificates.js'
@@ -36,7 +36,7 @@ function createStage(
     get: () => undefined,
     write: () => Promise.reject(new Error('read-only'))
   } as unknown as Store
-  const webhook = createWebhook({
+  const webhook = new Webhook({
     store,
     targets: createTargets({
       store,

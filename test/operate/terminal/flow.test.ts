@@ -1,18 +1,18 @@
 import t from 'tap'
-import { createFlow, createTerminalModes } from '../../../lib/operate/terminal/flow.js'
+import { Flow, createTerminalModes } from '../../../lib/operate/terminal/flow.js'
 import { createEmulator } from '../../../www/terminal/emulator.js'
 
 const limits = { keptBytes: 100, windowBytes: 400, batchBytes: 64 }
 
 /** Takes everything that is available. */
-function takeAll(flow: ReturnType<typeof createFlow>): string {
+function takeAll(flow: Flow): string {
   const texts: string[] = []
   for (let text = flow.take(); text !== ''; text = flow.take()) texts.push(text)
   return texts.join('')
 }
 
 t.test('returns the output once, in order, in pieces of limited size', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   t.equal(flow.take(), '')
   flow.push('a'.repeat(50), true)
   t.equal(flow.take(), 'a'.repeat(50))
@@ -26,7 +26,7 @@ t.test('returns the output once, in order, in pieces of limited size', async t =
 })
 
 t.test('is full while more than the window is unacknowledged', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   flow.push('x'.repeat(400), true)
   t.equal(flow.isFull, false)
   flow.push('y', true)
@@ -42,7 +42,7 @@ t.test('is full while more than the window is unacknowledged', async t => {
 })
 
 t.test('continues for a returning client from its last ack, or from the position it names', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   flow.push('0123456789', true)
   takeAll(flow)
   flow.ack(4)
@@ -59,7 +59,7 @@ t.test('continues for a returning client from its last ack, or from the position
 })
 
 t.test('keeps exactly the last bytes while no client is connected', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   flow.push('seen', true)
   takeAll(flow)
   flow.ack(4)
@@ -72,14 +72,14 @@ t.test('keeps exactly the last bytes while no client is connected', async t => {
   flow.push('more', true)
   t.equal(takeAll(flow), 'more')
 
-  const large = createFlow(limits)
+  const large = new Flow(limits)
   large.push('z'.repeat(1000), false)
   t.equal(large.rewind(), 900)
   t.equal(takeAll(large).length, 100)
 })
 
 t.test('keeps unacknowledged output while a client is connected, and drops acknowledged output', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   for (let i = 0; i < 40; i++) {
     flow.push('0123456789', true)
     flow.take()
@@ -97,7 +97,7 @@ t.test('keeps unacknowledged output while a client is connected, and drops ackno
 
 t.test('moves a position within a character to its start', async t => {
   for (let position = 0; position <= 13; position++) {
-    const flow = createFlow(limits)
+    const flow = new Flow(limits)
     flow.push('aé€😀b', true)
     flow.push('cd', true)
     takeAll(flow)
@@ -106,14 +106,14 @@ t.test('moves a position within a character to its start', async t => {
     t.equal(offset + Buffer.byteLength(text), 13)
     t.ok('aé€😀bcd'.endsWith(text) && offset <= position, `${position}: "${text}" from ${offset}`)
   }
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   for (let i = 0; i < 100; i++) flow.push('€', false)
   const offset = flow.rewind()
   t.equal(takeAll(flow), '€'.repeat((300 - offset) / 3), 'also if old output is dropped')
 })
 
 t.test('handles a program that prints byte by byte at low cost', async t => {
-  const flow = createFlow()
+  const flow = new Flow()
   // If each byte cost as much as all kept output, the test would time out.
   for (let i = 0; i < 500_000; i++) {
     flow.push('x', true)
@@ -123,7 +123,7 @@ t.test('handles a program that prints byte by byte at low cost', async t => {
 })
 
 t.test('keeps the modes that dropped output has set, for who begins at the oldest byte', async t => {
-  const flow = createFlow(limits)
+  const flow = new Flow(limits)
   flow.push('\x1b[?2004h', false)
   t.equal(flow.modes, '', 'nothing is dropped')
   flow.push('x'.repeat(200), false)

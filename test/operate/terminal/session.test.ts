@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TerminalMessage } from '../../../lib/model/terminal.js'
 import type { Pty, PtyEnded } from '../../../lib/core/proc/pty.js'
 import {
-  createSession,
+  Session,
   createSessionInput,
   defaultSessionLimits,
   type SessionLimits,
@@ -30,7 +30,7 @@ function start(limits: Partial<SessionLimits> = {}) {
     end: async () => void calls.push('end')
   } as Pty
   const over: string[] = []
-  const session = createSession({
+  const session = new Session({
     facts: { sessionId: 'term_a', shell: '/bin/sh', cwd: '/', projectId: null },
     pty,
     size: { cols: 80, rows: 24 },

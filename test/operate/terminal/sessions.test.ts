@@ -9,13 +9,12 @@ import type { TerminalMessage } from '../../../lib/model/terminal.js'
 import { createPtyLoader } from '../../../lib/core/proc/pty.js'
 import {
   type Connected,
-  createTerminals,
+  Terminals,
   findDirectory,
   findShell,
   type Opening,
   shellEnvironment,
-  type TerminalLimits,
-  type Terminals
+  type TerminalLimits
 } from '../../../lib/operate/terminal/sessions.js'
 import type { TerminalClient } from '../../../lib/operate/terminal/session.js'
 import { isRunning } from '../../support/processes.js'
@@ -33,7 +32,7 @@ interface Stage {
 function createStage(t: Test, limits: Partial<TerminalLimits> = {}, isOffered = true): Stage {
   const audited: AuditEvent[] = []
   const settings = { enabled: true }
-  const terminals = createTerminals({
+  const terminals = new Terminals({
     isOffered,
     isEnabled: () => settings.enabled,
     loadPty: createPtyLoader(),
@@ -106,7 +105,7 @@ t.test('reports whether a terminal is available', async t => {
   const stage = createStage(t)
   stage.settings.enabled = false
   t.match(await stage.terminals.available(), { available: false, reason: /terminal_enabled/ })
-  const none = createTerminals({
+  const none = new Terminals({
     isOffered: true,
     isEnabled: () => true,
     loadPty: createPtyLoader(() => Promise.reject(new Error('none'))),

@@ -15,9 +15,6 @@ import { type Contents, contentsOf, type InflatedFiles } from './contents.js'
 import { newline, withoutHole } from './text.js'
 import type { OpenLog } from './open.js'
 
-/** One file behind a log's name, and how far it has been read. */
-export type Generation = ReturnType<typeof createGeneration>
-
 /** A place in one file behind a log's name, by which the file is found again later. */
 export interface LogPlace {
   /** Position in its uncompressed contents. */
@@ -65,36 +62,122 @@ export async function bytesBefore({ handle, size }: Contents, { offset, mark }: 
   return bytes.length === length && markOf(bytes) === mark ? bytes : null
 }
 
-/** Creates a generation that continues at `offset`. */
-export function createGeneration({ identity, contents, offset, mark, mtimeMs }: GenerationStart) {
-  let readAtMs = Date.now()
-  let lines: string[] = []
+/** One file behind a log's name, and how far it has been read. */
+export class Generation {
+  /** Identity of the file, independent of its name. */
+  readonly identity: string
+  readonly #mtimeMs: number
+  #contents: Contents
+  #offset: number
+  #readAtMs = Date.now()
+  #lines: string[] = []
   // Copied: the mark may be a part of a large block.
-  let known: Buffer = Buffer.from(mark.subarray(-markBytes))
+  #known: Buffer
   // The last bytes of the lines that were handed out. `known` may end in an incomplete line that is longer.
-  let told = known.subarray(-placeBytes)
+  #told: Buffer
   // The beginning of this line was already handed out. If only its line end arrives, there is nothing to hand out.
-  let isContinued = mark.length > 0 && mark[mark.length - 1] !== newline
-  const splitter = createLineSplitter(given => {
-    const line = withoutHole(given)
-    // A hole may be longer than a piece of a line.
-    const isHole = line === '' && given !== ''
-    if (!isHole && (!isContinued || line !== '')) lines.push(line)
-    isContinued &&= isHole
-  })
+  #isContinued: boolean
+  readonly #splitter: ReturnType<typeof createLineSplitter>
 
-  function take(bytes: Buffer): void {
-    const [before, linesEnd] = [known, offset - splitter.heldBytes]
-    splitter.push(bytes)
-    offset += bytes.length
-    if (offset - splitter.heldBytes !== linesEnd) noteTold(before, bytes)
-    known = lastOf(before, bytes)
+  constructor({ identity, contents, offset, mark, mtimeMs }: GenerationStart) {
+    this.identity = identity
+    this.#mtimeMs = mtimeMs
+    this.#contents = contents
+    this.#offset = offset
+    this.#known = Buffer.from(mark.subarray(-markBytes))
+    this.#told = this.#known.subarray(-placeBytes)
+    this.#isContinued = mark.length > 0 && mark[mark.length - 1] !== newline
+    this.#splitter = createLineSplitter(given => {
+      const line = withoutHole(given)
+      // A hole may be longer than a piece of a line.
+      const isHole = line === '' && given !== ''
+      if (!isHole && (!this.#isContinued || line !== '')) this.#lines.push(line)
+      this.#isContinued &&= isHole
+    })
+  }
+
+  get contents(): Contents {
+    return this.#contents
+  }
+
+  /** Position up to which the file has been read. */
+  get offset(): number {
+    return this.#offset
+  }
+
+  /** The last bytes before `offset`, at most `markBytes`. */
+  get known(): Buffer {
+    return this.#known
+  }
+
+  /** Time of the last read, on the clock of file times. */
+  get readAtMs(): number {
+    return this.#readAtMs
+  }
+
+  /** The place up to which its lines have been handed out. */
+  place(): LogPlace {
+    const offset = this.#offset - this.#splitter.heldBytes
+    return { offset, identity: this.identity, mark: markOf(this.#told), mtimeMs: this.#mtimeMs }
+  }
+
+  /**
+   * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
+   * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
+   * same position of the file share one read.
+   */
+  async read({
+    share = alone,
+    until = Infinity
+  }: {
+    share?: Share | undefined
+    until?: number
+  } = {}): Promise<{ lines: string[]; isEnd: boolean } | null> {
+    const nowMs = Date.now()
+    const from = this.#offset - this.#known.length
+    const limit = Math.min(blockBytes, until - this.#offset)
+    const wanted = this.#known.length + limit
+    const read = (): Promise<Buffer> => readAt(this.#contents.handle, from, wanted)
+    const bytes = await share(`${this.identity} ${from} ${wanted}`, read)
+    if (!bytes.subarray(0, this.#known.length).equals(this.#known)) return null
+    this.#readAtMs = nowMs
+    const isEnd = bytes.length < wanted || this.#offset + limit === until
+    if (bytes.length > this.#known.length) this.#take(bytes.subarray(this.#known.length))
+    return { lines: this.#taken(), isEnd }
+  }
+
+  /** Continues in `copy`, which was made of the file before it was truncated. Releases the previous contents. */
+  async moveTo(copy: Contents): Promise<void> {
+    const before = this.#contents
+    this.#contents = copy
+    await before.release()
+  }
+
+  /** Returns an incomplete last line. What follows it is another line. */
+  rest(): string[] {
+    const isPart = this.#splitter.heldBytes > 0
+    this.#splitter.end()
+    if (isPart) this.#told = this.#known.subarray(-placeBytes)
+    this.#isContinued ||= isPart
+    return this.#taken()
+  }
+
+  release(): Promise<void> {
+    return this.#contents.release()
+  }
+
+  #take(bytes: Buffer): void {
+    const [before, linesEnd] = [this.#known, this.#offset - this.#splitter.heldBytes]
+    this.#splitter.push(bytes)
+    this.#offset += bytes.length
+    if (this.#offset - this.#splitter.heldBytes !== linesEnd) this.#noteTold(before, bytes)
+    this.#known = lastOf(before, bytes)
   }
 
   /** A line ends in `bytes`, or is cut a few bytes before them. */
-  function noteTold(before: Buffer, bytes: Buffer): void {
-    const end = bytes.length - splitter.heldBytes
-    told =
+  #noteTold(before: Buffer, bytes: Buffer): void {
+    const end = bytes.length - this.#splitter.heldBytes
+    this.#told =
       end >= placeBytes
         ? Buffer.from(bytes.subarray(end - placeBytes, end))
         : Buffer.concat([before, bytes])
@@ -102,77 +185,10 @@ export function createGeneration({ identity, contents, offset, mark, mtimeMs }: 
             .subarray(-placeBytes)
   }
 
-  function taken(): string[] {
-    const all = lines
-    lines = []
+  #taken(): string[] {
+    const all = this.#lines
+    this.#lines = []
     return all
-  }
-
-  return {
-    /** Identity of the file, independent of its name. */
-    identity,
-    get contents() {
-      return contents
-    },
-
-    /** Position up to which the file has been read. */
-    get offset() {
-      return offset
-    },
-
-    /** The last bytes before `offset`, at most `markBytes`. */
-    get known() {
-      return known
-    },
-
-    /** Time of the last read, on the clock of file times. */
-    get readAtMs() {
-      return readAtMs
-    },
-
-    /** The place up to which its lines have been handed out. */
-    place: (): LogPlace => ({ offset: offset - splitter.heldBytes, identity, mark: markOf(told), mtimeMs }),
-
-    /**
-     * Reads the next lines, at most up to the position `until`. Returns null if the file was truncated and must be read
-     * from its start. All lines are complete; an incomplete last line waits for its end. With `share`, followers at the
-     * same position of the file share one read.
-     */
-    async read({
-      share = alone,
-      until = Infinity
-    }: {
-      share?: Share | undefined
-      until?: number
-    } = {}): Promise<{ lines: string[]; isEnd: boolean } | null> {
-      const nowMs = Date.now()
-      const from = offset - known.length
-      const limit = Math.min(blockBytes, until - offset)
-      const wanted = known.length + limit
-      const bytes = await share(`${identity} ${from} ${wanted}`, () => readAt(contents.handle, from, wanted))
-      if (!bytes.subarray(0, known.length).equals(known)) return null
-      readAtMs = nowMs
-      const isEnd = bytes.length < wanted || offset + limit === until
-      if (bytes.length > known.length) take(bytes.subarray(known.length))
-      return { lines: taken(), isEnd }
-    },
-
-    /** Continues in `copy`, which was made of the file before it was truncated. Releases the previous contents. */
-    async moveTo(copy: Contents): Promise<void> {
-      const before = contents
-      contents = copy
-      await before.release()
-    },
-
-    /** Returns an incomplete last line. What follows it is another line. */
-    rest(): string[] {
-      const isPart = splitter.heldBytes > 0
-      splitter.end()
-      if (isPart) told = known.subarray(-placeBytes)
-      isContinued ||= isPart
-      return taken()
-    },
-    release: (): Promise<void> => contents.release()
   }
 }
 

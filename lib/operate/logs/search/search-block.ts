@@ -29,9 +29,6 @@ export interface Block {
   size: number
 }
 
-/** Searches the blocks of one file. */
-export type BlockSearch = ReturnType<typeof createBlockSearch>
-
 interface BlockNeeds {
   fd: number
   scanner: Scanner
@@ -75,56 +72,100 @@ export function createBlockBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(bufferBytes)
 }
 
-/** Creates a search in an open file. */
-export function createBlockSearch({ fd, scanner, context, buffer, level, onLook }: BlockNeeds) {
-  let size = 0
-  let base = 0
-  let filled = 0
+/** Searches the blocks of one file. */
+export class BlockSearch {
+  readonly #needs: BlockNeeds
+  #size = 0
+  #base = 0
+  #filled = 0
   /** Position and level of the last line whose level was checked, so that no line is checked twice. */
-  let known: { at: number; level: LogLevel | null } = { at: -1, level: null }
+  #known: { at: number; level: LogLevel | null } = { at: -1, level: null }
 
-  function fill(upTo: number): void {
-    const wanted = Math.min(upTo, size, base + buffer.length) - base
-    if (filled < wanted) filled += readAt(fd, buffer.subarray(filled, wanted), base + filled)
+  constructor(needs: BlockNeeds) {
+    this.#needs = needs
+  }
+
+  /** Reports each hit in order. `onHit` returns false to stop. */
+  search({ from, to, size: fileSize }: Block, onHit: (hit: FoundHit) => boolean): void {
+    const { scanner, buffer } = this.#needs
+    this.#size = fileSize
+    const { start, end } = this.#load(from, to)
+    if (start >= end) return
+    scanner.scan(
+      buffer.subarray(start, end),
+      (lineStart, lineEnd, matchAt) =>
+        !this.#isWanted(start + lineStart, start + lineEnd) ||
+        onHit(this.#hitAt(start, end - start, { lineStart, lineEnd, matchAt }))
+    )
+  }
+
+  /** Reports the hits from last to first, at most the last `most` of the block. */
+  searchBack({ from, to, size: fileSize }: Block, most: number, onHit: (hit: FoundHit) => boolean): void {
+    const { scanner, buffer } = this.#needs
+    this.#size = fileSize
+    const { start, end } = this.#load(from, to)
+    if (start >= end) return
+    const places: Place[] = []
+    let first = 0
+    scanner.scan(buffer.subarray(start, end), (lineStart, lineEnd, matchAt) => {
+      if (!this.#isWanted(start + lineStart, start + lineEnd)) return true
+      // Only the last hits are wanted, and these are known at the end of the block.
+      places[first] = { lineStart, lineEnd, matchAt }
+      first = (first + 1) % most
+      return true
+    })
+    for (let count = 0; count < places.length; count++) {
+      const place = places[(first - 1 - count + 2 * places.length) % places.length] as Place
+      if (!onHit(this.#hitAt(start, end - start, place))) return
+    }
+  }
+
+  #fill(upTo: number): void {
+    const { buffer, fd } = this.#needs
+    const wanted = Math.min(upTo, this.#size, this.#base + buffer.length) - this.#base
+    if (this.#filled < wanted)
+      this.#filled += readAt(fd, buffer.subarray(this.#filled, wanted), this.#base + this.#filled)
   }
 
   /** Returns the position in the buffer after the line that contains `at`, or undefined if it is not within reach. */
-  function lineEndFrom(at: number, reach: number): number | undefined {
-    const found = buffer.subarray(0, Math.min(filled, reach)).indexOf(newline, at)
+  #lineEndFrom(at: number, reach: number): number | undefined {
+    const found = this.#needs.buffer.subarray(0, Math.min(this.#filled, reach)).indexOf(newline, at)
     return found === -1 ? undefined : found + 1
   }
 
-  function load(from: number, to: number): { start: number; end: number } {
-    base = Math.max(0, from - 1)
-    filled = 0
-    known = { at: -1, level: null }
-    fill(to + nearBytes)
-    const first = from - base
-    const last = to - base
+  #load(from: number, to: number): { start: number; end: number } {
+    this.#base = Math.max(0, from - 1)
+    this.#filled = 0
+    this.#known = { at: -1, level: null }
+    this.#fill(to + nearBytes)
+    const first = from - this.#base
+    const last = to - this.#base
     const reach = last + maxLineBytes
-    let end = lineEndFrom(last - 1, reach)
-    if (end === undefined && base + filled < size) {
-      fill(base + reach)
-      end = lineEndFrom(last - 1, reach)
+    let end = this.#lineEndFrom(last - 1, reach)
+    if (end === undefined && this.#base + this.#filled < this.#size) {
+      this.#fill(this.#base + reach)
+      end = this.#lineEndFrom(last - 1, reach)
     }
-    const isFirst = from === 0 || buffer[0] === newline
+    const isFirst = from === 0 || this.#needs.buffer[0] === newline
     // The part before this one has searched equally far.
-    const isAtEnd = base + filled >= size
-    const endOfFile = (at: number): number | undefined => (isAtEnd && filled - at <= maxLineBytes ? filled : undefined)
-    const start = isFirst ? first : (lineEndFrom(first, first + maxLineBytes) ?? endOfFile(first) ?? first)
-    return { start, end: end ?? endOfFile(last) ?? Math.min(last, filled) }
+    const isAtEnd = this.#base + this.#filled >= this.#size
+    const endOfFile = (at: number): number | undefined =>
+      isAtEnd && this.#filled - at <= maxLineBytes ? this.#filled : undefined
+    const start = isFirst ? first : (this.#lineEndFrom(first, first + maxLineBytes) ?? endOfFile(first) ?? first)
+    return { start, end: end ?? endOfFile(last) ?? Math.min(last, this.#filled) }
   }
 
-  function around(from: number, to: number): { bytes: Buffer; start: number } {
+  #around(from: number, to: number): { bytes: Buffer; start: number } {
     const bytes = Buffer.allocUnsafe(to - from)
-    return { bytes: bytes.subarray(0, readAt(fd, bytes, from)), start: from }
+    return { bytes: bytes.subarray(0, readAt(this.#needs.fd, bytes, from)), start: from }
   }
 
-  function before(lineStart: number): string[] {
-    const near = linesBefore(buffer.subarray(0, filled), lineStart, { isWhole: base === 0, count: context })
+  #before(lineStart: number): string[] {
+    const { buffer, context } = this.#needs
+    const near = linesBefore(buffer.subarray(0, this.#filled), lineStart, { isWhole: this.#base === 0, count: context })
     if (near !== null) return near
-    const offset = base + lineStart
-    const { bytes, start } = around(Math.max(0, offset - maxContextBytes), offset)
+    const offset = this.#base + lineStart
+    const { bytes, start } = this.#around(Math.max(0, offset - maxContextBytes), offset)
     // Lines out of reach are left out, except for the part that is available.
     const count = context
     return (
@@ -134,12 +175,13 @@ export function createBlockSearch({ fd, scanner, context, buffer, level, onLook 
     )
   }
 
-  function after(lineEnd: number): string[] {
-    const isAtEnd = base + filled >= size
-    const near = linesAfter(buffer.subarray(0, filled), lineEnd, { isWhole: isAtEnd, count: context })
+  #after(lineEnd: number): string[] {
+    const { buffer, context } = this.#needs
+    const isAtEnd = this.#base + this.#filled >= this.#size
+    const near = linesAfter(buffer.subarray(0, this.#filled), lineEnd, { isWhole: isAtEnd, count: context })
     if (near !== null) return near
-    const offset = base + lineEnd
-    const { bytes } = around(offset, Math.min(size, offset + maxContextBytes))
+    const offset = this.#base + lineEnd
+    const { bytes } = this.#around(offset, Math.min(this.#size, offset + maxContextBytes))
     return linesAfter(bytes, 0, { isWhole: true, count: context }) ?? []
   }
 
@@ -147,10 +189,11 @@ export function createBlockSearch({ fd, scanner, context, buffer, level, onLook 
    * Returns the level of a line. A line without one, such as a line of a stack trace, has the level of the nearest line
    * before it that has one.
    */
-  function levelAt(lineStart: number, lineEnd: number): LogLevel | null {
+  #levelAt(lineStart: number, lineEnd: number): LogLevel | null {
+    const { buffer } = this.#needs
     let end = lineEnd
     for (let from = lineStart, count = 0; count < maxLevelLines; count++) {
-      if (from <= known.at) return known.level
+      if (from <= this.#known.at) return this.#known.level
       const said = levelOfLine(lineText(buffer, from, Math.min(end, from + maxTextBytes)))
       if (said !== null || from === 0) return said
       end = from - 1
@@ -159,58 +202,25 @@ export function createBlockSearch({ fd, scanner, context, buffer, level, onLook 
     return null
   }
 
-  function isWanted(lineStart: number, lineEnd: number): boolean {
+  #isWanted(lineStart: number, lineEnd: number): boolean {
+    const { level, onLook } = this.#needs
     if (level === undefined) return true
     onLook?.()
-    known = { at: lineStart, level: levelAt(lineStart, lineEnd) }
-    return known.level !== null && reachesLevel(known.level, level)
+    this.#known = { at: lineStart, level: this.#levelAt(lineStart, lineEnd) }
+    return this.#known.level !== null && reachesLevel(this.#known.level, level)
   }
 
   /** Builds a hit. `start` is the position of the scanned bytes in the buffer. */
-  function hitAt(start: number, length: number, { lineStart, lineEnd, matchAt }: Place): FoundHit {
+  #hitAt(start: number, length: number, { lineStart, lineEnd, matchAt }: Place): FoundHit {
+    const { buffer, context } = this.#needs
     const bytes = buffer.subarray(start, start + length)
     const afterLine = start + Math.min(lineEnd + 1, length)
     return {
-      offset: base + start + lineStart,
-      end: base + afterLine,
+      offset: this.#base + start + lineStart,
+      end: this.#base + afterLine,
       text: cutText(bytes, { lineStart, lineEnd, matchAt }),
-      before: context === 0 ? [] : before(start + lineStart),
-      after: context === 0 ? [] : after(afterLine)
-    }
-  }
-
-  return {
-    /** Reports each hit in order. `onHit` returns false to stop. */
-    search({ from, to, size: fileSize }: Block, onHit: (hit: FoundHit) => boolean): void {
-      size = fileSize
-      const { start, end } = load(from, to)
-      if (start >= end) return
-      scanner.scan(
-        buffer.subarray(start, end),
-        (lineStart, lineEnd, matchAt) =>
-          !isWanted(start + lineStart, start + lineEnd) ||
-          onHit(hitAt(start, end - start, { lineStart, lineEnd, matchAt }))
-      )
-    },
-
-    /** Reports the hits from last to first, at most the last `most` of the block. */
-    searchBack({ from, to, size: fileSize }: Block, most: number, onHit: (hit: FoundHit) => boolean): void {
-      size = fileSize
-      const { start, end } = load(from, to)
-      if (start >= end) return
-      const places: Place[] = []
-      let first = 0
-      scanner.scan(buffer.subarray(start, end), (lineStart, lineEnd, matchAt) => {
-        if (!isWanted(start + lineStart, start + lineEnd)) return true
-        // Only the last hits are wanted, and these are known at the end of the block.
-        places[first] = { lineStart, lineEnd, matchAt }
-        first = (first + 1) % most
-        return true
-      })
-      for (let count = 0; count < places.length; count++) {
-        const place = places[(first - 1 - count + 2 * places.length) % places.length] as Place
-        if (!onHit(hitAt(start, end - start, place))) return
-      }
+      before: context === 0 ? [] : this.#before(start + lineStart),
+      after: context === 0 ? [] : this.#after(afterLine)
     }
   }
 }

@@ -6,7 +6,7 @@ import { setPriority } from 'node:os'
 import { serveThread } from '../../../base/workers.js'
 import { visibleText } from '../../../base/shared/log-line.js'
 import { createScanner, visibleScanner } from './scan.js'
-import { blockBytes, createBlockBuffer, createBlockSearch, type BlockSearch, type FoundHit } from './search-block.js'
+import { blockBytes, createBlockBuffer, BlockSearch, type FoundHit } from './search-block.js'
 import { maxUnsentLines, signCell, stopCell, unsentCell, type Found, type Order, type Run } from './search-threads.js'
 
 /**
@@ -48,7 +48,7 @@ function begin(order: Extract<Order, { kind: 'plan' }>): void {
   maxHits = order.plan.maxHits
   isNewestFirst = order.plan.isNewestFirst
   const scanner = pattern.isRaw ? createScanner(pattern) : visibleScanner(createScanner(pattern))
-  blocks = createBlockSearch({ fd, scanner, context, buffer, level, onLook: giveSign })
+  blocks = new BlockSearch({ fd, scanner, context, buffer, level, onLook: giveSign })
 }
 
 function giveSign(): void {

@@ -13,7 +13,7 @@ import { basename, dirname, extname, join } from 'node:path'
 import { type FileHandle, readdir, stat } from 'node:fs/promises'
 import { Refusal } from '../../../base/errors.js'
 import { contentsOf, type InflatedFiles } from '../read/contents.js'
-import { bytesBefore, createGeneration, type Generation, type LogPlace } from '../read/generation.js'
+import { bytesBefore, Generation, type LogPlace } from '../read/generation.js'
 import { birthOf, identityOf, type OpenedLog, type OpenLog } from '../read/open.js'
 import { readAt } from '../../../base/files.js'
 import { cutAfter, isBinary, newline, sampleBytes } from '../read/text.js'
@@ -75,7 +75,7 @@ export async function findRotated(
     const { log, contents } = found
     const mark = await bytesBefore(contents, place).catch(() => null)
     const { offset, mtimeMs } = place
-    if (mark !== null) return createGeneration({ identity: log.identity, contents, offset, mark, mtimeMs })
+    if (mark !== null) return new Generation({ identity: log.identity, contents, offset, mark, mtimeMs })
     await contents.release()
   }
   return null
@@ -232,7 +232,7 @@ export function rotationOf(log: string, name: string): number | null | undefined
 /** Maximum size of a snapshot: 5,000 lines of an access log. */
 const maxSnapshotBytes = 2 * 1024 * 1024
 const blockBytes = 64 * 1024
-/** Number of bytes by which a file is recognized later, see `createGeneration`. */
+/** Number of bytes by which a file is recognized later, see `Generation`. */
 const markBytes = 256
 
 /** The bytes of a file that a snapshot shows. */

@@ -17,14 +17,7 @@
 import { type Clock, instantOf } from '../../../base/clock.js'
 import { Refusal } from '../../../base/errors.js'
 import { type Contents, contentsOf, type InflatedFiles } from '../read/contents.js'
-import {
-  bytesBefore,
-  createGeneration,
-  findCopy,
-  type Generation,
-  type LogPlace,
-  type Share
-} from '../read/generation.js'
+import { bytesBefore, Generation, findCopy, type LogPlace, type Share } from '../read/generation.js'
 import { identityAt, type OpenedLog, type OpenLog } from '../read/open.js'
 import { isBinary } from '../read/text.js'
 import {
@@ -203,7 +196,7 @@ class Tail {
     const mark = identity === place.identity ? await bytesBefore(contents, place) : null
     if (late !== undefined) await this.#resumeLate(late)
     if (mark === null) return await this.#resumeRotated(place, next)
-    const generation = createGeneration({ ...place, contents, mark })
+    const generation = new Generation({ ...place, contents, mark })
     this.#take({ ...next, generation, isBinary: isBinary(mark) })
     this.#isShown = true
     await this.#emitResumed(next.size)
@@ -357,7 +350,7 @@ class Tail {
       await this.#finishLeaving()
       const { identity } = log
       const contents = await contentsOf(log, this.#needs.inflated, this.#signal)
-      const generation = createGeneration({
+      const generation = new Generation({
         identity,
         contents,
         offset: 0,
@@ -479,7 +472,7 @@ class Tail {
         throw error
       })
       const { start: offset, end: shownTo, mark, isBinary } = range
-      const generation = createGeneration({ identity, contents, offset, mark, mtimeMs })
+      const generation = new Generation({ identity, contents, offset, mark, mtimeMs })
       const skippedBytes = from === 'start' && !isHead && !isBinary ? offset : 0
       return { generation, size: contents.size, shownTo, isBinary, key, birthMs, openedAtMs, skippedBytes }
     } catch (error) {

@@ -17,9 +17,6 @@ export interface FileWatch {
   release(): void
 }
 
-/** Watches files for changes. */
-export type FileWatcher = ReturnType<typeof createFileWatcher>
-
 interface Watched {
   path: string
   followers: number
@@ -39,68 +36,98 @@ interface Directory {
 /** §8 */
 const defaultPollMs = 1_500
 
-/** Creates a watcher that polls every `pollMs` milliseconds. */
-export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number } = {}) {
-  const files = new Map<string, Watched>()
-  const directories = new Map<string, Directory>()
-  let poll: NodeJS.Timeout | undefined
+/** Watches files for changes, and polls them every `pollMs` milliseconds. */
+export class FileWatcher {
+  readonly #pollMs: number
+  readonly #files = new Map<string, Watched>()
+  readonly #directories = new Map<string, Directory>()
+  #poll: NodeJS.Timeout | undefined
 
-  function wake(file: Watched): void {
+  constructor({ pollMs = defaultPollMs }: { pollMs?: number } = {}) {
+    this.#pollMs = pollMs
+  }
+
+  watch(path: string): FileWatch {
+    const file = this.#files.get(path) ?? this.#start(path)
+    file.followers++
+    if (file.followers === 1) void this.#look(file).then(() => this.#arm(file))
+    let isHeld = true
+    return {
+      get wakes() {
+        return file.wakes
+      },
+      woken: (since, options) => waitForWake(file, since, options),
+      release: () => {
+        if (!isHeld) return
+        isHeld = false
+        if (--file.followers === 0) this.#stop(file)
+      }
+    }
+  }
+
+  close(): void {
+    for (const file of [...this.#files.values()]) {
+      file.followers = 0
+      this.#stop(file)
+    }
+  }
+
+  #wake(file: Watched): void {
     file.wakes++
     for (const resume of file.waiting) resume()
   }
 
-  function openDirectory(path: string): Directory | undefined {
-    const known = directories.get(path)
+  #openDirectory(path: string): Directory | undefined {
+    const known = this.#directories.get(path)
     if (known !== undefined) return known
     try {
       const names: Directory['names'] = new Map()
       const watcher = watch(path, { persistent: false }, (_, name) => {
         const changed = name === null ? [...names.values()] : [names.get(name) ?? []]
-        for (const group of changed) for (const file of group) wake(file)
+        for (const group of changed) for (const file of group) this.#wake(file)
       })
-      watcher.on('error', () => closeDirectory(path))
+      watcher.on('error', () => this.#closeDirectory(path))
       const directory = { watcher, names }
-      directories.set(path, directory)
+      this.#directories.set(path, directory)
       return directory
     } catch {
       return undefined // missing, or no watches left: only the poll is used
     }
   }
 
-  function closeDirectory(path: string): void {
-    directories.get(path)?.watcher.close()
-    directories.delete(path)
+  #closeDirectory(path: string): void {
+    this.#directories.get(path)?.watcher.close()
+    this.#directories.delete(path)
   }
 
   /** Watches the file's current directories. Links on the path may have changed. */
-  async function arm(file: Watched): Promise<void> {
+  async #arm(file: Watched): Promise<void> {
     const real = await realpath(file.path).catch(() => file.path)
     if (file.followers === 0) return
-    disarm(file)
+    this.#disarm(file)
     file.armed = [...new Set([file.path, real])].map(path => ({ directory: dirname(path), name: basename(path) }))
     for (const { directory, name } of file.armed) {
-      const names = openDirectory(directory)?.names
+      const names = this.#openDirectory(directory)?.names
       if (names === undefined) continue
       const group = names.get(name)
       if (group === undefined) names.set(name, new Set([file]))
       else group.add(file)
     }
-    wake(file) // for changes before the watch was set up
+    this.#wake(file) // for changes before the watch was set up
   }
 
-  function disarm(file: Watched): void {
+  #disarm(file: Watched): void {
     for (const { directory, name } of file.armed) {
-      const names = directories.get(directory)?.names
+      const names = this.#directories.get(directory)?.names
       const group = names?.get(name)
       group?.delete(file)
       if (group?.size === 0) names?.delete(name)
-      if (names?.size === 0) closeDirectory(directory)
+      if (names?.size === 0) this.#closeDirectory(directory)
     }
     file.armed = []
   }
 
-  async function look(file: Watched): Promise<void> {
+  async #look(file: Watched): Promise<void> {
     const before = file.seen
     const stats = await stat(file.path, { bigint: true }).catch(() => null)
     const identity = stats === null ? null : `${stats.dev}:${stats.ino}`
@@ -108,52 +135,26 @@ export function createFileWatcher({ pollMs = defaultPollMs }: { pollMs?: number 
     if (seen === before) return
     file.seen = seen
     if (before === undefined) return
-    wake(file)
+    this.#wake(file)
     // The file was replaced or removed, so its directory may have changed too.
-    if (before === null || identity === null || !before.startsWith(`${identity} `)) await arm(file)
+    if (before === null || identity === null || !before.startsWith(`${identity} `)) await this.#arm(file)
   }
 
-  function start(path: string): Watched {
+  #start(path: string): Watched {
     const file: Watched = { path, followers: 0, wakes: 0, waiting: new Set(), seen: undefined, armed: [] }
-    files.set(path, file)
-    poll ??= setInterval(() => {
-      for (const one of files.values()) void look(one)
-    }, pollMs)
+    this.#files.set(path, file)
+    this.#poll ??= setInterval(() => {
+      for (const one of this.#files.values()) void this.#look(one)
+    }, this.#pollMs)
     return file
   }
 
-  function stop(file: Watched): void {
-    disarm(file)
-    files.delete(file.path)
-    if (files.size > 0) return
-    clearInterval(poll)
-    poll = undefined
-  }
-
-  return {
-    watch(path: string): FileWatch {
-      const file = files.get(path) ?? start(path)
-      file.followers++
-      if (file.followers === 1) void look(file).then(() => arm(file))
-      let isHeld = true
-      return {
-        get wakes() {
-          return file.wakes
-        },
-        woken: (since, options) => waitForWake(file, since, options),
-        release() {
-          if (!isHeld) return
-          isHeld = false
-          if (--file.followers === 0) stop(file)
-        }
-      }
-    },
-    close(): void {
-      for (const file of [...files.values()]) {
-        file.followers = 0
-        stop(file)
-      }
-    }
+  #stop(file: Watched): void {
+    this.#disarm(file)
+    this.#files.delete(file.path)
+    if (this.#files.size > 0) return
+    clearInterval(this.#poll)
+    this.#poll = undefined
   }
 }
 

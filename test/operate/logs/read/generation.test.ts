@@ -13,7 +13,7 @@ import {
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { createGeneration, findCopy, markOf } from '../../../../lib/operate/logs/read/generation.js'
+import { Generation, findCopy, markOf } from '../../../../lib/operate/logs/read/generation.js'
 import { contentsOf, createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
 import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
 import { createOpenLog, type OpenLog } from '../../../../lib/operate/logs/read/open.js'
@@ -24,7 +24,7 @@ async function follow(t: Test, before: string, offset = 0) {
   const handle = await open(path)
   const contents = { handle, size: before.length, isCompressed: false, release: () => handle.close() }
   const mark = Buffer.from(before.slice(0, offset))
-  const generation = createGeneration({ identity: 'file', contents, offset, mark, mtimeMs: 7 })
+  const generation = new Generation({ identity: 'file', contents, offset, mark, mtimeMs: 7 })
   t.teardown(() => generation.release())
   return { path, generation }
 }
@@ -171,7 +171,7 @@ async function truncated(t: Test) {
   const path = join(directory, 'app.log')
   const log = await needs.openLog(path)
   const contents = await contentsOf(log, needs.inflated, signal)
-  const generation = createGeneration({
+  const generation = new Generation({
     identity: log.identity,
     contents,
     offset: read.length,

@@ -3,11 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { compilePattern, type PatternQuery } from '../../../../lib/operate/logs/search/pattern.js'
 import { createScanner } from '../../../../lib/operate/logs/search/scan.js'
-import {
-  createBlockBuffer,
-  createBlockSearch,
-  type FoundHit
-} from '../../../../lib/operate/logs/search/search-block.js'
+import { createBlockBuffer, BlockSearch, type FoundHit } from '../../../../lib/operate/logs/search/search-block.js'
 import { createRandom, type Random } from '../../../support/random.js'
 
 /*
@@ -133,7 +129,7 @@ t.test('finds in blocks what each line gives by itself, with its position and th
     writeFileSync(path, all)
     const fd = openSync(path, 'r')
     try {
-      const blocks = createBlockSearch({ fd, scanner: createScanner(compilePattern(query)), context, buffer })
+      const blocks = new BlockSearch({ fd, scanner: createScanner(compilePattern(query)), context, buffer })
       const hits: FoundHit[] = []
       for (let from = 0, to; from < all.length; from = to) {
         to = Math.min(all.length, from + 1 + random.below(random.oneOf([3, 20, 400])))

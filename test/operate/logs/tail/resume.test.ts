@@ -27,7 +27,7 @@ import {
   rangeOfTail,
   rotationOf
 } from '../../../../lib/operate/logs/tail/resume.js'
-import { createFileWatcher, createSharedLooks } from '../../../../lib/operate/logs/tail/watch.js'
+import { FileWatcher, createSharedLooks } from '../../../../lib/operate/logs/tail/watch.js'
 import { followLog } from '../../../../lib/operate/logs/tail/tail.js'
 import { createRandom } from '../../../support/random.js'
 import { until } from '../../../support/until.js'
@@ -41,7 +41,7 @@ function clientOf(t: Test, before: string) {
   const needs = {
     openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
     inflated: createInflatedFiles({ tmp: directory }),
-    watcher: createFileWatcher(),
+    watcher: new FileWatcher(),
     looks: createSharedLooks(),
     clock: systemClock
   }

@@ -22,7 +22,7 @@ import { systemClock } from '../../../../lib/base/clock.js'
 import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
 import { createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
 import { createOpenLog } from '../../../../lib/operate/logs/read/open.js'
-import { createFileWatcher, createSharedLooks } from '../../../../lib/operate/logs/tail/watch.js'
+import { FileWatcher, createSharedLooks } from '../../../../lib/operate/logs/tail/watch.js'
 import { followLog, type SnapshotEvent, type TailEvent } from '../../../../lib/operate/logs/tail/tail.js'
 import { createRandom } from '../../../support/random.js'
 import { until } from '../../../support/until.js'
@@ -47,7 +47,7 @@ async function follow(
   const directory = t.testdir({})
   const path = join(directory, 'app.log')
   if (before !== '') writeFileSync(path, before)
-  const watcher = createFileWatcher()
+  const watcher = new FileWatcher()
   const controller = new AbortController()
   const events: Got[] = []
   const needs = {
@@ -91,7 +91,7 @@ t.test('sends each of many followers every line once and in order, while others 
   const needs = {
     openLog: createOpenLog({ deny: createDeny([]), secrets: [] }),
     inflated: createInflatedFiles({ tmp: directory }),
-    watcher: createFileWatcher(),
+    watcher: new FileWatcher(),
     looks: createSharedLooks(),
     clock: systemClock
   }

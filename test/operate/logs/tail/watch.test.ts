@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createFileWatcher, createSharedLooks, type FileWatch } from '../../../../lib/operate/logs/tail/watch.js'
+import { FileWatcher, createSharedLooks, type FileWatch } from '../../../../lib/operate/logs/tail/watch.js'
 import { until } from '../../../support/until.js'
 
 const never = 3_600_000
@@ -20,7 +20,7 @@ const { signal } = new AbortController()
 
 function stageOf(t: Test, pollMs: number) {
   const directory = t.testdir({ 'a.log': 'one\n', 'b.log': 'one\n', sub: {} })
-  const watcher = createFileWatcher({ pollMs })
+  const watcher = new FileWatcher({ pollMs })
   t.teardown(() => watcher.close())
   return {
     directory,
@@ -139,7 +139,7 @@ t.test('wakes nobody after it was closed', async t => {
   await stands(watched)
   watcher.close()
   const last = watched.wakes
-  const another = createFileWatcher({ pollMs: never })
+  const another = new FileWatcher({ pollMs: never })
   t.teardown(() => another.close())
   const seeing = another.watch(at('a.log'))
   await stands(seeing)
