@@ -75,7 +75,7 @@ interface Page {
   last: KeyValue | undefined
 }
 
-/** The redo log on etcd. `follow` and `catchUp` throw `DivergedLog`. */
+/** The redo log on etcd. It sends nothing before it is used. `follow` and `catchUp` throw `DivergedLog`. */
 export class EtcdLog implements RedoLog {
   readonly #needs: EtcdLogNeeds
   readonly #values: LineValues

@@ -79,7 +79,7 @@ const resignedMs = 3000
 /** Pause after a failure that only a person ends. */
 const stuckMs = 5000
 
-/** The work of a hub. */
+/** The work of a hub. It does nothing before `run`. */
 export class Hub {
   readonly #needs: HubNeeds
   readonly #state: { -readonly [Key in keyof HubState]: HubState[Key] }

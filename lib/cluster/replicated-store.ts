@@ -8,7 +8,7 @@
 import { type Clock, elapsedOf } from '../base/clock.js'
 import { createHistogram } from '../base/histogram.js'
 import { Refusal } from '../base/errors.js'
-import type { Store } from '../core/store/database.js'
+import type { Store, Transaction } from '../core/store/database.js'
 import { realDisk } from '../core/store/disk.js'
 import { schemaVersion } from '../core/store/schema.js'
 import { createElection } from './election.js'
@@ -21,16 +21,18 @@ import {
   createHubList,
   createHubTable,
   type HubAddress,
+  type HubList,
   type HubPeers,
+  type HubTable,
   type ListedHub,
   type OwnHub
 } from './hub-list.js'
 import { joinHistory, takeImage } from './joining.js'
 import { createSealing, keysOf } from './sealing.js'
 import { type LocalCopy, openLocalCopy } from './local-copy.js'
-import { startRounds } from './rounds.js'
+import { type Rounds, startRounds } from './rounds.js'
 import type { KeyHolder } from './history.js'
-import { createChanges, createTurns } from './signals.js'
+import { type Changes, createChanges, createTurns } from './signals.js'
 
 /** What this hub is at the moment. */
 export interface HubRole {
@@ -198,20 +200,60 @@ type Parts = Parameters<typeof createHubList>[0] & {
   keepKeys(): Promise<void>
 }
 
-async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
+/** Creates what tells listeners when the role changes. */
+function createRoles(role: () => HubRole) {
+  const listeners = new Set<(role: HubRole) => void>()
+  let told = ''
+  return {
+    tell(): void {
+      const now = role()
+      const text = JSON.stringify([now.kind, now.leader, now.problem])
+      if (text === told) return
+      told = text
+      for (const listener of listeners) listener(now)
+    },
+    onRole(listener: (role: HubRole) => void): () => void {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    }
+  }
+}
+
+function roleOf(hub: Hub, { applied: sequence }: LocalCopy, options: Given): HubRole {
+  const { clock, limits } = options
+  const { term, leader, commits, heardAtMs, freshAtMs, outdated } = hub.state
+  const problem = hub.state.problem?.sentence ?? null
+  const reason = hub.state.problem?.reason ?? null
+  const passes = hub.state.problem?.passes ?? false
+  const nowMs = elapsedOf(clock)
+  if (term?.isValid === true && commits !== null) {
+    const { name, url } = options.hub
+    return { kind: 'leader', leader: { name, url }, staleMs: 0, sequence, problem, reason, passes }
+  }
+  const staleMs = Math.max(0, Math.round(nowMs - freshAtMs))
+  const isHeard = nowMs - heardAtMs <= limits.leaseSeconds * 1000 + 2 * limits.probeMs
+  // What a client changed through a hub it reads there: not if this hub reads another log, or none. An older program says so.
+  const isAstray = problem !== null && outdated === null
+  if (leader === null || leader.name === options.hub.name || !isHeard || isAstray) {
+    return { kind: 'alone', leader: null, staleMs, sequence, problem, reason, passes }
+  }
+  const { name, url } = leader
+  return { kind: 'follower', leader: { name, url }, staleMs, sequence, problem, reason, passes }
+}
+
+interface WorkNeeds {
+  list: HubList
+  observe(seconds: number): void
+  onChange(): void
+  stopping: AbortSignal
+}
+
+/** Creates the hub, with the log and the election that it works with. */
+function createWork(options: Given, parts: Parts, { list, observe, onChange, stopping }: WorkNeeds) {
   const { clock, limits, warn } = options
   const { copy, connection } = parts
-  const { memory } = copy
-  const list = createHubList(parts)
-  const appends = createHistogram(syncBounds)
-  const stop = new AbortController()
-  const listeners = new Set<(role: HubRole) => void>()
-  const changes = createChanges()
-  let told = ''
   /** The term for which the member that leads etcd was looked for. */
   let preferred = 0
-  let closing: Promise<void> | null = null
-
   const election = createElection({ ...parts, hub: options.hub, leaseSeconds: limits.leaseSeconds, clock })
   const log = new EtcdLog({
     ...parts,
@@ -227,7 +269,7 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     clock,
     warn,
     staleMs: copy.ageMs,
-    observe: seconds => appends.observe(seconds),
+    observe,
     async fetchImage(signal) {
       await takeImage({ ...parts, options, signal })
       log.forget()
@@ -237,61 +279,118 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
       return hubs.some(({ schema }) => schema > schemaVersion) ? holdBackMs : 0
     },
     onChange() {
-      changes.happened()
-      tell()
+      onChange()
       const { term } = hub.state
       if (term === null || term.revision === preferred) return
       preferred = term.revision
-      void connection.preferLeader(stop.signal)
+      void connection.preferLeader(stopping)
     }
   })
+  return { election, log, hub }
+}
 
-  function role(): HubRole {
-    const { term, leader, commits, heardAtMs, freshAtMs, outdated } = hub.state
-    const problem = hub.state.problem?.sentence ?? null
-    const reason = hub.state.problem?.reason ?? null
-    const passes = hub.state.problem?.passes ?? false
-    const nowMs = elapsedOf(clock)
-    const sequence = copy.applied
-    if (term?.isValid === true && commits !== null) {
-      const { name, url } = options.hub
-      return { kind: 'leader', leader: { name, url }, staleMs: 0, sequence, problem, reason, passes }
-    }
-    const staleMs = Math.max(0, Math.round(nowMs - freshAtMs))
-    const isHeard = nowMs - heardAtMs <= limits.leaseSeconds * 1000 + 2 * limits.probeMs
-    // What a client changed through a hub it reads there: not if this hub reads another log, or none. An older program says so.
-    const isAstray = problem !== null && outdated === null
-    if (leader === null || leader.name === options.hub.name || !isHeard || isAstray) {
-      return { kind: 'alone', leader: null, staleMs, sequence, problem, reason, passes }
-    }
-    const { name, url } = leader
-    return { kind: 'follower', leader: { name, url }, staleMs, sequence, problem, reason, passes }
+/** What works while the store is open. */
+interface Working {
+  hub: Hub
+  copy: LocalCopy
+  changes: Changes
+  rounds: Rounds
+  role(): HubRole
+}
+
+/** Resolves when the store is open: see `openReplicatedStore`. */
+async function untilOpen({ hub, copy, changes, rounds }: Working, options: Given): Promise<void> {
+  const aloneFrom = elapsedOf(options.clock) + openAloneMs
+  const isReady = () => {
+    const { outdated, isCaughtUp } = hub.state
+    if (outdated !== null) throw outdated
+    if (hub.state.removed !== null) throw hub.state.removed
+    return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(options.clock) >= aloneFrom)
   }
+  const timer = setTimeout(changes.happened, openAloneMs + 1)
+  // The other hubs must know that there is a newer one: then it is elected before them.
+  const ask = () => rounds.announce().then(() => options.onWaiting(whyWaiting(hub, copy)))
+  const asking = setInterval(() => void ask(), waitingMs)
+  try {
+    await changes.until(isReady, options.signal)
+  } finally {
+    clearTimeout(timer)
+    clearInterval(asking)
+  }
+}
 
-  function tell(): void {
+function whyWaiting({ state: { leader, problem, isCaughtUp } }: Hub, copy: LocalCopy): string {
+  if (problem !== null) return problem.sentence
+  if (!isCaughtUp) return 'This hub waits for etcd'
+  return `This hub waits: the cluster has schema version ${copy.schema}, and this svc needs ${schemaVersion}. It is migrated when a hub of this version leads${leader === null ? '' : `. Stop "${leader.name}" to upgrade it`}`
+}
+
+/** The part of the store that asks the database of this hub alone. */
+function localPart(hub: Hub, copy: LocalCopy) {
+  const { memory } = copy
+  return {
+    get: (sql, ...values) => memory.get().get(sql, ...values),
+    all: (sql, ...values) => memory.get().all(sql, ...values),
+    state() {
+      // A follower does not write, so an earlier failure is past.
+      const failure = hub.state.commits !== null || memory.isGone ? memory.failure : null
+      const error = copy.pages.damage?.message ?? failure
+      return { ok: error === null, path: copy.path, error }
+    },
+    revision: () => memory.revision,
+    sequence: () => copy.applied,
+    follow: table => memory.follow(table),
+    version: tables => memory.versions.of(tables),
+    checkpoint: () => copy.checkpoint(),
+    image: at => copy.image(at)
+  } satisfies Partial<Store>
+}
+
+/** Writes while this hub leads: see `Store.write`. */
+async function write<T>({ hub, copy, role }: Working, work: (tx: Transaction) => T): Promise<T> {
+  if (copy.pages.damage !== null) throw copy.pages.damage
+  const { term, commits } = hub.state
+  if (term?.isValid !== true || commits === null) {
     const now = role()
-    const text = JSON.stringify([now.kind, now.leader, now.problem])
-    if (text === told) return
-    told = text
-    for (const listener of listeners) listener(now)
+    throw now.kind === 'follower' && now.leader !== null ? notLeader(now.leader) : noLeader(now)
   }
+  copy.memory.ensure()
+  const { result, text } = copy.memory.execute(work)
+  await (text === null ? commits.settled() : commits.push(text))
+  return result
+}
 
+async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
+  const { clock, warn } = options
+  const { copy, connection } = parts
+  const list = createHubList(parts)
+  const appends = createHistogram(syncBounds)
+  const stop = new AbortController()
+  const changes = createChanges()
+  const role = (): HubRole => roleOf(hub, copy, options)
+  const roles = createRoles(role)
+  const { election, log, hub } = createWork(options, parts, {
+    list,
+    observe: seconds => appends.observe(seconds),
+    onChange() {
+      changes.happened()
+      roles.tell()
+    },
+    stopping: stop.signal
+  })
+  let closing: Promise<void> | null = null
   let isLeaving = false
   const table = createHubTable({
     ...parts,
     list,
     clock,
     own: options.hub.name,
-    onChange() {
-      const own = table.own()
-      const publicKey = own?.hub?.publicKey ?? options.hub.publicKey
-      if (own === undefined || isLeaving) return
-      if (own === null) hub.remove(removed(options))
-      else if (publicKey !== options.hub.publicKey) hub.remove(replaced(options))
+    onChange: () => {
+      if (!isLeaving) checkEntry(table.own(), hub, options)
     }
   })
   const following = table.run(stop.signal)
-  const rounds = startRounds({ ...parts, hub, election, log, list, table, options, onRound: tell })
+  const rounds = startRounds({ ...parts, hub, election, log, list, table, options, onRound: roles.tell })
   const running = hub.run(stop.signal)
   running.catch((error: Error) => warn(`This hub has stopped: ${error.message}`))
 
@@ -303,38 +402,12 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     if (log.seen !== null) await copy.note(log.seen).catch(() => {})
     await copy.close()
     connection.close()
-    tell()
+    roles.tell()
   }
 
-  async function opened(): Promise<void> {
-    const aloneFrom = elapsedOf(clock) + openAloneMs
-    const isReady = () => {
-      const { outdated, isCaughtUp } = hub.state
-      if (outdated !== null) throw outdated
-      if (hub.state.removed !== null) throw hub.state.removed
-      return copy.schema === schemaVersion && (isCaughtUp || elapsedOf(clock) >= aloneFrom)
-    }
-    const timer = setTimeout(changes.happened, openAloneMs + 1)
-    // The other hubs must know that there is a newer one: then it is elected before them.
-    const ask = () => rounds.announce().then(() => options.onWaiting(whyWaiting()))
-    const asking = setInterval(() => void ask(), waitingMs)
-    try {
-      await changes.until(isReady, options.signal)
-    } finally {
-      clearTimeout(timer)
-      clearInterval(asking)
-    }
-  }
-
-  function whyWaiting(): string {
-    const { leader, problem } = hub.state
-    if (problem !== null) return problem.sentence
-    if (!hub.state.isCaughtUp) return 'This hub waits for etcd'
-    return `This hub waits: the cluster has schema version ${copy.schema}, and this svc needs ${schemaVersion}. It is migrated when a hub of this version leads${leader === null ? '' : `. Stop "${leader.name}" to upgrade it`}`
-  }
-
+  const working = { hub, copy, changes, rounds, role }
   try {
-    await opened()
+    await untilOpen(working, options)
     await rounds.announce()
   } catch (error) {
     rounds.stop()
@@ -344,49 +417,22 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
   }
 
   return {
+    ...localPart(hub, copy),
     peers: table,
-    get: (sql, ...values) => memory.get().get(sql, ...values),
-    all: (sql, ...values) => memory.get().all(sql, ...values),
     async write(work) {
       if (closing !== null)
         throw new Refusal('unavailable', 'shutting_down', 'The change was not saved: the service is stopping')
-      if (copy.pages.damage !== null) throw copy.pages.damage
-      const { term, commits } = hub.state
-      if (term?.isValid !== true || commits === null) {
-        const now = role()
-        throw now.kind === 'follower' && now.leader !== null ? notLeader(now.leader) : noLeader(now)
-      }
-      memory.ensure()
-      const { result, text } = memory.execute(work)
-      await (text === null ? commits.settled() : commits.push(text))
-      return result
+      return write(working, work)
     },
-    state() {
-      // A follower does not write, so an earlier failure is past.
-      const failure = hub.state.commits !== null || memory.isGone ? memory.failure : null
-      const error = copy.pages.damage?.message ?? failure
-      return { ok: error === null, path: copy.path, error }
-    },
-    revision: () => memory.revision,
-    sequence: () => copy.applied,
     syncs: appends.figures,
-    follow: table => memory.follow(table),
-    version: tables => memory.versions.of(tables),
-    checkpoint: () => copy.checkpoint(),
-    image: at => copy.image(at),
     close: () => (closing ??= end()),
     role,
-    onRole(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    reached: (sequence, signal) => {
-      const hasReached = (): boolean => {
+    onRole: roles.onRole,
+    reached: (sequence, signal) =>
+      changes.until(() => {
         if (hub.state.outdated !== null) throw hub.state.outdated
         return copy.applied >= sequence
-      }
-      return changes.until(hasReached, signal)
-    },
+      }, signal),
     async hubs(): Promise<ListedHub[]> {
       return list.list().catch((error: unknown) => {
         throw explainEtcd(error, 'Cannot read the list of hubs in etcd')
@@ -412,6 +458,13 @@ async function open(options: Given, parts: Parts): Promise<ReplicatedStore> {
     renewEtcd: etcd => connection.renew(etcd),
     resign: () => hub.resign()
   }
+}
+
+/** Removes this hub if its entry in the list is gone (null) or is that of another machine. */
+function checkEntry(own: ReturnType<HubTable['own']>, hub: Hub, options: Given): void {
+  const publicKey = own?.hub?.publicKey ?? options.hub.publicKey
+  if (own === null) hub.remove(removed(options))
+  else if (publicKey !== options.hub.publicKey) hub.remove(replaced(options))
 }
 
 function removed({ cluster, hub }: Given): Refusal {
