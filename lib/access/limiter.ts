@@ -44,9 +44,6 @@ export type Origin = Pick<RequestFacts, 'headers' | 'query' | 'client'>
 /** `wrong`: a failed attempt. `locked`: the failure that locked the network. `refused`: not checked. */
 export type Failure = 'wrong' | 'locked' | 'refused'
 
-/** Limits failed attempts. */
-export type Limiter = ReturnType<typeof createLimiter>
-
 interface LimiterNeeds {
   clock: Clock
   /** Called for every failure. */
@@ -67,74 +64,106 @@ interface Attempt<T> {
   secret: string | null
 }
 
-/** Creates a limiter. */
-export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterNeeds) {
-  const counters = createFailureCounters()
+/** Limits failed attempts. */
+export class Limiter {
+  readonly #needs: LimiterNeeds
+  readonly #wait: (ms: number) => Promise<unknown>
+  readonly #counters = createFailureCounters()
   /** Apart, so that invented addresses displace no others. */
-  const claimed = createFailureCounters()
+  readonly #claimed = createFailureCounters()
   /** The times of the last failures of all networks, as a ring buffer. */
-  const latestAtMs = new Array<number>(brakeAfterFailures).fill(-Infinity)
-  let failures = 0
-  let queueEndsAtMs = -Infinity
+  readonly #latestAtMs = new Array<number>(brakeAfterFailures).fill(-Infinity)
+  #failures = 0
+  #queueEndsAtMs = -Infinity
   /** For each network, the turns of the secrets that wait in the queue. */
-  const waiting = new Map<string, Map<string, Promise<unknown>>>()
-  const known = new Set<string>()
-  const placeOf = createPlaces()
+  readonly #waiting = new Map<string, Map<string, Promise<unknown>>>()
+  readonly #known = new Set<string>()
+  readonly #placeOf = createPlaces()
 
-  const isBraking = (nowMs: number): boolean => nowMs - (latestAtMs[failures % brakeAfterFailures] as number) < windowMs
+  constructor(needs: LimiterNeeds) {
+    this.#needs = needs
+    this.#wait = needs.wait ?? waitQuietly
+  }
 
-  const queuedMs = (nowMs: number): number => Math.max(0, queueEndsAtMs - nowMs)
+  /**
+   * Runs `check` at most once, unless the request's network is locked. Null counts as a failure. With a `secret`, the lock
+   * stops wrong ones only. Returns a promise only if the answer is delayed. Refuses: 429 `locked_out`, or 429
+   * `too_many_failures` if too many are waiting, both with the seconds left.
+   */
+  attempt<T>(
+    origin: Origin,
+    check: () => T | null,
+    { secret = null }: { secret?: string | null } = {}
+  ): T | null | Promise<T | null> {
+    const { client } = origin
+    if (client.local) return check()
+    const place = this.#placeOf(client.witnessed)
+    const way = wayOf(origin, place)
+    const key = place.keys[way]
+    const attempt = { client, key, claimedKey: this.#claimedKeyOf(client, { place, way }), check, secret }
+    const nowMs = elapsedOf(this.#needs.clock)
+    const isLimited = this.#isBraking(nowMs) || this.#counters.lockedMs(key, nowMs) > 0
+    return isLimited ? this.#limited(attempt, nowMs) : this.#verify(attempt)
+  }
+
+  #isBraking(nowMs: number): boolean {
+    return nowMs - (this.#latestAtMs[this.#failures % brakeAfterFailures] as number) < windowMs
+  }
+
+  #queuedMs(nowMs: number): number {
+    return Math.max(0, this.#queueEndsAtMs - nowMs)
+  }
 
   /** Waits at the end of the queue. */
-  function takeTurn(nowMs: number): Promise<unknown> {
-    queueEndsAtMs = nowMs + queuedMs(nowMs) + slotMs
-    return wait(queueEndsAtMs - nowMs)
+  #takeTurn(nowMs: number): Promise<unknown> {
+    this.#queueEndsAtMs = nowMs + this.#queuedMs(nowMs) + slotMs
+    return this.#wait(this.#queueEndsAtMs - nowMs)
   }
 
-  function remember(address: string): void {
-    if (known.has(address)) return
-    known.add(address)
-    if (known.size > maxKnown) known.delete(known.keys().next().value as string)
+  #remember(address: string): void {
+    if (this.#known.has(address)) return
+    this.#known.add(address)
+    if (this.#known.size > maxKnown) this.#known.delete(this.#known.keys().next().value as string)
   }
 
-  function refuse(client: ClientAddress, refusal: Refusal): never {
-    onFailure(client, 'refused')
+  #refuse(client: ClientAddress, refusal: Refusal): never {
+    this.#needs.onFailure(client, 'refused')
     throw refusal
   }
 
-  function refuseWrong(client: ClientAddress, lockedMs: number): never {
-    onFailure(client, 'wrong')
+  #refuseWrong(client: ClientAddress, lockedMs: number): never {
+    this.#needs.onFailure(client, 'wrong')
     throw wrongAndLocked(lockedMs)
   }
 
   /** Returns the key of the claimed address; null: its network is the witnessed one. */
-  function claimedKeyOf({ address, witnessed }: ClientAddress, seen: { place: Place; way: Way }): string | null {
+  #claimedKeyOf({ address, witnessed }: ClientAddress, seen: { place: Place; way: Way }): string | null {
     if (address === witnessed) return null
-    const { network, keys } = placeOf(address)
+    const { network, keys } = this.#placeOf(address)
     return network === seen.place.network ? null : keys[seen.way]
   }
 
-  function count({ client, key, claimedKey }: Attempt<unknown>, nowMs: number): void {
-    latestAtMs[failures++ % brakeAfterFailures] = nowMs
-    const isLocked = counters.count(key, nowMs)
-    if (claimedKey !== null) claimed.count(claimedKey, nowMs)
-    onFailure(client, isLocked ? 'locked' : 'wrong')
+  #count({ client, key, claimedKey }: Attempt<unknown>, nowMs: number): void {
+    this.#latestAtMs[this.#failures++ % brakeAfterFailures] = nowMs
+    const isLocked = this.#counters.count(key, nowMs)
+    if (claimedKey !== null) this.#claimed.count(claimedKey, nowMs)
+    this.#needs.onFailure(client, isLocked ? 'locked' : 'wrong')
   }
 
-  function verify<T>(attempt: Attempt<T>): T | null {
+  #verify<T>(attempt: Attempt<T>): T | null {
     const { client, key, claimedKey, check, secret } = attempt
-    const nowMs = elapsedOf(clock)
-    const lockedMs = counters.lockedMs(key, nowMs)
-    if (lockedMs > 0 && secret === null) refuse(client, lockedOut(lockedMs))
+    const nowMs = elapsedOf(this.#needs.clock)
+    const lockedMs = this.#counters.lockedMs(key, nowMs)
+    if (lockedMs > 0 && secret === null) this.#refuse(client, lockedOut(lockedMs))
     const result = check()
     if (result !== null) {
-      remember(client.witnessed)
+      this.#remember(client.witnessed)
       return result
     }
     // The queue limits these checks already, so they are not counted.
-    if (lockedMs > 0) refuseWrong(client, lockedMs)
-    const claimedMs = claimedKey === null ? 0 : claimed.lockedMs(claimedKey, nowMs)
-    count(attempt, nowMs)
+    if (lockedMs > 0) this.#refuseWrong(client, lockedMs)
+    const claimedMs = claimedKey === null ? 0 : this.#claimed.lockedMs(claimedKey, nowMs)
+    this.#count(attempt, nowMs)
     if (claimedMs > 0) throw wrongAndLocked(claimedMs)
     return null
   }
@@ -143,72 +172,49 @@ export function createLimiter({ clock, onFailure, wait = waitQuietly }: LimiterN
    * Checks after a turn of the queue. Requests with the same secret share a turn, because they are one guess: many jobs
    * with one old token take one place.
    */
-  function verifyInTurn<T>(attempt: Attempt<T>): Promise<T | null> {
+  #verifyInTurn<T>(attempt: Attempt<T>): Promise<T | null> {
     const { client, key, secret } = attempt
     const digest = secret === null ? null : digestText(secret)
-    const nowMs = elapsedOf(clock)
-    const turns = waiting.get(key) ?? new Map<string, Promise<unknown>>()
+    const nowMs = elapsedOf(this.#needs.clock)
+    const turns = this.#waiting.get(key) ?? new Map<string, Promise<unknown>>()
     const shared = digest === null ? undefined : turns.get(digest)
-    if (shared !== undefined) return shared.then(() => verify(attempt))
-    const tooLongMs = queuedMs(nowMs) - maxCheckDelayMs
+    if (shared !== undefined) return shared.then(() => this.#verify(attempt))
+    const tooLongMs = this.#queuedMs(nowMs) - maxCheckDelayMs
     const isFull = digest === null ? turns.size > 0 : turns.size >= maxWaiting
-    if (isFull || tooLongMs >= 0) refuse(client, tooManyFailures(tooLongMs))
+    if (isFull || tooLongMs >= 0) this.#refuse(client, tooManyFailures(tooLongMs))
     const place = digest ?? ''
-    const turn = takeTurn(nowMs).then(() => {
+    const turn = this.#takeTurn(nowMs).then(() => {
       turns.delete(place)
-      if (turns.size === 0) waiting.delete(key)
+      if (turns.size === 0) this.#waiting.delete(key)
     })
-    waiting.set(key, turns.set(place, turn))
-    return turn.then(() => verify(attempt))
+    this.#waiting.set(key, turns.set(place, turn))
+    return turn.then(() => this.#verify(attempt))
   }
 
   /** While the network is locked, or while all are braked. */
-  function limited<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
+  #limited<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
     const { client, key, secret } = attempt
-    const lockedMs = counters.lockedMs(key, nowMs)
+    const lockedMs = this.#counters.lockedMs(key, nowMs)
     if (secret !== null && isGenerated(secret)) {
       const result = attempt.check()
       if (result !== null) {
-        remember(client.witnessed)
+        this.#remember(client.witnessed)
         return result
       }
-      if (lockedMs > 0) refuseWrong(client, lockedMs)
-      return braked({ ...attempt, check: () => null }, nowMs)
+      if (lockedMs > 0) this.#refuseWrong(client, lockedMs)
+      return this.#braked({ ...attempt, check: () => null }, nowMs)
     }
-    if (lockedMs === 0) return braked(attempt, nowMs)
-    return secret === null ? refuse(client, lockedOut(lockedMs)) : verifyInTurn(attempt)
+    if (lockedMs === 0) return this.#braked(attempt, nowMs)
+    return secret === null ? this.#refuse(client, lockedOut(lockedMs)) : this.#verifyInTurn(attempt)
   }
 
-  function braked<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
+  #braked<T>(attempt: Attempt<T>, nowMs: number): T | null | Promise<T | null> {
     const { client, key } = attempt
-    if (counters.hasFailed(key, nowMs)) return verifyInTurn(attempt)
-    const isFull = queuedMs(nowMs) >= maxDelayed * slotMs
-    if (isFull && !known.has(client.witnessed)) refuse(client, tooManyFailures(slotMs))
-    const result = verify(attempt)
-    return result === null && !isFull ? takeTurn(nowMs).then(() => null) : result
-  }
-
-  return {
-    /**
-     * Runs `check` at most once, unless the request's network is locked. Null counts as a failure. With a `secret`, the lock
-     * stops wrong ones only. Returns a promise only if the answer is delayed. Refuses: 429 `locked_out`, or 429
-     * `too_many_failures` if too many are waiting, both with the seconds left.
-     */
-    attempt<T>(
-      origin: Origin,
-      check: () => T | null,
-      { secret = null }: { secret?: string | null } = {}
-    ): T | null | Promise<T | null> {
-      const { client } = origin
-      if (client.local) return check()
-      const place = placeOf(client.witnessed)
-      const way = wayOf(origin, place)
-      const key = place.keys[way]
-      const attempt = { client, key, claimedKey: claimedKeyOf(client, { place, way }), check, secret }
-      const nowMs = elapsedOf(clock)
-      const isLimited = isBraking(nowMs) || counters.lockedMs(key, nowMs) > 0
-      return isLimited ? limited(attempt, nowMs) : verify(attempt)
-    }
+    if (this.#counters.hasFailed(key, nowMs)) return this.#verifyInTurn(attempt)
+    const isFull = this.#queuedMs(nowMs) >= maxDelayed * slotMs
+    if (isFull && !this.#known.has(client.witnessed)) this.#refuse(client, tooManyFailures(slotMs))
+    const result = this.#verify(attempt)
+    return result === null && !isFull ? this.#takeTurn(nowMs).then(() => null) : result
   }
 }
 

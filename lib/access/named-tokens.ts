@@ -63,9 +63,6 @@ export interface MintedToken {
   record: AccessToken
 }
 
-/** The named tokens of a server. */
-export type NamedTokens = ReturnType<typeof createNamedTokens>
-
 /** A token that a sign-in found. */
 export interface SignInToken {
   id: string
@@ -91,82 +88,232 @@ interface Known {
   oldExpiresAtMs: number
 }
 
+/** What a secret belongs to; `isOld`: it was replaced by a rotation. */
+interface Found {
+  known: Known
+  isOld: boolean
+  digest: string
+}
+
 interface Use {
   atMs: number
   ip: string | null
   isOld: boolean
 }
 
-/** Creates the named tokens of a server. */
-export function createNamedTokens(needs: NamedTokensNeeds) {
-  const { store, clock, ids, audit, settings, onEnd } = needs
-  const lives = new Map<string, AbortController>()
-  let uses = new Map<string, Use>()
-  let timer: NodeJS.Timeout | undefined
-  let version: string | null = null
-  let byId = new Map<string, Known>()
-  let byDigest = new Map<string, Known>()
+/** The named tokens of a server. */
+export class NamedTokens {
+  readonly #needs: NamedTokensNeeds
+  readonly #lives = new Map<string, AbortController>()
+  #uses = new Map<string, Use>()
+  #timer: NodeJS.Timeout | undefined
+  #version: string | null = null
+  #byId = new Map<string, Known>()
+  #byDigest = new Map<string, Known>()
 
-  /** Reads the tokens again if they have changed. */
-  function refresh(): void {
-    const now = store.version(readTables)
-    if (now === version) return
-    const enrolled = enrolledTokens(store)
-    const known = listTokens(store).map(stored => knownOf(stored, enrolled.has(stored.id)))
-    byId = new Map(known.map(each => [each.stored.id, each]))
-    byDigest = new Map(known.map(each => [each.stored.digest, each]))
-    for (const each of known) if (each.stored.oldDigest !== null) byDigest.set(each.stored.oldDigest, each)
-    version = now
+  constructor(needs: NamedTokensNeeds) {
+    this.#needs = needs
   }
 
-  function found(secret: string): { known: Known; isOld: boolean; digest: string } | null {
-    if (!resemblesToken(secret)) return null
-    refresh()
-    const digest = digestText(secret)
-    const known = byDigest.get(digest)
-    return known === undefined ? null : { known, isOld: known.stored.oldDigest === digest, digest }
-  }
-
-  /** Returns the token of a secret, if it is valid at this address. */
-  function valid(secret: string, address: string | null): ReturnType<typeof found> {
-    const match = found(secret)
+  /**
+   * Returns the caller that sent this secret; null if it is none of these. Refuses: 401 `token_expired`,
+   * `token_revoked`, 403 `second_factor_required`, `address_not_allowed`.
+   */
+  callerOf(secret: string, address: string | null): TokenCaller | null {
+    const match = this.#valid(secret, address)
     if (match === null) return null
     const { known, isOld } = match
-    checkNotEnded(known, isOld, clock.now())
+    if (known.caller.needsSecondFactor) throw secondFactorRequired()
+    this.#note(known.stored.id, address, isOld)
+    return known.caller
+  }
+
+  /** Returns the token of a secret for a sign-in, which may need a second factor. Refuses as `callerOf` does. */
+  signIn(secret: string, address: string | null): SignInToken | null {
+    const match = this.#valid(secret, address)
+    if (match === null) return null
+    const { known, isOld, digest } = match
+    this.#note(known.stored.id, address, isOld)
+    return { id: known.stored.id, digest }
+  }
+
+  /** Returns the caller of a session or ticket that began with a token. Null: it has ended. Refuses: 403 `address_not_allowed`. */
+  callerById(id: string, address: string | null): TokenCaller | null {
+    this.#refresh()
+    const known = this.#byId.get(id)
+    if (known === undefined || known.stored.revokedAt !== null || this.#needs.clock.now() >= known.expiresAtMs)
+      return null
     checkAddress(known, address)
-    return match
+    this.#note(id, address, false)
+    return known.caller
   }
 
-  function note(id: string, ip: string | null, isOld: boolean): void {
-    const use = uses.get(id)
-    if (use === undefined) uses.set(id, { atMs: clock.now(), ip, isOld })
-    else {
-      use.atMs = clock.now()
-      use.ip = ip
-      use.isOld = isOld
-    }
-    watch()
+  /** Returns the digests of the secrets of a token that are valid now. Sessions are bound to one of them. */
+  validDigests(id: string): readonly string[] {
+    this.#refresh()
+    const known = this.#byId.get(id)
+    const nowMs = this.#needs.clock.now()
+    if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) return []
+    const { digest, oldDigest } = known.stored
+    return oldDigest === null || nowMs >= known.oldExpiresAtMs ? [digest] : [digest, oldDigest]
   }
 
-  function watch(): void {
-    timer ??= setInterval(() => void flush().catch(() => {}), minuteMs).unref()
-  }
-
-  function review(): void {
-    refresh()
-    const nowMs = clock.now()
-    for (const [id] of lives) {
-      const known = byId.get(id)
-      if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) end(id)
+  /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
+  review(): void {
+    this.#refresh()
+    const nowMs = this.#needs.clock.now()
+    for (const [id] of this.#lives) {
+      const known = this.#byId.get(id)
+      if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) this.#end(id)
     }
   }
 
-  async function flush(): Promise<void> {
-    review()
-    if (uses.size === 0) return
-    const written = uses
-    uses = new Map()
+  /** Ends what was opened with a token as a bearer. Its sessions go on. */
+  endBearer(id: string): void {
+    this.#lives.get(id)?.abort()
+    this.#lives.delete(id)
+  }
+
+  /** Returns a signal that aborts when the token ends or its rights change. */
+  ended(id: string): AbortSignal {
+    let life = this.#lives.get(id)
+    if (life === undefined) this.#lives.set(id, (life = new AbortController()))
+    this.#watch()
+    return life.signal
+  }
+
+  list(): AccessToken[] {
+    const enrolled = enrolledTokens(this.#needs.store)
+    return listTokens(this.#needs.store).map(stored => this.#view(stored, enrolled))
+  }
+
+  /** Refuses: 404. */
+  get(id: string): AccessToken {
+    return this.#view(existing(this.#needs.store, id), enrolledTokens(this.#needs.store))
+  }
+
+  /** Refuses: 400, 409 `name_taken`, `too_many_tokens`. */
+  async create(
+    { name, role, projectIds = null, expiresAt, allowedIps = [], showScripts = false }: TokenFields,
+    actor: Actor
+  ): Promise<MintedToken> {
+    const { ids, clock, store, audit } = this.#needs
+    const id = ids.id('tok_')
+    const { token, digest } = this.#minted(id)
+    checkAddresses(allowedIps)
+    const stored: StoredToken = {
+      id,
+      name,
+      digest,
+      role,
+      projectIds: projectIds === null ? null : [...new Set(projectIds)],
+      allowedIps: [...allowedIps],
+      showScripts,
+      createdAt: new Date(clock.now()).toISOString(),
+      createdBy: actor.name,
+      expiresAt: this.#endOf(expiresAt, defaultDays * dayMs),
+      lastUsedAt: null,
+      lastUsedIp: null,
+      rotatedAt: null,
+      oldDigest: null,
+      oldExpiresAt: null,
+      oldLastUsedAt: null,
+      revokedAt: null
+    }
     await store.write(tx => {
+      this.#removeOld(tx)
+      if (countTokens(tx) >= tokenLimits.tokens) throw tooManyTokens()
+      checkName(tx, name)
+      this.#checkScope(tx, role, stored.projectIds)
+      insertToken(tx, stored)
+      audit.within(tx, { action: 'token.create', actor, target: id, detail: detailOf(stored) })
+    })
+    return { token, record: this.#view(stored, new Set()) }
+  }
+
+  /** Changes the fields that are present. Refuses: 400, 404, 409 `name_taken`, `already_revoked`. */
+  async update(id: string, fields: Partial<TokenFields>, actor: Actor): Promise<AccessToken> {
+    const { store, audit } = this.#needs
+    if (fields.allowedIps !== undefined) checkAddresses(fields.allowedIps)
+    const patch: Partial<StoredToken> = {
+      ...(fields.name !== undefined && { name: fields.name }),
+      ...(fields.role !== undefined && { role: fields.role }),
+      ...(fields.projectIds !== undefined && { projectIds: fields.projectIds && [...new Set(fields.projectIds)] }),
+      ...(fields.allowedIps !== undefined && { allowedIps: fields.allowedIps }),
+      ...(fields.showScripts !== undefined && { showScripts: fields.showScripts }),
+      ...(fields.expiresAt !== undefined && { expiresAt: this.#endOf(fields.expiresAt, 0) })
+    }
+    const updated = await store.write(tx => {
+      const stored = usable(tx, id)
+      if (patch.name !== undefined) checkName(tx, patch.name, id)
+      const next = { ...stored, ...patch }
+      if (patch.role !== undefined || patch.projectIds !== undefined) this.#checkScope(tx, next.role, next.projectIds)
+      updateToken(tx, id, patch)
+      audit.within(tx, { action: 'token.update', actor, target: id, detail: detailOf(next) })
+      return next
+    })
+    this.#end(id)
+    return this.#view(updated, enrolledTokens(store))
+  }
+
+  /** Replaces the secret. The earlier one stays valid for `overlapSeconds`. Refuses: 400, 404, 409 `already_revoked`. */
+  async rotate(
+    id: string,
+    { overlapSeconds, expiresAt }: { overlapSeconds: number; expiresAt?: string | undefined },
+    actor: Actor
+  ): Promise<MintedToken> {
+    const { clock, store, audit } = this.#needs
+    const { token, digest } = this.#minted(id)
+    const nowMs = clock.now()
+    const now = new Date(nowMs).toISOString()
+    const rotated = await store.write(tx => {
+      const stored = usable(tx, id)
+      const hasEnded = nowMs >= Date.parse(stored.expiresAt)
+      const overlapMs = hasEnded ? 0 : overlapSeconds * 1000
+      // The earlier secret never lives longer than it would have without the rotation.
+      const oldEndMs = Math.min(nowMs + overlapMs, Date.parse(stored.expiresAt))
+      const lifeMs = Date.parse(stored.expiresAt) - Date.parse(stored.rotatedAt ?? stored.createdAt)
+      const next: StoredToken = {
+        ...stored,
+        digest,
+        expiresAt: this.#endOf(expiresAt, lifeMs),
+        rotatedAt: now,
+        oldDigest: overlapMs > 0 ? stored.digest : null,
+        oldExpiresAt: overlapMs > 0 ? new Date(oldEndMs).toISOString() : null,
+        oldLastUsedAt: null
+      }
+      updateToken(tx, id, next)
+      const detail = `${next.name}, overlap ${overlapMs / 1000} s`
+      audit.within(tx, { action: 'token.rotate', actor, target: id, detail })
+      return next
+    })
+    this.#end(id)
+    return { token, record: this.#view(rotated, enrolledTokens(store)) }
+  }
+
+  /** Ends a token at once. Refuses: 404, 409 `already_revoked`. */
+  async revoke(id: string, actor: Actor): Promise<AccessToken> {
+    const { clock, store, audit } = this.#needs
+    const revokedAt = new Date(clock.now()).toISOString()
+    const revoked = await store.write(tx => {
+      const stored = usable(tx, id)
+      const patch = { revokedAt, oldDigest: null, oldExpiresAt: null }
+      updateToken(tx, id, patch)
+      this.#removeOld(tx)
+      audit.within(tx, { action: 'token.revoke', actor, target: id, detail: stored.name })
+      return { ...stored, ...patch }
+    })
+    this.#end(id)
+    return this.#view(revoked, enrolledTokens(store))
+  }
+
+  /** Writes when tokens were used last, and ends the streams of those that have expired. */
+  async flush(): Promise<void> {
+    this.review()
+    if (this.#uses.size === 0) return
+    const written = this.#uses
+    this.#uses = new Map()
+    await this.#needs.store.write(tx => {
       for (const [id, { atMs, ip, isOld }] of written) {
         const at = new Date(atMs).toISOString()
         updateToken(tx, id, { lastUsedAt: at, lastUsedIp: ip, ...(isOld && { oldLastUsedAt: at }) })
@@ -174,60 +321,84 @@ export function createNamedTokens(needs: NamedTokensNeeds) {
     })
   }
 
-  function endBearer(id: string): void {
-    lives.get(id)?.abort()
-    lives.delete(id)
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.flush()
   }
 
-  function end(id: string): void {
-    endBearer(id)
-    onEnd(id)
+  /** Reads the tokens again if they have changed. */
+  #refresh(): void {
+    const { store } = this.#needs
+    const now = store.version(readTables)
+    if (now === this.#version) return
+    const enrolled = enrolledTokens(store)
+    const known = listTokens(store).map(stored => knownOf(stored, enrolled.has(stored.id)))
+    this.#byId = new Map(known.map(each => [each.stored.id, each]))
+    this.#byDigest = new Map(known.map(each => [each.stored.digest, each]))
+    for (const each of known) if (each.stored.oldDigest !== null) this.#byDigest.set(each.stored.oldDigest, each)
+    this.#version = now
   }
 
-  function view(stored: StoredToken, enrolled: ReadonlySet<string>): AccessToken {
+  #found(secret: string): Found | null {
+    if (!resemblesToken(secret)) return null
+    this.#refresh()
+    const digest = digestText(secret)
+    const known = this.#byDigest.get(digest)
+    return known === undefined ? null : { known, isOld: known.stored.oldDigest === digest, digest }
+  }
+
+  /** Returns the token of a secret, if it is valid at this address. */
+  #valid(secret: string, address: string | null): Found | null {
+    const match = this.#found(secret)
+    if (match === null) return null
+    const { known, isOld } = match
+    checkNotEnded(known, isOld, this.#needs.clock.now())
+    checkAddress(known, address)
+    return match
+  }
+
+  #note(id: string, ip: string | null, isOld: boolean): void {
+    const use = this.#uses.get(id)
+    if (use === undefined) this.#uses.set(id, { atMs: this.#needs.clock.now(), ip, isOld })
+    else {
+      use.atMs = this.#needs.clock.now()
+      use.ip = ip
+      use.isOld = isOld
+    }
+    this.#watch()
+  }
+
+  #watch(): void {
+    this.#timer ??= setInterval(() => void this.flush().catch(() => {}), minuteMs).unref()
+  }
+
+  #end(id: string): void {
+    this.endBearer(id)
+    this.#needs.onEnd(id)
+  }
+
+  #view(stored: StoredToken, enrolled: ReadonlySet<string>): AccessToken {
     const { digest: _, oldDigest: __, ...token } = stored
-    const use = uses.get(stored.id)
+    const use = this.#uses.get(stored.id)
     const used = use && { lastUsedAt: new Date(use.atMs).toISOString(), lastUsedIp: use.ip }
     return { ...token, ...used, secondFactor: enrolled.has(stored.id) }
   }
 
-  function existing(db: Reader, id: string): StoredToken {
-    const stored = findToken(db, id)
-    if (stored === undefined) throw notFound('Token', id)
-    return stored
-  }
-
-  /** Returns a token that has not been revoked. */
-  function usable(db: Reader, id: string): StoredToken {
-    const stored = existing(db, id)
-    if (stored.revokedAt === null) return stored
-    throw new Refusal('conflict', 'already_revoked', `The token "${stored.name}" was revoked. Create another one`)
-  }
-
-  function checkName(db: Reader, name: string, ownId?: string): void {
-    const other = findTokenByName(db, name)
-    if (other === undefined || other.id === ownId) return
-    throw new Refusal('conflict', 'name_taken', `There is already a token "${other.name}"`, {
-      field: 'name',
-      other: { kind: 'token', id: other.id, name: other.name }
-    })
-  }
-
-  function checkScope(db: Reader, role: AccessRole, projectIds: readonly string[] | null): void {
+  #checkScope(db: Reader, role: AccessRole, projectIds: readonly string[] | null): void {
     if (projectIds === null) return
     if (role === 'admin') {
       throw invalid('projectIds', 'A token of an admin concerns the whole server: it cannot be limited to projects')
     }
     if (projectIds.length === 0) throw invalid('projectIds', '"projectIds" is empty: name a project, or omit the field')
-    const unknown = projectIds.find(id => !needs.isProject(db, id))
+    const unknown = projectIds.find(id => !this.#needs.isProject(db, id))
     if (unknown !== undefined)
       throw invalid('projectIds', `"projectIds" contains "${unknown}": there is no such project`)
   }
 
   /** Returns the end of a token, checked against the setting. `usualMs` is the lifetime without a given end. */
-  function endOf(given: string | undefined, usualMs: number): string {
-    const nowMs = clock.now()
-    const maxDays = settings.number('token_max_days')
+  #endOf(given: string | undefined, usualMs: number): string {
+    const nowMs = this.#needs.clock.now()
+    const maxDays = this.#needs.settings.number('token_max_days')
     const latestMs = nowMs + maxDays * dayMs
     if (given === undefined) return new Date(Math.min(nowMs + usualMs, latestMs)).toISOString()
     const atMs = Date.parse(given)
@@ -239,198 +410,36 @@ export function createNamedTokens(needs: NamedTokensNeeds) {
     return new Date(atMs).toISOString()
   }
 
-  function minted(id: string): { token: string; digest: string } {
-    const token = tokenTextOf(id.slice('tok_'.length), ids.token())
+  #minted(id: string): { token: string; digest: string } {
+    const token = tokenTextOf(id.slice('tok_'.length), this.#needs.ids.token())
     return { token, digest: digestText(token) }
   }
 
-  function removeOld(tx: Transaction): void {
-    removeTokensBefore(tx, new Date(clock.now() - keptDays * dayMs).toISOString())
+  #removeOld(tx: Transaction): void {
+    removeTokensBefore(tx, new Date(this.#needs.clock.now() - keptDays * dayMs).toISOString())
   }
+}
 
-  return {
-    /**
-     * Returns the caller that sent this secret; null if it is none of these. Refuses: 401 `token_expired`,
-     * `token_revoked`, 403 `second_factor_required`, `address_not_allowed`.
-     */
-    callerOf(secret: string, address: string | null): TokenCaller | null {
-      const match = valid(secret, address)
-      if (match === null) return null
-      const { known, isOld } = match
-      if (known.caller.needsSecondFactor) throw secondFactorRequired()
-      note(known.stored.id, address, isOld)
-      return known.caller
-    },
+function existing(db: Reader, id: string): StoredToken {
+  const stored = findToken(db, id)
+  if (stored === undefined) throw notFound('Token', id)
+  return stored
+}
 
-    /** Returns the token of a secret for a sign-in, which may need a second factor. Refuses as `callerOf` does. */
-    signIn(secret: string, address: string | null): SignInToken | null {
-      const match = valid(secret, address)
-      if (match === null) return null
-      const { known, isOld, digest } = match
-      note(known.stored.id, address, isOld)
-      return { id: known.stored.id, digest }
-    },
+/** Returns a token that has not been revoked. */
+function usable(db: Reader, id: string): StoredToken {
+  const stored = existing(db, id)
+  if (stored.revokedAt === null) return stored
+  throw new Refusal('conflict', 'already_revoked', `The token "${stored.name}" was revoked. Create another one`)
+}
 
-    /** Returns the caller of a session or ticket that began with a token. Null: it has ended. Refuses: 403 `address_not_allowed`. */
-    callerById(id: string, address: string | null): TokenCaller | null {
-      refresh()
-      const known = byId.get(id)
-      if (known === undefined || known.stored.revokedAt !== null || clock.now() >= known.expiresAtMs) return null
-      checkAddress(known, address)
-      note(id, address, false)
-      return known.caller
-    },
-
-    /** Returns the digests of the secrets of a token that are valid now. Sessions are bound to one of them. */
-    validDigests(id: string): readonly string[] {
-      refresh()
-      const known = byId.get(id)
-      const nowMs = clock.now()
-      if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) return []
-      const { digest, oldDigest } = known.stored
-      return oldDigest === null || nowMs >= known.oldExpiresAtMs ? [digest] : [digest, oldDigest]
-    },
-
-    /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
-    review,
-    /** Ends what was opened with a token as a bearer. Its sessions go on. */
-    endBearer,
-
-    /** Returns a signal that aborts when the token ends or its rights change. */
-    ended(id: string): AbortSignal {
-      let life = lives.get(id)
-      if (life === undefined) lives.set(id, (life = new AbortController()))
-      watch()
-      return life.signal
-    },
-
-    list(): AccessToken[] {
-      const enrolled = enrolledTokens(store)
-      return listTokens(store).map(stored => view(stored, enrolled))
-    },
-
-    /** Refuses: 404. */
-    get: (id: string): AccessToken => view(existing(store, id), enrolledTokens(store)),
-
-    /** Refuses: 400, 409 `name_taken`, `too_many_tokens`. */
-    async create(
-      { name, role, projectIds = null, expiresAt, allowedIps = [], showScripts = false }: TokenFields,
-      actor: Actor
-    ): Promise<MintedToken> {
-      const id = ids.id('tok_')
-      const { token, digest } = minted(id)
-      checkAddresses(allowedIps)
-      const stored: StoredToken = {
-        id,
-        name,
-        digest,
-        role,
-        projectIds: projectIds === null ? null : [...new Set(projectIds)],
-        allowedIps: [...allowedIps],
-        showScripts,
-        createdAt: new Date(clock.now()).toISOString(),
-        createdBy: actor.name,
-        expiresAt: endOf(expiresAt, defaultDays * dayMs),
-        lastUsedAt: null,
-        lastUsedIp: null,
-        rotatedAt: null,
-        oldDigest: null,
-        oldExpiresAt: null,
-        oldLastUsedAt: null,
-        revokedAt: null
-      }
-      await store.write(tx => {
-        removeOld(tx)
-        if (countTokens(tx) >= tokenLimits.tokens) throw tooManyTokens()
-        checkName(tx, name)
-        checkScope(tx, role, stored.projectIds)
-        insertToken(tx, stored)
-        audit.within(tx, { action: 'token.create', actor, target: id, detail: detailOf(stored) })
-      })
-      return { token, record: view(stored, new Set()) }
-    },
-
-    /** Changes the fields that are present. Refuses: 400, 404, 409 `name_taken`, `already_revoked`. */
-    async update(id: string, fields: Partial<TokenFields>, actor: Actor): Promise<AccessToken> {
-      if (fields.allowedIps !== undefined) checkAddresses(fields.allowedIps)
-      const patch: Partial<StoredToken> = {
-        ...(fields.name !== undefined && { name: fields.name }),
-        ...(fields.role !== undefined && { role: fields.role }),
-        ...(fields.projectIds !== undefined && { projectIds: fields.projectIds && [...new Set(fields.projectIds)] }),
-        ...(fields.allowedIps !== undefined && { allowedIps: fields.allowedIps }),
-        ...(fields.showScripts !== undefined && { showScripts: fields.showScripts }),
-        ...(fields.expiresAt !== undefined && { expiresAt: endOf(fields.expiresAt, 0) })
-      }
-      const updated = await store.write(tx => {
-        const stored = usable(tx, id)
-        if (patch.name !== undefined) checkName(tx, patch.name, id)
-        const next = { ...stored, ...patch }
-        if (patch.role !== undefined || patch.projectIds !== undefined) checkScope(tx, next.role, next.projectIds)
-        updateToken(tx, id, patch)
-        audit.within(tx, { action: 'token.update', actor, target: id, detail: detailOf(next) })
-        return next
-      })
-      end(id)
-      return view(updated, enrolledTokens(store))
-    },
-
-    /** Replaces the secret. The earlier one stays valid for `overlapSeconds`. Refuses: 400, 404, 409 `already_revoked`. */
-    async rotate(
-      id: string,
-      { overlapSeconds, expiresAt }: { overlapSeconds: number; expiresAt?: string | undefined },
-      actor: Actor
-    ): Promise<MintedToken> {
-      const { token, digest } = minted(id)
-      const nowMs = clock.now()
-      const now = new Date(nowMs).toISOString()
-      const rotated = await store.write(tx => {
-        const stored = usable(tx, id)
-        const hasEnded = nowMs >= Date.parse(stored.expiresAt)
-        const overlapMs = hasEnded ? 0 : overlapSeconds * 1000
-        // The earlier secret never lives longer than it would have without the rotation.
-        const oldEndMs = Math.min(nowMs + overlapMs, Date.parse(stored.expiresAt))
-        const lifeMs = Date.parse(stored.expiresAt) - Date.parse(stored.rotatedAt ?? stored.createdAt)
-        const next: StoredToken = {
-          ...stored,
-          digest,
-          expiresAt: endOf(expiresAt, lifeMs),
-          rotatedAt: now,
-          oldDigest: overlapMs > 0 ? stored.digest : null,
-          oldExpiresAt: overlapMs > 0 ? new Date(oldEndMs).toISOString() : null,
-          oldLastUsedAt: null
-        }
-        updateToken(tx, id, next)
-        const detail = `${next.name}, overlap ${overlapMs / 1000} s`
-        audit.within(tx, { action: 'token.rotate', actor, target: id, detail })
-        return next
-      })
-      end(id)
-      return { token, record: view(rotated, enrolledTokens(store)) }
-    },
-
-    /** Ends a token at once. Refuses: 404, 409 `already_revoked`. */
-    async revoke(id: string, actor: Actor): Promise<AccessToken> {
-      const revokedAt = new Date(clock.now()).toISOString()
-      const revoked = await store.write(tx => {
-        const stored = usable(tx, id)
-        const patch = { revokedAt, oldDigest: null, oldExpiresAt: null }
-        updateToken(tx, id, patch)
-        removeOld(tx)
-        audit.within(tx, { action: 'token.revoke', actor, target: id, detail: stored.name })
-        return { ...stored, ...patch }
-      })
-      end(id)
-      return view(revoked, enrolledTokens(store))
-    },
-
-    /** Writes when tokens were used last, and ends the streams of those that have expired. */
-    flush,
-
-    async close(): Promise<void> {
-      clearInterval(timer)
-      await flush()
-    }
-  }
+function checkName(db: Reader, name: string, ownId?: string): void {
+  const other = findTokenByName(db, name)
+  if (other === undefined || other.id === ownId) return
+  throw new Refusal('conflict', 'name_taken', `There is already a token "${other.name}"`, {
+    field: 'name',
+    other: { kind: 'token', id: other.id, name: other.name }
+  })
 }
 
 function knownOf(stored: StoredToken, needsSecondFactor: boolean): Known {

@@ -1,10 +1,10 @@
 import type { AdminToken } from '../access/admin-token.js'
 import { type AllowList, createAllowList, createFailures, type Failures } from '../access/failures.js'
 import { type Audit, createAudit } from '../core/audit/audit.js'
-import { createCheckpointFile, createKeeper, type Keeper } from '../core/audit/keeper.js'
+import { createCheckpointFile, Keeper } from '../core/audit/keeper.js'
 import { createServerKey, type ServerKey } from '../core/audit/server-key.js'
 import { type Auth, type Bearer, type Caller, createBearer, createRelayedCallers } from '../access/bearer.js'
-import { createLimiter, type Limiter } from '../access/limiter.js'
+import { Limiter } from '../access/limiter.js'
 import {
   createProof,
   createSecondFactors,
@@ -12,7 +12,7 @@ import {
   type Sealing,
   type SecondFactors
 } from '../access/second-factor.js'
-import { createNamedTokens, type NamedTokens } from '../access/named-tokens.js'
+import { NamedTokens } from '../access/named-tokens.js'
 import { createNodeRequests, type NodeRequests } from '../access/node-requests.js'
 import { openSessionKey } from '../access/session-key.js'
 import { Sessions } from '../access/sessions.js'
@@ -127,7 +127,7 @@ export function createFront(
     onError: error => log('Cannot write the checkpoint of the audit log to its file', error)
   })
   const serverKey = keys?.server ?? createServerKey(home.keys)
-  const keeper = createKeeper({
+  const keeper = new Keeper({
     store,
     clock,
     ids,
@@ -136,9 +136,9 @@ export function createFront(
     onCheckpoint: ({ note }) => checkpointFile.write(note)
   })
   const failures = createFailures({ store, clock, ids, onError })
-  const limiter = createLimiter({ clock, onFailure: failures.note })
+  const limiter = new Limiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })
-  const named = createNamedTokens({
+  const named = new NamedTokens({
     store,
     clock,
     ids,
@@ -179,7 +179,7 @@ export function createFront(
     limiter,
     audit,
     sessions,
-    endBearer: named.endBearer,
+    endBearer: id => named.endBearer(id),
     onLocked({ tokenId, lockedUntil }) {
       const token = named.list().find(({ id }) => id === tokenId)
       if (token !== undefined) listeners.tokenLocked?.({ token, lockedUntil })

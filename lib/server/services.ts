@@ -118,7 +118,7 @@ export function createServices(world: World, front: Front): Services {
     reminders: createTokenReminders({
       ...world,
       audit: front.audit,
-      tokens: front.named.list,
+      tokens: () => front.named.list(),
       send: reminder => work.webhook.remind(reminder)
     }),
     history: machine.history,
@@ -274,7 +274,7 @@ function createMachine(world: World, front: Front, work: Work) {
     probe,
     home,
     secretsFault: variables.check,
-    auditState: front.keeper.state,
+    auditState: () => front.keeper.state(),
     unfinishedTargets: deployer.unfinishedTargets,
     certificates: world.certificates,
     fleetState: fleetOf(store, work.fleet),
@@ -344,7 +344,7 @@ function apiServices(
       store,
       clock,
       settings,
-      tokens: named.list,
+      tokens: () => named.list(),
       builtIn,
       mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts'))
     }),

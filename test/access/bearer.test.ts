@@ -8,7 +8,7 @@ import {
   relayedHeaders,
   type Role
 } from '../../lib/access/bearer.js'
-import { createLimiter } from '../../lib/access/limiter.js'
+import { Limiter } from '../../lib/access/limiter.js'
 import { Refusal } from '../../lib/base/errors.js'
 import { setClock } from '../support/clock.js'
 
@@ -39,7 +39,7 @@ const nodes = {
 }
 
 function bearerWith({ allowed = true, global = 'global-token' } = {}) {
-  const limiter = createLimiter({ clock: setClock(), onFailure: () => {}, wait: async () => {} })
+  const limiter = new Limiter({ clock: setClock(), onFailure: () => {}, wait: async () => {} })
   const bearer = createBearer({
     limiter,
     nodes,
@@ -202,7 +202,7 @@ t.test('uses the witnessed address, and records the claimed one with it', async 
     named,
     tickets: { redeem: () => null },
     allowList: { check: address => void checked.push(address) },
-    limiter: createLimiter({ clock: setClock(), onFailure: () => {} })
+    limiter: new Limiter({ clock: setClock(), onFailure: () => {} })
   })
   const { headers, query } = credentials('Bearer admin-token')
   const client = { address: '10.0.0.1', witnessed: '203.0.113.9', viaProxy: true, local: false }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createFailureCounters, createLimiter, type Failure, type Origin } from '../../lib/access/limiter.js'
+import { createFailureCounters, Limiter, type Failure, type Origin } from '../../lib/access/limiter.js'
 import { setClock } from '../support/clock.js'
 
 const minuteMs = 60_000
@@ -19,12 +19,13 @@ function aLimiter() {
   const clock = setClock()
   const told: Failure[] = []
   const waits: number[] = []
-  const limiter = createLimiter({
+  const limiter = new Limiter({
     clock,
     onFailure: (_client, failure) => void told.push(failure),
     wait: async ms => void waits.push(ms)
   })
-  return { ...limiter, clock, told, waits }
+  const attempt: Limiter['attempt'] = (...given) => limiter.attempt(...given)
+  return { attempt, clock, told, waits }
 }
 
 const lockedOut = { kind: 'too_many', code: 'locked_out' }

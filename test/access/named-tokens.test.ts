@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createNamedTokens } from '../../lib/access/named-tokens.js'
+import { NamedTokens } from '../../lib/access/named-tokens.js'
 import { isTokenText } from '../../lib/base/shared/token-text.js'
 import { listAudit } from '../../lib/core/store/tables/audit.js'
 import { openStage } from '../support/store.js'
@@ -10,7 +10,7 @@ const dayMs = 24 * 60 * 60_000
 async function stageOf(t: Test, maxDays = 365) {
   const stage = await openStage(t)
   const ended: string[] = []
-  const named = createNamedTokens({
+  const named = new NamedTokens({
     ...stage,
     settings: { number: () => maxDays },
     isProject: (_, id) => id.startsWith('proj_'),

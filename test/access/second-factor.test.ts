@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { createLimiter } from '../../lib/access/limiter.js'
+import { Limiter } from '../../lib/access/limiter.js'
 import {
   codeOf,
   createProof,
@@ -32,7 +32,7 @@ async function stageOf(t: Test) {
     tx.run(`INSERT INTO tokens (id, name, digest, role, allowedIps, showScripts, createdAt, createdBy, expiresAt)
       VALUES ('tok_a', 'ana', 'd', 'admin', '[]', 0, '2026', 'admin', '2027')`)
   )
-  const limiter = createLimiter({ clock, onFailure: () => {} })
+  const limiter = new Limiter({ clock, onFailure: () => {} })
   const sealing = {
     seal: async (id: string, text: string) => `${id}:${text}`,
     unseal: async (id: string, text: string) => text.slice(id.length + 1)

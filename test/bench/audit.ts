@@ -11,10 +11,10 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { entryOf, writeLeaf } from '../../lib/core/audit/audit.js'
-import { checkTree, createKeeper, type SignedCheckpoint } from '../../lib/core/audit/keeper.js'
+import { checkTree, Keeper, type SignedCheckpoint } from '../../lib/core/audit/keeper.js'
 import { exportAudit } from '../../lib/core/audit/export.js'
 import { createServerKey } from '../../lib/core/audit/server-key.js'
-import { createExportVerifier } from '../../lib/core/audit/verifier.js'
+import { ExportVerifier } from '../../lib/core/audit/verifier.js'
 import { systemClock } from '../../lib/base/clock.js'
 import { randomIds } from '../../lib/base/digests.js'
 import type { AuditEntry } from '../../lib/model/audit.js'
@@ -90,7 +90,7 @@ async function compareVerify(directory: string, store: Store): Promise<void> {
     throw error
   }
   const key = createServerKey(join(directory, 'keys'))
-  const keeper = createKeeper({ store, clock: systemClock, ids: randomIds, key, onError })
+  const keeper = new Keeper({ store, clock: systemClock, ids: randomIds, key, onError })
   const checkpoint = (await keeper.current()) as SignedCheckpoint
   const path = join(directory, 'audit.jsonl')
   const file = await open(path, 'w')
@@ -104,7 +104,7 @@ async function compareVerify(directory: string, store: Store): Promise<void> {
   }
   const within = async (): Promise<number> => {
     const from = performance.now()
-    const verifier = createExportVerifier()
+    const verifier = new ExportVerifier()
     const handle = await open(path)
     for (let at = 0; ; ) {
       const { bytesRead, buffer } = await handle.read({ buffer: Buffer.allocUnsafe(pieceBytes), position: at })

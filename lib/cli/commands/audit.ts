@@ -9,7 +9,7 @@ import {
   readVerifierKey,
   type Verifier
 } from '../../core/audit/signed-note.js'
-import { createExportVerifier, type Verdict, type VerifierOptions } from '../../core/audit/verifier.js'
+import { ExportVerifier, type Verdict, type VerifierOptions } from '../../core/audit/verifier.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { locateHome } from '../../base/config/home.js'
@@ -209,7 +209,7 @@ async function download(
   { query, path, signal, onBytes }: Download
 ): Promise<{ bytes: number; verdict: Verdict }> {
   const waiting = `${path}.part`
-  const verifier = createExportVerifier({ keepsFailures: keptFailures })
+  const verifier = new ExportVerifier({ keepsFailures: keptFailures })
   let bytes = 0
   const call = { path: '/api/audit/export', query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
   const answer = await client.open(call)
@@ -257,7 +257,7 @@ function faultsOfTrims({ removed, removedRanges }: Verdict, isAllowed: boolean):
 }
 
 async function verify(path: string, options: VerifierOptions): Promise<Verdict> {
-  const verifier = createExportVerifier(options)
+  const verifier = new ExportVerifier(options)
   const file = await open(path).catch((error: unknown) => {
     throw unreadable(path, error)
   })

@@ -56,9 +56,6 @@ export interface SignedCheckpoint extends StoredCheckpoint {
   signers: readonly Signer[]
 }
 
-/** Keeps the tree of the audit log. */
-export type Keeper = ReturnType<typeof createKeeper>
-
 interface KeeperNeeds {
   store: Store
   clock: Clock
@@ -77,44 +74,101 @@ const keptCheckpoints = 1000
 const sealedTogether = 200
 const brokenAction = 'audit.tree_broken'
 
-/** Creates the keeper of a store's tree. */
-export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = async () => {} }: KeeperNeeds) {
-  // What was written before this start no longer changes.
-  const left = newestAuditPosition(store)
-  const stopping = new AbortController()
-  let newest = newestAuditCheckpoint(store)
-  let latest: Promise<unknown> = Promise.resolve()
-  let working: Promise<void> = Promise.resolve()
-  let timer: NodeJS.Timeout | undefined
-  let isDue = false
+/** Keeps the tree of the audit log. */
+export class Keeper {
+  readonly #needs: KeeperNeeds
+  /** What was written before this start no longer changes. */
+  readonly #left: number
+  readonly #stopping = new AbortController()
+  #newest: StoredCheckpoint | null
+  #latest: Promise<unknown> = Promise.resolve()
+  #working: Promise<void> = Promise.resolve()
+  #timer: NodeJS.Timeout | undefined
+  #isDue = false
 
-  const write = (tx: Transaction, event: AuditEvent) => writeLeaf(tx, entryOf(event, ids.id('aud_'), clock.now()))
+  constructor(needs: KeeperNeeds) {
+    this.#needs = needs
+    this.#left = newestAuditPosition(needs.store)
+    this.#newest = newestAuditCheckpoint(needs.store)
+  }
+
+  /** Begins the work in the background. */
+  start(): void {
+    this.#working = this.#begin().catch(this.#needs.onError)
+    this.#timer = setInterval(() => void this.#sign(), hourMs).unref()
+  }
+
+  /** Signs a checkpoint if there are new entries, and ends the work. Never rejects. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#stopping.abort()
+    await this.#working
+    await this.#sign()
+  }
+
+  /** Signs a checkpoint if this size is a thousand entries after the last one. */
+  consider(size: number): void {
+    if (this.#isDue || size - (this.#newest?.size ?? 0) < entriesPerCheckpoint) return
+    this.#isDue = true
+    void this.#sign().finally(() => (this.#isDue = false))
+  }
+
+  /** Signs a checkpoint if there are new entries. Errors go to `onError`. */
+  sign(): void {
+    void this.#sign()
+  }
+
+  /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
+  current(): Promise<SignedCheckpoint | null> {
+    const next = this.#latest.then(() => this.#make())
+    this.#latest = next.catch(() => {})
+    return next
+  }
+
+  /**
+   * Replaces the key of the server. An entry contains the new key, signed by both. Returns the keys as verifiers write
+   * them. Refuses `server_key`, and what the store refuses.
+   */
+  async rotateKey(actor: Actor): Promise<RotatedKey> {
+    const next = this.#latest.then(() => this.#rotate(actor))
+    this.#latest = next.catch(() => {})
+    const rotated = await next
+    await this.#sign()
+    return rotated
+  }
+
+  /** Returns the newest checkpoint that is on the disk; null if there is none. */
+  newest(): StoredCheckpoint | null {
+    return this.#newest
+  }
+
+  state(): TreeState {
+    const { brokenSince, brokenWhy } = readAuditTree(this.#needs.store)
+    return { ok: brokenSince === null, brokenSince, why: brokenWhy }
+  }
+
+  #write(tx: Transaction, event: AuditEvent) {
+    return writeLeaf(tx, entryOf(event, this.#needs.ids.id('aud_'), this.#needs.clock.now()))
+  }
 
   /** Makes leaves of the entries from before this start, in their order. */
-  async function sealRest(): Promise<void> {
-    for (let count = sealedTogether; count === sealedTogether && !stopping.signal.aborted; await nextTurn()) {
+  async #sealRest(): Promise<void> {
+    const { store } = this.#needs
+    for (let count = sealedTogether; count === sealedTogether && !this.#stopping.signal.aborted; await nextTurn()) {
       count = await store.write(tx => {
-        const rest = unsealedAudit(tx, left, sealedTogether)
+        const rest = unsealedAudit(tx, this.#left, sealedTogether)
         sealEntries(tx, rest)
         // Stops if they cannot become leaves, because the tree cannot be mended.
-        return unsealedAudit(tx, left, 1)[0]?.id === rest[0]?.id ? 0 : rest.length
+        return unsealedAudit(tx, this.#left, 1)[0]?.id === rest[0]?.id ? 0 : rest.length
       })
     }
-    if (!stopping.signal.aborted && readAuditTree(store).isPending) await store.write(endBaseline)
+    if (!this.#stopping.signal.aborted && readAuditTree(store).isPending) await store.write(endBaseline)
   }
 
-  /** Entries of this process waited for those from before. Summaries of failures that still change wait for their end. */
-  function endBaseline(tx: Transaction): void {
-    endAuditBaseline(tx)
-    sealEntries(
-      tx,
-      unsealedAudit(tx, newestAuditPosition(tx), Number.MAX_SAFE_INTEGER).filter(({ failures }) => failures === null)
-    )
-  }
-
-  async function check(): Promise<void> {
-    const fault = await checkTree(store, stopping.signal)
-    if (fault === null || stopping.signal.aborted) return
+  async #check(): Promise<void> {
+    const { store, clock } = this.#needs
+    const fault = await checkTree(store, this.#stopping.signal)
+    if (fault === null || this.#stopping.signal.aborted) return
     await store.write(tx => {
       const { brokenSince } = readAuditTree(tx)
       const found = { since: instantOf(clock), why: fault.why }
@@ -124,45 +178,40 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
   }
 
   /** Writes an entry about a damage that none was written about yet. */
-  function tellBroken(tx: Transaction): void {
+  #tellBroken(tx: Transaction): void {
     const { brokenSince, brokenWhy } = readAuditTree(tx)
     if (brokenSince === null || hasAuditSince(tx, brokenAction, brokenSince)) return
-    write(tx, { action: brokenAction, actor: systemActor, detail: brokenWhy, ok: false })
+    this.#write(tx, { action: brokenAction, actor: systemActor, detail: brokenWhy, ok: false })
   }
 
-  async function make(): Promise<SignedCheckpoint | null> {
+  async #make(): Promise<SignedCheckpoint | null> {
+    const { store, key, clock, onCheckpoint } = this.#needs
     const { origin: named, size } = readAuditTree(store)
     if (size === 0) return null
     const { origin, signers } = await key.signers(named)
     const verifierKey = (signers[0] as Signer).verifierKey
     const made = await store.write(tx => {
-      tellBroken(tx)
+      this.#tellBroken(tx)
       const row = readAuditTree(tx)
       const frontier = row.isPending ? null : readFrontier(row)
-      const isKnown = newest?.size === row.size && isSignedBy(newest.note, signers)
-      if (frontier === null || frontier.size === 0 || isKnown) return newest
+      const isKnown = this.#newest?.size === row.size && isSignedBy(this.#newest.note, signers)
+      if (frontier === null || frontier.size === 0 || isKnown) return this.#newest
       if (row.origin === null) nameAuditTree(tx, origin)
-      const extensions = newest === null && row.baseline > 0 ? [`baseline ${row.baseline}`] : []
+      const extensions = this.#newest === null && row.baseline > 0 ? [`baseline ${row.baseline}`] : []
       const text = writeCheckpoint({ origin, size: frontier.size, root: rootOf(frontier), extensions })
       const checkpoint = { size: frontier.size, at: instantOf(clock), note: signNote(text, signers) }
       insertAuditCheckpoint(tx, checkpoint, keptCheckpoints)
       return checkpoint
     })
     // Only now it is on the disk. A root that was signed and then lost with its entries would look like a forgery.
-    const isNew = made !== null && made !== newest
-    newest = made
-    if (isNew) await onCheckpoint(made)
+    const isNew = made !== null && made !== this.#newest
+    this.#newest = made
+    if (isNew) await onCheckpoint?.(made)
     return made === null ? null : { ...made, verifierKey, signers }
   }
 
-  /** Checkpoints are made one after the other. */
-  function current(): Promise<SignedCheckpoint | null> {
-    const next = latest.then(make)
-    latest = next.catch(() => {})
-    return next
-  }
-
-  async function rotate(actor: Actor): Promise<RotatedKey> {
+  async #rotate(actor: Actor): Promise<RotatedKey> {
+    const { key, store } = this.#needs
     const { origin } = await key.signers(readAuditTree(store).origin)
     const { before, after } = await key.rotate(origin)
     const text = `${origin}\nkey ${after.verifierKey}\n`
@@ -172,66 +221,29 @@ export function createKeeper({ store, clock, ids, key, onError, onCheckpoint = a
       if (readAuditTree(tx).origin === null) nameAuditTree(tx, origin)
       // The nodes of a fleet learn the new key from the earlier one.
       insertHubKey(tx, { publicKey: after.publicKey, signature: before.sign(hubKeyText(after.publicKey)) })
-      write(tx, event)
+      this.#write(tx, event)
     })
     return { before: before.verifierKey, after: after.verifierKey }
   }
 
-  /** Runs a change of the key between two checkpoints, and signs one with both keys. */
-  async function rotateKey(actor: Actor): Promise<RotatedKey> {
-    const next = latest.then(() => rotate(actor))
-    latest = next.catch(() => {})
-    const rotated = await next
-    await sign()
-    return rotated
+  #sign(): Promise<unknown> {
+    return this.current().catch(this.#needs.onError)
   }
 
-  const sign = (): Promise<unknown> => current().catch(onError)
-
-  async function begin(): Promise<void> {
-    await sealRest()
-    await check()
-    if (!stopping.signal.aborted) await sign()
+  async #begin(): Promise<void> {
+    await this.#sealRest()
+    await this.#check()
+    if (!this.#stopping.signal.aborted) await this.#sign()
   }
+}
 
-  return {
-    /** Begins the work in the background. */
-    start(): void {
-      working = begin().catch(onError)
-      timer = setInterval(() => void sign(), hourMs).unref()
-    },
-
-    /** Signs a checkpoint if there are new entries, and ends the work. Never rejects. */
-    async stop(): Promise<void> {
-      clearInterval(timer)
-      stopping.abort()
-      await working
-      await sign()
-    },
-
-    /** Signs a checkpoint if this size is a thousand entries after the last one. */
-    consider(size: number): void {
-      if (isDue || size - (newest?.size ?? 0) < entriesPerCheckpoint) return
-      isDue = true
-      void sign().finally(() => (isDue = false))
-    },
-
-    /** Signs a checkpoint if there are new entries. Errors go to `onError`. */
-    sign: (): void => void sign(),
-    /** Returns a checkpoint of all entries; null while there are none. Refuses `server_key`. */
-    current,
-    /**
-     * Replaces the key of the server. An entry contains the new key, signed by both. Returns the keys as verifiers write
-     * them. Refuses `server_key`, and what the store refuses.
-     */
-    rotateKey,
-    /** Returns the newest checkpoint that is on the disk; null if there is none. */
-    newest: (): StoredCheckpoint | null => newest,
-    state(): TreeState {
-      const { brokenSince, brokenWhy } = readAuditTree(store)
-      return { ok: brokenSince === null, brokenSince, why: brokenWhy }
-    }
-  }
+/** Entries of this process waited for those from before. Summaries of failures that still change wait for their end. */
+function endBaseline(tx: Transaction): void {
+  endAuditBaseline(tx)
+  sealEntries(
+    tx,
+    unsealedAudit(tx, newestAuditPosition(tx), Number.MAX_SAFE_INTEGER).filter(({ failures }) => failures === null)
+  )
 }
 
 /** Returns whether the note has a signature of each of these keys. */

@@ -50,9 +50,6 @@ export interface Verdict {
   anchors: number[]
 }
 
-/** Verifies an export. */
-export type ExportVerifier = ReturnType<typeof createExportVerifier>
-
 /** What an export is compared with. */
 export interface VerifierOptions {
   /** Checkpoints from elsewhere. Their signatures were verified. */
@@ -82,188 +79,224 @@ const failuresText = Buffer.from(',"failures":')
 /** Ends the verification at the first fault of the file. */
 class Fault extends Error {}
 
-/** Creates a verifier. */
-export function createExportVerifier({
-  anchors = [],
-  key = null,
-  keepsFailures = 0,
-  allowsUnsigned = false
-}: VerifierOptions = {}) {
-  const tree = createRoots()
-  const removals = createRemovals({ keepsFailures })
-  const omittedRanges: Array<[from: number, to: number]> = []
-  const roots = new Map<number, string>()
-  const anchored = new Set(anchors.map(({ size }) => size))
-  const counts = { entries: 0, removed: 0, omitted: 0 }
+/** Verifies an export. */
+export class ExportVerifier {
+  readonly #options: Required<VerifierOptions>
+  readonly #tree = createRoots()
+  readonly #removals: ReturnType<typeof createRemovals>
+  readonly #omittedRanges: Array<[from: number, to: number]> = []
+  readonly #roots = new Map<number, string>()
+  readonly #anchored: ReadonlySet<number>
+  readonly #counts = { entries: 0, removed: 0, omitted: 0 }
   /** Of all lines before the checkpoint. */
-  const digest = createHash('sha256')
-  let version = 0
-  let rest: Buffer = Buffer.alloc(0)
-  let fault: string | null = null
-  let line = 0
-  let named: string | null = null
-  let checkpoint: { note: SignedNote; checkpoint: Checkpoint } | null = null
+  readonly #digest = createHash('sha256')
+  #version = 0
+  #rest: Buffer = Buffer.alloc(0)
+  #fault: string | null = null
+  #line = 0
+  #named: string | null = null
+  #checkpoint: { note: SignedNote; checkpoint: Checkpoint } | null = null
   /** Whether entries were omitted after exported ones. None may be exported then. */
-  let hasOmittedEnd = false
+  #hasOmittedEnd = false
 
-  function readLine(bytes: Buffer, from: number, to: number): void {
-    line++
-    if (checkpoint !== null) throw new Fault(`Line ${line} is not part of an export: it follows the checkpoint`)
-    if (line === 1) return readHead(bytes.toString('utf8', from, to))
-    const head = headOf(bytes, from, to)
-    if (head !== null) return readEntry(bytes, { from, to, head })
-    readOther(bytes.toString('utf8', from, to))
+  constructor({ anchors = [], key = null, keepsFailures = 0, allowsUnsigned = false }: VerifierOptions = {}) {
+    this.#options = { anchors, key, keepsFailures, allowsUnsigned }
+    this.#removals = createRemovals({ keepsFailures })
+    this.#anchored = new Set(anchors.map(({ size }) => size))
   }
 
-  function readHead(text: string): void {
+  push(bytes: Buffer): void {
+    if (this.#fault !== null) return
+    try {
+      this.#rest = this.#readLines(this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]))
+      if (this.#rest.length > maxLineBytes) throw this.#unreadable()
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      this.#fault = error.message
+    }
+  }
+
+  end(): Verdict {
+    const removal = this.#removals.end()
+    const faults =
+      this.#fault === null
+        ? [...this.#faultsAtEnd(), ...this.#faultsOfRemovals(removal), ...this.#faultsOfAnchors()]
+        : [this.#fault]
+    const ranges = { removedRanges: removal.ranges, omittedRanges: this.#omittedRanges }
+    const compared = this.#options.anchors.map(({ size }) => size).sort((a, b) => a - b)
+    return {
+      faults,
+      size: this.#tree.size(),
+      ...this.#counts,
+      ...ranges,
+      version: this.#version,
+      key: this.#named,
+      anchors: compared
+    }
+  }
+
+  #readLine(bytes: Buffer, from: number, to: number): void {
+    this.#line++
+    if (this.#checkpoint !== null)
+      throw new Fault(`Line ${this.#line} is not part of an export: it follows the checkpoint`)
+    if (this.#line === 1) return this.#readHead(bytes.toString('utf8', from, to))
+    const head = headOf(bytes, from, to)
+    if (head !== null) return this.#readEntry(bytes, { from, to, head })
+    this.#readOther(bytes.toString('utf8', from, to))
+  }
+
+  #readHead(text: string): void {
     const head = parsed(text)
     const isHead = head !== null && 'svcAudit' in head && Number.isSafeInteger(head.svcAudit)
     if (!isHead || typeof head.key !== 'string') throw new Fault('This is not an export of an audit log')
     if (head.svcAudit !== exportVersion && head.svcAudit !== unsignedVersion)
       throw new Fault(`This export has version ${head.svcAudit}, and this svc reads up to ${exportVersion}`)
-    version = head.svcAudit
-    named = head.key
+    this.#version = head.svcAudit
+    this.#named = head.key
   }
 
-  function readEntry(bytes: Buffer, { from, to, head }: { from: number; to: number; head: string }): void {
-    const seq = tree.size() + 1
-    if (!head.startsWith(`{"seq":${seq},`, textAt)) throw outOfOrder(seq)
+  #readEntry(bytes: Buffer, { from, to, head }: { from: number; to: number; head: string }): void {
+    const seq = this.#tree.size() + 1
+    if (!head.startsWith(`{"seq":${seq},`, textAt)) throw this.#outOfOrder(seq)
     // The hash of a leaf begins with a zero byte, for which the byte before the text makes room.
     bytes[from + textAt - 1] = 0
     const leaf = sha256Base64(bytes.subarray(from + textAt - 1, to - 1))
     bytes[from + textAt - 1] = colon
     if (leaf !== head.slice(leafAt, leafEnd))
       throw new Fault(`Entry ${seq} was changed: its text does not give its hash`)
-    if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
-    counts.entries++
-    if (removals.isEmpty()) removals.begin(seq, bytes.toString('utf8', from + textAt, to - 1))
-    append(leaf, 0)
+    if (this.#hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
+    this.#counts.entries++
+    if (this.#removals.isEmpty()) this.#removals.begin(seq, bytes.toString('utf8', from + textAt, to - 1))
+    this.#append(leaf, 0)
   }
 
-  function readOther(text: string): void {
+  #readOther(text: string): void {
     const given = parsed(text)
-    if (given === null) throw unreadable()
-    if ('checkpoint' in given) return readLast(given.checkpoint)
-    if ('svcAudit' in given) throw unreadable()
+    if (given === null) throw this.#unreadable()
+    if ('checkpoint' in given) return this.#readLast(given.checkpoint)
+    if ('svcAudit' in given) throw this.#unreadable()
     const [hash, number] =
       'leaf' in given
         ? [given.leaf, 'removed' in given ? given.removed : given.omitted]
         : [given.root, 'removedBlock' in given ? given.removedBlock : given.omittedBlock]
-    if (!isHash(hash) || !Number.isSafeInteger(number)) throw unreadable()
+    if (!isHash(hash) || !Number.isSafeInteger(number)) throw this.#unreadable()
     const [height, count] = 'leaf' in given ? [0, 1] : [blockHeight, blockLeaves]
-    const seq = tree.size() + 1
-    if ((number - 1) * count + 1 !== seq) throw outOfOrder(seq)
-    skip('removed' in given || 'removedBlock' in given, count)
-    append(hash, height)
+    const seq = this.#tree.size() + 1
+    if ((number - 1) * count + 1 !== seq) throw this.#outOfOrder(seq)
+    this.#skip('removed' in given || 'removedBlock' in given, count)
+    this.#append(hash, height)
   }
 
-  function skip(isRemoved: boolean, count: number): void {
-    const seq = tree.size() + 1
+  #skip(isRemoved: boolean, count: number): void {
+    const seq = this.#tree.size() + 1
     if (isRemoved) {
-      if (hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
-      counts.removed += count
-      removals.miss(seq, seq + count - 1)
+      if (this.#hasOmittedEnd) throw new Fault(`Entry ${seq} follows entries that were not exported`)
+      this.#counts.removed += count
+      this.#removals.miss(seq, seq + count - 1)
     } else {
-      if (counts.entries + counts.removed > 0) hasOmittedEnd = true
-      counts.omitted += count
-      addRange(omittedRanges, seq, seq + count - 1)
+      if (this.#counts.entries + this.#counts.removed > 0) this.#hasOmittedEnd = true
+      this.#counts.omitted += count
+      addRange(this.#omittedRanges, seq, seq + count - 1)
     }
   }
 
-  function append(hash: string, height: number): void {
-    tree.append(hash, height)
-    if (anchored.has(tree.size())) roots.set(tree.size(), tree.root())
+  #append(hash: string, height: number): void {
+    this.#tree.append(hash, height)
+    if (this.#anchored.has(this.#tree.size())) this.#roots.set(this.#tree.size(), this.#tree.root())
   }
 
-  function readLast(text: string): void {
+  #readLast(text: string): void {
     const note = readNote(text)
     const found = note === null ? null : readCheckpoint(note.text)
     if (note === null || found === null) throw new Fault('The checkpoint at the end cannot be read')
-    checkpoint = { note, checkpoint: found }
+    this.#checkpoint = { note, checkpoint: found }
   }
 
-  function unreadable(): Fault {
-    return new Fault(`Line ${line} cannot be read: it was changed, or is not part of an export`)
+  #unreadable(): Fault {
+    return new Fault(`Line ${this.#line} cannot be read: it was changed, or is not part of an export`)
   }
 
-  function outOfOrder(seq: number): Fault {
-    return new Fault(`Line ${line} is not entry ${seq}: entries are missing, were added, or are in another order`)
+  #outOfOrder(seq: number): Fault {
+    return new Fault(`Line ${this.#line} is not entry ${seq}: entries are missing, were added, or are in another order`)
   }
 
   /** Reads all complete lines. The entries about removed ones and of failed attempts are found by one search each. */
-  function readLines(bytes: Buffer): Buffer {
+  #readLines(bytes: Buffer): Buffer {
     let from = 0
     let before = 0
     let trimmed = bytes.indexOf(trimmedText)
     let failed = bytes.indexOf(failuresText)
     for (let to = bytes.indexOf(newline); to !== -1; to = bytes.indexOf(newline, from)) {
-      readLine(bytes, from, to)
+      this.#readLine(bytes, from, to)
       const isEntry = (trimmed !== -1 && trimmed < to) || (failed !== -1 && failed < to)
       if (isEntry && headOf(bytes, from, to) !== null) {
-        if (trimmed !== -1 && trimmed < to) removals.say(tree.size(), bytes.toString('utf8', from + textAt, to - 1))
-        else removals.fail(tree.size())
+        if (trimmed !== -1 && trimmed < to)
+          this.#removals.say(this.#tree.size(), bytes.toString('utf8', from + textAt, to - 1))
+        else this.#removals.fail(this.#tree.size())
       }
       if (trimmed !== -1 && trimmed < to) trimmed = bytes.indexOf(trimmedText, to)
       if (failed !== -1 && failed < to) failed = bytes.indexOf(failuresText, to)
       from = to + 1
-      if (checkpoint === null) before = from
+      if (this.#checkpoint === null) before = from
     }
-    digest.update(bytes.subarray(0, before))
+    this.#digest.update(bytes.subarray(0, before))
     return bytes.subarray(from)
   }
 
-  function faultsAtEnd(): string[] {
-    if (rest.length > 0) return ['The end is missing: the last line is not complete']
-    if (checkpoint === null) return [`The end is missing: there is no checkpoint after entry ${tree.size()}`]
-    const { note, checkpoint: claimed } = checkpoint
-    if (claimed.size > tree.size())
-      return [`The end is missing: the checkpoint has ${claimed.size} entries, and the export ${tree.size()}`]
-    if (claimed.size < tree.size() || claimed.root.toString('base64') !== tree.root())
+  #faultsAtEnd(): string[] {
+    const { key } = this.#options
+    if (this.#rest.length > 0) return ['The end is missing: the last line is not complete']
+    if (this.#checkpoint === null)
+      return [`The end is missing: there is no checkpoint after entry ${this.#tree.size()}`]
+    const { note, checkpoint: claimed } = this.#checkpoint
+    if (claimed.size > this.#tree.size())
+      return [`The end is missing: the checkpoint has ${claimed.size} entries, and the export ${this.#tree.size()}`]
+    if (claimed.size < this.#tree.size() || claimed.root.toString('base64') !== this.#tree.root())
       return [
         'The entries do not give the root of the checkpoint: an entry was changed together with its hash, or added'
       ]
-    const verifier = key ?? readVerifierKey(named ?? '')
-    if (verifier === null || named === null) return ['The key of the export cannot be read']
+    const verifier = key ?? readVerifierKey(this.#named ?? '')
+    if (verifier === null || this.#named === null) return ['The key of the export cannot be read']
     if (
       key !== null &&
-      readVerifierKey(named)?.keyId !== key.keyId &&
+      readVerifierKey(this.#named)?.keyId !== key.keyId &&
       !note.signatures.some(({ keyId }) => keyId === key.keyId)
     )
       return [
-        `The export was signed with another key (${readVerifierKey(named)?.keyId ?? 'unreadable'}) than the given one (${key.keyId})`
+        `The export was signed with another key (${readVerifierKey(this.#named)?.keyId ?? 'unreadable'}) than the given one (${key.keyId})`
       ]
     if (!verifier.verifies(note)) return ['The signature of the checkpoint is not valid']
-    if (readVerifierKey(named)?.verifies(note) !== true)
+    if (readVerifierKey(this.#named)?.verifies(note) !== true)
       return ['The checkpoint is not signed with the key that the export names']
-    return faultsOfLines(claimed)
+    return this.#faultsOfLines(claimed)
   }
 
   /** The hash of an entry may stand for the entry only where the server has put it. */
-  function faultsOfLines({ extensions }: Checkpoint): string[] {
-    if (version === exportVersion)
-      return extensions.includes(exportExtension(digest.digest('base64')))
+  #faultsOfLines({ extensions }: Checkpoint): string[] {
+    if (this.#version === exportVersion)
+      return extensions.includes(exportExtension(this.#digest.digest('base64')))
         ? []
         : ['The checkpoint does not sign these lines: entries were left out after the export, or it is of another one']
-    if (counts.omitted === 0 || allowsUnsigned) return []
+    if (this.#counts.omitted === 0 || this.#options.allowsUnsigned) return []
     return [
-      `${counts.omitted} entries are left out, and nothing signs that the server did it: the export has version ${version}. Export it again with a newer svc`
+      `${this.#counts.omitted} entries are left out, and nothing signs that the server did it: the export has version ${this.#version}. Export it again with a newer svc`
     ]
   }
 
-  function faultsOfRemovals({ ranges, faults }: ReturnType<typeof removals.end>): string[] {
+  #faultsOfRemovals({ ranges, faults }: ReturnType<ReturnType<typeof createRemovals>['end']>): string[] {
     const missing = ranges.find(({ by }) => by === null)?.from
     // The entry that says so may be among those that were not exported.
-    if (missing === undefined || counts.omitted > 0) return faults
+    if (missing === undefined || this.#counts.omitted > 0) return faults
     return [...faults, `Entry ${missing} is missing: only its hash is left, and no entry says that it was removed`]
   }
 
-  function faultsOfAnchors(): string[] {
-    return anchors.flatMap(({ size, root, origin }) => {
-      if (checkpoint !== null && origin !== checkpoint.checkpoint.origin)
+  #faultsOfAnchors(): string[] {
+    return this.#options.anchors.flatMap(({ size, root, origin }) => {
+      if (this.#checkpoint !== null && origin !== this.#checkpoint.checkpoint.origin)
         return [`The anchor of ${size} entries belongs to another log: ${origin}`]
-      if (size > tree.size())
-        return [`The end is missing: an anchor has ${size} entries, and the export ${tree.size()}`]
-      const found = roots.get(size)
+      if (size > this.#tree.size())
+        return [`The end is missing: an anchor has ${size} entries, and the export ${this.#tree.size()}`]
+      const found = this.#roots.get(size)
       if (found === undefined)
         return size === 0
           ? []
@@ -271,26 +304,6 @@ export function createExportVerifier({
       if (found === root.toString('base64')) return []
       return [`The past was rewritten: the first ${size} entries are not those of the anchor`]
     })
-  }
-
-  return {
-    push(bytes: Buffer): void {
-      if (fault !== null) return
-      try {
-        rest = readLines(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]))
-        if (rest.length > maxLineBytes) throw unreadable()
-      } catch (error) {
-        if (!(error instanceof Fault)) throw error
-        fault = error.message
-      }
-    },
-    end(): Verdict {
-      const removal = removals.end()
-      const faults = fault === null ? [...faultsAtEnd(), ...faultsOfRemovals(removal), ...faultsOfAnchors()] : [fault]
-      const ranges = { removedRanges: removal.ranges, omittedRanges }
-      const compared = anchors.map(({ size }) => size).sort((a, b) => a - b)
-      return { faults, size: tree.size(), ...counts, ...ranges, version, key: named, anchors: compared }
-    }
   }
 }
 

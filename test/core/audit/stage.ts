@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createAudit, type Audit } from '../../../lib/core/audit/audit.js'
-import { createKeeper, type Keeper } from '../../../lib/core/audit/keeper.js'
+import { Keeper } from '../../../lib/core/audit/keeper.js'
 import { createServerKey } from '../../../lib/core/audit/server-key.js'
 import { randomIds } from '../../../lib/base/digests.js'
 import type { Actor } from '../../../lib/model/audit.js'
@@ -37,7 +37,7 @@ export async function openLog(directory: string, { keepDays = 400 } = {}): Promi
   const onLeaf = (size: number): void => keeper.consider(size)
   const audit = createAudit({ ...common, keepDays: () => keepDays, onLeaf })
   const key = createServerKey(join(directory, 'keys'))
-  const keeper: Keeper = createKeeper({ ...common, key, onCheckpoint: async given => void signed.push(given) })
+  const keeper: Keeper = new Keeper({ ...common, key, onCheckpoint: async given => void signed.push(given) })
   let written = 0
   return {
     store,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { createPublicKey, verify } from 'node:crypto'
-import { createKeeper } from '../../../lib/core/audit/keeper.js'
+import { Keeper } from '../../../lib/core/audit/keeper.js'
 import { createKeyring, createStreamReader, readSession } from '../../../lib/fleet/agent/from-hub.js'
 import { createVoice, lineOfProtocol1, releaseTextOfProtocol1 } from '../../../lib/fleet/hub/voice.js'
 import { systemActor } from '../../../lib/model/audit.js'
@@ -17,7 +17,7 @@ const input = (number: number): DesiredLine => ({ type: 'input', id: 'r', number
 
 async function openVoice(t: Test) {
   const { hub, store, clock, ids, serverKey } = await openFleet(t, ['a'])
-  const keeper = createKeeper({ store, clock, ids, key: serverKey, onError: error => t.fail(String(error)) })
+  const keeper = new Keeper({ store, clock, ids, key: serverKey, onError: error => t.fail(String(error)) })
   const { key } = hub
   const known: string[] = []
   const keyring = createKeyring((await key.current()).publicKey, text => void known.push(text))
@@ -77,7 +77,7 @@ function isSigned(text: string, { publicKey, signature }: { publicKey: string; s
 
 t.test('signs with the key of the server, and says how a new key follows from the earlier one', async t => {
   const { hub, store, clock, ids, serverKey } = await openFleet(t)
-  const keeper = createKeeper({ store, clock, ids, key: serverKey, onError: error => t.error(error) })
+  const keeper = new Keeper({ store, clock, ids, key: serverKey, onError: error => t.error(error) })
   const before = await hub.key.current()
   t.ok(isSigned('text', { publicKey: before.publicKey, signature: before.sign('text') }))
   t.same(hub.key.all(), [])
