@@ -132,8 +132,8 @@ const testOf = (path: string): string => `test/${path.replace(/\.ts$/, '.test.ts
 const isTested = ({ path }: Source): boolean => existsSync(join(top, testOf(path)))
 
 /**
- * Whether a source is the inside of a thread or of a process, such as `page-check-thread.ts`, that is tested with its
- * owner: the file of the name before the hyphen, or the one that starts it.
+ * Whether a source is the inside of a thread or of a process, such as `core/store/page-check-thread.ts`, that is tested
+ * with its owner: the file of the name before the hyphen, or the one that starts it.
  */
 function isInside({ path, room }: Source): boolean {
   const owner = /^(.+)-(?:worker|helper|thread|process)\.ts$/.exec(path)?.[1]

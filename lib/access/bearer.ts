@@ -14,7 +14,8 @@ import { type FoundSession, wrongCsrf } from './sessions.js'
 
 /**
  * The role of a caller. `admin` is the admin token or a named token with that role; `local` is the operator on this
- * machine, through the data directory's socket; `project` and `global` are deploy tokens; `agent` is a node of the fleet.
+ * machine, through the data directory's socket; `project` and `global` are deploy tokens; `agent` is a node of the
+ * fleet.
  */
 export type Role = 'anonymous' | AccessRole | 'local' | 'project' | 'global' | 'metrics' | 'agent'
 
@@ -59,7 +60,7 @@ const deployTokens = ['project', 'deployer', 'operator'] as const
 
 /**
  * Authorization by kind of route (§5 and decisions). Every route of the API names one of these rules, and the project
- * that it concerns (route.ts).
+ * that it concerns (api/route.ts).
  */
 const rules = {
   public: { min: null, others: ['anonymous'] },
@@ -182,10 +183,10 @@ export function createBearer(needs: Needs) {
 
   return {
     /**
-     * Returns the caller, or a promise if the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden` for
-     * a valid token without the right or a route without tokens, 403 `address_not_allowed`, and 429 as the limiter does.
-     * With a session cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change without the
-     * header.
+     * Returns the caller, or a promise if the limiter delays the check. Refuses: 401 `unauthorized`, 403 `forbidden`
+     * for a valid token without the right or a route without tokens, 403 `address_not_allowed`, and 429 as the limiter
+     * does. With a session cookie: 403 `foreign_origin` for a page of another origin, 403 `wrong_csrf` for a change
+     * without the header.
      */
     authorise(auth: Auth, credentials: Credentials): Caller | Promise<Caller> {
       const rule: Rule = rules[auth]
@@ -239,8 +240,8 @@ function holderOfRelayed({ name, role, projects, seesScripts }: RelayedCaller): 
 }
 
 /**
- * Refuses a caller whom a rule does not admit: for a route that is found only after its caller was authorized by another
- * one. `hasTicket`: the caller has shown a ticket.
+ * Refuses a caller whom a rule does not admit: for a route that is found only after its caller was authorized by
+ * another one. `hasTicket`: the caller has shown a ticket.
  */
 export function checkRule(auth: Auth, caller: Caller, { hasTicket }: { hasTicket: boolean }): void {
   const rule: Rule = rules[auth]
@@ -374,8 +375,8 @@ function unauthorized(sentence: string): Refusal {
 }
 
 /*
- * The users of a hub whose requests the agent of this server sends to the socket of its data directory. A secret of this
- * process marks them, so that the operator at the same socket is not mistaken for one.
+ * The users of a hub whose requests the agent of this server sends to the socket of its data directory. A secret of
+ * this process marks them, so that the operator at the same socket is not mistaken for one.
  */
 
 /** A user of the hub. */

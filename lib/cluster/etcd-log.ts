@@ -1,16 +1,17 @@
 /*
  * The redo log on etcd. A line is one key, by the number of its first transaction.
  *
- * An append is one transaction of etcd: the leader must still be the one that this hub became (its key has the same create
- * revision), the line must not exist, and the one before must be as this hub knows it (the same mod revision; in an empty log,
- * that of the history). So two hubs never both write a number, however long one of them slept and whatever their clocks say,
- * and no line follows a hole, if etcd goes back to a snapshot in which this hub leads. The transaction may be carried out twice: if the line exists and is this one, it was accepted
- * the first time. If no member answers in time, or one refuses after another one did not answer, the outcome is unknown,
- * and the hub stops leading.
+ * An append is one transaction of etcd: the leader must still be the one that this hub became (its key has the same
+ * create revision), the line must not exist, and the one before must be as this hub knows it (the same mod revision; in
+ * an empty log, that of the history). So two hubs never both write a number, however long one of them slept and
+ * whatever their clocks say, and no line follows a hole, if etcd goes back to a snapshot in which this hub leads. The
+ * transaction may be carried out twice: if the line exists and is this one, it was accepted the first time. If no
+ * member answers in time, or one refuses after another one did not answer, the outcome is unknown, and the hub stops
+ * leading.
  *
- * etcd may be restored from an older snapshot, and then grow past the number that a hub has. Each value is sealed with a random
- * nonce, so its tag tells two lines of the same number apart: the log remembers the tag of a line that was appended or taken,
- * and compares it with the one in etcd each time it begins to read.
+ * etcd may be restored from an older snapshot, and then grow past the number that a hub has. Each value is sealed with
+ * a random nonce, so its tag tells two lines of the same number apart: the log remembers the tag of a line that was
+ * appended or taken, and compares it with the one in etcd each time it begins to read.
  */
 
 import {
@@ -341,15 +342,16 @@ function isOfConnection(error: unknown): boolean {
 }
 
 /*
- * How a line of the log is in etcd: as it would be in the file (redo.ts), sealed. A line of more than `partBytes` is
- * stored in parts; its value then names their number, and is written last. etcd refuses requests of more than 1.5 MiB.
+ * How a line of the log is in etcd: as it would be in the file (core/store/redo.ts), sealed. A line of more than
+ * `partBytes` is stored in parts; its value then names their number, and is written last. etcd refuses requests of more
+ * than 1.5 MiB.
  */
 
 /** Writes and reads the values of lines. */
 export interface LineValues {
   /**
-   * Returns the value of a line whose first transaction has the number `first`, and puts its parts into etcd if it is too
-   * long. Throws `LostLeadership` if the leader's key no longer has this create revision.
+   * Returns the value of a line whose first transaction has the number `first`, and puts its parts into etcd if it is
+   * too long. Throws `LostLeadership` if the leader's key no longer has this create revision.
    */
   seal(first: number, transactions: string[], revision: number): Promise<Buffer>
   /** Returns the line of a value. Throws if it is damaged, or a part is missing. */

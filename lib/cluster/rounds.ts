@@ -1,6 +1,6 @@
 /*
- * What a hub does regularly: it asks etcd who leads and how far the log is (a watch of a member that lost the others says
- * nothing, and would look like a quiet log), says how far it is itself, and trims the log if it leads.
+ * What a hub does regularly: it asks etcd who leads and how far the log is (a watch of a member that lost the others
+ * says nothing, and would look like a quiet log), says how far it is itself, and trims the log if it leads.
  */
 import { type Clock, elapsedOf, instantOf } from '../base/clock.js'
 import { schemaVersion } from '../core/store/schema.js'
@@ -93,7 +93,7 @@ export function startRounds(needs: RoundsNeeds): Rounds {
   async function announce(): Promise<void> {
     const own = table.own()
     if ((!hub.state.isCaughtUp && hub.state.term === null) || own == null) return
-    // Other hubs cannot read an entry that this one sealed with the key of before.
+    // Without `hub`, the entry is sealed with an earlier key, which other hubs cannot read: it is announced again.
     if (copy.applied === announced && own.hub !== null && ++quiet % 3 !== 0) return
     const { applied } = copy
     const hubNow = { ...options.hub, applied, seenAt: instantOf(clock), schema: schemaVersion }

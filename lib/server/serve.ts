@@ -251,8 +251,8 @@ export function followRecords(clock: SteadyClock, newestMs: number | null, repor
 }
 
 /**
- * Returns a function that closes everything in the reverse order of opening, also after a failure. Further calls wait for the
- * first one.
+ * Returns a function that closes everything in the reverse order of opening, also after a failure. Further calls wait
+ * for the first one.
  */
 function createStop(running: {
   http: Pick<HttpServer, 'close'>
@@ -368,8 +368,8 @@ export function announce(
 }
 
 /**
- * Unfinished files beside the database (core/store/recovery.ts, redo.ts, durable-store.ts), and the file of the health
- * probe.
+ * Unfinished files beside the database (core/store/recovery.ts, core/store/redo.ts, core/store/durable-store.ts), and
+ * the file of the health probe.
  */
 const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/
 
@@ -395,9 +395,9 @@ export async function removeHomeLeftovers(
 }
 
 /**
- * Checks whether a server that did not stop cleanly left something for recovery.ts: an undo journal in `deployments`, a
- * deployment whose record says that it is running, or a recorded script process. Reads the directory at once. The
- * returned function checks the store as soon as it is open.
+ * Checks whether a server that did not stop cleanly left something for deploy/recovery.ts: an undo journal in
+ * `deployments`, a deployment whose record says that it is running, or a recorded script process. Reads the directory
+ * at once. The returned function checks the store as soon as it is open.
  */
 export function lookForLeftovers(deployments: string): (store: Reader) => Promise<boolean> {
   const names = readdir(deployments).catch(() => [])

@@ -14,7 +14,7 @@ import { isThorough } from '../support/thorough.js'
 
 /*
  * Authorization of the whole API: every route with every credential, over every way in which a client address can
- * arrive. The expectations are written by hand for each word of `auth`, independently of bearer.ts.
+ * arrive. The expectations are written by hand for each word of `auth`, independently of access/bearer.ts.
  */
 
 type Credential =

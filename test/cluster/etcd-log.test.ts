@@ -15,7 +15,7 @@ import { anEtcd, startEtcd, withoutEtcd } from '../support/etcd.js'
 import { until } from '../support/until.js'
 import { aLog } from './stage.js'
 
-/* What only the log on etcd has: leaders, lost answers, compaction. The contract of every log is in redo.test.ts. */
+/* What only the log on etcd has: leaders, lost answers, compaction. test/core/store/redo.test.ts has the rest. */
 
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null

@@ -41,6 +41,26 @@ t.test('each test that a source names exists', async t => {
   t.ok(all.length > 1000)
 })
 
+t.test('each file that a comment names exists: in its own directory, or by its path', async t => {
+  const tracked = ['lib', 'www', 'test'].flatMap(room =>
+    readdirSync(join(top, room), { recursive: true, encoding: 'utf8' }).map(
+      path => `${room}/${path.replaceAll('\\', '/')}`
+    )
+  )
+  const sources = tracked.filter(path => path.endsWith('.ts'))
+  const wrong = sources.flatMap(path =>
+    readFileSync(join(top, path), 'utf8')
+      .split('\n')
+      .filter(line => /^\s*(\/\/|\*|\/\*)|\/\/ /.test(line))
+      .flatMap(line => [...line.matchAll(/(?<![\w./'"-])[\w-]+(?:\/[\w-]+)*\.(?:test\.)?ts\b/g)].map(([name]) => name))
+      .filter(name => !existsSync(join(top, dirname(path), name)) && !existsSync(join(top, name)))
+      .filter(name => !name.includes('/') || !sources.some(each => each.endsWith(`/${name}`)))
+      .map(name => `${path}: ${name}`)
+  )
+  t.strictSame(wrong, [])
+  t.ok(sources.length > 1000)
+})
+
 t.test('every section of the boundaries names its hostile peer', async t => {
   const text = readFileSync(join(top, 'docs/boundaries.md'), 'utf8')
   for (const section of text.split(/^## /m).slice(1)) {

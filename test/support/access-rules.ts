@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /*
- * The rights of each role, as docs/security.md promises it: the rights are read from its table. This file only says which routes
- * are which action there. It is written from the document and the specification, not from the rules of bearer.ts.
+ * The rights of each role, as docs/security.md promises it: the rights are read from its table. This file only says
+ * which routes are which action there. It is written from the document and the specification, not from the rules of
+ * access/bearer.ts.
  */
 
 /** The columns of the table. */
@@ -293,8 +294,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
 ]
 
 /**
- * What an old session must give the token again for: commands, secrets, rights, exports and imports, nodes. Written from the
- * document, not from the table of routes. Routes that depend on their body are in test/api/route.test.ts.
+ * What an old session must give the token again for: commands, secrets, rights, exports and imports, nodes. Written
+ * from the document, not from the table of routes. Routes that depend on their body are in test/api/route.test.ts.
  */
 export const asksAgain = [
   'GET /api/terminal/ws',

@@ -36,7 +36,7 @@ const passedOver = [
   '/api/terminal/ws',
   '/api/log-sources/:sourceId/stream',
   '/api/log-sources/:sourceId/search',
-  // test/api/fleet.test.ts and nodes.test.ts: they need a fleet.
+  // test/api/fleet.test.ts and test/fleet/hub/nodes.test.ts: they need a fleet.
   '/api/nodes/:node',
   '/api/rollouts/:rolloutId',
   '/api/rollouts/:rolloutId/nodes/:node',

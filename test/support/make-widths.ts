@@ -26,7 +26,7 @@ function isDouble(code: number): boolean {
   return ['fullwidth', 'wide'].includes(eastAsianWidthType(code)) && !isZero(code)
 }
 
-/** The text that width.ts reads, cut into lines of source. */
+/** The text that www/terminal/width-ranges.ts contains, cut into lines of source. */
 function ranges(has: (code: number) => boolean): string {
   const words: string[] = []
   let end = 0

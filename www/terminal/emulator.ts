@@ -160,7 +160,7 @@ export function createEmulator(needs: EmulatorNeeds): Emulator {
     title = cut
     onTitle(title)
   }
-  /** Handles XTWINOPS 22 and 23, which save and restore the title. reports.ts answers 18. Others are ignored. */
+  /** Handles XTWINOPS 22 and 23, which save and restore the title. functions.ts answers 18. Others are ignored. */
   const windowOperation = (what: number | undefined): void => {
     if (what === 22 && titles.length < maxTitles) titles.push(title)
     if (what === 23) setTitle(titles.pop() ?? title)

@@ -1,5 +1,5 @@
 /*
- * The tables of control functions that change the screen. The functions that reply to the program are in reports.ts.
+ * The tables of control functions that change the screen. Those that reply to the program are the last table.
  *
  * Standards: ECMA-48 and DEC STD 070. For functions that they do not specify: XTerm Control Sequences
  * (invisible-island.net/xterm/ctlseqs).

@@ -1,6 +1,6 @@
 /*
  * Translation of the panel. English texts are in the code and are the keys; other languages are tables (`zh/<page>.ts`)
- * that are loaded with the page. The document has one table, like the style sheets of element.ts.
+ * that are loaded with the page. The document has one table, like the style sheets of www/elements/element.ts.
  */
 
 /** A supported language. */

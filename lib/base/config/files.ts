@@ -127,7 +127,7 @@ export interface LockOptions {
 
 interface Announcement {
   name: string
-  /** That of its process (runtime.ts). */
+  /** That of its process (base/runtime.ts). */
   mark: string
   pid: number
 }
@@ -316,9 +316,9 @@ function quote(value: string): string {
 
 /**
  * Reads `.env.local` of a directory. The result is empty if the file does not exist or cannot be read. Refuses UTF-16
- * (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client` often runs in a
- * checkout that another user owns, so it refuses that owner only as root. For a client, the user's private group may
- * have write access (umask 002).
+ * (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client`
+ * often runs in a checkout that another user owns, so it refuses that owner only as root. For a client, the user's
+ * private group may have write access (umask 002).
  */
 export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')

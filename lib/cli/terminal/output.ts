@@ -174,7 +174,7 @@ const defaultColumns = 80
 /** How progress looks on a stream. */
 export interface Look {
   paint: Paint
-  /** Whether a line can be drawn again (screen.ts). */
+  /** Whether a line can be drawn again. */
   isDrawn: boolean
   /** Time between two lines where it is not, in ms. */
   lineEveryMs?: number

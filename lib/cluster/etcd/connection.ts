@@ -43,7 +43,7 @@ const attemptMs = 2000
 const defaultLimitMs = 7000
 /** Pause after all members failed, before the first one is asked again. */
 const pauseMs = 100
-/** Maximum size of an answer. A page of the log is far smaller (etcd-log.ts). */
+/** Maximum size of an answer. A page of the log is far smaller (cluster/etcd-log.ts). */
 const maxAnswerBytes = 64 * 1024 * 1024
 const connectMs = 1000
 

@@ -224,7 +224,7 @@ async function* blocksOfFile(entry: ZipSource, buffer: () => Promise<Block>): As
   }
 }
 
-/* Digests of sources, for a tree (tree.ts). A thread computes them like it packs segments: with synchronous calls. */
+/* Digests of sources, for a tree (archive-tree.ts). A thread computes them with synchronous calls. */
 
 /** Sources for a thread to digest. */
 export interface DigestTask {

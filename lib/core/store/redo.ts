@@ -277,7 +277,8 @@ async function reserve(file: DiskFile, from: number): Promise<number> {
 
 /*
  * The redo log, wherever it is: a file beside svc.db (file-log.ts), or keys in etcd that several hubs share
- * (etcd-log.ts). Both keep the same promises, which test/core/store/file-log.test.ts and etcd-log.test.ts check.
+ * (cluster/etcd-log.ts). Both keep the same promises, which test/core/store/file-log.test.ts and
+ * test/cluster/etcd-log.test.ts check.
  */
 
 /** One line of the log: the transactions of one append. */
@@ -290,16 +291,16 @@ export interface LogLine {
 /**
  * A log of numbered transactions, without gaps.
  *
- * An append resolves when the line is durable. If it rejects with anything but `UnknownOutcome`, the line is not part of
- * the log and never will be. Appends do not overlap: the next begins after the last has ended.
+ * An append resolves when the line is durable. If it rejects with anything but `UnknownOutcome`, the line is not part
+ * of the log and never will be. Appends do not overlap: the next begins after the last has ended.
  */
 export interface RedoLog {
   /** Appends transactions that `encodeTransaction` returned; the first one has the number `first`. */
   append(first: number, transactions: string[]): Promise<void>
   /**
-   * Hands over the transactions after number `after`, in lines and in order, those that are in the log and then each new
-   * one. The first line may begin earlier than `after + 1`. Waits for `take`. Ends when the signal aborts, without an
-   * error. Throws `Trimmed` if the log no longer contains them all.
+   * Hands over the transactions after number `after`, in lines and in order, those that are in the log and then each
+   * new one. The first line may begin earlier than `after + 1`. Waits for `take`. Ends when the signal aborts, without
+   * an error. Throws `Trimmed` if the log no longer contains them all.
    */
   follow(after: number, options: FollowOptions): Promise<void>
   /** Removes the lines whose transactions all have numbers up to `upTo`. Some of them may stay. */

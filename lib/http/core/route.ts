@@ -130,12 +130,12 @@ export type Reply =
       heldBytes?: number
       run: (sink: Sink) => Promise<void>
     }
-  /** A file (file.ts). `open` returns the reply for this request. */
+  /** A file (http/static/file.ts). `open` returns the reply for this request. */
   | { kind: 'file'; open(request: Pick<Request, 'headers' | 'method'>): Promise<Reply> }
   | { kind: 'empty'; status: number; headers?: Record<string, string>; isPanel?: boolean }
   /**
-   * The connection leaves HTTP (websocket/handshake.ts). `open` resolves with undefined when the connection is closed, or
-   * with the reply that is sent instead. It reports internal errors to `fail`. This kind and `file` carry their own
+   * The connection leaves HTTP (websocket/handshake.ts). `open` resolves with undefined when the connection is closed,
+   * or with the reply that is sent instead. It reports internal errors to `fail`. This kind and `file` carry their own
    * opening function, so that a server can listen before that code is loaded (test/bench/start).
    */
   | { kind: 'websocket'; open(request: UpgradeRequest, fail: (error: unknown) => void): Promise<Reply | undefined> }

@@ -247,7 +247,8 @@ export async function openRenewal({ files, clock, onRenewed, onLook, onBroken }:
     certificate,
 
     /**
-     * Resolves with a new certificate if the files have changed since the last call, otherwise with null. Never rejects.
+     * Resolves with a new certificate if the files have changed since the last call, otherwise with null. Never
+     * rejects.
      */
     async renewed(): Promise<Certificate | null> {
       const nowMs = performance.now()
@@ -328,8 +329,8 @@ export function createSecureServer(options: ServerOptions, { certificate, renewe
 }
 
 /**
- * Maximum number of concurrent handshakes; above it the oldest is closed. Connections are counted (connections.ts) after
- * their handshake.
+ * Maximum number of concurrent handshakes; above it the oldest is closed. Connections are counted
+ * (http/core/connections.ts) after their handshake.
  */
 const maxEarly = 256
 

@@ -8,7 +8,7 @@ import { startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { zipOf } from '../../support/zip.js'
 
-// What it writes, from a server and without one, is tested with what reads it: import.test.ts.
+// What it writes, from a server and without one, is tested with what reads it: test/carry/transfer/import.test.ts.
 
 t.test('export creates no data directory if there is none', async t => {
   const cwd = t.testdir({})

@@ -75,7 +75,7 @@ export class SvcProof extends SvcElement {
   }
 }
 
-/** The elements that proof.ts registers. */
+/** The elements of the form. */
 export const elements = { 'svc-proof': SvcProof, 'svc-dialog': SvcDialog }
 
 /**

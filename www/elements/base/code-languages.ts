@@ -108,7 +108,7 @@ export const insideTag: CodeLanguage = {
   words: new Map()
 }
 
-/** The language between tags. code-tokens.ts finds the tags. */
+/** The language between tags. svc-code.ts finds the tags. */
 const html: CodeLanguage = {
   rules: [{ kind: 'number', pattern: /&(?:#?\w{1,32});/ }],
   word,

@@ -249,5 +249,5 @@ function commandEntries(): Entry[] {
   ].map((entry, index) => ({ ...entry, key: `command-${index}` }))
 }
 
-/** The elements that main.ts registers for the palette. */
+/** The elements that www/main.ts registers for the palette. */
 export const elements = { 'svc-palette': SvcPalette }

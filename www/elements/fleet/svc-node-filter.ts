@@ -30,8 +30,8 @@ export interface NodeListing {
 
 /**
  * The nodes as a grid or as a list, and the actions on chosen ones. Properties: `listing`, `colors`, `calls`. Class:
- * `card`, for a list. Event: `bulkdone`, whose failures are listed here. Keys: those of row-choice.ts, in the list also
- * those of svc-rows.
+ * `card`, for a list. Event: `bulkdone`, whose failures are listed here. Keys: those of
+ * www/elements/base/row-choice.ts, in the list also those of svc-rows.
  */
 export class SvcNodeChoice extends SvcElement {
   static override sheet = css`

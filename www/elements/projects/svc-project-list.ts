@@ -69,7 +69,7 @@ export interface ProjectListing {
 
 /**
  * The projects as rows, and the actions on chosen ones. Properties: `listing`, `calls`. Events: `projectpin`;
- * `bulkdone`, whose failures are listed here. Keys: those of row-choice.ts and svc-rows.
+ * `bulkdone`, whose failures are listed here. Keys: those of www/elements/base/row-choice.ts and svc-rows.
  */
 export class SvcProjectList extends SvcElement {
   static override sheet = css`

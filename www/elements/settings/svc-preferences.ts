@@ -145,5 +145,5 @@ function key(keys: readonly string[], words: string): Template {
   return html`<dt>${keys.map(each => html`<kbd>${each}</kbd>`)}</dt><dd>${words}</dd>`
 }
 
-/** The elements that main.ts registers for the preferences. */
+/** The elements that www/main.ts registers for the preferences. */
 export const elements = { 'svc-preferences': SvcPreferences, ...factorElements }

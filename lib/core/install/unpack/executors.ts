@@ -35,8 +35,8 @@ import { doJob } from './job.js'
 import type { HelperJob } from './extract-helper.js'
 
 /**
- * Executes jobs on targets: with the rights of svc in threads, or without one if they are small; with those of a user in
- * processes.
+ * Executes jobs on targets: with the rights of svc in threads, or without one if they are small; with those of a user
+ * in processes.
  */
 export type Executors = ReturnType<typeof createExecutors>
 
@@ -57,8 +57,8 @@ export function createExecutors({ small, ...options }: ExecutorOptions = {}) {
     /** Returns the executor for these rights; null means those of svc. */
     as,
     /**
-     * Returns the executor for comparisons with these rights. It has its own threads and processes, so that a deployment
-     * never waits for a plan.
+     * Returns the executor for comparisons with these rights. It has its own threads and processes, so that a
+     * deployment never waits for a plan.
      */
     comparing: (rights: Rights | null): Executor => (rights === null ? compareThreads : compareHelpers.as(rights)),
 
@@ -91,8 +91,8 @@ export function createExecutors({ small, ...options }: ExecutorOptions = {}) {
 
 /*
  * Does small extractions in the thread that answers requests, and all other jobs in threads: starting a thread costs
- * several times as much as a small extraction. Files take turns with other work of the event loop, and syncs are awaited,
- * so requests are answered in the meantime. It is the same extraction, with the same guarantees.
+ * several times as much as a small extraction. Files take turns with other work of the event loop, and syncs are
+ * awaited, so requests are answered in the meantime. It is the same extraction, with the same guarantees.
  */
 
 /** The same number as threads: they use the same disk. */
@@ -233,8 +233,8 @@ async function bytesOf(target: string, paths: Iterable<string>): Promise<number>
  *
  * svc opens archive, journal and manifest, because the user has no permission to access the data directory. The process
  * does all the work below the target. It cannot be asked to stop: an abort kills it, and another process puts the
- * target back. `<id>.helper` names the process (undo.ts). If svc is killed, the process may outlive it; the next start ends the
- * process before it recovers the extraction of the journal.
+ * target back. `<id>.helper` names the process (core/install/undo.ts). If svc is killed, the process may outlive it;
+ * the next start ends the process before it recovers the extraction of the journal.
  */
 
 /** The same number as threads: each process needs as much memory, and uses the same disk. */

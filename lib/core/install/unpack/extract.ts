@@ -67,7 +67,7 @@ export interface ExtractOptions {
   expected?: Expected | undefined
   /** What svc owns in the target; absent: nothing is known. */
   ownership?: Ownership | undefined
-  /** Paths that the archive must not touch (guard.ts); absent: none. */
+  /** Paths that the archive must not touch (core/install/guard.ts); absent: none. */
   reserved?: readonly string[] | undefined
   /** The setting `durable_targets`; default: true. */
   isDurable?: boolean
@@ -90,9 +90,9 @@ export function extractionLimits(settings: { number(key: 'max_extracted_size'): 
 
 /**
  * Extracts an archive into a target. When it resolves, everything is in place. The journal says so until the caller has
- * recorded it and calls `endJournal`. When it rejects, the target is as it was before. Refuses what core/archive/read.ts,
- * names.ts, links.ts, entry-data.ts and core/install/plan.ts refuse, and (`unavailable`) no_space, not_permitted. An abort
- * rejects with the signal's reason.
+ * recorded it and calls `endJournal`. When it rejects, the target is as it was before. Refuses what `read`,
+ * `names` and `entry-data` of core/archive and core/install/plan.ts refuse, and (`unavailable`) no_space,
+ * not_permitted. An abort rejects with the signal's reason.
  */
 export async function extractArchive(executors: Executors, options: ExtractOptions): Promise<Extracted> {
   const {
@@ -279,8 +279,8 @@ export async function recoverTargets(executors: Executors, options: RecoveryOpti
 }
 
 /*
- * Extractions that stay open: their files are in place, and the earlier ones can still be put back (undo.ts). A
- * deployment stays open while it is checked or waits for its confirmation.
+ * Extractions that stay open: their files are in place, and the earlier ones can still be put back
+ * (core/install/undo.ts). A deployment stays open while it is checked or waits for its confirmation.
  */
 
 /** The extractions that are placed but not settled. */

@@ -68,7 +68,7 @@ export interface ExtractionJob {
   ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
   isDurable?: boolean
-  /** Paths that the archive must not touch (guard.ts); default: none. */
+  /** Paths that the archive must not touch (core/install/guard.ts); default: none. */
   reserved?: readonly string[] | undefined
   /** Whether the deployment may still be put back after everything is in place; default: false. */
   staysOpen?: boolean

@@ -5,8 +5,8 @@
  * start costs nothing.
  *
  * Both threads belong to the same process, so the directories that the first holds are valid in the second, by path and
- * by descriptor. The findings about each file are in shared memory (core/install/plan.ts). The first thread waits for the
- * second before it reads them, and before it puts a target back. measured: bench/extract
+ * by descriptor. The findings about each file are in shared memory (core/install/plan.ts). The first thread waits for
+ * the second before it reads them, and before it puts a target back. measured: bench/extract
  */
 
 import { cpus } from 'node:os'
@@ -20,7 +20,7 @@ export interface StageTask {
   archivePath: string
   /** The held target: its path in calls, and its descriptor. */
   root: { path: string; fd: number | null }
-  /** The path of the staging directory in calls (held.ts). */
+  /** The path of the staging directory in calls (core/install/held.ts). */
   staging: string
   umask: number
   toleranceMs: number

@@ -401,7 +401,7 @@ export function archivedDeployments(db: Reader, projectId: string): DeploymentRo
   return db.all(sql, projectId).map(readDeployment)
 }
 
-/** These expressions must match those of the indexes (schema.ts). */
+/** These expressions must match those of the indexes (core/store/schema.ts). */
 const branchOf = `json_extract(provenance, '$.branch')`
 const commitOf = `json_extract(provenance, '$.commit')`
 const newestOfEach = `position IN (SELECT (

@@ -3,8 +3,9 @@
  *
  *   renamed            the old file is read to its end, and for a while longer, because its writer may not know yet.
  *                      If there were several rotations, the files in between follow (resume.ts)
- *   truncated          recognized by its size, or by the bytes before the current position (generation.ts). If it was
- *                      copied before (`copytruncate`), the copy is read to its end (generation.ts). Otherwise a `gap` event
+ *   truncated          recognized by its size, or by the bytes before the current position (`read/generation`). If it
+ *   was
+ *                      copied before (`copytruncate`), the copy is read to its end. Otherwise a `gap` event
  *                      says how many bytes are known to be lost: those that the file had when it was last checked
  *   deleted            the old file stays open, so that its inode is not reused for a new one of the same name
  *   missing, denied    one `error` event; the stream continues when the file is available again

@@ -78,7 +78,7 @@ t.test('its place is after the last whole line, with the checksum of the 64 byte
   t.match(generation.place(), { offset: place.offset + 300, mark: markOf(Buffer.from('x'.repeat(64))) })
 })
 
-// logrotate.test.ts tests this with a running writer and a real logrotate.
+// test/operate/logs/tail/logrotate.test.ts tests this with a running writer and a real logrotate.
 
 const read = 'one\ntwo\n'
 const longAgo = new Date('2030-01-01T00:00:00Z')
