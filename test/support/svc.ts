@@ -32,9 +32,9 @@ export interface Ended {
 }
 
 /**
- * Runs `svc` without a terminal until it ends. A command that talks to a server is a process the first time, which shows
- * that it ends by itself; then it runs in this process, because to start Node takes twenty times as long as most
- * commands. With THOROUGH=1 each is a process.
+ * Runs `svc` without a terminal until it ends. A command is a process the first time, which shows that it ends by
+ * itself; then it runs in this process, because to start Node takes twenty times as long as most commands. With
+ * THOROUGH=1 each is a process.
  */
 export function svc(words: string[], options: SvcOptions): Promise<Ended> {
   return isThorough || needsProcess(words, options) ? svcProcess(words, options) : svcHere(words, options)
@@ -47,8 +47,8 @@ const ofNode = /^(HOME|PATH|TZ|LANG|LC_.*|TMPDIR|NODE_.*|SSL_.*|GIT_.*|XDG_.*)$/
 
 function needsProcess(words: string[], { env = {}, program, onOutput, interruptAt }: SvcOptions): boolean {
   const row = commands.find(({ name }) => name === words.slice(0, name.split(' ').length).join(' '))
-  // The others hold the data directory, which one process may do, or run as long as the server.
-  if (row === undefined || /^(server|data)$/.test(row.group)) return true
+  // Servers and agents run until a signal ends them.
+  if (row === undefined || row.outlivesReader) return true
   if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
   if (Object.keys(env).some(name => ofNode.test(name))) return true
   if (begun.has(row.name)) return false
