@@ -2,12 +2,12 @@ import t from 'tap'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { endOf, remarksOf, scopeOf, useOf } from '../../lib/cli/named-tokens.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 
 t.test('a secret is written to a new file that only its owner can read', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const made = await svc(['token', 'create', 'one', '--role', 'viewer', '--out', 'one.token'], admin)
   t.match(made, { code: 0, stdout: '', stderr: /The secret is in one\.token/ })
@@ -23,7 +23,7 @@ t.test('a secret is written to a new file that only its owner can read', async t
 
 t.test('a token is found by its name, whatever the case, and by its id', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const { stdout } = await svc(['token', 'create', 'Ana', '--role', 'admin', '--json'], admin)
   const { id } = JSON.parse(stdout).record

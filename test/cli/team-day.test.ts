@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AccessRole } from '../../lib/model/access.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 
 /*
@@ -61,7 +61,7 @@ const tooLow =
 
 t.test('four roles work with their own tokens', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   const secrets = [server.adminToken, shop.token, forum.token]

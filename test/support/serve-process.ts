@@ -1,23 +1,23 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { parseDotenv } from '../../lib/base/config/files.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
-import { bareEnvironment, svcPath } from './svc.js'
+import { bareEnvironment, programHere, svcPath } from './svc.js'
 import { zipOf } from './zip.js'
 import { bare } from './bare.js'
+import { isThorough } from './thorough.js'
 import { serverSays } from './sentences/server.js'
 
-/** A real `svc serve` on a free port, with a data directory below `cwd`, ended after the test. */
-export interface ServeProcess {
+/** `svc serve` on a free port, with a data directory below `cwd`, ended after the test. */
+export interface Serving {
   /** The URL that it prints. The JSON calls (`api`, `createProject`, …) work only without TLS. */
   url: string
   adminToken: string
   home: string
-  pid: number
   /** Its stdout so far. */
   said(): string
   saidOnStderr(): string
@@ -31,8 +31,13 @@ export interface ServeProcess {
   deployments(projectId: string): Promise<Deployment[]>
   /** Uploads these files with the project's token. Resolves when the server begins to answer. */
   upload(project: Project, files: Record<string, string>, fields?: Record<string, string>): Promise<Upload>
-  /** Ends it with a signal and waits. */
+  /** Ends it with a signal and waits. Only a process (`startServeProcess`) can be killed. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** A server that is a process of its own. */
+export interface ServeProcess extends Serving {
+  pid: number
 }
 
 /** A deployment that has started. */
@@ -66,6 +71,31 @@ export interface ServeProgram {
   onOutput?: (text: string) => void
 }
 
+/**
+ * Starts a server in this process, through the command line: that takes a tenth of the processor time of a process of
+ * its own. With THOROUGH=1 it is a process. The test must not block this process while it asks the server.
+ */
+export async function startServe(
+  t: Pick<Test, 'teardown'>,
+  cwd: string,
+  words: string[] = [],
+  env: Record<string, string> = {}
+): Promise<Serving> {
+  if (isThorough) return await startServeProcess(t, cwd, words, env)
+  return await startServing({ cwd, words, env }, ({ command, environment, hear }) => {
+    const { run, signal } = programHere({ cwd, env: environment, hear })
+    let isOver = false
+    const ended = run(command).finally(() => (isOver = true))
+    t.teardown(async () => {
+      // The second signal does not wait for deployments.
+      for (let n = 0; n < 2 && !isOver; n++) signal('SIGTERM')
+      await ended.catch(() => {})
+    })
+    return { ended, signal }
+  })
+}
+
+/** Starts a server as users do. It is for tests of signals, of kills, and of what belongs to a process. */
 export async function startServeProcess(
   t: Pick<Test, 'teardown'>,
   cwd: string,
@@ -73,28 +103,57 @@ export async function startServeProcess(
   env: Record<string, string> = {},
   { nodeWords = [], program = svcPath, onOutput = () => {} }: ServeProgram = {}
 ): Promise<ServeProcess> {
+  let pid = 0
+  const serving = await startServing({ cwd, words, env }, ({ command, environment, hear }) => {
+    const child = spawn(...bare(process.execPath, [...nodeWords, program, ...command]), {
+      cwd,
+      env: environment,
+      stdio: 'pipe'
+    })
+    pid = child.pid as number
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].setEncoding('utf8').on('data', (text: string) => {
+        hear(name, text)
+        onOutput(text)
+      })
+    }
+    const ended = (once(child, 'close') as Promise<[number | null]>).then(([code]) => code)
+    t.teardown(async () => {
+      child.kill('SIGKILL')
+      await ended
+    })
+    return { ended, signal: name => child.kill(name) }
+  })
+  return { ...serving, pid }
+}
+
+interface Beginning {
+  command: string[]
+  environment: Record<string, string>
+  hear(name: 'stdout' | 'stderr', text: string): void
+}
+
+/** Resolves when the server has said where it listens. */
+async function startServing(
+  { cwd, words, env }: { cwd: string; words: string[]; env: Record<string, string> },
+  begin: (how: Beginning) => { ended: Promise<number | null>; signal(name: NodeJS.Signals): void }
+): Promise<Serving> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
   const listening = words.includes('--socket') ? [] : ['--port', '0']
-  const child = spawn(...bare(process.execPath, [...nodeWords, program, 'serve', ...listening, ...words]), {
-    cwd,
-    env: environment,
-    stdio: 'pipe'
-  })
-  const ended = once(child, 'close') as Promise<[number | null]>
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
   const said = { stdout: '', stderr: '' }
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: unknown) => onOutput(String(text)))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
-  child.stdout.setEncoding('utf8')
+  const heard = new EventEmitter()
+  const { ended, signal } = begin({
+    command: ['serve', ...listening, ...words],
+    environment,
+    hear(name, text) {
+      said[name] += text
+      heard.emit(name)
+    }
+  })
   while (!said.stdout.includes('Data directory: ')) {
-    const next = (await Promise.race([once(child.stdout, 'data'), ended.then(() => null)])) as [string] | null
-    if (next === null) throw new Error(`svc serve ended: ${said.stderr}`)
-    said.stdout += next[0]
+    const isOver = await Promise.race([once(heard, 'stdout').then(() => false), ended.then(() => true)])
+    if (isOver) throw new Error(`svc serve ended: ${said.stderr}`)
   }
-  child.stdout.on('data', (text: string) => (said.stdout += text))
   const url = /^svc listens on (\S+?)\/?$/m.exec(said.stdout)?.[1] as string
   const home = environment['SVC_HOME'] as string
   const adminToken = tokenSaid(said.stdout, environment)
@@ -133,20 +192,19 @@ export async function startServeProcess(
     url,
     adminToken,
     home,
-    pid: child.pid as number,
     said: () => said.stdout,
     saidOnStderr: () => said.stderr,
     async warns(pattern) {
-      while (!pattern.test(said.stderr)) await once(child.stderr, 'data')
+      while (!pattern.test(said.stderr)) await once(heard, 'stderr')
     },
     api,
     createProject: async fields => (await api<{ project: Project }>('POST', '/api/projects', fields)).project,
     changeProject: async (id, fields) => void (await api('PUT', `/api/projects/${id}`, fields)),
     deployments: projectId => api('GET', `/api/logs?projectId=${projectId}`),
     upload,
-    async stop(signal = 'SIGTERM') {
-      child.kill(signal)
-      return (await ended)[0]
+    async stop(name = 'SIGTERM') {
+      signal(name)
+      return await ended
     }
   }
 }

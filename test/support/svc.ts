@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { commands } from '../../lib/cli/command-table.js'
@@ -46,7 +47,9 @@ const begun = new Set<string>()
 const ofNode = /^(HOME|PATH|TZ|LANG|LC_.*|TMPDIR|NODE_.*|SSL_.*|GIT_.*|XDG_.*)$/
 
 function needsProcess(words: string[], { env = {}, program, onOutput, interruptAt }: SvcOptions): boolean {
-  const row = commands.find(({ name }) => name === words.slice(0, name.split(' ').length).join(' '))
+  const row = commands.find(({ name, aliases = [] }) =>
+    [name, ...aliases].some(typed => typed === words.slice(0, typed.split(' ').length).join(' '))
+  )
   // Servers and agents run until a signal ends them.
   if (row === undefined || row.outlivesReader) return true
   if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
@@ -58,29 +61,50 @@ function needsProcess(words: string[], { env = {}, program, onOutput, interruptA
 
 /** Runs `svc` in this process. */
 async function svcHere(words: string[], { cwd, env = {}, input }: SvcOptions): Promise<Ended> {
-  const said = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
-  const stream = (parts: Buffer[]) =>
+  const said = { stdout: '', stderr: '' }
+  const { run } = programHere({
+    cwd,
+    env: bareEnvironment(cwd, env),
+    input,
+    hear: (name, text) => (said[name] += text)
+  })
+  return { code: await run(words), signal: null, ...said }
+}
+
+export interface ProgramHere {
+  cwd: string
+  env: Record<string, string>
+  /** Standard input; by default it is closed. */
+  input?: string | undefined
+  hear(name: 'stdout' | 'stderr', text: string): void
+}
+
+/** The program `svc` in this process, with all that it uses of a process: streams, environment, signals. */
+export function programHere({ cwd, env, input, hear }: ProgramHere) {
+  const signals = new EventEmitter()
+  const stream = (name: 'stdout' | 'stderr') =>
     new Writable({
       write(bytes: Buffer, _encoding, done) {
-        parts.push(bytes)
+        hear(name, bytes.toString())
         done()
       }
     })
   let exit = (_code: number): void => {}
   const exited = new Promise<number>(resolve => (exit = resolve))
   const host = {
-    env: bareEnvironment(cwd, env),
+    env,
     cwd: () => cwd,
     stdin: Readable.from(input === undefined ? [] : [Buffer.from(input)]),
-    stdout: stream(said.stdout),
-    stderr: stream(said.stderr),
-    on: () => {},
-    off: () => {},
+    stdout: stream('stdout'),
+    stderr: stream('stderr'),
+    on: signals.on.bind(signals),
+    off: signals.off.bind(signals),
     exit
   }
-  const code = await Promise.race([main(words, host as unknown as Host), exited])
-  const text = (parts: Buffer[]): string => Buffer.concat(parts).toString()
-  return { code, signal: null, stdout: text(said.stdout), stderr: text(said.stderr) }
+  return {
+    run: (words: string[]): Promise<number> => Promise.race([main(words, host as unknown as Host), exited]),
+    signal: (name: NodeJS.Signals): void => void signals.emit(name)
+  }
 }
 
 /** Runs `svc` as a process. */

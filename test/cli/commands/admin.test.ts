@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { codeOf } from '../../../lib/access/second-factor.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
@@ -79,7 +79,7 @@ t.test('a reset is in the audit log with and without a running server, and the t
   t.match(first, { code: 0, stderr: /The admin token was stored in .*config\.json\.\n/ })
   t.notOk(readdirSync(env.SVC_HOME).includes('svc.sock'), 'it let go of the directory')
 
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   t.equal(server.adminToken, 'first-admin-token-0123456789')
   t.match(await reset('second-admin-token-0123456789'), { code: 0, stderr: /The running server already uses it/ })
   const audit = (token: string) =>
@@ -132,7 +132,7 @@ t.test(
 
 t.test('removes the second factor of a token through the data directory', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const at = { SVC_SERVER_URL: server.url }
   const token = (
     await svc(['token', 'create', 'ana', '--role', 'viewer'], { cwd, env: { ...at, SVC_TOKEN: server.adminToken } })

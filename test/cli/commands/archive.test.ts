@@ -1,11 +1,11 @@
 import t from 'tap'
 import { join } from 'node:path'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('archive delete removes the archive of one deployment', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const ids: string[] = []
   for (const text of ['one', 'two', 'three']) {

@@ -6,12 +6,12 @@ import { auditSentence } from '../../../lib/cli/commands/audit.js'
 import { exported, verified } from '../../core/audit/export-stage.js'
 import { readSignedCheckpoint, readSignedText } from '../../core/audit/note-reader.js'
 import { openLog } from '../../core/audit/stage.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('lists the audit log with filters', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   t.match(await svc(['audit', 'list'], admin), { code: 0, stdout: '', stderr: /No entries/ })
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
@@ -35,7 +35,7 @@ t.test('lists the audit log with filters', async t => {
 
 t.test('exports the audit log to a file', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const path = join(cwd, 'audit.jsonl')
@@ -158,7 +158,7 @@ t.test('verifies an export without a server', async t => {
 
 t.test('replaces the key of the server, with and without the server', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const before = ((await server.api('GET', '/api/audit/checkpoint')) as { key: string }).key
   const options = { cwd, env: { SVC_HOME: server.home } }

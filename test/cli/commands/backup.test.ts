@@ -27,7 +27,7 @@ import { listProjects } from '../../../lib/core/store/tables/projects.js'
 import { apiPages } from '../../support/api-pages.js'
 import { forgeBackup, smallHome } from '../../support/backup.js'
 import { createClient } from '../../support/client.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe, startServeProcess } from '../../support/serve-process.js'
 import { adminToken, startServer } from '../../support/server.js'
 import { smallDisk } from '../../support/small-disk.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
@@ -49,7 +49,7 @@ async function look<T>(path: string, use: (backup: Backup) => T | Promise<T>): P
 
 t.test('creates a backup that contains the data directory', async t => {
   const cwd = t.testdir({ vault: {} })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const env = { SVC_HOME: server.home }
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const { deployId, finished } = await server.upload(project, { 'index.html': 'one' })
@@ -164,7 +164,7 @@ t.test('creates a backup that contains the data directory', async t => {
     const left = join(server.home, 'tmp', `${'a'.repeat(43)}.backup`)
     mkdirSync(left)
     writeFileSync(join(left, 'svc.db'), '')
-    await startServeProcess(t, cwd)
+    await startServe(t, cwd)
     // The server listens before it has tidied up; this waits until it has.
     await svc(['verify'], { cwd, env })
     t.notOk(existsSync(left))
@@ -173,7 +173,7 @@ t.test('creates a backup that contains the data directory', async t => {
 
 t.test('while others write, it has every write that was acknowledged before, and every record its files', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   await server.api('PUT', '/api/settings', { keep_archives: '1' })
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const acknowledged = { projects: [shop.id], deployments: [] as string[] }
@@ -254,7 +254,7 @@ t.test(
     await server.stop('SIGKILL')
     const home = join(cwd, 'restored')
     t.equal((await svc(['restore', 'a.zip'], { cwd, env: { SVC_HOME: home } })).code, 0)
-    const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+    const again = await startServe(t, cwd, [], { SVC_HOME: home })
     const [deployment] = await again.deployments(project.id)
     t.match(deployment, {
       id: upload.deployId,
@@ -272,7 +272,7 @@ t.test('a disk that fills up leaves nothing behind, and says so', async t => {
   const disk = smallDisk(t, 3 * 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const env = { SVC_HOME: server.home }
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   await (await server.upload(project, { 'large.bin': randomBytes(4 * 1024 * 1024).toString('base64') })).finished
@@ -362,7 +362,7 @@ t.test('a restored server is the same on every page of the API', async t => {
 
 t.test('keeps the existing files', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const env = { SVC_HOME: server.home }
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   t.equal((await svc(['backup', 'a.zip'], { cwd, env })).code, 0)
@@ -400,10 +400,10 @@ t.test('keeps the existing files', async t => {
     t.match(aside, /server-home\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
     t.strictSame(snapshot(aside), before)
     t.match(stderr, /warning: the target directory of "shop", .*www, does not exist\. Deploy again/)
-    const again = await startServeProcess(t, cwd)
+    const again = await startServe(t, cwd)
     t.match(await again.api<unknown[]>('GET', '/api/projects'), [{ id: project.id }])
     await again.stop()
-    const old = await startServeProcess(t, cwd, [], { SVC_HOME: aside })
+    const old = await startServe(t, cwd, [], { SVC_HOME: aside })
     t.equal((await old.api<unknown[]>('GET', '/api/projects')).length, 2, 'a server can be started there')
     await old.stop()
   })
@@ -447,7 +447,7 @@ t.test('a wrong file list found at the end leaves no partial restore', async t =
 
 t.test('a restore that is killed at any moment is complete or absent', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   for (let n = 0; n < 12; n++) await (await server.upload(project, { 'index.html': String(n) })).finished
   const made = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
@@ -478,7 +478,7 @@ t.test('a restore that is killed at any moment is complete or absent', async t =
     if (round > 0) child.kill('SIGKILL')
     await ended
     if (round === 0) wholeMs = performance.now() - begunMs
-    const again = await startServeProcess(t, cwd, [], { SVC_HOME: home })
+    const again = await startServe(t, cwd, [], { SVC_HOME: home })
     const projects = await again.api<unknown[]>('GET', '/api/projects')
     await again.stop()
     const isNew = projects.length === 1
@@ -568,7 +568,7 @@ t.test('the next start puts back what a deployment that the backup does not know
   t.equal(readFileSync(join(target, 'a'), 'utf8'), 'two')
   await first.stop('SIGKILL')
   t.equal((await svc(['restore', '--force', 'a.zip'], { cwd, env })).code, 0)
-  const second = await startServeProcess(t, cwd)
+  const second = await startServe(t, cwd)
   await until(() => !readdirSync(join(env.SVC_HOME, 'deployments')).some(name => /undo|helper/.test(name)))
   t.strictSame(readdirSync(target).sort(), ['a', 'one'], 'all of it is gone, and its staging directory, too')
   t.equal(readFileSync(join(target, 'a'), 'utf8'), 'one')

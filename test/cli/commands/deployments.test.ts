@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { openBrowser, openerFor } from '../../../lib/cli/commands/deployments.js'
 import { apiSays } from '../../support/sentences/api.js'
 import { matching } from '../../support/sentences/matching.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
 
 t.test('status', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
@@ -118,7 +118,7 @@ t.test('status', async t => {
 
 t.test('logs and cancel', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
@@ -255,7 +255,7 @@ t.test(
 
 t.test('cancel stops the script of a deployment, and the deployment fails', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   await server.changeProject(project.id, { preDeployScript: 'sleep 300' })
   const { deployId, finished } = await server.upload(project, { 'index.html': 'one' })

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noPty } from '../../support/web-terminal.js'
 
@@ -16,7 +16,7 @@ t.test('a machine where nothing is set up yet has warnings, not failures', async
 
 t.test('a server, with a token, without, and with a wrong one', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const doctor = async (...words: string[]) => {
     const { code, stdout } = await svc(['doctor', '--json', '--server', server.url, ...words], {
       cwd,
@@ -87,7 +87,7 @@ t.test('what fails: no server, a broken configuration, one that others can read'
 
 t.test('--site asks a site for names of svc, and reads gate_hosts with the admin token', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const doctor = (...words: string[]) => svc(['doctor', '--server', server.url, ...words], { cwd })
   const { code, stdout } = await doctor('--site', server.url)
   t.equal(code, 0, stdout)

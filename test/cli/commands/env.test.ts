@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../../../lib/cli/command.js'
 import { openVariables } from '../../../lib/cli/commands/env.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { adminToken, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
@@ -40,7 +40,7 @@ t.test('env', async t => {
     'none.env': 'nothing\n',
     'bad.env': 'PATH=/x\nA=1\n'
   })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ projectId: project.id }))
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }

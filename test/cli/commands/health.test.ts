@@ -3,12 +3,12 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('health asks the server of the data directory through its socket', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd, ['--base', '/tools'])
+  const server = await startServe(t, cwd, ['--base', '/tools'])
   const env = { SVC_HOME: server.home }
   t.match(await svc(['health'], { cwd, env }), { code: 0, stdout: /^ok, version \S+, up for \d+ s\n$/, stderr: '' })
   const { code, stdout } = await svc(['health', '--json'], { cwd, env })
@@ -32,7 +32,7 @@ t.test('health reports no server without a data directory', async t => {
 
 t.test('--url asks any server, and a wrong or unreachable server is a failure', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd, ['--base', '/tools'])
+  const server = await startServe(t, cwd, ['--base', '/tools'])
   t.match(await svc(['health', '--url', server.url], { cwd }), { code: 0, stdout: /^ok, / })
   const { origin } = new URL(server.url)
   t.match(

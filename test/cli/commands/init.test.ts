@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { suggestOutputDirectory } from '../../../lib/cli/commands/init.js'
 import { findProgram } from '../../support/programs.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
@@ -112,7 +112,7 @@ t.test('init asks on a terminal for missing values without showing the token', {
 
 t.test('init lists the projects that a token may see', { skip: noTerminal }, async t => {
   const top = t.testdir({ admin: {}, deploy: {}, loggedIn: { '.svc': {} }, server: {} })
-  const server = await startServeProcess(t, join(top, 'server'))
+  const server = await startServe(t, join(top, 'server'))
   const [shop, forum] = [
     await server.createProject({ name: 'shop', deployPath: join(top, 'www/shop') }),
     await server.createProject({ name: 'forum', deployPath: join(top, 'www/forum') })

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { maintenanceSentence } from '../../../lib/cli/commands/locks.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { matching } from '../../support/sentences/matching.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('a lock is of a named project, of the configured one, or of the whole server', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const lock = (...words: string[]) => svc(['lock', '--reason', 'a', ...words], { cwd, env })
@@ -38,7 +38,7 @@ t.test('a sentence says whether a project is in maintenance', async t => {
 
 t.test('a locked project refuses a push, and svc push --wait waits for the end of the lock', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const site = join(cwd, 'site')
   mkdirSync(site)
@@ -76,7 +76,7 @@ t.test('a locked project refuses a push, and svc push --wait waits for the end o
 
 t.test('the owner removes a lock, and the admin takes one over with a reason', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
@@ -100,7 +100,7 @@ t.test('the owner removes a lock, and the admin takes one over with a reason', a
 
 t.test('the locks in force are listed, for a deploy token those of its project', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
@@ -123,7 +123,7 @@ t.test('the locks in force are listed, for a deploy token those of its project',
 
 t.test('svc maintenance on places the page with its reason, once', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const file = join(cwd, 'www/.maintenance')
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
@@ -145,7 +145,7 @@ t.test('svc maintenance on places the page with its reason, once', async t => {
 
 t.test('svc maintenance off removes the file, a changed one only with --force', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const file = join(cwd, 'www/.maintenance')
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
@@ -164,7 +164,7 @@ t.test('svc maintenance off removes the file, a changed one only with --force', 
 
 t.test('svc maintenance status says since when, by whom and why', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token }
   const status = (...words: string[]) => svc(['maintenance', 'status', shop.id, ...words], { cwd, env })

@@ -5,12 +5,12 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { Project } from '../../../lib/model/project.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { snapshot } from '../../support/tree.js'
 
 const cwd = t.testdir({ tmp: {} })
-const started = startServeProcess(t, cwd)
+const started = startServe(t, cwd)
 let number = 0
 
 const twoFiles = { 'index.html': '<h1>one</h1>', 'assets/app.js': 'app()' }

@@ -2,13 +2,13 @@ import t from 'tap'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 t.test('list', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const flags = ['--server', server.url, '--token', '-']
   const options = { cwd, input: server.adminToken }
 
@@ -79,7 +79,7 @@ t.test('list', async t => {
 
   await t.test('works with a server behind a prefix and reports a missing prefix', async t => {
     const inner = t.testdir({})
-    const prefixed = await startServeProcess(t, inner, ['--base', 'a/b/'])
+    const prefixed = await startServe(t, inner, ['--base', 'a/b/'])
     t.match(prefixed.url, /\/a\/b$/)
     const env = { SVC_TOKEN: prefixed.adminToken }
     t.equal((await svc(['list', '--server', `${prefixed.url}/`], { cwd: inner, env })).code, 0)
@@ -91,7 +91,7 @@ t.test('list', async t => {
 
 t.test('a project is created, shown, changed and deleted', async t => {
   const cwd = t.testdir({ www: { 'kept.txt': '' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const run = (words: string[], input?: string) => svc(words, { cwd, env, ...(input !== undefined && { input }) })
 

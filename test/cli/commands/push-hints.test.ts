@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 /* Every command line that push prints is run by the user who saw it, with the same credentials and nothing else. */
 
 const cwd = t.testdir({})
-const started = startServeProcess(t, cwd)
+const started = startServe(t, cwd)
 let number = 0
 
 /** How a user may say server, project and token. */

@@ -1,12 +1,12 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('a push is a witness of the audit log', async t => {
   const cwd = t.testdir({ dist: { 'index.html': 'one' }, old: {} })
-  const first = await startServeProcess(t, cwd)
+  const first = await startServe(t, cwd)
   const home = join(cwd, 'laptop')
   mkdirSync(home)
   const shop = await first.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
@@ -21,14 +21,14 @@ t.test('a push is a witness of the audit log', async t => {
   const data = first.home
   cpSync(data, join(cwd, 'old'), { recursive: true })
 
-  const second = await startServeProcess(t, cwd)
+  const second = await startServe(t, cwd)
   for (let n = 0; n < 9; n++) await second.createProject({ name: `forum ${n}`, deployPath: join(cwd, `forum${n}`) })
   t.match(await push(second.url, '--witness', 'strict'), { code: 0 }, 'the log has grown')
   await second.stop()
 
   rmSync(data, { recursive: true })
   cpSync(join(cwd, 'old'), data, { recursive: true })
-  const third = await startServeProcess(t, cwd)
+  const third = await startServe(t, cwd)
   const warned = await push(third.url)
   t.match(warned, { code: 0, stderr: /warning: The audit log of .* has lost entries: it had \d+, and now has \d\./ })
   t.match(await push(third.url, '--witness', 'strict'), { code: 1, stderr: /has lost entries/ })

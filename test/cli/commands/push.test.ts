@@ -16,13 +16,13 @@ import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
-import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
+import { startServe, type Serving } from '../../support/serve-process.js'
 import { startReceiver } from '../../support/receiver.js'
 import { svc, type SvcOptions } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 interface Stage {
-  server: ServeProcess
+  server: Serving
   project: Project
   /** Where the project's files are, with svc.config.json. */
   cwd: string
@@ -34,7 +34,7 @@ interface Stage {
 }
 
 const cwd = t.testdir({ tmp: {} })
-const started = startServeProcess(t, cwd)
+const started = startServe(t, cwd)
 let number = 0
 
 /** A project of its own for each case, on the one server. */
@@ -362,11 +362,7 @@ t.test('push continues to follow after a broken connection and prints each line 
 })
 
 /** Stands between client and server: may be slow towards the server, and may cut every connection. */
-async function relay(
-  t: Test,
-  server: ServeProcess,
-  { bytesPerSecond = Infinity }
-): Promise<{ url: string; cut(): void }> {
+async function relay(t: Test, server: Serving, { bytesPerSecond = Infinity }): Promise<{ url: string; cut(): void }> {
   const sockets = new Set<Socket>()
   const listener = createServer(client => {
     const onward = connect(Number(new URL(server.url).port), '127.0.0.1')

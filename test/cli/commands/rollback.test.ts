@@ -2,12 +2,12 @@ import t from 'tap'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
-import { startServeProcess, type ServeProcess } from '../../support/serve-process.js'
+import { startServe, type Serving } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 async function deploy(
-  server: ServeProcess,
+  server: Serving,
   project: Project,
   text: string,
   fields: Record<string, string> = {}
@@ -23,7 +23,7 @@ async function deploy(
 
 t.test('rollback', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
   let number = 0

@@ -4,13 +4,13 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { adminToken, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 const top = t.testdir({ one: {}, two: {} })
-const started = Promise.all([startServeProcess(t, join(top, 'one')), startServeProcess(t, join(top, 'two'))])
+const started = Promise.all([startServe(t, join(top, 'one')), startServe(t, join(top, 'two'))])
 const read = (cwd: string) => JSON.parse(readFileSync(join(cwd, '.svc/config.json'), 'utf8')) as Record<string, unknown>
 
 t.test('login asks a server that is not svc whether it is the admin token', async t => {

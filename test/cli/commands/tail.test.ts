@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { instantOf } from '../../../lib/cli/commands/tail.js'
 import { startCutProxy } from '../../support/cut-proxy.js'
 import { standInPm2 } from '../../support/pm2.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('tail', async t => {
   const cwd = t.testdir({})
   const logs = join(cwd, 'logs')
   mkdirSync(logs)
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const other = await server.createProject({ name: 'billing', deployPath: join(cwd, 'www2') })
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
@@ -217,7 +217,7 @@ t.test('projects pm2-logs adds the log files of the PM2 application', async t =>
   const cwd = t.testdir({ 'shop.log': '' })
   const pm2 = standInPm2(t)
   pm2.install([{ name: 'shop', pm_id: 0, pm2_env: { pm_out_log_path: join(cwd, 'shop.log') } }])
-  const server = await startServeProcess(t, cwd, [], pm2.env)
+  const server = await startServe(t, cwd, [], pm2.env)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const run = (...words: string[]) => svc(['projects', 'pm2-logs', 'shop', ...words], { cwd, env })

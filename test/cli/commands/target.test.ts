@@ -5,12 +5,12 @@ import { Refusal } from '../../../lib/base/errors.js'
 import { fetchFiles, type Fetching } from '../../../lib/cli/commands/target.js'
 import { stagingName } from '../../../lib/core/install/staging.js'
 import type { DriftReport } from '../../../lib/model/plan.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('lists the files that were edited on the server', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   const site = join(cwd, 'shop')
@@ -50,7 +50,7 @@ t.test('lists the files that were edited on the server', async t => {
 
 t.test('puts back the files that are not as deployed', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   await server.changeProject(project.id, { postDeployScript: 'date >> ../ran' })
@@ -95,7 +95,7 @@ t.test('puts back the files that are not as deployed', async t => {
 t.test('a target that is gone for good is given up, and one that is there is not', async t => {
   const cwd = t.testdir({})
   const target = join(cwd, 'site')
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const lost = 'dep_aaaaaaaaaaaaaaaa'
   const journal = join(cwd, 'server-home/deployments', `${lost}.undo`)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }

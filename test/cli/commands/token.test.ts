@@ -1,11 +1,11 @@
 import t from 'tap'
 import { join } from 'node:path'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('a deployer pushes to its project with its own token, and is refused the rest', async t => {
   const cwd = t.testdir({ build: { 'index.html': 'new' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const blog = await server.createProject({ name: 'blog', deployPath: join(cwd, 'blog') })
   const at = { SVC_SERVER_URL: server.url }
@@ -50,7 +50,7 @@ t.test('refuses wrong options before it asks the server', async t => {
 
 t.test('a login stores a named token', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const { stdout: token } = await svc(['token', 'create', 'ana', '--role', 'operator'], admin)
   const home = { SVC_HOME: join(cwd, 'client') }
@@ -61,7 +61,7 @@ t.test('a login stores a named token', async t => {
 
 t.test('lists tokens with their rights, their end and their last use, never a secret', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   t.match(await svc(['token', 'list'], admin), { code: 0, stdout: '', stderr: /There are no named tokens/ })
@@ -78,7 +78,7 @@ t.test('lists tokens with their rights, their end and their last use, never a se
 
 t.test('replaces a secret, with an overlap if one is given', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const at = { SVC_SERVER_URL: server.url }
   const admin = { cwd, env: { ...at, SVC_TOKEN: server.adminToken } }
   const works = async (token: string) => (await svc(['list'], { cwd, env: { ...at, SVC_TOKEN: token } })).code === 0
@@ -98,7 +98,7 @@ t.test('replaces a secret, with an overlap if one is given', async t => {
 
 t.test('ends a token after a confirmation', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const at = { SVC_SERVER_URL: server.url }
   const admin = { cwd, env: { ...at, SVC_TOKEN: server.adminToken } }
   const token = (await svc(['token', 'create', 'ci', '--role', 'viewer'], admin)).stdout.trim()
@@ -112,7 +112,7 @@ t.test('ends a token after a confirmation', async t => {
 
 t.test('lists which tokens can deploy where, never a secret', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   await server.api('PUT', '/api/settings', {
@@ -148,7 +148,7 @@ t.test('lists which tokens can deploy where, never a secret', async t => {
 
 t.test('is refused for a role below admin', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const { token } = await server.api<{ token: string }>('POST', '/api/tokens', { name: 'ops', role: 'operator' })
   const refused = await svc(['access', 'report'], { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: token } })
   t.match(refused, { code: 1, stdout: '', stderr: /has the role "operator"/ })

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { zipOf } from '../../support/zip.js'
 
@@ -20,7 +20,7 @@ t.test('export creates no data directory if there is none', async t => {
 
 t.test('other programs can read a package', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   // Large enough to be written in blocks.
   await (await server.upload(project, { 'large.bin': randomBytes(7 * 1024 * 1024).toString('base64') })).finished
@@ -39,7 +39,7 @@ const json = (path: string): any => JSON.parse(readFileSync(path, 'utf8'))
 
 t.test('export and import', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd, ['--base', '/deploy'])
+  const server = await startServe(t, cwd, ['--base', '/deploy'])
   const deployPath = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath })
   await (await server.upload(project, { 'index.html': 'one' })).finished
@@ -100,7 +100,7 @@ t.test('export and import', async t => {
 
     const exported = await svc(['export', '--out', 'two.zip'], { cwd, env })
     t.equal(exported.code, 0, exported.stderr)
-    const other = await startServeProcess(t, cwd, [], env)
+    const other = await startServe(t, cwd, [], env)
     t.match(await other.api('GET', '/api/projects'), [{ id: project.id, token: project.token, status: 'success' }])
   })
 

@@ -6,14 +6,14 @@ import type { Context } from '../../../lib/cli/command.js'
 import { heldDeploymentId } from '../../../lib/cli/commands/undo.js'
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Deployment } from '../../../lib/model/deployment.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
 
 t.test('undo', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   let number = 0
 
@@ -98,7 +98,7 @@ t.test('undo', async t => {
 
 t.test('confirm settles a deployment, and push reports what became of it', async t => {
   const cwd = t.testdir({ out: { 'index.html': 'one' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
@@ -120,7 +120,7 @@ t.test('confirm settles a deployment, and push reports what became of it', async
 
 t.test('push confirms by itself if the URL answers', async t => {
   const cwd = t.testdir({ out: { 'index.html': 'one' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
   const checked = ['--confirm', '60s', '--check-from-here', `${server.url}/api/health`]
@@ -132,7 +132,7 @@ t.test('push confirms by itself if the URL answers', async t => {
 
 t.test('revert puts the earlier files back, and push fails', async t => {
   const cwd = t.testdir({ out: { 'index.html': 'two' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   await (await server.upload(project, { 'index.html': 'one' })).finished

@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { sumLine } from '../../../lib/cli/commands/verify.js'
 import { findProgram } from '../../support/programs.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 t.test('verify', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const deployPath = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath })
   const config = join(server.home, 'config.json')
@@ -98,7 +98,7 @@ t.test('verify', async t => {
 
 t.test('verifies the files of a project on the server', async t => {
   const cwd = t.testdir({ tmp: {} })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   const site = join(cwd, 'shop')

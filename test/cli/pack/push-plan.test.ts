@@ -15,11 +15,11 @@ import { loadPlan, planProject, readTreeOfProject, requestPlan, savePlan } from 
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Project } from '../../../lib/model/project.js'
 import { aPlan } from '../../support/a-plan.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 const cwd = t.testdir()
-const started = startServeProcess(t, cwd)
+const started = startServe(t, cwd)
 let number = 0
 
 async function stage(files: Record<string, string>, fields: Partial<Project> = {}) {

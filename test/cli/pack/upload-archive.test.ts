@@ -13,7 +13,7 @@ import type { PackedArchive } from '../../../lib/cli/pack/pack.js'
 import { askAgain, tokenEndLine, uploadArchive, waitUntilFree } from '../../../lib/cli/pack/upload-archive.js'
 import type { UploadPermit } from '../../../lib/model/access.js'
 import { makeCertificate } from '../../support/certificates.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
 const archive = { bytes: 10, sha256: 'ours' } as PackedArchive
@@ -110,7 +110,7 @@ t.test('asks again before the upload, but not a server that is down', async t =>
 
 t.test('reports a refusal before anything is packed', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
   const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   const site = join(cwd, 'site')

@@ -8,7 +8,7 @@ import { createFailures } from '../../../lib/access/failures.js'
 import { randomIds } from '../../../lib/base/digests.js'
 import type { AuditCheckpoint } from '../../../lib/model/audit.js'
 import { createRandom } from '../../support/random.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { repetitions } from '../../support/thorough.js'
 import { exported, verified } from './export-stage.js'
@@ -82,7 +82,7 @@ t.test('random histories: every checkpoint is a prefix of the last export', asyn
 
 t.test('a backup contains the tree and its key', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   for (const name of ['a', 'b', 'c']) await server.createProject({ name, deployPath: join(cwd, name) })
   const options = { cwd, env: { SVC_HOME: server.home } }
   const before = (await server.api('GET', '/api/audit/checkpoint')) as AuditCheckpoint
@@ -90,7 +90,7 @@ t.test('a backup contains the tree and its key', async t => {
   await server.stop()
   const restored = { cwd, env: { SVC_HOME: join(cwd, 'restored') } }
   t.match(await svc(['restore', 'svc.zip'], restored), { code: 0 })
-  const again = await startServeProcess(t, cwd, [], restored.env)
+  const again = await startServe(t, cwd, [], restored.env)
   await again.createProject({ name: 'd', deployPath: join(cwd, 'd') })
   const after = (await again.api('GET', '/api/audit/checkpoint')) as AuditCheckpoint
   t.equal(after.key, before.key)
