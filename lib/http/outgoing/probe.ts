@@ -10,6 +10,7 @@ import { networkInterfaces } from 'node:os'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import type { SecureContext } from 'node:tls'
+import { withAnySignal } from '../../base/async.js'
 import { reasonOf } from '../../base/errors.js'
 import { sendOnce } from './post.js'
 
@@ -37,6 +38,31 @@ class Unreachable extends Error {
 }
 
 const lookupAll = (host: string) => systemLookup(host, { all: true, verbatim: true })
+
+/**
+ * Runs a probe within its time limit, which also covers a lookup that cannot be cancelled. Returns `late` after it, and the
+ * message of `Unreachable` as `failed` says. Rejects only with the signal's reason.
+ */
+async function within<T>(
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  { late, failed }: { late: T; failed: (message: string) => T },
+  work: (signal: AbortSignal) => Promise<T>
+): Promise<T> {
+  try {
+    return await withAnySignal({ signals: [signal], withinMs: timeoutMs }, own => {
+      const aborted = new Promise<never>((_, reject) => {
+        if (own.aborted) reject(own.reason as Error)
+        own.addEventListener('abort', () => reject(own.reason as Error), { once: true })
+      })
+      return Promise.race([work(own), aborted])
+    })
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof Unreachable) return failed(error.message)
+    if ((error as Error).name === 'TimeoutError') return late
+    throw error
+  }
+}
 
 /** Returns the address to connect to for a host. Throws `Unreachable` if it is unknown or not permitted. */
 export async function reach(host: string, { hosts, lookup = lookupAll }: ReachOptions): Promise<Reachable> {
@@ -113,14 +139,12 @@ export const maxBodyBytes = 64 * 1024
 /** Sends a GET request. Rejects only with the signal's reason. */
 export async function probeHttp(probe: HttpProbe): Promise<HttpAnswer> {
   const url = new URL(probe.url)
-  try {
-    const { address, family, isLoopback } = await reach(url.hostname, probe)
-    probe.signal.throwIfAborted()
-    return await request(url, probe, { address, family, isLoopback })
-  } catch (error) {
-    if (error instanceof Unreachable) return { error: error.message }
-    throw error
-  }
+  const late = { error: `no answer within ${probe.timeoutMs / 1000} s` }
+  return within<HttpAnswer>(probe, { late, failed: error => ({ error }) }, async signal => {
+    const place = await reach(url.hostname, probe)
+    signal.throwIfAborted()
+    return request(url, { ...probe, signal }, place)
+  })
 }
 
 async function request(
@@ -145,7 +169,6 @@ async function request(
   })
   const limits = { maxBytes: readsBody ? maxBodyBytes : 0, limitMs: timeoutMs, signal }
   const { head, bytes, why } = await sendOnce(call, '', limits)
-  if (why === 'timeout') return { error: `no answer within ${timeoutMs / 1000} s` }
   if (why === 'closed') return { error: 'the connection was closed' }
   if (typeof why !== 'string') return { error: reasonOf(why) }
   return { status: head?.statusCode as number, body: bytes.subarray(0, maxBodyBytes).toString('utf8') }
@@ -163,32 +186,23 @@ export interface TcpProbe extends ReachOptions {
 
 /** Opens and closes a connection. Returns null, or why that failed. Rejects only with the signal's reason. */
 export async function probeTcp(probe: TcpProbe): Promise<string | null> {
-  const { port, timeoutMs, signal } = probe
-  try {
+  const late = `no connection within ${probe.timeoutMs / 1000} s`
+  return within<string | null>(probe, { late, failed: message => message }, async signal => {
     const { address, family } = await reach(probe.host, probe)
     signal.throwIfAborted()
-    return await open({ host: address, port, family }, timeoutMs, signal)
-  } catch (error) {
-    if (error instanceof Unreachable) return error.message
-    throw error
-  }
+    return open({ host: address, port: probe.port, family }, signal)
+  })
 }
 
-function open(
-  place: { host: string; port: number; family: number },
-  timeoutMs: number,
-  signal: AbortSignal
-): Promise<string | null> {
+function open(place: { host: string; port: number; family: number }, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve, reject) => {
     const socket = connect(place)
     const end = (settle: () => void): void => {
-      clearTimeout(limit)
       signal.removeEventListener('abort', abort)
       settle()
       socket.destroy()
     }
     const abort = (): void => end(() => reject(signal.reason as Error))
-    const limit = setTimeout(() => end(() => resolve(`no connection within ${timeoutMs / 1000} s`)), timeoutMs)
     signal.addEventListener('abort', abort, { once: true })
     socket.on('connect', () => end(() => resolve(null)))
     socket.on('error', error => end(() => resolve(reasonOf(error))))

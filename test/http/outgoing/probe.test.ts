@@ -123,6 +123,17 @@ t.test('ends after its time limit, whatever hangs', async t => {
   const slow = await serve(t, (_, response) => void response.writeHead(200).write('begin'))
   t.strictSame(await probed(slow, { timeoutMs: 100 }), late, 'no end of the body')
   t.match(await probed(slow, { timeoutMs: 100, readsBody: false }), { status: 200 })
+  const lookup = () => new Promise<never>(() => {})
+  t.strictSame(await probed('http://shop.internal/', { timeoutMs: 100, lookup }), late, 'a silent server of names')
+  const tcp = {
+    host: 'shop.internal',
+    port: 1,
+    hosts: [],
+    timeoutMs: 100,
+    signal: new AbortController().signal,
+    lookup
+  }
+  t.equal(await probeTcp(tcp), 'no connection within 0.1 s')
 })
 
 t.test('says why there is no answer', async t => {
@@ -144,6 +155,10 @@ t.test('an abort rejects with its reason, and leaves nothing behind', async t =>
   setTimeout(() => stop.abort(new Error('cancelled')), 20)
   await t.rejects(asked, { message: 'cancelled' })
   t.equal(getEventListeners(stop.signal, 'abort').length, 0)
+  const leave = new AbortController()
+  setTimeout(() => leave.abort(new Error('cancelled')), 20)
+  const lookup = () => new Promise<never>(() => {})
+  await t.rejects(probed('http://shop.internal/', { signal: leave.signal, lookup }), { message: 'cancelled' })
   await t.rejects(probed(slow, { signal: AbortSignal.abort(new Error('before')) }), { message: 'before' })
 })
 
