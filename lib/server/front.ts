@@ -110,13 +110,8 @@ export interface Front {
 
 const settingsTables = ['settings'] as const
 
-/** Creates the front. It is built first, because it is all that a server needs to listen. */
-export function createFront(
-  { store, home, clock, ids, version, base, keys, relaySecret, cluster, log }: World,
-  admin: AdminToken,
-  { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
-): Front {
-  const startedAtMs = elapsedOf(clock)
+/** Creates the audit log and the settings, which need each other, and what signs the log. */
+function createAuditing({ store, home, clock, ids, keys, log }: World) {
   const onError = (error: unknown): void => log('Cannot write an entry of the audit log', error)
   const onLeaf = (size: number): void => keeper.consider(size)
   const audit = createAudit({ store, clock, ids, onError, onLeaf, keepDays: () => settings.number('audit_days') })
@@ -135,6 +130,18 @@ export function createFront(
     onError: error => log('Cannot sign a checkpoint of the audit log', error),
     onCheckpoint: ({ note }) => checkpointFile.write(note)
   })
+  return { audit, settings, keeper, serverKey, onError }
+}
+
+/** Creates the front. It is built first, because it is all that a server needs to listen. */
+export function createFront(
+  world: World,
+  admin: AdminToken,
+  { isRecovering }: Pick<ProbeNeeds, 'isRecovering'> = {}
+): Front {
+  const { store, home, clock, ids, version, base, keys, relaySecret, cluster } = world
+  const startedAtMs = elapsedOf(clock)
+  const { audit, settings, keeper, serverKey, onError } = createAuditing(world)
   const failures = createFailures({ store, clock, ids, onError })
   const limiter = new Limiter({ clock, onFailure: failures.note })
   const tickets = createTickets({ clock, ids })

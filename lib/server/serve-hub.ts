@@ -2,37 +2,31 @@
 
 import { rmdir } from 'node:fs/promises'
 import { readClusterFile, writeClusterFile } from '../base/config/cluster-file.js'
-import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
-import { createSteadyClock } from '../base/clock.js'
-import { randomIds } from '../base/digests.js'
-import {
-  ensureHome,
-  noSpaceFor,
-  readConfig,
-  readPublicUrl,
-  refuseNetworkHome,
-  warningOfRoot,
-  writeConfig
-} from '../base/config/home.js'
+import { ensureHome, noSpaceFor, writeConfig } from '../base/config/home.js'
 import { readVersion } from '../base/config/version.js'
 import { systemActor } from '../model/audit.js'
-import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
 import { Forwarder } from '../cluster/forward.js'
 import { createHubReader } from '../cluster/forwarded.js'
 import { createHubClient, type HubClient } from '../cluster/hub-request.js'
 import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
-import { ownDirectory } from '../core/store/owner.js'
 import { warnOfUsers } from './users-warning.js'
 import { newestStartMs, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
-import { createExpiryWarnings } from '../http/tls/expiry.js'
-import { prepareEntrance } from './entrance.js'
 import { createListener, type ListenerFront, reportFailure, reportRequest, type RequestEvent } from './front.js'
 import { createReload } from './reload.js'
-import { announce, followRecords, readOverride, type RunningServer, type ServeOptions } from './serve.js'
+import {
+  announce,
+  type Closers,
+  followRecords,
+  ownHome,
+  prepareStart,
+  readOverride,
+  type RunningServer,
+  type ServeOptions
+} from './serve.js'
 import type { ClusterView, HubState, UnfinishedTarget } from '../model/health.js'
 import type { ListedHub } from '../cluster/hub-list.js'
 import { line, maxPathLength, nullable, readFields } from '../base/fields.js'
@@ -50,145 +44,170 @@ const hubsEveryMs = 10_000
 /** How long the token of a hub's own node is valid. */
 const enrollSeconds = 600
 
+type Start = Awaited<ReturnType<typeof prepareStart>>
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** Opens the store of a hub, and creates what reaches the other hubs. `opened` gets what closes it. */
+async function openParts(options: ServeOptions, cluster: ClusterOptions, given: Start & { opened: Closers }) {
+  const { home, report } = options
+  const { base, steady, clock, ids, entrance, opened } = given
+  const waiting = createWaiting({ entrance, base, report })
+  opened.push(() => waiting.end())
+  const { hub, signer } = await openHubIdentity(home.directory, cluster, clock)
+  const trusted = { ca: cluster.hubCa }
+  const client = createHubClient({
+    signer,
+    allowsHttp: cluster.allowsHttp,
+    get ca() {
+      return trusted.ca
+    }
+  })
+  const store = await cluster.openStore({
+    directory: home.directory,
+    etcd: cluster.etcd,
+    cluster: cluster.name,
+    ...clusterKeysFor(home.directory, cluster),
+    hub,
+    isReturning: cluster.isLeaving,
+    fetchImage: (from, signal) => client.ask(from, { method: 'GET', target: '/api/hub/image', signal }),
+    clock,
+    warn: report.warn,
+    onWaiting: waiting.tell,
+    ...(options.signal && { signal: options.signal })
+  })
+  opened.push(() => store.close())
+  await waiting.end()
+  if (cluster.isLeaving) await stay(home.directory)
+  // It is no refusal: etcd may be growing from one member to three.
+  void countMembers(cluster.etcd).then(count => count === 2 && report.warn(twoMembers))
+  if (clock === steady) followRecords(steady, newestStartMs(store), report)
+  if ((await readOverride(options)) !== undefined) {
+    report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
+  }
+  const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
+  const etcd = (await readClusterFile(home.directory))?.etcd
+  const admin = createReplicatedToken(store)
+  const archives = new Archives({ store, hub: cluster.hub, client, home, ids, log })
+  // Commands on this machine read it there. The replicated one applies.
+  await writeConfig(home, config => void (config.adminToken = admin.current()))
+  const forwarder = new Forwarder({
+    signer,
+    allowsHttp: cluster.allowsHttp,
+    get ca() {
+      return trusted.ca
+    },
+    adminToken: () => admin.current(),
+    reached: store.reached
+  })
+  const read = createHubReader({ boot: hub.boot, peers: store.peers, legacyKey: signer.legacyKey, clock })
+  const addresses = followAddresses(store, cluster.hub.url)
+  opened.push(async () => addresses.stop())
+  return { hub, trusted, client, store, log, etcd, admin, archives, forwarder, read, addresses }
+}
+
+/** Follows the addresses of all hubs. Agents and pushes learn them. */
+function followAddresses(store: ReplicatedStore, own: string) {
+  let urls = [own]
+  const follow = (): void =>
+    void store.hubs().then(
+      hubs => (urls = hubs.map(({ url }) => url)),
+      () => {}
+    )
+  follow()
+  const timer = setInterval(follow, hubsEveryMs).unref()
+  return { urls: () => urls, stop: () => clearInterval(timer) }
+}
+
+/** Opens the terms of a hub, and creates the server that answers with the services of the current one. */
+function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start & Parts) {
+  const { home, report, environment, terminal = true, allowSystemPaths = false } = options
+  const { base, clock, ids, publicUrl, expiry, entrance } = parts
+  const { hub, client, store, log, etcd, admin, archives, forwarder, read, addresses } = parts
+  let http: HttpServer<Auth, Caller> | undefined
+  const late: { terms?: Terms } = {}
+  const terms = openTerms({
+    store,
+    world: {
+      home,
+      clock,
+      ids,
+      environment,
+      terminal,
+      allowSystemPaths,
+      secretFiles: [options.tls?.key, etcd?.keyFile, etcd?.passwordFile].flatMap(path => path ?? []),
+      version: readVersion(),
+      base,
+      publicUrl,
+      keys: createReplicatedKeys(store),
+      copies: archives,
+      hubUrls: addresses.urls,
+      cluster: {
+        ...createClusterView({ store, cluster }),
+        rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
+      },
+      giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
+      certificates: expiry.list,
+      log
+    },
+    admin,
+    publicUrl,
+    onTerm({ front, services }, table) {
+      http ??= createListener(
+        viewOf(() => late.terms?.current().front ?? front),
+        {
+          base,
+          publicUrl,
+          log,
+          hub: createHubSide({ base, read, store, forwarder, terms: viewOfTerms(late) }),
+          onRequest: options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined,
+          ...entrance.secure
+        }
+      )
+      const routes = createHubRoutes({
+        store,
+        home,
+        archives,
+        enroll: hub => enroll(late.terms, hub),
+        giveUpHere: services.deployer.giveUpHere
+      })
+      http.complete({ ...table, routes: [...table.routes, ...routes] })
+    },
+    report: report.info
+  })
+  late.terms = terms
+  return { terms, server: http as unknown as HttpServer<Auth, Caller> }
+}
+
+/** Starts the node of this hub, which enrolls itself at the leader. */
+function startNode({ home, environment, report }: ServeOptions, cluster: ClusterOptions, { store, client }: Parts) {
+  return startOwnNode({
+    directory: home.directory,
+    url: cluster.hub.url,
+    caFile: cluster.hubCaFile ?? null,
+    environment,
+    warn: report.warn,
+    async enroll(signal) {
+      const leader = store.peers.find(store.role().leader?.name ?? '')
+      if (leader === null) throw noLeader(store.role())
+      const asked = { method: 'POST', target: '/api/hub/enrollments', body: {}, signal } as const
+      return ((await client.json(leader, asked)) as { token: string }).token
+    }
+  })
+}
+
 /** Starts a hub. Refuses as `serve` and `openReplicatedStore` do. */
 export async function serveHub(options: ServeOptions, cluster: ClusterOptions): Promise<RunningServer> {
-  const { home, report, environment } = options
-  const base = normaliseBase(options.base ?? '')
-  const steady = createSteadyClock()
-  const clock = options.clock ?? steady
-  const ids = options.ids ?? randomIds
-  const publicUrl = readPublicUrl(environment, base)
-  const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
-  const entrance = await prepareEntrance(options, { base, clock, expiry, report })
+  const { home, report } = options
+  const start = await prepareStart(options)
+  const { publicUrl, expiry, entrance } = start
   const made = await ensureHome(home)
-  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
+  const opened: Closers = made.map(directory => () => rmdir(directory))
   try {
-    await refuseNetworkHome(home, environment)
-    await readConfig(home)
-    const rootWarning = await warningOfRoot(home)
-    if (rootWarning !== null) report.warn(rootWarning)
-    const owner = await ownDirectory(home.directory)
-    opened.push(() => owner.release())
-    if (await finishRestore(home.directory)) await ensureHome(home)
-    const waiting = createWaiting({ entrance, base, report })
-    opened.push(() => waiting.end())
-    const { hub, signer } = await openHubIdentity(home.directory, cluster, clock)
-    let { hubCa } = cluster
-    const client = createHubClient({
-      signer,
-      allowsHttp: cluster.allowsHttp,
-      get ca() {
-        return hubCa
-      }
-    })
-    const store = await cluster.openStore({
-      directory: home.directory,
-      etcd: cluster.etcd,
-      cluster: cluster.name,
-      ...clusterKeysFor(home.directory, cluster),
-      hub,
-      isReturning: cluster.isLeaving,
-      fetchImage: (from, signal) => client.ask(from, { method: 'GET', target: '/api/hub/image', signal }),
-      clock,
-      warn: report.warn,
-      onWaiting: waiting.tell,
-      ...(options.signal && { signal: options.signal })
-    })
-    opened.push(() => store.close())
-    await waiting.end()
-    if (cluster.isLeaving) await stay(home.directory)
-    // It is no refusal: etcd may be growing from one member to three.
-    void countMembers(cluster.etcd).then(count => count === 2 && report.warn(twoMembers))
-    if (clock === steady) followRecords(steady, newestStartMs(store), report)
-    if ((await readOverride(options)) !== undefined) {
-      report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
-    }
-    const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
-    const { terminal = true, allowSystemPaths = false } = options
-    const etcd = (await readClusterFile(home.directory))?.etcd
-    const admin = createReplicatedToken(store)
-    let hubUrls = [cluster.hub.url]
-    const archives = new Archives({ store, hub: cluster.hub, client, home, ids, log })
-    // Commands on this machine read it there. The replicated one applies.
-    await writeConfig(home, config => void (config.adminToken = admin.current()))
-    const forwarder = new Forwarder({
-      signer,
-      allowsHttp: cluster.allowsHttp,
-      get ca() {
-        return hubCa
-      },
-      adminToken: () => admin.current(),
-      reached: store.reached
-    })
-    const read = createHubReader({ boot: hub.boot, peers: store.peers, legacyKey: signer.legacyKey, clock })
-    /** Agents and pushes learn the addresses of all hubs. */
-    const followHubs = (): void =>
-      void store.hubs().then(
-        hubs => (hubUrls = hubs.map(({ url }) => url)),
-        () => {}
-      )
-    followHubs()
-    const hubsTimer = setInterval(followHubs, hubsEveryMs).unref()
-    opened.push(async () => clearInterval(hubsTimer))
-    let http: HttpServer<Auth, Caller> | undefined
-    const late: { terms?: Terms } = {}
-    const terms = openTerms({
-      store,
-      world: {
-        home,
-        clock,
-        ids,
-        environment,
-        terminal,
-        allowSystemPaths,
-        secretFiles: [options.tls?.key, etcd?.keyFile, etcd?.passwordFile].flatMap(path => path ?? []),
-        version: readVersion(),
-        base,
-        publicUrl,
-        keys: createReplicatedKeys(store),
-        copies: archives,
-        hubUrls: () => hubUrls,
-        cluster: {
-          ...createClusterView({ store, cluster }),
-          rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
-        },
-        giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
-        certificates: expiry.list,
-        log
-      },
-      admin,
-      publicUrl,
-      onTerm({ front, services }, table) {
-        http ??= createListener(
-          viewOf(() => late.terms?.current().front ?? front),
-          {
-            base,
-            publicUrl,
-            log,
-            hub: createHubSide({ base, read, store, forwarder, terms: viewOfTerms(late) }),
-            onRequest: options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined,
-            ...entrance.secure
-          }
-        )
-        http.complete({
-          ...table,
-          routes: [
-            ...table.routes,
-            ...createHubRoutes({
-              store,
-              home,
-              archives,
-              enroll: hub => enroll(late.terms, hub),
-              giveUpHere: services.deployer.giveUpHere
-            })
-          ]
-        })
-      },
-      report: report.info
-    })
-    late.terms = terms
+    const owner = await ownHome(options, opened)
+    const parts = await openParts(options, cluster, { ...start, opened })
+    const { trusted, store, log, admin, archives, forwarder, addresses } = parts
+    const { terms, server } = openServer(options, cluster, { ...start, ...parts })
     opened.push(() => terms.stop())
-    const server = http as unknown as HttpServer<Auth, Caller>
     opened.push(() => server.close({ graceMs: 0 }))
     const stopCutting = store.onRole(({ leader }) => forwarder.cut(leader?.name ?? null))
     opened.push(async () => stopCutting())
@@ -202,30 +221,18 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
             secrets: cluster,
             reread,
             use(secrets) {
-              hubCa = secrets.hubCa
+              trusted.ca = secrets.hubCa
               store.renewEtcd(secrets.etcd)
             },
             report,
             expiry
           })
     opened.push(async () => renewing?.stop())
-    const ending: Array<() => Promise<void>> = [async () => clearInterval(hubsTimer), async () => renewing?.stop()]
+    const ending: Array<() => Promise<void>> = [async () => addresses.stop(), async () => renewing?.stop()]
     const place = await entrance.open(server)
     server.serve(owner.server)
     if (cluster.hasNode) {
-      const node = startOwnNode({
-        directory: home.directory,
-        url: cluster.hub.url,
-        caFile: cluster.hubCaFile ?? null,
-        environment,
-        warn: report.warn,
-        async enroll(signal) {
-          const leader = store.peers.find(store.role().leader?.name ?? '')
-          if (leader === null) throw noLeader(store.role())
-          const asked = { method: 'POST', target: '/api/hub/enrollments', body: {}, signal } as const
-          return ((await client.json(leader, asked)) as { token: string }).token
-        }
-      })
+      const node = startNode(options, cluster, parts)
       opened.push(() => node.stop())
       ending.push(() => node.stop())
     }

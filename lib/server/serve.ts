@@ -112,6 +112,34 @@ const notificationGraceMs = 3000
 /** Maximum time for the replies of running deployments: they last as long as the deployments. */
 const deploymentGraceMs = 24 * 60 * 60_000
 
+/** What closes again what a start has opened, the first one last. */
+export type Closers = Array<() => Promise<unknown>>
+
+/** Creates what a start needs before it takes the data directory. */
+export async function prepareStart(options: ServeOptions) {
+  const { report } = options
+  const base = normaliseBase(options.base ?? '')
+  const steady = createSteadyClock()
+  const clock = options.clock ?? steady
+  const publicUrl = readPublicUrl(options.environment, base)
+  const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
+  const entrance = await prepareEntrance(options, { base, clock, expiry, report })
+  return { base, steady, clock, ids: options.ids ?? randomIds, publicUrl, expiry, entrance }
+}
+
+/** Takes ownership of the data directory. `opened` gets what gives it back. */
+export async function ownHome({ home, environment, report }: ServeOptions, opened: Closers) {
+  await refuseNetworkHome(home, environment)
+  // An invalid configuration is refused before anything is changed.
+  await readConfig(home)
+  const rootWarning = await warningOfRoot(home)
+  if (rootWarning !== null) report.warn(rootWarning)
+  const owner = await ownDirectory(home.directory)
+  opened.push(() => owner.release())
+  if (await finishRestore(home.directory)) await ensureHome(home)
+  return owner
+}
+
 /**
  * Starts a server: takes ownership of the data directory, listens, and recovers what a stopped or killed server left
  * unfinished. During the recovery, health requests are answered (`starting` if there is something to recover) and all
@@ -121,27 +149,14 @@ const deploymentGraceMs = 24 * 60 * 60_000
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { home, report, environment } = options
   if (options.cluster !== undefined) return (await import('./serve-hub.js')).serveHub(options, options.cluster)
-  const base = normaliseBase(options.base ?? '')
-  const steady = createSteadyClock()
-  const clock = options.clock ?? steady
-  const ids = options.ids ?? randomIds
-  const publicUrl = readPublicUrl(environment, base)
-  const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
-  const entrance = await prepareEntrance(options, { base, clock, expiry, report })
+  const { base, steady, clock, ids, publicUrl, expiry, entrance } = await prepareStart(options)
   // A first start that fails must not leave a data directory behind.
   if (!existsSync(home.directory)) await entrance.check()
   const made = await ensureHome(home)
-  const opened: Array<() => Promise<unknown>> = made.map(directory => () => rmdir(directory))
+  const opened: Closers = made.map(directory => () => rmdir(directory))
   try {
     refuseHub(home.directory)
-    await refuseNetworkHome(home, environment)
-    // An invalid configuration is refused before anything is changed.
-    await readConfig(home)
-    const rootWarning = await warningOfRoot(home)
-    if (rootWarning !== null) report.warn(rootWarning)
-    const owner = await ownDirectory(home.directory)
-    opened.push(() => owner.release())
-    if (await finishRestore(home.directory)) await ensureHome(home)
+    const owner = await ownHome(options, opened)
     await reportLeftovers(home, report)
     const isLeftBehind = lookForLeftovers(home.deployments)
     const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })

@@ -304,34 +304,35 @@ function createMachine(world: World, front: Front, work: Work) {
 
 type Machine = ReturnType<typeof createMachine>
 
+/** What the services of the routes are made of. */
+interface Made extends Pick<Services, 'fleet' | 'terminals'> {
+  work: Work
+  logs: Logs
+  machine: Machine
+}
+
 /** The services that the routes call, and what only they use. */
-function apiServices(
-  world: World,
-  front: Front,
-  {
-    work,
-    logs,
-    machine,
-    fleet,
-    terminals
-  }: Pick<Services, 'fleet' | 'terminals'> & {
-    work: Work
-    logs: Logs
-    machine: Machine
+function apiServices(world: World, front: Front, made: Made): ApiServices {
+  return {
+    ...made.machine,
+    clock: world.clock,
+    settings: front.settings,
+    version: world.store.version,
+    publicUrl: world.publicUrl,
+    base: world.base,
+    ...accessServices(world, front),
+    ...projectServices(world, front, made),
+    ...deploymentServices(world, front, made),
+    ...machineServices(world, front, made),
+    ...carryServices(world, front, made),
+    ...fleetServices(world, front, made)
   }
-): ApiServices {
-  const { store, home, clock, ids, allowSystemPaths, version, publicUrl, base, cluster } = world
+}
+
+function accessServices({ store, clock }: World, front: Front) {
   const { admin, allowList, audit, factors, keeper, limiter, named, proof, settings, tickets, sessions } = front
-  const { notificationTargets, webhook, quota, variables, deployer, projects, deployments, pm2, targets } = work
   const builtIn = () => builtInTokens(store, settings)
   return {
-    ...machine,
-    clock,
-    settings,
-    version: store.version,
-    publicUrl,
-    base,
-
     admin,
     allowList,
     named,
@@ -351,12 +352,16 @@ function apiServices(
     builtInTokens: builtIn,
     adviceOf: token => adviceOf(token, { nowMs: clock.now(), rotateDays: settings.number('token_rotate_days') }),
     expiryOf: tokenId => named.get(tokenId).expiresAt,
-
     audit,
     listAudit: query => listAudit(store, query),
     proofs: createProofs({ store, keeper }),
-    keeper,
+    keeper
+  } satisfies Partial<ApiServices>
+}
 
+function projectServices({ store, clock, ids }: World, { audit }: Front, { work, logs }: Made) {
+  const { variables, projects, targets } = work
+  return {
     lookup: {
       ofDeployment: id => findDeployment(store, id)?.projectId,
       ofLogSource: id => logs.sources.find(id)?.projectId,
@@ -375,8 +380,13 @@ function apiServices(
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     targets,
-    search: createSearch({ store, settings: settingRows }),
+    search: createSearch({ store, settings: settingRows })
+  } satisfies Partial<ApiServices>
+}
 
+function deploymentServices({ store, home, clock, publicUrl }: World, { audit, settings }: Front, { work }: Made) {
+  const { quota, deployer, deployments } = work
+  return {
     deployer,
     deployments,
     liveDeployment: projectId => liveDeployment(store, projectId),
@@ -394,8 +404,14 @@ function apiServices(
     hasUnwritten: () => deployer.kept().length > 0,
     locks: createLocks({ store, clock, audit }),
     quota,
-    spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) }),
+    spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) })
+  } satisfies Partial<ApiServices>
+}
 
+function machineServices(world: World, front: Front, { work, logs, terminals }: Made) {
+  const { store, home, clock, version, cluster } = world
+  const { notificationTargets, webhook, deployer, deployments, pm2 } = work
+  return {
     broken: createBroken({ store, findDeployment: deployments.find }),
     resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }),
     metrics: createMetrics({
@@ -426,7 +442,13 @@ function apiServices(
       maxDays: maxOverviewDays,
       reports: createRateLimit({ clock, perKey: 30, ofAll: 600 }),
       overviews: createRateLimit({ clock, perKey: 30, ofAll: 120 })
-    },
+    }
+  } satisfies Partial<ApiServices>
+}
+
+function carryServices(world: World, { audit, settings }: Front, { work }: Made) {
+  const { store, home, clock, ids, allowSystemPaths, version } = world
+  return {
     transfer: createTransfer({
       store,
       home,
@@ -436,16 +458,21 @@ function apiServices(
       version,
       audit,
       settings,
-      deployments: deployer,
+      deployments: work.deployer,
       headers: work.headers,
       logSources: logSourceTable
     }),
-    backups: createBackups({ store, home, clock, ids, version, audit }),
+    backups: createBackups({ store, home, clock, ids, version, audit })
+  } satisfies Partial<ApiServices>
+}
 
+function fleetServices(world: World, { nodes }: Front, { fleet }: Made) {
+  const { store, home, cluster } = world
+  return {
     fleet: fleet.hub,
     relays: fleet.relays,
     agents: async () => (await fleet.hub()).agents,
-    nodeRequests: front.nodes,
+    nodeRequests: nodes,
     async archivePath(id, signal) {
       await world.copies?.ensure(id, signal)
       return join(home.deployments, `${id}.zip`)
@@ -458,7 +485,7 @@ function apiServices(
     cluster,
     hubs: world.hubUrls,
     hasFleet: fleet.isUsed
-  }
+  } satisfies Partial<ApiServices>
 }
 
 /** Returns the function that reads the state of the fleet. */
