@@ -62,12 +62,8 @@ export async function openLocalCopy(options: LocalCopyOptions): Promise<LocalCop
   return copy
 }
 
-interface Opened extends LocalCopyOptions {
-  sqlite: Parameters<typeof recover>[0]['sqlite']
-  databasePath: string
-  redoPath: string
-  belongingFile: BelongingFile
-}
+type Files = Omit<Parameters<typeof recover>[0], 'file' | 'redoEnd'>
+type Opened = LocalCopyOptions & Files & { belongingFile: BelongingFile }
 
 /** The database of a hub, in memory and on its disk. */
 export class LocalCopy {
@@ -336,11 +332,7 @@ export class LocalCopy {
 }
 
 /** Recovers from svc.db and the redo log, or from svc.db alone if a power cut has damaged the redo log of a hub. */
-async function recoverWhat(
-  files: Omit<Parameters<typeof recover>[0], 'file' | 'redoEnd'>,
-  isHub: boolean,
-  warn: (sentence: string) => void
-): Promise<Recovered> {
+async function recoverWhat(files: Files, isHub: boolean, warn: (sentence: string) => void): Promise<Recovered> {
   const { disk, databasePath, redoPath } = files
   try {
     return recover({ ...files, file: await loadDatabase({ disk, databasePath }) })

@@ -208,7 +208,7 @@ export function createAgent(needs: AgentNeeds) {
   }
 }
 
-/** Creates the work that goes on beside the orders of the hub. A failure is logged. */
+/** Creates the set of what runs beside the orders of the hub. A failure is logged. */
 function createAsides(log: AgentNeeds['log']) {
   const asides = new Set<Promise<void>>()
   return {

@@ -214,15 +214,8 @@ export class Duties {
     if (duty !== undefined) {
       const nothing = { action: 'none', hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null } as const
       const state = { ...duty.state, ...nothing }
-      this.#removed.set(projectId, {
-        ...duty,
-        isRemoved: true,
-        state,
-        before: null,
-        swapId: null,
-        undoId: null,
-        ...noResult
-      })
+      const noWork = { before: null, swapId: null, undoId: null, ...noResult }
+      this.#removed.set(projectId, { ...duty, isRemoved: true, state, ...noWork })
     }
     const last = this.#removed.get(projectId)
     await this.#needs.store.write(tx => {

@@ -156,37 +156,23 @@ function createParts(needs: HubNeeds) {
     releases,
     begin,
     catchUp,
-    enrollments,
-    greeting: createGreeting(needs, links)
+    enrollments
   }
 }
 
-/** Creates what tells agents the addresses of the hubs: they need another one when this one is lost. */
-function createGreeting({ version, hubs }: Pick<HubNeeds, 'version' | 'hubs'>, links: ReturnType<typeof createLinks>) {
-  let told = hubs().join()
-  const welcome = (): DesiredLine => ({ type: 'welcome', version, heartbeatMs, hubs: hubs() })
-  return {
-    welcome,
-
-    /** Tells the agents of a hub that has joined since they connected. */
-    tellHubs(): void {
-      const now = hubs().join()
-      if (now === told) return
-      told = now
-      for (const nodeId of links.connected()) links.find(nodeId)?.send(welcome())
-    }
-  }
+function welcomeOf({ version, hubs }: HubNeeds): DesiredLine {
+  return { type: 'welcome', version, heartbeatMs, hubs: hubs() }
 }
 
 /** Writes the stream of a node until it ends. */
 async function writeStream(parts: Parts, asked: NodeRequest, sink: Sink): Promise<void> {
-  const { needs, key, presence, links, history, twins, orders, rollings, greeting } = parts
+  const { needs, key, presence, links, history, twins, orders, rollings } = parts
   const { nodeId, protocol, instance } = asked
   if (instance !== undefined) await twins.opened(nodeId, instance, !presence.isLost(nodeId))
   const say = createVoice({ key, clock: needs.clock }, asked)
   const link = links.open({ nodeId, say, isOutdated: protocol < fleetProtocol })
   presence.heard(nodeId)
-  link.send(greeting.welcome())
+  link.send(welcomeOf(needs))
   const running = link.run(sink)
   // A write waits for the writes before it: no order leaves before it is on the disk.
   await rollings
@@ -222,12 +208,21 @@ async function continueRollouts({ rollings, presence, twins }: Parts): Promise<v
 export function createHub(needs: HubNeeds): Hub {
   const parts = createParts(needs)
   const { presence, links, key, history, twins, orders, rollings, events, releases, enrollments } = parts
-  const { begin, catchUp, unplaced, report, greeting } = parts
+  const { begin, catchUp, unplaced, report } = parts
+  let told = needs.hubs().join()
   let timer: NodeJS.Timeout | undefined
+
+  /** Tells the agents of a hub that has joined since they connected: they need it when this one is lost. */
+  function tellHubs(): void {
+    const now = needs.hubs().join()
+    if (now === told) return
+    told = now
+    for (const nodeId of links.connected()) links.find(nodeId)?.send(welcomeOf(needs))
+  }
 
   async function tick(): Promise<void> {
     await links.beat()
-    greeting.tellHubs()
+    tellHubs()
     await twins.tick()
     await continueRollouts(parts)
     for (const nodeId of [...links.connected()]) if (presence.isLost(nodeId)) links.close(nodeId)

@@ -91,13 +91,8 @@ export class Webhook {
       dropped: async (to, count, why) => {
         this.#counts.stopped += count
         const detail = droppedText(to.name, count, why)
-        await needs.audit({
-          action: 'webhook.send',
-          actor: systemActor,
-          target: new URL(to.url).host,
-          detail,
-          ok: false
-        })
+        const target = new URL(to.url).host
+        await needs.audit({ action: 'webhook.send', actor: systemActor, target, detail, ok: false })
       }
     })
   }
