@@ -100,6 +100,7 @@ const maxLineBytes = 1024 * 1024
 /** Limits of the bytes that wait for clients, besides one part of each relay. */
 const waitingBytes = { all: 32 << 20, each: { node: 8 << 20, caller: 8 << 20, callerOfNode: 4 << 20 } }
 
+/** The relays of a hub: the requests that nodes have not answered to their end. */
 export class HubRelays {
   readonly #needs: RelayNeeds
   readonly #limits: RelayLimits
