@@ -90,7 +90,7 @@ type SystemError = Partial<NodeJS.ErrnoException> | null | undefined
 
 const unknownIssuer =
   'its certificate is signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=<file> to trust it; for ' +
-  'notifications and checks, the setting outgoing_ca names a file)'
+  'notifications, checks and telemetry, the setting outgoing_ca names a file)'
 
 /** The usual words for each name, also of errors of TLS. A message continues with what to do. */
 const words: Readonly<Record<string, string>> = {

@@ -180,7 +180,7 @@ export const settingRows = [
     unit: null,
     default: '',
     check: authorityFile,
-    help: 'File with certificates (PEM) of authorities that notifications and checks trust, besides the usual ones. It is read again when it changes.'
+    help: 'File with certificates (PEM) of authorities that notifications, checks and telemetry trust, besides the usual ones. It is read again when it changes.'
   },
   {
     key: 'durable_targets',

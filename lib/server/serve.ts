@@ -219,7 +219,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     isRecovering = false
     const telemetry = new AbortController()
     const { signal } = telemetry
-    const reported = sendReport({ event: 'svc.serve.startup', home, environment, version, clock, signal })
+    const { trust } = services
+    const reported = sendReport({ event: 'svc.serve.startup', home, environment, version, clock, trust, signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
     return {
       url,

@@ -70,6 +70,8 @@ import type { Front, World } from './front.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
 export interface Services {
+  /** Returns the authorities that outgoing connections trust. */
+  trust: ReturnType<typeof createTrust>
   deployer: Deployer
   headers: CheckHeaders
   webhook: Webhook
@@ -112,6 +114,7 @@ export function createServices(world: World, front: Front): Services {
     ids: world.ids
   })
   return {
+    trust: work.trust,
     deployer: work.deployer,
     headers: work.headers,
     webhook: work.webhook,
@@ -215,6 +218,7 @@ function createWork(
   const deployments = createListed(store, deployer)
   const targets = createTargets()
   return {
+    trust,
     notificationTargets,
     webhook,
     counts,

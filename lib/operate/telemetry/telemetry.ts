@@ -1,3 +1,4 @@
+import type { SecureContext } from 'node:tls'
 import { randomUUID } from 'node:crypto'
 import { arch, platform } from 'node:os'
 import { type Clock, instantOf } from '../../base/clock.js'
@@ -24,6 +25,8 @@ interface ReportRequest {
   environment: Environment
   version: string
   clock: Clock
+  /** Returns the authorities to trust (http/outgoing/trust.ts); absent: those of Node. */
+  trust?: () => SecureContext | undefined
   signal: AbortSignal
 }
 
@@ -47,7 +50,8 @@ export function telemetryState(config: GlobalConfig, environment: Environment): 
  * Sends one report (§6.6) if an address is configured. Never rejects and logs nothing. It does not keep the process
  * alive: a process that ends aborts `signal`.
  */
-export async function sendReport({ event, home, environment, version, clock, signal }: ReportRequest): Promise<void> {
+export async function sendReport(request: ReportRequest): Promise<void> {
+  const { event, home, environment, version, clock, trust, signal } = request
   try {
     const { url, instanceId } = telemetryState(await readConfig(home), environment)
     if (url === null) return
@@ -64,6 +68,7 @@ export async function sendReport({ event, home, environment, version, clock, sig
       body: JSON.stringify(report),
       limitMs,
       isIdle: true,
+      secureContext: url.protocol === 'https:' ? trust?.() : undefined,
       signal
     })
   } catch {

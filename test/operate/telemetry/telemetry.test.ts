@@ -1,7 +1,12 @@
 import t from 'tap'
+import { once } from 'node:events'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { createSecureContext } from 'node:tls'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { ensureHome, type Environment, locateHome } from '../../../lib/base/config/home.js'
 import { sendReport, telemetryState } from '../../../lib/operate/telemetry/telemetry.js'
+import { makeSigned } from '../../support/certificates.js'
 import { setClock } from '../../support/clock.js'
 import { startReceiver } from '../../support/receiver.js'
 
@@ -20,6 +25,22 @@ t.test('sends nothing and creates no id without an endpoint', async t => {
   const { home, send } = await stage(t)
   await send()
   t.notOk(existsSync(home.configFile))
+})
+
+t.test('trusts the authorities of a server', async t => {
+  const { authority, server: signed } = makeSigned()
+  const server = createTlsServer(signed, (_, response) => void response.end())
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const { home } = await stage(t, { telemetryEndpoint: `https://localhost:${port}/report` })
+  const asked = once(server, 'request')
+  const trust = () => createSecureContext({ ca: authority.cert })
+  const request = { event: 'svc.serve.startup', home, environment: {}, version: '1', clock: setClock() } as const
+  await sendReport({ ...request, signal: never })
+  t.equal(await Promise.race([asked, 'nothing']), 'nothing', 'not without them')
+  await sendReport({ ...request, trust, signal: never })
+  t.match(await asked, [{ url: '/report' }])
 })
 
 t.test('a report has six fields and a stable id', async t => {

@@ -32,8 +32,8 @@ export const words: Words = {
   'Trusted proxies': '受信任的代理',
   'Audit log retention': '审计日志保留时间',
   'File of trusted authorities': '受信任的证书颁发机构文件',
-  'File with certificates (PEM) of authorities that notifications and checks trust, besides the usual ones. It is read again when it changes.':
-    '通知和检查额外信任的证书颁发机构的证书文件（PEM）。文件更改后会重新读取。',
+  'File with certificates (PEM) of authorities that notifications, checks and telemetry trust, besides the usual ones. It is read again when it changes.':
+    '通知、检查和遥测额外信任的证书颁发机构的证书文件（PEM）。文件更改后会重新读取。',
   'File of audit checkpoints': '审计检查点文件',
   'Panel host names': '面板的主机名',
   'Address that receives notifications. Empty sends none.': '通知发送到的地址；留空则不发送。',
