@@ -41,18 +41,18 @@ import {
   type UploadFigures
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
-import { createMaintenances, type Maintenances, refuseLocked } from './locks.js'
+import { Maintenances, refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './record.js'
-import { createPlans, type Plans, preflight, type PreflightRequest } from './plan.js'
+import { Plans, preflight, type PreflightRequest } from './plan.js'
 import { createRestore, createRollbackPlans, type RestoreRequest, type RollbackPlans } from './rollback-plan.js'
 import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
 import { createRequeue, createResume, createUnfinished, recover, type Unfinished } from './recovery.js'
 import { createRunner } from './run.js'
-import { createScripted } from './scripted.js'
+import { Scripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
-import { createTrees, createTreeStates, type Trees, type TreeStates } from './trees.js'
+import { createTreeStates, Trees, type TreeStates } from './trees.js'
 import { createVerifier, type Verifier } from './verify.js'
 import {
   readTail,
@@ -192,7 +192,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const { store, settings, quota } = needs
   const files = createFiles(needs.home)
   const live = createLive()
-  const trees = createTrees({ ...needs, files })
+  const trees = new Trees({ ...needs, files })
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
   const pending = createPending({ ...needs, files })
@@ -213,9 +213,9 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   })
   const hasRunning = (projectId: string): boolean => live.hasRunning(projectId)
   const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
-  const plans = createPlans({ ...needs, comparer, live, refuseWhenStopping })
+  const plans = new Plans({ ...needs, comparer, live, refuseWhenStopping })
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
-  const scripted = createScripted({ ...needs, files, executors, trees })
+  const scripted = new Scripted({ ...needs, files, executors, trees })
   const runnerNeeds = { ...needs, files, executors, targets, ends, live, prune, open, trees, verifier, scripted }
   const runner = createRunner(runnerNeeds)
   const admission = new Admission({
@@ -244,7 +244,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     refuseWhenStopping
   })
   const restore = createRestore({ ...needs, turns, trees })
-  const maintenance = createMaintenances({ ...needs, files, executors, turns })
+  const maintenance = new Maintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
   const requeue = createRequeue({ ...needs, files, live, queue, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
@@ -347,7 +347,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     planUndo: rollbackPlans.undo,
     exactWindow: projectId => exactWindow({ store, files }, projectId),
     preflight: request => preflight(needs, request),
-    plan: plans.plan,
+    plan: request => plans.plan(request),
     drift: request => reportDrift({ store, comparer, states }, request),
     verify: verifier.verify,
     treeSummary: states.summary,
@@ -380,7 +380,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       await note.removeFiles(removed)
       quota.recountLater()
     },
-    ownedTree: trees.read,
+    ownedTree: (...given) => trees.read(...given),
     async removeTree(projectId) {
       states.forget(projectId)
       await trees.remove(projectId)

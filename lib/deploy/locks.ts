@@ -178,9 +178,6 @@ export interface MaintenanceRequest {
   force: boolean
 }
 
-/** The maintenance of projects. Changes are audited. */
-export type Maintenances = ReturnType<typeof createMaintenances>
-
 /** Maximum size of the file that the policy `maintenancePage` names. */
 const maxPageBytes = 1024 * 1024
 /** The longest wait for deployments of the project. A client, or a proxy before svc, does not wait much longer. */
@@ -194,21 +191,93 @@ export interface MaintenanceNeeds extends DeployNeeds {
   turns: TargetTurns
 }
 
-/** Creates the maintenance of a server's projects. */
-export function createMaintenances(needs: MaintenanceNeeds) {
-  const { store, clock, ids, files, executors, turns, audit, log } = needs
+/** The maintenance of projects. Changes are audited. */
+export class Maintenances {
+  readonly #needs: MaintenanceNeeds
 
-  function requireProject(projectId: string): Project {
-    const project = findProject(store, projectId)
+  constructor(needs: MaintenanceNeeds) {
+    this.#needs = needs
+  }
+
+  /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
+  of(projectId: string): Maintenance | null {
+    this.#requireProject(projectId)
+    const row = findMaintenance(this.#needs.store, projectId)
+    return row === undefined ? null : shownMaintenance(row)
+  }
+
+  /** Returns the maintenance of all projects, or of one. */
+  list(projectId?: string): ListedMaintenance[] {
+    return listMaintenance(this.#needs.store).flatMap(row => {
+      const project = findProject(this.#needs.store, row.projectId)
+      return project === undefined || (projectId ?? project.id) !== project.id ? [] : [listed(row, project.name)]
+    })
+  }
+
+  /**
+   * Places the file. Refuses: 404, 409 `maintenance_on`, `maintenance_file_exists`, `maintenance_page`,
+   * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
+   */
+  async on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
+    const { store, turns, audit } = this.#needs
+    const { projectId, actor, reason } = request
+    // Refused at once, not after a wait for the target.
+    refuseInMaintenance(store, this.#requireProject(projectId), 'Cannot begin the maintenance')
+    const turn = { projectId, maxWaitMs, cannot: 'Cannot begin the maintenance' }
+    const begun = await turns(turn, turn => this.#place(turn, request))
+    audit({ ...auditOf('on', projectId, actor), detail: reason })
+    return begun
+  }
+
+  /**
+   * Removes the file. Resolves with the maintenance that has ended; null if it was off already. Refuses: 404, 403
+   * `other_owner` unless `mayEndOthers`, 409 `maintenance_changed`, `deployment_running`, 503 `target_missing`.
+   */
+  async off({
+    projectId,
+    actor,
+    force,
+    mayEndOthers
+  }: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null> {
+    const { store, turns, audit } = this.#needs
+    const project = this.#requireProject(projectId)
+    const known = findMaintenance(store, projectId)
+    if (known === undefined) return null
+    // A turn would create a missing target, in which no file is found.
+    if ((await this.#look(project, known.path)).is === 'unreachable') throw unreachable(project.deployPath)
+    const ended = await turns({ projectId, maxWaitMs, cannot: 'Cannot end the maintenance' }, async turn => {
+      const row = findMaintenance(store, projectId)
+      if (row === undefined) return null
+      if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row)
+      await this.#remove(turn, row, force)
+      return row
+    })
+    if (ended === null) return null
+    audit({ ...auditOf('off', projectId, actor), detail: ended.reason })
+    return shownMaintenance(ended)
+  }
+
+  /** Makes files and rows agree after a start. Never rejects. */
+  async reconcile(): Promise<void> {
+    for (const row of listMaintenance(this.#needs.store)) {
+      await this.#settle(row).catch(error =>
+        this.#needs.log(`Cannot check the maintenance of project ${row.projectId}`, error)
+      )
+    }
+  }
+
+  #requireProject(projectId: string): Project {
+    const project = findProject(this.#needs.store, projectId)
     if (project === undefined) throw notFound('Project', projectId)
     return project
   }
 
-  async function look(project: Project, path: string): Promise<FoundFile> {
-    return workOnTargetFile(executors, await findRights(project), { target: project.deployPath, path })
+  async #look(project: Project, path: string): Promise<FoundFile> {
+    return workOnTargetFile(this.#needs.executors, await findRights(project), { target: project.deployPath, path })
   }
 
-  async function place(turn: TargetTurn, given: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
+  async #place(turn: TargetTurn, given: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
+    const { store, clock, log } = this.#needs
     const { project } = turn
     const { reason, actor, force } = given
     const { maintenanceFile: path, maintenancePage: page } = policyOf(project)
@@ -227,7 +296,7 @@ export function createMaintenances(needs: MaintenanceNeeds) {
     }
     await store.write(tx => insertMaintenance(tx, row))
     try {
-      await extract(turn, path, contents)
+      await this.#extract(turn, path, contents)
     } catch (error) {
       await store
         .write(tx => deleteMaintenance(tx, project.id))
@@ -239,7 +308,8 @@ export function createMaintenances(needs: MaintenanceNeeds) {
   }
 
   /** Extracts an archive that contains only the file. */
-  async function extract(turn: TargetTurn, path: string, contents: Uint8Array): Promise<void> {
+  async #extract(turn: TargetTurn, path: string, contents: Uint8Array): Promise<void> {
+    const { files, ids, clock } = this.#needs
     const archivePath = files.upload(ids.token())
     const archive = await open(archivePath, 'wx', 0o600)
     try {
@@ -252,87 +322,23 @@ export function createMaintenances(needs: MaintenanceNeeds) {
     }
   }
 
-  async function remove(turn: TargetTurn, row: MaintenanceRow, force: boolean): Promise<void> {
+  async #remove(turn: TargetTurn, row: MaintenanceRow, force: boolean): Promise<void> {
     const { path } = row
     const found = await turn.file({ path, remove: { sha256: force ? null : row.sha256 } })
     if (found.is === 'unreachable') throw unreachable(turn.project.deployPath)
     if (found.is === 'other' || (found.is === 'file' && !found.isRemoved)) throw changed(path, found.is === 'file')
-    await store.write(tx => deleteMaintenance(tx, row.projectId))
+    await this.#needs.store.write(tx => deleteMaintenance(tx, row.projectId))
   }
 
   /** Removes the row of a maintenance whose file is not there. */
-  async function settle(row: MaintenanceRow): Promise<void> {
+  async #settle(row: MaintenanceRow): Promise<void> {
+    const { store, audit, log } = this.#needs
     const project = findProject(store, row.projectId)
     if (project === undefined) return
-    if ((await look(project, row.path)).is !== 'absent') return
+    if ((await this.#look(project, row.path)).is !== 'absent') return
     await store.write(tx => deleteMaintenance(tx, row.projectId))
     audit({ ...auditOf('off', row.projectId, systemActor), detail: `"${row.path}" is not in the target` })
     log(`Project ${row.projectId} is not in maintenance: "${row.path}" is not in its target`)
-  }
-
-  return {
-    /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
-    of(projectId: string): Maintenance | null {
-      requireProject(projectId)
-      const row = findMaintenance(store, projectId)
-      return row === undefined ? null : shownMaintenance(row)
-    },
-
-    /** Returns the maintenance of all projects, or of one. */
-    list(projectId?: string): ListedMaintenance[] {
-      return listMaintenance(store).flatMap(row => {
-        const project = findProject(store, row.projectId)
-        return project === undefined || (projectId ?? project.id) !== project.id ? [] : [listed(row, project.name)]
-      })
-    },
-
-    /**
-     * Places the file. Refuses: 404, 409 `maintenance_on`, `maintenance_file_exists`, `maintenance_page`,
-     * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
-     */
-    async on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
-      const { projectId, actor, reason } = request
-      // Refused at once, not after a wait for the target.
-      refuseInMaintenance(store, requireProject(projectId), 'Cannot begin the maintenance')
-      const turn = { projectId, maxWaitMs, cannot: 'Cannot begin the maintenance' }
-      const begun = await turns(turn, turn => place(turn, request))
-      audit({ ...auditOf('on', projectId, actor), detail: reason })
-      return begun
-    },
-
-    /**
-     * Removes the file. Resolves with the maintenance that has ended; null if it was off already. Refuses: 404, 403
-     * `other_owner` unless `mayEndOthers`, 409 `maintenance_changed`, `deployment_running`, 503 `target_missing`.
-     */
-    async off({
-      projectId,
-      actor,
-      force,
-      mayEndOthers
-    }: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null> {
-      const project = requireProject(projectId)
-      const known = findMaintenance(store, projectId)
-      if (known === undefined) return null
-      // A turn would create a missing target, in which no file is found.
-      if ((await look(project, known.path)).is === 'unreachable') throw unreachable(project.deployPath)
-      const ended = await turns({ projectId, maxWaitMs, cannot: 'Cannot end the maintenance' }, async turn => {
-        const row = findMaintenance(store, projectId)
-        if (row === undefined) return null
-        if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row)
-        await remove(turn, row, force)
-        return row
-      })
-      if (ended === null) return null
-      audit({ ...auditOf('off', projectId, actor), detail: ended.reason })
-      return shownMaintenance(ended)
-    },
-
-    /** Makes files and rows agree after a start. Never rejects. */
-    async reconcile(): Promise<void> {
-      for (const row of listMaintenance(store)) {
-        await settle(row).catch(error => log(`Cannot check the maintenance of project ${row.projectId}`, error))
-      }
-    }
   }
 }
 

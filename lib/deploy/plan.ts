@@ -64,9 +64,6 @@ export interface PlanRequest {
   signal: AbortSignal
 }
 
-/** Makes and keeps plans. */
-export type Plans = ReturnType<typeof createPlans>
-
 export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
   live: Live
@@ -76,31 +73,49 @@ export interface PlanNeeds extends DeployNeeds {
 /** Maximum difference between the clocks of client and server. */
 const maxClockMs = 5 * 60_000
 
-/** Creates the plans of a server. */
-export function createPlans(needs: PlanNeeds) {
-  const { store, clock, ids, settings, comparer, live } = needs
-  const kept = createKeptPlans(() => elapsedOf(clock))
+/** Makes and keeps plans. */
+export class Plans {
+  readonly #needs: PlanNeeds
+  readonly #kept: ReturnType<typeof createKeptPlans>
 
-  async function plan(request: PlanRequest): Promise<PlanAnswer> {
-    needs.refuseWhenStopping()
-    const project = findProject(store, request.projectId)
-    if (project === undefined) throw notFound('Project', request.projectId)
-    refusePlaced(store, project, 'plan a deployment of')
-    return answer(project, request)
+  constructor(needs: PlanNeeds) {
+    this.#needs = needs
+    this.#kept = createKeptPlans(() => elapsedOf(needs.clock))
   }
 
-  async function answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
+  /**
+   * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for
+   * a target that changes during the comparison, 503.
+   */
+  async plan(request: PlanRequest): Promise<PlanAnswer> {
+    this.#needs.refuseWhenStopping()
+    const project = findProject(this.#needs.store, request.projectId)
+    if (project === undefined) throw notFound('Project', request.projectId)
+    refusePlaced(this.#needs.store, project, 'plan a deployment of')
+    return this.#answer(project, request)
+  }
+
+  /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */
+  expect(planId: string, projectId: string): KeptPlan {
+    const plan = this.#kept.find(planId)
+    if (plan !== undefined && plan.projectId === projectId) return plan
+    const sentence = `Plan not found: "${planId}". It has expired, or the server was restarted. Plan again`
+    throw new Refusal('conflict', 'plan_unknown', sentence, { field: 'planId' })
+  }
+
+  async #answer(project: Project, request: PlanRequest): Promise<PlanAnswer> {
+    const { store, comparer, ids, clock, settings } = this.#needs
     const liveBefore = liveDeployment(store, project.id) ?? null
     const { prune = wishesOf(project).prune, force } = request.asks
     const { edited, removes } = rulesOf({ prune, force }, project)
-    const keeps = keepsOf(needs, project)
+    const keeps = keepsOf(this.#needs, project)
     const reserved = reservedPaths(store, project.id)
     const { baseline, compared } = await comparer.compare(project, { ...request, edited, removes, keeps, reserved })
     const { treeSha256, counts, paths, bytes, expected } = compared
     const planId = expected === null ? null : ids.id('plan_')
     let expiresAt: string | null = null
     if (planId !== null && expected !== null) {
-      const leftMs = kept.keep(planId, {
+      const leftMs = this.#kept.keep(planId, {
         projectId: project.id,
         liveId: liveBefore?.id ?? null,
         prune,
@@ -123,16 +138,16 @@ export function createPlans(needs: PlanNeeds) {
       counts,
       bytes,
       paths,
-      checks: [...compared.checks, ...ownChecks(project, request, compared)],
+      checks: [...compared.checks, ...this.#ownChecks(project, request, compared)],
       prune,
       scripts: scriptsOf(project, request.scripts),
-      queue: queueOf(project.id),
+      queue: this.#queueOf(project.id),
       limits: { maxUploadBytes: request.maxUploadBytes, maxExtractedBytes }
     }
   }
 
-  function ownChecks(project: Project, request: PlanRequest, { bytes, counts }: Compared): PlanCheck[] {
-    const { maxExtractedBytes } = extractionLimits(settings)
+  #ownChecks(project: Project, request: PlanRequest, { bytes, counts }: Compared): PlanCheck[] {
+    const { maxExtractedBytes } = extractionLimits(this.#needs.settings)
     const { noSpace } = request
     const entries = counts.added + counts.changed + counts.timeOnly + counts.unchanged
     return [
@@ -143,25 +158,25 @@ export function createPlans(needs: PlanNeeds) {
       entries <= maxTreeEntries
         ? passed('entry_limit')
         : failed('entry_limit', 'too_many_entries', `The archive would have more than ${maxTreeEntries} entries`),
-      clientScripts(project, request),
-      lockCheck(project),
+      this.#clientScripts(project, request),
+      this.#lockCheck(project),
       request.mayUpload ? passed('token') : failed('token', 'deploy_token_needed', noUpload),
-      clockCheck(request.clientTimeMs, clock.now())
+      clockCheck(request.clientTimeMs, this.#needs.clock.now())
     ]
   }
 
-  function clientScripts(project: Project, { scripts }: PlanRequest): PlanCheck {
+  #clientScripts(project: Project, { scripts }: PlanRequest): PlanCheck {
     const offers = scripts.preDeploy !== undefined || scripts.postDeploy !== undefined
-    if (!offers || mayClientsSendScripts(project, settings.flag('allow_client_scripts'))) {
+    if (!offers || mayClientsSendScripts(project, this.#needs.settings.flag('allow_client_scripts'))) {
       return passed('client_scripts_allowed')
     }
     const sentence = 'The project does not accept scripts from clients. Set the scripts on the server'
     return failed('client_scripts_allowed', 'client_scripts_off', sentence)
   }
 
-  function lockCheck(project: Project): PlanCheck {
+  #lockCheck(project: Project): PlanCheck {
     try {
-      refuseLocked(store, project, clock.now())
+      refuseLocked(this.#needs.store, project, this.#needs.clock.now())
       return passed('not_locked')
     } catch (error) {
       if (error instanceof Refusal) return failed('not_locked', error.code, error.message)
@@ -169,25 +184,9 @@ export function createPlans(needs: PlanNeeds) {
     }
   }
 
-  function queueOf(projectId: string): PlanAnswer['queue'] {
-    const [running, ...waiting] = live.all().filter(run => run.projectId === projectId && !run.isOver)
+  #queueOf(projectId: string): PlanAnswer['queue'] {
+    const [running, ...waiting] = this.#needs.live.all().filter(run => run.projectId === projectId && !run.isOver)
     return { running: running?.deployId ?? null, waiting: waiting.length }
-  }
-
-  return {
-    /**
-     * Makes a plan. Refuses: 404, 400 `invalid_tree`, 413 `tree_too_large`, 409 `plan_busy`, 409 `changed_meanwhile` for
-     * a target that changes during the comparison, 503.
-     */
-    plan,
-
-    /** Returns a kept plan of a project. Refuses: 409 `plan_unknown`. */
-    expect(planId: string, projectId: string): KeptPlan {
-      const plan = kept.find(planId)
-      if (plan !== undefined && plan.projectId === projectId) return plan
-      const sentence = `Plan not found: "${planId}". It has expired, or the server was restarted. Plan again`
-      throw new Refusal('conflict', 'plan_unknown', sentence, { field: 'planId' })
-    }
   }
 }
 

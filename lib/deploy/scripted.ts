@@ -39,9 +39,6 @@ export interface ScriptedRun {
   onSources(deployIds: readonly string[]): void
 }
 
-/** Notes what scripts change. */
-export type Scripted = ReturnType<typeof createScripted>
-
 export interface ScriptedNeeds
   extends Pick<DeployNeeds, 'store' | 'home' | 'settings' | 'quota' | 'allowSystemPaths' | 'log'> {
   files: DeployFiles
@@ -63,15 +60,94 @@ const lookMs = 5 * 60_000
 const maxNamed = 3
 const bytesPerMegabyte = 1024 * 1024
 
-/** Creates what notes the changes of scripts. */
-export function createScripted(needs: ScriptedNeeds) {
-  const { store, home, settings, quota, allowSystemPaths, log, files, executors, trees } = needs
+/** Notes what scripts change. */
+export class Scripted {
+  readonly #needs: ScriptedNeeds
 
-  async function workOn<T extends Outcome['kind']>(
+  constructor(needs: ScriptedNeeds) {
+    this.#needs = needs
+  }
+
+  /** Begins to watch. Resolves with the function that notes what has changed since. Neither of them rejects. */
+  async begin(run: ScriptedRun): Promise<() => Promise<void>> {
+    const failed = (error: unknown): void => {
+      run.say(`→ cannot find out what the script changes among the deployed files: ${oneLine(messageOf(error))}`)
+      this.#needs.log(`Cannot look at the target of deployment ${run.deployId}`, error)
+    }
+    try {
+      const before = await this.#markNow(run.project)
+      if (before === null) return async () => {}
+      const path = this.#needs.files.marks(run.deployId)
+      // Whole or not at all: a kill before the script must not look as if the script had changed something unknown.
+      await writeFile(`${path}.tmp`, packed(before), { mode: 0o600 })
+      await rename(`${path}.tmp`, path)
+      return async () => {
+        try {
+          const sentence = await this.#note(run, before)
+          if (sentence !== null) run.say(`→ ${sentence}`)
+        } catch (error) {
+          failed(error)
+        }
+        await rm(path, { force: true }).catch(() => {})
+      }
+    } catch (error) {
+      failed(error)
+      return async () => {}
+    }
+  }
+
+  /** Gives what scripts changed to the live deployment, if the files of this one are not in place. Never rejects. */
+  async leave(deployId: string): Promise<void> {
+    const { store, files, trees, quota, log } = this.#needs
+    try {
+      const row = findDeployment(store, deployId)
+      if (row === undefined || row.placed !== null) return
+      const own: ScriptedLine[] = []
+      for await (const line of readScripted(files.scripted(deployId))) own.push(line)
+      const owned = own.length === 0 ? null : await trees.read(row.projectId, waitMs)
+      if (owned?.baseline === 'owned') {
+        const owner = owned.head.deployId
+        const lines = own.filter(({ before }) => before !== undefined).map(line => givenTo(owner, line))
+        const imagesPath = files.scriptedImages(deployId)
+        if (lines.length > 0) await this.#add({ id: row.projectId }, owner, { lines, imagesPath })
+      }
+      await rm(files.scripted(deployId), { force: true })
+      quota.changed(row.projectId, -(await removeArchive(files.scriptedImages(deployId))))
+    } catch (error) {
+      log(`Cannot note what the scripts of deployment ${deployId} changed`, error)
+    }
+  }
+
+  /** Notes what scripts changed that an earlier server did not see the end of. */
+  async recover(): Promise<void> {
+    const { home, store, log } = this.#needs
+    for await (const { path, match } of findFiles(home.deployments, deploymentFilePattern)) {
+      const [, deployId = '', ending] = match
+      if (ending !== 'marks') continue
+      try {
+        const before = unpacked(await readFile(path))
+        const project = findProject(store, before.projectId)
+        const isKnown = findDeployment(store, deployId) !== undefined
+        if (project !== undefined && isKnown)
+          await this.#note({ deployId, project, say: () => {}, onSources: () => {} }, before)
+      } catch (error) {
+        log(`Cannot find out what the scripts of deployment ${deployId} changed`, error)
+      }
+      await rm(path, { force: true })
+    }
+    for await (const { match } of findFiles(home.deployments, deploymentFilePattern)) {
+      const [, deployId = '', ending] = match
+      const row = ending === 'scripted' ? findDeployment(store, deployId) : undefined
+      if (row !== undefined && isFinal(row.status)) await this.leave(deployId)
+    }
+  }
+
+  async #workOn<T extends Outcome['kind']>(
     project: Project,
     job: (place: { target: string; rules: TargetRules }) => Job,
     kind: T
   ): Promise<Extract<Outcome, { kind: T }>> {
+    const { home, allowSystemPaths, executors } = this.#needs
     const place = { target: project.deployPath, rules: { home: home.directory, allowSystemPaths } }
     const executor = executors.as(await findRights(project))
     const outcome = await executor.run(job(place), AbortSignal.timeout(lookMs))
@@ -80,18 +156,23 @@ export function createScripted(needs: ScriptedNeeds) {
     throw new Error(`The target did not answer: ${outcome.kind}`)
   }
 
-  async function markNow(project: Project): Promise<Before | null> {
-    const owned = await trees.read(project.id, waitMs)
+  async #markNow(project: Project): Promise<Before | null> {
+    const owned = await this.#needs.trees.read(project.id, waitMs)
     if (owned.baseline !== 'owned') return null
     const tree = project.runAs === null ? owned.path : await owned.contents()
-    const { marks } = await workOn(project, place => ({ kind: 'mark', mark: { ...place, owned: tree } }), 'marked')
+    const { marks } = await this.#workOn(
+      project,
+      place => ({ kind: 'mark', mark: { ...place, owned: tree } }),
+      'marked'
+    )
     return { projectId: project.id, head: owned.head, marks }
   }
 
   /** Returns the sentence about what was changed, or null. */
-  async function note(run: ScriptedRun, before: Before): Promise<string | null> {
+  async #note(run: ScriptedRun, before: Before): Promise<string | null> {
+    const { trees, files, settings } = this.#needs
     const { deployId, project } = run
-    const now = await markNow(project)
+    const now = await this.#markNow(project)
     // Another deployment was made meanwhile, so the target is its own.
     if (now === null || !isSameHead(now.head, before.head)) return null
     const touched = differingMarks(before.marks, now.marks)
@@ -100,17 +181,17 @@ export function createScripted(needs: ScriptedNeeds) {
     const imagesPath = `${files.marks(deployId)}.zip`
     try {
       const maxBytes = settings.number('max_before_size') * bytesPerMegabyte
-      const { looked } = await workOn(
+      const { looked } = await this.#workOn(
         project,
         place => ({ kind: 'look', look: { ...place, entries, maxBytes }, imagesPath }),
         'looked'
       )
       if (looked.length === 0) return null
       const { deployId: live } = before.head
-      const isEarly = live !== deployId && !isPutBack(deployId)
+      const isEarly = live !== deployId && !this.#isPutBack(deployId)
       const owner = isEarly ? deployId : live
       const lines = looked.map(each => lineOf(entries[each.index] as OwnedEntry, each, { owner, isEarly }))
-      run.onSources(await add(project, owner, { lines, imagesPath }))
+      run.onSources(await this.#add(project, owner, { lines, imagesPath }))
       return sentenceOf(lines)
     } finally {
       await rm(imagesPath, { force: true })
@@ -118,16 +199,17 @@ export function createScripted(needs: ScriptedNeeds) {
   }
 
   /** Whether the files of a deployment were in its target, and no longer are. */
-  function isPutBack(deployId: string): boolean {
-    return findDeployment(store, deployId)?.revertedAt != null
+  #isPutBack(deployId: string): boolean {
+    return findDeployment(this.#needs.store, deployId)?.revertedAt != null
   }
 
   /** Adds changes to those of a deployment. Returns the deployments whose archives contain the earlier contents. */
-  async function add(
+  async #add(
     { id: projectId }: Pick<Project, 'id'>,
     owner: string,
     { lines, imagesPath }: { lines: readonly ScriptedLine[]; imagesPath: string }
   ): Promise<string[]> {
+    const { files, quota, store, trees } = this.#needs
     const earlier: ScriptedLine[] = []
     for await (const line of readScripted(files.scripted(owner))) earlier.push(line)
     const isNew = new Set(lines.map(pathOfLine))
@@ -147,83 +229,6 @@ export function createScripted(needs: ScriptedNeeds) {
     await writeScripted(files.scripted(owner), all)
     trees.update(projectId)
     return sources
-  }
-
-  async function begin(run: ScriptedRun): Promise<() => Promise<void>> {
-    const failed = (error: unknown): void => {
-      run.say(`→ cannot find out what the script changes among the deployed files: ${oneLine(messageOf(error))}`)
-      log(`Cannot look at the target of deployment ${run.deployId}`, error)
-    }
-    try {
-      const before = await markNow(run.project)
-      if (before === null) return async () => {}
-      const path = files.marks(run.deployId)
-      // Whole or not at all: a kill before the script must not look as if the script had changed something unknown.
-      await writeFile(`${path}.tmp`, packed(before), { mode: 0o600 })
-      await rename(`${path}.tmp`, path)
-      return async () => {
-        try {
-          const sentence = await note(run, before)
-          if (sentence !== null) run.say(`→ ${sentence}`)
-        } catch (error) {
-          failed(error)
-        }
-        await rm(path, { force: true }).catch(() => {})
-      }
-    } catch (error) {
-      failed(error)
-      return async () => {}
-    }
-  }
-
-  async function leave(deployId: string): Promise<void> {
-    try {
-      const row = findDeployment(store, deployId)
-      if (row === undefined || row.placed !== null) return
-      const own: ScriptedLine[] = []
-      for await (const line of readScripted(files.scripted(deployId))) own.push(line)
-      const owned = own.length === 0 ? null : await trees.read(row.projectId, waitMs)
-      if (owned?.baseline === 'owned') {
-        const owner = owned.head.deployId
-        const lines = own.filter(({ before }) => before !== undefined).map(line => givenTo(owner, line))
-        const imagesPath = files.scriptedImages(deployId)
-        if (lines.length > 0) await add({ id: row.projectId }, owner, { lines, imagesPath })
-      }
-      await rm(files.scripted(deployId), { force: true })
-      quota.changed(row.projectId, -(await removeArchive(files.scriptedImages(deployId))))
-    } catch (error) {
-      log(`Cannot note what the scripts of deployment ${deployId} changed`, error)
-    }
-  }
-
-  return {
-    /** Begins to watch. Resolves with the function that notes what has changed since. Neither of them rejects. */
-    begin,
-    /** Gives what scripts changed to the live deployment, if the files of this one are not in place. Never rejects. */
-    leave,
-
-    /** Notes what scripts changed that an earlier server did not see the end of. */
-    async recover(): Promise<void> {
-      for await (const { path, match } of findFiles(home.deployments, deploymentFilePattern)) {
-        const [, deployId = '', ending] = match
-        if (ending !== 'marks') continue
-        try {
-          const before = unpacked(await readFile(path))
-          const project = findProject(store, before.projectId)
-          const isKnown = findDeployment(store, deployId) !== undefined
-          if (project !== undefined && isKnown)
-            await note({ deployId, project, say: () => {}, onSources: () => {} }, before)
-        } catch (error) {
-          log(`Cannot find out what the scripts of deployment ${deployId} changed`, error)
-        }
-        await rm(path, { force: true })
-      }
-      for await (const { match } of findFiles(home.deployments, deploymentFilePattern)) {
-        const [, deployId = '', ending] = match
-        const row = ending === 'scripted' ? findDeployment(store, deployId) : undefined
-        if (row !== undefined && isFinal(row.status)) await leave(deployId)
-      }
-    }
   }
 }
 

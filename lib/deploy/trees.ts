@@ -46,9 +46,6 @@ export type Owned =
     }
   | { baseline: 'building' | 'none' }
 
-/** The owned trees of all projects. */
-export type Trees = ReturnType<typeof createTrees>
-
 const defaultWaitMs = 2_000
 /** Number of manifests that are folded in one pass: each is open while the tree is written. */
 const manifestsAtOnce = 16
@@ -61,48 +58,118 @@ export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): 
 /** Names in that directory: the tree of a project, and one that is being written. */
 export const treePattern = /^(proj_[a-z2-7]{16})\.tree(\.tmp)?$/
 
-/** Creates the owned trees. */
-export function createTrees({
-  store,
-  home,
-  files,
-  log
-}: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }) {
-  const directory = treesOf(home)
-  const pathOf = (projectId: string): string => join(directory, `${projectId}.tree`)
-  const threads = createFoldThreads()
-  const updates = new Map<string, Promise<OwnedHead | null>>()
+/** The owned trees of all projects. */
+export class Trees {
+  readonly #needs: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }
+  readonly #directory: string
+  readonly #threads = createFoldThreads()
+  readonly #updates = new Map<string, Promise<OwnedHead | null>>()
+
+  constructor(needs: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }) {
+    this.#needs = needs
+    this.#directory = treesOf(needs.home)
+  }
+
+  /**
+   * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the
+   * deployment that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
+   */
+  async restored(
+    projectId: string,
+    { manifestOf: id, deployId }: { manifestOf: string; deployId: string | null }
+  ): Promise<void> {
+    const { files } = this.#needs
+    if (deployId !== null) {
+      // A package usually contains the manifest, but that says what was replaced on another machine.
+      await rename(files.manifest(id), files.manifest(deployId))
+      for (const path of [files.scripted(deployId), files.scriptedImages(deployId)]) await rm(path, { force: true })
+      if (existsSync(files.before(id))) await rename(files.before(id), files.before(deployId))
+      else await rm(files.before(deployId), { force: true })
+      return
+    }
+    const head = await this.#bringUpToDate(projectId)
+    if (head === null) return
+    await this.#fold({
+      path: this.#pathOf(projectId),
+      head,
+      isAnew: false,
+      manifests: [this.#manifestOf({ id, fileCount: null })]
+    })
+  }
+
+  /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
+  update(projectId: string): void {
+    this.#bringUpToDate(projectId).catch(error =>
+      this.#needs.log(`Cannot update the tree of project ${projectId} yet`, error)
+    )
+  }
+
+  /**
+   * Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). Unless `checked` is
+   * false, the tree is read to its end first, and made again if it is torn.
+   */
+  async read(projectId: string, waitMs: number = defaultWaitMs, checked: boolean = true): Promise<Owned> {
+    const giveUp = new AbortController()
+    const building = sleep(waitMs, 'building' as const, { signal: giveUp.signal, ref: false })
+    try {
+      const head = await Promise.race([this.#bringUpToDate(projectId, { checked }), building])
+      if (head === 'building') return { baseline: 'building' }
+      if (head === null) return { baseline: 'none' }
+      const path = this.#pathOf(projectId)
+      return { baseline: 'owned', head, path, entries: () => readOwnedTree(path), contents: () => readFile(path) }
+    } finally {
+      giveUp.abort()
+      building.catch(() => {})
+    }
+  }
+
+  /** Removes the tree of a project that no longer exists. */
+  async remove(projectId: string): Promise<void> {
+    await this.#updates.get(projectId)?.catch(() => null)
+    await rm(this.#pathOf(projectId), { force: true })
+  }
+
+  /** Waits for the updates in progress, and ends idle threads. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#updates.values())
+    await this.#threads.close()
+  }
+
+  #pathOf(projectId: string): string {
+    return join(this.#directory, `${projectId}.tree`)
+  }
 
   /**
    * Brings the tree up to date after all earlier updates of the project. Resolves with null if nothing was placed. With
    * `checked`, a tree that is up to date is also read to its end, where a torn one is noticed.
    */
-  function bringUpToDate(projectId: string, { checked = false } = {}): Promise<OwnedHead | null> {
-    const before = updates.get(projectId) ?? Promise.resolve(null)
+  #bringUpToDate(projectId: string, { checked = false } = {}): Promise<OwnedHead | null> {
+    const before = this.#updates.get(projectId) ?? Promise.resolve(null)
     const update = before
       .catch(() => null)
-      .then(() => makeCurrent(projectId, { checked }))
+      .then(() => this.#makeCurrent(projectId, { checked }))
       .catch(error => {
-        if (isUnusableTree(error)) return makeCurrent(projectId, { isAnew: true })
+        if (isUnusableTree(error)) return this.#makeCurrent(projectId, { isAnew: true })
         throw error
       })
-    updates.set(projectId, update)
+    this.#updates.set(projectId, update)
     const forget = (): void => {
-      if (updates.get(projectId) === update) updates.delete(projectId)
+      if (this.#updates.get(projectId) === update) this.#updates.delete(projectId)
     }
     update.then(forget, forget)
     return update
   }
 
-  async function makeCurrent(
+  async #makeCurrent(
     projectId: string,
     { isAnew = false, checked = false }: { isAnew?: boolean; checked?: boolean }
   ): Promise<OwnedHead | null> {
+    const { store, files } = this.#needs
     const target = findProject(store, projectId)?.deployPath
     const placed = target === undefined ? [] : placedDeployments(store, projectId, target)
     const last = placed.at(-1)
     if (target === undefined || last === undefined) return null
-    const path = pathOf(projectId)
+    const path = this.#pathOf(projectId)
     const head = isAnew ? null : await headOf(path)
     const isOfThisHistory = placed.some(({ id, placed: number }) => id === head?.deployId && number === head.sequence)
     const known = head?.target === target && isOfThisHistory ? head : null
@@ -112,88 +179,34 @@ export function createTrees({
     // Scripts of the last deployment have changed more since: its manifest is folded in again.
     if (known !== null && done === last.placed && known.scripted !== stamp) done--
     if (known !== null && done === last.placed) {
-      if (checked) await threads.run({ kind: 'check', path })
+      if (checked) await this.#threads.run({ kind: 'check', path })
       return known
     }
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     let isEmpty = known === null
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last
       const head = { deployId, sequence, target, ...(deployId === last.id && stamped) }
-      await fold({ path, head, isAnew: isEmpty, manifests: next.map(manifestOf) })
+      await this.#fold({ path, head, isAnew: isEmpty, manifests: next.map(each => this.#manifestOf(each)) })
       done = sequence
       isEmpty = false
     } while (done < last.placed)
     return { deployId: last.id, sequence: last.placed, target, ...stamped }
   }
 
-  function manifestOf({ id, fileCount }: Pick<PlacedDeployment, 'id' | 'fileCount'>): FoldedManifest {
-    return { path: files.manifest(id), scripted: files.scripted(id), deployId: id, fileCount: fileCount ?? 0 }
-  }
-
-  async function fold(task: Omit<FoldTask & { kind: 'fold' }, 'kind'>): Promise<void> {
-    for (const { deployId, reason } of await threads.run({ kind: 'fold', ...task })) {
-      log(`The tree of a project lacks files of deployment ${deployId}`, new Error(reason))
+  #manifestOf({ id, fileCount }: Pick<PlacedDeployment, 'id' | 'fileCount'>): FoldedManifest {
+    return {
+      path: this.#needs.files.manifest(id),
+      scripted: this.#needs.files.scripted(id),
+      deployId: id,
+      fileCount: fileCount ?? 0
     }
   }
 
-  return {
-    /**
-     * Adds the files that an import put into the target, under a temporary id that has a manifest. They get the
-     * deployment that they belong to, if it is recorded. Without one, they are in the tree until it is made again.
-     */
-    async restored(
-      projectId: string,
-      { manifestOf: id, deployId }: { manifestOf: string; deployId: string | null }
-    ): Promise<void> {
-      if (deployId !== null) {
-        // A package usually contains the manifest, but that says what was replaced on another machine.
-        await rename(files.manifest(id), files.manifest(deployId))
-        for (const path of [files.scripted(deployId), files.scriptedImages(deployId)]) await rm(path, { force: true })
-        if (existsSync(files.before(id))) await rename(files.before(id), files.before(deployId))
-        else await rm(files.before(deployId), { force: true })
-        return
-      }
-      const head = await bringUpToDate(projectId)
-      if (head === null) return
-      await fold({ path: pathOf(projectId), head, isAnew: false, manifests: [manifestOf({ id, fileCount: null })] })
-    },
-
-    /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
-    update(projectId: string): void {
-      bringUpToDate(projectId).catch(error => log(`Cannot update the tree of project ${projectId} yet`, error))
-    },
-
-    /**
-     * Returns the tree of a project, up to date. Waits at most `waitMs` for it (default: 2 seconds). Unless `checked` is
-     * false, the tree is read to its end first, and made again if it is torn.
-     */
-    async read(projectId: string, waitMs: number = defaultWaitMs, checked: boolean = true): Promise<Owned> {
-      const giveUp = new AbortController()
-      const building = sleep(waitMs, 'building' as const, { signal: giveUp.signal, ref: false })
-      try {
-        const head = await Promise.race([bringUpToDate(projectId, { checked }), building])
-        if (head === 'building') return { baseline: 'building' }
-        if (head === null) return { baseline: 'none' }
-        const path = pathOf(projectId)
-        return { baseline: 'owned', head, path, entries: () => readOwnedTree(path), contents: () => readFile(path) }
-      } finally {
-        giveUp.abort()
-        building.catch(() => {})
-      }
-    },
-
-    /** Removes the tree of a project that no longer exists. */
-    async remove(projectId: string): Promise<void> {
-      await updates.get(projectId)?.catch(() => null)
-      await rm(pathOf(projectId), { force: true })
-    },
-
-    /** Waits for the updates in progress, and ends idle threads. */
-    async close(): Promise<void> {
-      await Promise.allSettled(updates.values())
-      await threads.close()
+  async #fold(task: Omit<FoldTask & { kind: 'fold' }, 'kind'>): Promise<void> {
+    for (const { deployId, reason } of await this.#threads.run({ kind: 'fold', ...task })) {
+      this.#needs.log(`The tree of a project lacks files of deployment ${deployId}`, new Error(reason))
     }
   }
 }

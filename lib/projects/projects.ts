@@ -40,9 +40,6 @@ import { createTargetPlaces } from '../core/install/overlap.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { CheckHeaders } from './seal.js'
 
-/** The projects of a server. Every change is audited. */
-export type Projects = ReturnType<typeof createProjects>
-
 interface Needs {
   store: Store
   clock: Clock
@@ -64,146 +61,167 @@ interface Needs {
   headers: Pick<CheckHeaders, 'sealer' | 'open'>
 }
 
-/** Creates the projects of a server. */
-export function createProjects({ store, clock, ids, audit, home, allowSystemPaths, deployments, headers }: Needs) {
-  const find = keepReads(store, id => findProject(store, id))
-  const all = keepProjects(store)
-  const targets = createTargetPlaces()
+/** The projects of a server. Every change is audited. */
+export class Projects {
+  readonly #needs: Needs
+  readonly #find: (id: string) => Project | undefined
+  readonly #all: () => readonly Project[]
+  readonly #targets = createTargetPlaces()
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#find = keepReads(needs.store, id => findProject(needs.store, id))
+    this.#all = keepProjects(needs.store)
+  }
+
+  /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
+  list({ tagIds = [], scope }: { tagIds?: string[]; scope?: ProjectScope } = {}): Project[] {
+    const seen = scope == null ? this.#all() : this.#all().filter(({ id }) => scope.includes(id))
+    return this.#current(seen).filter(project => tagIds.every(id => project.tagIds.includes(id)))
+  }
+
+  /** Returns one project. Refuses: 404. */
+  get(id: string): Project {
+    return this.#current([found(this.#find(id), id)])[0] as Project
+  }
+
+  /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
+  async create(given: NewProject, actor: Actor): Promise<Project> {
+    const { headers, store, ids, clock, audit } = this.#needs
+    await checkChangedRights(given, null)
+    const sealed = await headers.sealer([given.policy])
+    return store.write(tx => {
+      const fields = this.#checked(tx, given)
+      this.#checkPathIsFree(fields.deployPath)
+      const made = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
+      const project = { ...made, policy: sealed(made.policy, { projectId: made.id, before: {} }) }
+      insertProject(tx, project)
+      const { id, name } = project
+      audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
+      return existing(tx, id)
+    })
+  }
+
+  /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
+  async update(id: string, { seen, ...given }: ProjectFields & Seen, actor: Actor): Promise<Project> {
+    const { headers, store, deployments, clock, audit } = this.#needs
+    await checkChangedRights(given, found(this.#find(id), id))
+    const sealed = await headers.sealer([given.policy])
+    return store.write(tx => {
+      const before = existing(tx, id)
+      checkSeen({ seen }, before.updatedAt, 'The project')
+      const { policy, ...rest } = present(this.#checked(tx, given))
+      const place = { projectId: id, before: before.policy }
+      const fields =
+        policy === undefined ? rest : { ...rest, policy: changePolicy(before.policy, sealed(policy, place)) }
+      if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
+        this.#checkPathIsFree(fields.deployPath, id)
+        if (deployments.hasRunning(id)) throw busy(tx, 'Cannot change the deployPath', id)
+        if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
+      }
+      updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
+      const detail = Object.keys(fields).join(', ')
+      audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
+      return existing(tx, id)
+    })
+  }
+
+  /**
+   * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
+   * nothing if nothing has changed. Refuses: as `create` and `update`.
+   */
+  async adopt(id: string, fields: NewProject, actor: Actor): Promise<Project> {
+    const { headers, store, ids, clock, audit } = this.#needs
+    const known = this.#find(id)
+    if (known !== undefined) {
+      const { policy = {}, ...rest } = present(fields) as ProjectFields
+      const changed = Object.entries(rest).filter(([name, value]) => isOther(known[name as keyof Project], value))
+      // Values that cannot be read any more are written again.
+      const before = await headers.open(id, known.policy).catch(() => null)
+      const isSamePolicy = before !== null && !isOther(before, changePolicy({}, policy))
+      if (changed.length === 0 && isSamePolicy) return known
+      return this.update(id, { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }, actor)
+    }
+    await checkChangedRights(fields, null)
+    const sealed = await headers.sealer([fields.policy])
+    return store.write(tx => {
+      const checkedFields = this.#checked(tx, fields)
+      this.#checkPathIsFree(checkedFields.deployPath)
+      const made = newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) })
+      insertProject(tx, { ...made, policy: sealed(made.policy, { projectId: id, before: {} }) })
+      audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: fields.name })
+      return existing(tx, id)
+    })
+  }
+
+  /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
+  async remove(id: string, actor: Actor): Promise<void> {
+    const { deployments, store, audit } = this.#needs
+    await deployments.removeWith(deploymentIdsOf(store, id), () =>
+      store.write(tx => {
+        const project = existing(tx, id)
+        if (deployments.hasRunning(id)) throw busy(tx, 'Cannot delete the project', id)
+        deleteProject(tx, id)
+        const removed = deleteDeploymentsOf(tx, id)
+        audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
+        return removed
+      })
+    )
+    await deployments.removeTree(id)
+  }
+
+  /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
+  async regenerateToken(id: string, actor: Actor): Promise<string> {
+    const { ids, store, clock, audit } = this.#needs
+    const token = ids.token()
+    await store.write(tx => {
+      existing(tx, id)
+      updateProject(tx, id, { token, updatedAt: instantOf(clock) })
+      audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id })
+    })
+    return token
+  }
 
   /** Returns the projects with the status of results that are not recorded yet. */
-  function current(projects: readonly Project[]): readonly Project[] {
-    const kept = new Map(deployments.kept().map(({ projectId, status }) => [projectId, status as FinalStatus]))
+  #current(projects: readonly Project[]): readonly Project[] {
+    const kept = new Map(
+      this.#needs.deployments.kept().map(({ projectId, status }) => [projectId, status as FinalStatus])
+    )
     if (kept.size === 0) return projects
     return projects.map(project => {
       const status = kept.get(project.id)
-      return status === undefined || deployments.hasRunning(project.id) ? project : { ...project, status }
+      return status === undefined || this.#needs.deployments.hasRunning(project.id) ? project : { ...project, status }
     })
   }
 
   /** Checks the fields and returns them as they are stored. */
-  function checked<F extends ProjectFields>(db: Reader, fields: F): F {
+  #checked<F extends ProjectFields>(db: Reader, fields: F): F {
     checkReferences(db, fields)
     const { deployPath, pm2AppName, allowedEnv, tagIds } = fields
     return {
       ...fields,
-      ...(deployPath === undefined ? {} : { deployPath: checkDeployPath(deployPath, { home, allowSystemPaths }) }),
+      ...(deployPath === undefined
+        ? {}
+        : {
+            deployPath: checkDeployPath(deployPath, {
+              home: this.#needs.home,
+              allowSystemPaths: this.#needs.allowSystemPaths
+            })
+          }),
       ...(pm2AppName === '' ? { pm2AppName: null } : {}),
       ...(allowedEnv === undefined ? {} : { allowedEnv: [...new Set(allowedEnv)] }),
       ...(tagIds === undefined ? {} : { tagIds: [...new Set(tagIds)] })
     }
   }
 
-  function checkPathIsFree(deployPath: string, ownId?: string): void {
-    const other = targets.among(all()).overlapping(deployPath, ({ id }) => id !== ownId)
+  #checkPathIsFree(deployPath: string, ownId?: string): void {
+    const other = this.#targets.among(this.#all()).overlapping(deployPath, ({ id }) => id !== ownId)
     if (other === undefined) return
     const sentence = `Cannot deploy to "${deployPath}": the project "${other.name}" deploys to "${other.deployPath}"`
     throw new Refusal('conflict', 'path_taken', sentence, {
       field: 'deployPath',
       other: { kind: 'project', id: other.id, name: other.name }
     })
-  }
-
-  return {
-    /** Returns the projects, newest first. With `tagIds`, only those that have all of these tags. */
-    list({ tagIds = [], scope }: { tagIds?: string[]; scope?: ProjectScope } = {}): Project[] {
-      const seen = scope == null ? all() : all().filter(({ id }) => scope.includes(id))
-      return current(seen).filter(project => tagIds.every(id => project.tagIds.includes(id)))
-    },
-
-    /** Returns one project. Refuses: 404. */
-    get: (id: string): Project => current([found(find(id), id)])[0] as Project,
-
-    /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
-    async create(given: NewProject, actor: Actor): Promise<Project> {
-      await checkChangedRights(given, null)
-      const sealed = await headers.sealer([given.policy])
-      return store.write(tx => {
-        const fields = checked(tx, given)
-        checkPathIsFree(fields.deployPath)
-        const made = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
-        const project = { ...made, policy: sealed(made.policy, { projectId: made.id, before: {} }) }
-        insertProject(tx, project)
-        const { id, name } = project
-        audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
-        return existing(tx, id)
-      })
-    },
-
-    /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
-    async update(id: string, { seen, ...given }: ProjectFields & Seen, actor: Actor): Promise<Project> {
-      await checkChangedRights(given, found(find(id), id))
-      const sealed = await headers.sealer([given.policy])
-      return store.write(tx => {
-        const before = existing(tx, id)
-        checkSeen({ seen }, before.updatedAt, 'The project')
-        const { policy, ...rest } = present(checked(tx, given))
-        const place = { projectId: id, before: before.policy }
-        const fields =
-          policy === undefined ? rest : { ...rest, policy: changePolicy(before.policy, sealed(policy, place)) }
-        if (fields.deployPath !== undefined && fields.deployPath !== before.deployPath) {
-          checkPathIsFree(fields.deployPath, id)
-          if (deployments.hasRunning(id)) throw busy(tx, 'Cannot change the deployPath', id)
-          if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
-        }
-        updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
-        const detail = Object.keys(fields).join(', ')
-        audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
-        return existing(tx, id)
-      })
-    },
-
-    /**
-     * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
-     * nothing if nothing has changed. Refuses: as `create` and `update`.
-     */
-    async adopt(id: string, fields: NewProject, actor: Actor): Promise<Project> {
-      const known = find(id)
-      if (known !== undefined) {
-        const { policy = {}, ...rest } = present(fields) as ProjectFields
-        const changed = Object.entries(rest).filter(([name, value]) => isOther(known[name as keyof Project], value))
-        // Values that cannot be read any more are written again.
-        const before = await headers.open(id, known.policy).catch(() => null)
-        const isSamePolicy = before !== null && !isOther(before, changePolicy({}, policy))
-        if (changed.length === 0 && isSamePolicy) return known
-        return this.update(id, { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }, actor)
-      }
-      await checkChangedRights(fields, null)
-      const sealed = await headers.sealer([fields.policy])
-      return store.write(tx => {
-        const checkedFields = checked(tx, fields)
-        checkPathIsFree(checkedFields.deployPath)
-        const made = newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) })
-        insertProject(tx, { ...made, policy: sealed(made.policy, { projectId: id, before: {} }) })
-        audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: fields.name })
-        return existing(tx, id)
-      })
-    },
-
-    /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
-    async remove(id: string, actor: Actor): Promise<void> {
-      await deployments.removeWith(deploymentIdsOf(store, id), () =>
-        store.write(tx => {
-          const project = existing(tx, id)
-          if (deployments.hasRunning(id)) throw busy(tx, 'Cannot delete the project', id)
-          deleteProject(tx, id)
-          const removed = deleteDeploymentsOf(tx, id)
-          audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
-          return removed
-        })
-      )
-      await deployments.removeTree(id)
-    },
-
-    /** Creates a new deploy token. The old one becomes invalid. Refuses: 404. */
-    async regenerateToken(id: string, actor: Actor): Promise<string> {
-      const token = ids.token()
-      await store.write(tx => {
-        existing(tx, id)
-        updateProject(tx, id, { token, updatedAt: instantOf(clock) })
-        audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id })
-      })
-      return token
-    }
   }
 }
 

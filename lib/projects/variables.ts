@@ -41,9 +41,6 @@ export interface SecretsFault {
   secrets: string[]
 }
 
-/** The variables of projects, for their scripts. */
-export type Variables = ReturnType<typeof createVariables>
-
 interface Needs {
   store: Store
   clock: Clock
@@ -51,17 +48,92 @@ interface Needs {
   key: VariablesKey
 }
 
-/** Creates the variables of all projects. */
-export function createVariables({ store, clock, audit, key }: Needs) {
+/** The variables of projects, for their scripts. */
+export class Variables {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /** Returns the variables ordered by name. Refuses: 404. */
+  list(projectId: string): Variable[] {
+    existing(this.#needs.store, projectId)
+    return listVariables(this.#needs.store, projectId).map(shown)
+  }
+
+  /**
+   * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
+   */
+  async replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]> {
+    existing(this.#needs.store, projectId)
+    checkNames(given)
+    const sealing = await this.#keyFor(projectId, given, name =>
+      given.every(each => each.name !== name || each.value !== null)
+    )
+    return this.#needs.store.write(tx => {
+      const names = new Set(given.map(({ name }) => name))
+      const unset = listVariables(tx, projectId)
+        .map(({ name }) => name)
+        .filter(name => !names.has(name))
+      return this.#write(tx, projectId, { set: given, unset, sealing, actor })
+    })
+  }
+
+  /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
+  async change(projectId: string, { set, unset }: VariablesChange, actor: Actor): Promise<Variable[]> {
+    existing(this.#needs.store, projectId)
+    checkNames(set)
+    const both = set.find(({ name }) => unset.includes(name))
+    if (both !== undefined) throw invalid('unset', `"${both.name}" is in both "set" and "unset"`)
+    const sealing = await this.#keyFor(
+      projectId,
+      set,
+      name => unset.includes(name) || set.some(each => each.name === name && each.value !== null)
+    )
+    return this.#needs.store.write(tx =>
+      this.#write(tx, projectId, { set, unset: [...new Set(unset)], sealing, actor })
+    )
+  }
+
+  /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
+  async open(projectId: string): Promise<OpenedVariable[]> {
+    const { store, key } = this.#needs
+    const stored = listVariables(store, projectId)
+    const found = stored.some(({ secret, value }) => secret && value !== '') ? await key.find() : noKeyNeeded
+    const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
+    const at = opened.findIndex(({ value }) => value === null)
+    if (at !== -1) {
+      throw cannotOpen(
+        opened.filter(({ value }) => value === null),
+        { path: key.path, why: whyNot(stored[at] as StoredVariable, found) }
+      )
+    }
+    return opened.map(({ name, value, secret }) => ({ name, value: value as string, secret }))
+  }
+
+  /** Returns why something encrypted (seal.ts) cannot be decrypted; null if all can. */
+  async check(): Promise<SecretsFault | null> {
+    const texts = neededTexts(this.#needs.store)
+    if (texts.length === 0) return null
+    const found = await this.#needs.key.find()
+    const closed = texts.filter(({ place, sealed }) => found.key === null || unseal(found.key, place, sealed) === null)
+    const [first] = closed
+    return first === undefined
+      ? null
+      : { why: whyNot({ value: first.sealed }, found), secrets: closed.map(({ name }) => name) }
+  }
+
   /**
    * Returns the key for the given secrets, or null if there is nothing to encrypt. Creates a key only if nothing else
    * that is stored was encrypted with a key that is lost.
    */
-  async function keyFor(
+  async #keyFor(
     projectId: string,
     given: readonly GivenVariable[],
     isReplaced: (name: string) => boolean
   ): Promise<Buffer | null> {
+    const { store, key } = this.#needs
     const stored = byName(listVariables(store, projectId))
     const isSealed = (one: GivenVariable): boolean => {
       const before = stored.get(one.name)
@@ -70,17 +142,17 @@ export function createVariables({ store, clock, audit, key }: Needs) {
     if (!given.some(isSealed)) return null
     const found = await key.find()
     if (found.key !== null) return found.key
-    const others = setSecrets().filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
+    const others = this.#setSecrets().filter(secret => secret.projectId !== projectId || !isReplaced(secret.name))
     if (!found.isMissing || others.length > 0 || needsStoredKey(store, 'variables.value'))
       throw unusableKey(key.path, found.why, curesOfLostKey(store))
     return key.create()
   }
 
-  function setSecrets(): StoredVariable[] {
-    return listSecrets(store).filter(({ value }) => value !== '')
+  #setSecrets(): StoredVariable[] {
+    return listSecrets(this.#needs.store).filter(({ value }) => value !== '')
   }
 
-  function write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
+  #write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
     existing(tx, projectId)
     const stored = byName(listVariables(tx, projectId))
     const written = set.flatMap((given, index) => {
@@ -94,7 +166,7 @@ export function createVariables({ store, clock, audit, key }: Needs) {
         field: `variables[${index}].value`
       })
       if (before?.value === value && before.secret === secret) return []
-      return [{ projectId, name: given.name, value, secret, updatedAt: instantOf(clock) }]
+      return [{ projectId, name: given.name, value, secret, updatedAt: instantOf(this.#needs.clock) }]
     })
     const removed = unset.filter(name => stored.has(name))
     for (const variable of written) putVariable(tx, variable)
@@ -105,77 +177,9 @@ export function createVariables({ store, clock, audit, key }: Needs) {
       written.map(({ name }) => name),
       removed
     )
-    if (detail !== '') audit.within(tx, { action: 'project.variables', actor, projectId, target: projectId, detail })
+    if (detail !== '')
+      this.#needs.audit.within(tx, { action: 'project.variables', actor, projectId, target: projectId, detail })
     return now.map(shown)
-  }
-
-  return {
-    /** Returns the variables ordered by name. Refuses: 404. */
-    list(projectId: string): Variable[] {
-      existing(store, projectId)
-      return listVariables(store, projectId).map(shown)
-    },
-
-    /**
-     * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
-     */
-    async replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]> {
-      existing(store, projectId)
-      checkNames(given)
-      const sealing = await keyFor(projectId, given, name =>
-        given.every(each => each.name !== name || each.value !== null)
-      )
-      return store.write(tx => {
-        const names = new Set(given.map(({ name }) => name))
-        const unset = listVariables(tx, projectId)
-          .map(({ name }) => name)
-          .filter(name => !names.has(name))
-        return write(tx, projectId, { set: given, unset, sealing, actor })
-      })
-    },
-
-    /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
-    async change(projectId: string, { set, unset }: VariablesChange, actor: Actor): Promise<Variable[]> {
-      existing(store, projectId)
-      checkNames(set)
-      const both = set.find(({ name }) => unset.includes(name))
-      if (both !== undefined) throw invalid('unset', `"${both.name}" is in both "set" and "unset"`)
-      const sealing = await keyFor(
-        projectId,
-        set,
-        name => unset.includes(name) || set.some(each => each.name === name && each.value !== null)
-      )
-      return store.write(tx => write(tx, projectId, { set, unset: [...new Set(unset)], sealing, actor }))
-    },
-
-    /** Returns the decrypted variables for scripts. Refuses (503 `variables_key`) if a secret cannot be decrypted. */
-    async open(projectId: string): Promise<OpenedVariable[]> {
-      const stored = listVariables(store, projectId)
-      const found = stored.some(({ secret, value }) => secret && value !== '') ? await key.find() : noKeyNeeded
-      const opened = stored.map(variable => ({ ...variable, value: openedValue(variable, found.key) }))
-      const at = opened.findIndex(({ value }) => value === null)
-      if (at !== -1) {
-        throw cannotOpen(
-          opened.filter(({ value }) => value === null),
-          { path: key.path, why: whyNot(stored[at] as StoredVariable, found) }
-        )
-      }
-      return opened.map(({ name, value, secret }) => ({ name, value: value as string, secret }))
-    },
-
-    /** Returns why something encrypted (seal.ts) cannot be decrypted; null if all can. */
-    async check(): Promise<SecretsFault | null> {
-      const texts = neededTexts(store)
-      if (texts.length === 0) return null
-      const found = await key.find()
-      const closed = texts.filter(
-        ({ place, sealed }) => found.key === null || unseal(found.key, place, sealed) === null
-      )
-      const [first] = closed
-      return first === undefined
-        ? null
-        : { why: whyNot({ value: first.sealed }, found), secrets: closed.map(({ name }) => name) }
-    }
   }
 }
 

@@ -28,10 +28,10 @@ import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/provenance.js'
 import { createPtyLoader } from '../core/proc/pty.js'
-import { applyToProjects, createLabels, createProjects, recentScripts } from '../projects/projects.js'
+import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
-import { createVariables } from '../projects/variables.js'
+import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
 import { isPlaced, nodesOfProject } from '../core/store/tables/fleet.js'
 import { adviceOf, type BuiltInToken, type ProjectScope } from '../model/access.js'
@@ -167,7 +167,7 @@ function createWork(
   const counts = createDeploymentCounts()
   const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
-  const variables = createVariables({ store, clock, audit, key })
+  const variables = new Variables({ store, clock, audit, key })
   const headers = createCheckHeaders({ store, key, log })
   const deployer = createDeployer({
     store,
@@ -205,7 +205,7 @@ function createWork(
     },
     log
   })
-  const projects = createProjects({
+  const projects = new Projects({
     store,
     clock,
     ids,
@@ -277,7 +277,7 @@ function createMachine(world: World, front: Front, work: Work) {
     version,
     probe,
     home,
-    secretsFault: variables.check,
+    secretsFault: () => variables.check(),
     auditState: () => front.keeper.state(),
     unfinishedTargets: deployer.unfinishedTargets,
     certificates: world.certificates,

@@ -16,7 +16,7 @@ import { createFiles } from '../../lib/deploy/files.js'
 import { createIntake } from '../../lib/deploy/intake.js'
 import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
 import { until } from '../support/until.js'
-import { createProjects } from '../../lib/projects/projects.js'
+import { Projects } from '../../lib/projects/projects.js'
 import { freezeAt } from '../support/freeze.js'
 import { createRandom } from '../support/random.js'
 import { repetitions } from '../support/thorough.js'
@@ -188,7 +188,7 @@ t.test('a project whose deletion was killed keeps files and records, or neither'
 
 function projectsOf({ store, clock, ids, home, deployer, headers }: DeployStage) {
   const audit = { within: () => {} }
-  return createProjects({ store, clock, ids, home: home.directory, audit, deployments: deployer, headers })
+  return new Projects({ store, clock, ids, home: home.directory, audit, deployments: deployer, headers })
 }
 
 t.test('removes nothing by a list if the database was lost', async t => {

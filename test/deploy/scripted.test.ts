@@ -2,8 +2,8 @@ import t from 'tap'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFiles } from '../../lib/deploy/files.js'
-import { createScripted } from '../../lib/deploy/scripted.js'
-import { createTrees } from '../../lib/deploy/trees.js'
+import { Scripted } from '../../lib/deploy/scripted.js'
+import { Trees } from '../../lib/deploy/trees.js'
 import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import type { Project } from '../../lib/model/project.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
@@ -172,9 +172,9 @@ t.test('after a kill, the next start looks at what a script has changed', async 
   const project = await stage.addProject()
   const { id: deployId } = await stage.deploy(project, { 'a.txt': '1', 'b.txt': '1' })
   const files = createFiles(stage.home)
-  const needs = { ...stage, files, executors: createExecutors(), trees: createTrees({ ...stage, files }) }
+  const needs = { ...stage, files, executors: createExecutors(), trees: new Trees({ ...stage, files }) }
   // The process is killed while a script runs.
-  await createScripted(needs).begin({ deployId, project, say: () => {}, onSources: () => {} })
+  await new Scripted(needs).begin({ deployId, project, say: () => {}, onSources: () => {} })
   writeFileSync(join(project.deployPath, 'a.txt'), 'by the script')
   const next = await stage.restart()
   t.strictSame(await differing(next, project), [])

@@ -2,7 +2,7 @@ import t from 'tap'
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemActor as actor, systemActor } from '../../lib/model/audit.js'
-import { applyToProjects, createLabels, createProjects, recentScripts } from '../../lib/projects/projects.js'
+import { applyToProjects, createLabels, Projects, recentScripts } from '../../lib/projects/projects.js'
 import { readRedo } from '../../lib/core/store/redo.js'
 import { listAudit } from '../../lib/core/store/tables/audit.js'
 import { listDeployments } from '../../lib/core/store/tables/deployments.js'
@@ -27,7 +27,7 @@ t.test('projects', async t => {
   const removed: string[][] = []
   const removedTrees: string[] = []
   const kept: Array<{ projectId: string; status: 'success' | 'failed' }> = []
-  const projects = createProjects({
+  const projects = new Projects({
     ...stage,
     home,
     deployments: {
@@ -113,7 +113,7 @@ t.test('projects', async t => {
     running.add(id)
     await t.rejects(projects.remove(id, actor), { kind: 'conflict', code: 'deployment_running' })
     running.delete(id)
-    const failing = createProjects({
+    const failing = new Projects({
       ...stage,
       home,
       audit: {

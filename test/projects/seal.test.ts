@@ -17,7 +17,7 @@ import {
 } from '../../lib/projects/seal.js'
 import { type Check, defaultGate, type PolicyChanges } from '../../lib/model/policy.js'
 import { defaultRolloutPolicy } from '../../lib/model/rollout.js'
-import { createVariables } from '../../lib/projects/variables.js'
+import { Variables } from '../../lib/projects/variables.js'
 import { createSealing } from '../../lib/server/front.js'
 import type { Transaction } from '../../lib/core/store/database.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
@@ -141,7 +141,7 @@ t.test('a lost key is named with what it encrypted, and replaced only if nothing
     const path = join(directory, 'variables.key')
     const key = createVariablesKey(path)
     const sealing = createSealing(store, key, 'second factor')
-    const variables = createVariables({ store, clock, audit: { within() {} }, key })
+    const variables = new Variables({ store, clock, audit: { within() {} }, key })
     const sealed = seal(await key.create(), place, 'secret')
     await store.write(tx => {
       insertProject(tx, aProject({ id: 'proj_a' }))

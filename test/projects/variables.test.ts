@@ -5,7 +5,7 @@ import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { defaultGate } from '../../lib/model/policy.js'
 import { createCheckHeaders, createVariablesKey } from '../../lib/projects/seal.js'
-import { createVariables } from '../../lib/projects/variables.js'
+import { Variables } from '../../lib/projects/variables.js'
 import {
   deleteProject,
   insertProject,
@@ -25,7 +25,7 @@ async function stage(t: Test) {
   const audits: AuditEvent[] = []
   for (const id of ['proj_a', 'proj_b']) await store.write(tx => insertProject(tx, aProject({ id })))
   const key = createVariablesKey(path)
-  const variables = createVariables({
+  const variables = new Variables({
     store,
     clock: systemClock,
     audit: { within: (_, event) => void audits.push(event) },

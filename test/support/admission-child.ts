@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { createProjects } from '../../lib/projects/projects.js'
+import { Projects } from '../../lib/projects/projects.js'
 import { admin, deployStage } from './deploy-stage.js'
 
 /**
@@ -9,7 +9,7 @@ import { admin, deployStage } from './deploy-stage.js'
 const [, , directory = ''] = process.argv
 const stage = await deployStage({ teardown: () => {} } as unknown as Test, directory)
 const { store, clock, ids, home, deployer, headers } = stage
-const projects = createProjects({
+const projects = new Projects({
   store,
   clock,
   ids,

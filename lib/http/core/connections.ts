@@ -6,115 +6,121 @@ import { networkOf } from './headers.js'
 import type { Exchange } from './exchange.js'
 
 /** The open connections and their requests. A graceful stop needs to know them. */
-export type Connections = ReturnType<typeof createConnections>
-
-/** Creates an empty set of connections. */
-export function createConnections({ maxPipelined, handlerMs }: { maxPipelined: number; handlerMs: number }) {
+export class Connections {
+  readonly #limits: { maxPipelined: number; handlerMs: number }
   /**
    * Requests by connection. An array: there are a few at most (`maxPipelined`) and almost always one; a Set that grows
    * and shrinks is slower (bench/api).
    */
-  const busy = new Map<Socket, Exchange[]>()
+  readonly #busy = new Map<Socket, Exchange[]>()
   /** Number of requests that arrived while an answer was in progress, since the last one that did not. */
-  const pipelined = new WeakMap<Socket, number>()
-  let isStopping = false
-  let onEmpty: Array<() => void> = []
+  readonly #pipelined = new WeakMap<Socket, number>()
+  #isStopping = false
+  #onEmpty: Array<() => void> = []
   /** Number of requests that are being answered, also of connections that are closed. */
-  let running = 0
-  let onIdle: Array<() => void> = []
+  #running = 0
+  #onIdle: Array<() => void> = []
 
-  function remove(socket: Socket): void {
-    for (const exchange of [...(busy.get(socket) ?? [])]) exchange.abort()
-    busy.delete(socket)
-    if (busy.size > 0) return
-    for (const call of onEmpty) call()
-    onEmpty = []
+  constructor(limits: { maxPipelined: number; handlerMs: number }) {
+    this.#limits = limits
   }
 
-  function stop(): void {
-    isStopping = true
-    for (const [socket, exchanges] of busy) {
+  get isStopping() {
+    return this.#isStopping
+  }
+
+  /** Adds a connection. May be called again for one that was given back to node:http (`ignoreUpgrade`). */
+  add(socket: Socket): void {
+    if (this.#busy.has(socket)) return
+    this.#busy.set(socket, [])
+    socket.once('close', () => this.#remove(socket))
+  }
+
+  /** Adds a request. Returns false if the client has sent `maxPipelined` requests without reading the answers. */
+  enter(exchange: Exchange): boolean {
+    const { socket } = exchange.request
+    const exchanges = this.#busy.get(socket)
+    if (!exchanges?.length && socket.writableLength === 0) this.#pipelined.delete(socket)
+    else {
+      const count = (this.#pipelined.get(socket) ?? 0) + 1
+      this.#pipelined.set(socket, count)
+      if (count > this.#limits.maxPipelined) return false
+    }
+    exchanges?.push(exchange)
+    this.#running++
+    return true
+  }
+
+  isBusy(socket: Socket): boolean {
+    return (this.#busy.get(socket)?.length ?? 0) > 0
+  }
+
+  leave(exchange: Exchange): void {
+    this.#running--
+    if (this.#running === 0) {
+      for (const call of this.#onIdle) call()
+      this.#onIdle = []
+    }
+    const { socket } = exchange.request
+    const exchanges = this.#busy.get(socket)
+    const at = exchanges?.indexOf(exchange) ?? -1
+    if (at !== -1) exchanges?.splice(at, 1)
+    if (this.#isStopping && exchanges?.length === 0) closeSoon(socket)
+  }
+
+  /**
+   * Called after a long silence. Closes a connection without requests, or whose client does not read what is written. A
+   * connection whose handler has nothing to send yet stays open.
+   */
+  expire(socket: Socket): void {
+    if (socket.writableLength > 0 || !this.#busy.get(socket)?.length) socket.destroy()
+  }
+
+  /** Returns the requests of a connection that are being answered. */
+  exchangesOf(socket: Socket): Iterable<Exchange> {
+    return this.#busy.get(socket) ?? []
+  }
+
+  /**
+   * Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. A handler whose
+   * connection is closed has `handlerMs` more: what it does is then undone or complete.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#stop()
+    if (this.#busy.size > 0) {
+      const empty = new Promise<void>(resolve => this.#onEmpty.push(resolve))
+      const deadline = setTimeout(() => {
+        for (const socket of this.#busy.keys()) socket.destroy()
+      }, graceMs)
+      await empty
+      clearTimeout(deadline)
+    }
+    if (this.#running === 0) return
+    await new Promise<void>(resolve => {
+      const deadline = setTimeout(resolve, this.#limits.handlerMs)
+      this.#onIdle.push(() => {
+        clearTimeout(deadline)
+        resolve()
+      })
+    })
+  }
+
+  #remove(socket: Socket): void {
+    for (const exchange of [...(this.#busy.get(socket) ?? [])]) exchange.abort()
+    this.#busy.delete(socket)
+    if (this.#busy.size > 0) return
+    for (const call of this.#onEmpty) call()
+    this.#onEmpty = []
+  }
+
+  #stop(): void {
+    this.#isStopping = true
+    for (const [socket, exchanges] of this.#busy) {
       for (const exchange of [...exchanges]) {
         if (exchange.isLasting) exchange.abort(stopping())
         if (exchange.response.writableEnded || exchange.isLingering) socket.destroy()
       }
       if (exchanges.length === 0) closeSoon(socket)
-    }
-  }
-
-  return {
-    get isStopping() {
-      return isStopping
-    },
-
-    /** Adds a connection. May be called again for one that was given back to node:http (`ignoreUpgrade`). */
-    add(socket: Socket): void {
-      if (busy.has(socket)) return
-      busy.set(socket, [])
-      socket.once('close', () => remove(socket))
-    },
-
-    /** Adds a request. Returns false if the client has sent `maxPipelined` requests without reading the answers. */
-    enter(exchange: Exchange): boolean {
-      const { socket } = exchange.request
-      const exchanges = busy.get(socket)
-      if (!exchanges?.length && socket.writableLength === 0) pipelined.delete(socket)
-      else {
-        const count = (pipelined.get(socket) ?? 0) + 1
-        pipelined.set(socket, count)
-        if (count > maxPipelined) return false
-      }
-      exchanges?.push(exchange)
-      running++
-      return true
-    },
-    isBusy: (socket: Socket): boolean => (busy.get(socket)?.length ?? 0) > 0,
-    leave(exchange: Exchange): void {
-      running--
-      if (running === 0) {
-        for (const call of onIdle) call()
-        onIdle = []
-      }
-      const { socket } = exchange.request
-      const exchanges = busy.get(socket)
-      const at = exchanges?.indexOf(exchange) ?? -1
-      if (at !== -1) exchanges?.splice(at, 1)
-      if (isStopping && exchanges?.length === 0) closeSoon(socket)
-    },
-
-    /**
-     * Called after a long silence. Closes a connection without requests, or whose client does not read what is written. A
-     * connection whose handler has nothing to send yet stays open.
-     */
-    expire(socket: Socket): void {
-      if (socket.writableLength > 0 || !busy.get(socket)?.length) socket.destroy()
-    },
-
-    /** Returns the requests of a connection that are being answered. */
-    exchangesOf: (socket: Socket): Iterable<Exchange> => busy.get(socket) ?? [],
-
-    /**
-     * Resolves when all connections are closed. Busy ones have `graceMs`, then they are destroyed. A handler whose
-     * connection is closed has `handlerMs` more: what it does is then undone or complete.
-     */
-    async drain(graceMs: number): Promise<void> {
-      stop()
-      if (busy.size > 0) {
-        const empty = new Promise<void>(resolve => onEmpty.push(resolve))
-        const deadline = setTimeout(() => {
-          for (const socket of busy.keys()) socket.destroy()
-        }, graceMs)
-        await empty
-        clearTimeout(deadline)
-      }
-      if (running === 0) return
-      await new Promise<void>(resolve => {
-        const deadline = setTimeout(resolve, handlerMs)
-        onIdle.push(() => {
-          clearTimeout(deadline)
-          resolve()
-        })
-      })
     }
   }
 }

@@ -18,8 +18,7 @@ import { takeUpgrade } from '../websocket/handshake.js'
 import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused, send, sendAtOnce } from './send.js'
 import { checkHost, type Cidr, clientAddress, localClient, parseCidr } from './headers.js'
 import {
-  type Connections,
-  createConnections,
+  Connections,
   createCrowd,
   type Crowd,
   type CrowdLimits,
@@ -165,7 +164,7 @@ export class HttpServer<R extends string = string, A = unknown> {
     const { publicUrl = null } = options
     if (publicUrl?.startsWith('https:')) this.#secureHost = new URL(publicUrl).host
     this.#peerOf = createPeers(options.trustedProxies)
-    this.#connections = createConnections(this.#limits)
+    this.#connections = new Connections(this.#limits)
     this.#crowd = createCrowd({
       limits: this.#limits.crowd ?? crowdLimits(),
       isBusy: socket => this.#connections.isBusy(socket)
