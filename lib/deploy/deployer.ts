@@ -48,7 +48,7 @@ import { Plans, preflight, type PreflightRequest } from './plan.js'
 import { createRestore, createRollbackPlans, type RestoreRequest, type RollbackPlans } from './rollback-plan.js'
 import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
 import { createRequeue, createResume, createUnfinished, recover, type Unfinished } from './recovery.js'
-import { createRunner } from './run.js'
+import { Runner } from './run.js'
 import { Scripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
@@ -217,7 +217,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
   const scripted = new Scripted({ ...needs, files, executors, trees })
   const runnerNeeds = { ...needs, files, executors, targets, ends, live, prune, open, trees, verifier, scripted }
-  const runner = createRunner(runnerNeeds)
+  const runner = new Runner(runnerNeeds)
   const admission = new Admission({
     ...needs,
     files,

@@ -21,9 +21,6 @@ import type { Scripted } from './scripted.js'
 import type { DeployNeeds } from './needs.js'
 import type { Output } from './output/output.js'
 
-/** A held deployment in its pipeline. */
-export type Hold = ReturnType<typeof createHold>
-
 /** What a held deployment consists of. */
 export interface HoldNeeds extends SettleNeeds {
   held: HeldDeployment & { live: LiveRun }
@@ -42,135 +39,153 @@ export interface HoldNeeds extends SettleNeeds {
   reportGate(signal: AbortSignal): Promise<void>
 }
 
-/** Creates the hold of one deployment. */
-export function createHold(needs: HoldNeeds) {
-  const { clock, store, plan, held, log } = needs
-  const { row, live, output } = held
-  let phase: HoldPhase | 'settle' = row.heldFor ?? 'post'
-  live.isHeld = row.heldFor !== null
+/** A held deployment in its pipeline. */
+export class Hold {
+  readonly #needs: HoldNeeds
+  readonly plan: HoldPlan
+  readonly #row: DeploymentRow
+  readonly #live: LiveRun
+  readonly #output: Output
+  #phase: HoldPhase | 'settle'
   /** What a revert could not put back. */
-  let missing: string | null = null
+  #missing: string | null = null
+
+  constructor(needs: HoldNeeds) {
+    this.#needs = needs
+    const { plan, held } = needs
+    this.plan = plan
+    this.#row = held.row
+    this.#live = held.live
+    this.#output = held.output
+    this.#phase = held.row.heldFor ?? 'post'
+    held.live.isHeld = held.row.heldFor !== null
+  }
+
+  /** Whether the files are in place. */
+  isPlaced(): boolean {
+    return this.#live.isHeld
+  }
+
+  /** Says that the files are in place. */
+  placed(): void {
+    this.#live.isHeld = true
+  }
+
+  /** Begins a phase. The record gets it with the next step. */
+  begin(next: HoldPhase): void {
+    this.#hold(next, this.#needs.clock.now() + longestMs(this.plan, next, this.#needs.stage().timeoutMs))
+  }
+
+  /** Runs the checks. Returns the sentence of the step. */
+  async check(): Promise<string> {
+    await this.#untilStopped(signal =>
+      this.#needs.runGate({ signal, onResults: results => this.#noteResults(results) })
+    )
+    return 'all checks passed'
+  }
+
+  /** Waits until the deployment is confirmed. Returns the sentence of the step. */
+  async confirm(): Promise<string> {
+    const { plan } = this
+    const nowMs = this.#needs.clock.now()
+    // The clock may have been set back while the server was stopped.
+    const longestMs = (plan.confirmSeconds ?? Infinity) * 1000
+    const window = openWindow({ ms: Math.min(Date.parse(this.#row.holdUntil as string) - nowMs, longestMs), nowMs })
+    this.#row.holdUntil = window.until
+    this.#live.window = window
+    this.#output.say(`→ waiting for "svc confirm" until ${window.until}`)
+    try {
+      if (await this.#untilStopped(signal => window.decided(signal))) return 'confirmed'
+    } finally {
+      this.#live.window = null
+    }
+    throw new StepFailure(
+      plan.confirmSeconds === null
+        ? 'Nobody confirmed the deployment in time'
+        : `Nobody confirmed the deployment within ${plan.confirmSeconds} s`
+    )
+  }
+
+  /** Settles the deployment: the earlier files cannot be put back any more. */
+  async settle(): Promise<void> {
+    this.#phase = 'settle'
+    await settle(this.#needs, this.#needs.held)
+    this.#live.isHeld = false
+    this.#row.heldFor = null
+    this.#row.holdUntil = null
+  }
+
+  /** Returns why an error puts the earlier files back; null if they stay away. */
+  reasonFor(error: unknown): RevertReason | null {
+    if (error instanceof Interrupted) return error.reason
+    if (error instanceof StopRequest) return error.by === 'cancel' ? 'operator' : 'restart'
+    if (this.#phase === 'settle' || !isExtracted(this.#needs.steps())) return 'error'
+    if (this.#phase === 'post') return this.plan.revertsOnPostFailure ? 'post' : null
+    if (this.#phase === 'confirm') return 'confirm'
+    return isFailedGate(error) && this.plan.gate?.onFailure === 'keep' ? null : 'check'
+  }
+
+  /** Records the reason of a revert that is about to begin. */
+  willRevert(reason: RevertReason): void {
+    this.#row.revertReason = reason
+  }
+
+  /** Puts the earlier files back, and runs the post-deploy script again. Returns the sentence of the step. */
+  async revert(step: DeploymentStep): Promise<string> {
+    this.#missing = await revert(this.#needs, this.#needs.held, this.#needs.steps())
+    this.#live.isHeld = false
+    await this.#needs.scripted.leave(this.#row.id)
+    await afterRevert(this.#needs, step)
+    return 'reverted'
+  }
+
+  /** Returns an error with the result of the revert added to its sentence. */
+  withResult(error: unknown, failure: unknown): unknown {
+    const result =
+      failure === null
+        ? backSentence(this.#needs, this.#row)
+        : reportFailedRevert(this.#needs, this.#needs.held, failure)
+    const sentence = `${(error as Error).message}; ${result}${this.#missing === null ? '' : `. ${this.#missing}`}`
+    if (error instanceof StopRequest) return new StopRequest(error.by, sentence)
+    return new StepFailure(sentence, { cause: (error as Error).cause })
+  }
 
   /** Runs `work` until the deployment is stopped, or the server stops. */
-  async function untilStopped<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #untilStopped<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const stop = new AbortController()
     const abort = (): void => stop.abort()
-    for (const signal of [live.suspending, live.signal]) {
+    for (const signal of [this.#live.suspending, this.#live.signal]) {
       signal.addEventListener('abort', abort)
       if (signal.aborted) abort()
     }
     try {
       return await work(stop.signal)
     } catch (error) {
-      if (live.suspending.aborted) throw new Suspension()
-      live.signal.throwIfAborted()
+      if (this.#live.suspending.aborted) throw new Suspension()
+      this.#live.signal.throwIfAborted()
       throw error
     } finally {
-      for (const signal of [live.suspending, live.signal]) signal.removeEventListener('abort', abort)
+      for (const signal of [this.#live.suspending, this.#live.signal]) signal.removeEventListener('abort', abort)
     }
   }
 
   /** Keeps the results of the checks. A change of an answer is recorded at once, so that users see it. */
-  function noteResults(results: CheckResult[]): void {
+  #noteResults(results: CheckResult[]): void {
     const isNews = results.some(({ ok, message }, index) => {
-      const before = row.checks[index]
+      const before = this.#row.checks[index]
       return before?.ok !== ok || before.message !== message
     })
-    row.checks = results
+    this.#row.checks = results
     if (!isNews) return
-    store
-      .write(tx => recordProgress(tx, row.id, { checks: results }))
-      .catch(error => log(`Cannot record the checks of deployment ${row.id} yet`, error))
+    this.#needs.store
+      .write(tx => recordProgress(tx, this.#row.id, { checks: results }))
+      .catch(error => this.#needs.log(`Cannot record the checks of deployment ${this.#row.id} yet`, error))
   }
 
-  function hold(next: HoldPhase, untilMs: number): void {
-    phase = next
-    row.heldFor = next
-    row.holdUntil = new Date(untilMs).toISOString()
-  }
-
-  return {
-    plan,
-    /** Whether the files are in place. */
-    isPlaced: (): boolean => live.isHeld,
-
-    /** Says that the files are in place. */
-    placed(): void {
-      live.isHeld = true
-    },
-
-    /** Begins a phase. The record gets it with the next step. */
-    begin(next: HoldPhase): void {
-      hold(next, clock.now() + longestMs(plan, next, needs.stage().timeoutMs))
-    },
-
-    /** Runs the checks. Returns the sentence of the step. */
-    async check(): Promise<string> {
-      await untilStopped(signal => needs.runGate({ signal, onResults: noteResults }))
-      return 'all checks passed'
-    },
-
-    /** Waits until the deployment is confirmed. Returns the sentence of the step. */
-    async confirm(): Promise<string> {
-      const nowMs = clock.now()
-      // The clock may have been set back while the server was stopped.
-      const longestMs = (plan.confirmSeconds ?? Infinity) * 1000
-      const window = openWindow({ ms: Math.min(Date.parse(row.holdUntil as string) - nowMs, longestMs), nowMs })
-      row.holdUntil = window.until
-      live.window = window
-      output.say(`→ waiting for "svc confirm" until ${window.until}`)
-      try {
-        if (await untilStopped(signal => window.decided(signal))) return 'confirmed'
-      } finally {
-        live.window = null
-      }
-      throw new StepFailure(
-        plan.confirmSeconds === null
-          ? 'Nobody confirmed the deployment in time'
-          : `Nobody confirmed the deployment within ${plan.confirmSeconds} s`
-      )
-    },
-
-    /** Settles the deployment: the earlier files cannot be put back any more. */
-    async settle(): Promise<void> {
-      phase = 'settle'
-      await settle(needs, held)
-      live.isHeld = false
-      row.heldFor = null
-      row.holdUntil = null
-    },
-
-    /** Returns why an error puts the earlier files back; null if they stay away. */
-    reasonFor(error: unknown): RevertReason | null {
-      if (error instanceof Interrupted) return error.reason
-      if (error instanceof StopRequest) return error.by === 'cancel' ? 'operator' : 'restart'
-      if (phase === 'settle' || !isExtracted(needs.steps())) return 'error'
-      if (phase === 'post') return plan.revertsOnPostFailure ? 'post' : null
-      if (phase === 'confirm') return 'confirm'
-      return isFailedGate(error) && plan.gate?.onFailure === 'keep' ? null : 'check'
-    },
-
-    /** Records the reason of a revert that is about to begin. */
-    willRevert(reason: RevertReason): void {
-      row.revertReason = reason
-    },
-
-    /** Puts the earlier files back, and runs the post-deploy script again. Returns the sentence of the step. */
-    async revert(step: DeploymentStep): Promise<string> {
-      missing = await revert(needs, held, needs.steps())
-      live.isHeld = false
-      await needs.scripted.leave(row.id)
-      await afterRevert(needs, step)
-      return 'reverted'
-    },
-
-    /** Returns an error with the result of the revert added to its sentence. */
-    withResult(error: unknown, failure: unknown): unknown {
-      const result = failure === null ? backSentence(needs, row) : reportFailedRevert(needs, held, failure)
-      const sentence = `${(error as Error).message}; ${result}${missing === null ? '' : `. ${missing}`}`
-      if (error instanceof StopRequest) return new StopRequest(error.by, sentence)
-      return new StepFailure(sentence, { cause: (error as Error).cause })
-    }
+  #hold(next: HoldPhase, untilMs: number): void {
+    this.#phase = next
+    this.#row.heldFor = next
+    this.#row.holdUntil = new Date(untilMs).toISOString()
   }
 }
 

@@ -46,98 +46,104 @@ import {
 import { pipelineOf, type Planned, type TurnNeeds } from './turn.js'
 import type { DeployNeeds } from './needs.js'
 
-/** Runs admitted deployments, or drops them before they start. */
-export interface Runner {
-  /** Runs the pipeline of a deployment from the second step to the final record. Never rejects. */
-  run(planned: Planned): Promise<DeploymentRow>
-  /** Continues a deployment that was held, or ran, when the server stopped. Never rejects. */
-  resume(planned: Planned): Promise<DeploymentRow>
-  /** Records the end of a deployment that never started. Never rejects. */
-  drop(planned: Planned, request: StopRequest): Promise<DeploymentRow>
-}
-
 export interface RunnerNeeds extends TurnNeeds {
   ends: Ends
   /** Called when a deployment has finished: its project may have too many archives. */
   prune(projectId: string): Promise<unknown>
 }
 
-/** Creates the runner. It runs deployments when the queue calls it, and records their results. */
-export function createRunner(needs: RunnerNeeds): Runner {
-  const { store, clock, files, ends, targets, log } = needs
+/** Runs admitted deployments when the queue calls it, or drops them before they start, and records their results. */
+export class Runner {
+  readonly #needs: RunnerNeeds
 
-  async function run(planned: Planned, work: Work = start): Promise<DeploymentRow> {
+  constructor(needs: RunnerNeeds) {
+    this.#needs = needs
+  }
+
+  /** Runs the pipeline of a deployment from the second step to the final record. Never rejects. */
+  run(planned: Planned): Promise<DeploymentRow> {
+    return this.#run(planned, (given, run, result) => this.#start(given, run, result))
+  }
+
+  /** Continues a deployment that was held, or ran, when the server stopped. Never rejects. */
+  resume(planned: Planned): Promise<DeploymentRow> {
+    return this.#run(planned, (given, run) => this.#goOn(given, run))
+  }
+
+  /** Records the end of a deployment that never started. Never rejects. */
+  async drop(planned: Planned, request: StopRequest): Promise<DeploymentRow> {
+    const outcome: Outcome = { status: 'failed', cause: request.by, errorMessage: request.message }
+    await this.#discardUpload(planned)
+    const row = await this.#settle(planned, outcome)
+    await this.#tidy(planned)
+    return row
+  }
+
+  async #run(planned: Planned, work: Work): Promise<DeploymentRow> {
     const result: PipelineResult = { tail: null }
-    const outcome = await attempt(planned, result, work)
+    const outcome = await this.#attempt(planned, result, work)
     if (outcome === null) return suspended(planned)
-    const settled = settle(planned, outcome)
+    const settled = this.#settle(planned, outcome)
     const { tail } = result
-    if (tail === null) await settled.then(() => tidy(planned))
-    else planned.live.tail = settled.then(() => followTail(planned, tail))
+    if (tail === null) await settled.then(() => this.#tidy(planned))
+    else planned.live.tail = settled.then(() => this.#followTail(planned, tail))
     return settled
   }
 
   /** Starts a deployment that was queued. A lock does not stop one that was held: its files are in place already. */
-  async function start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
-    await begin(row)
+  async #start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
+    await this.#begin(row)
     await runPipeline(run, result)
   }
 
-  async function begin(row: DeploymentRow): Promise<void> {
-    refuseLocked(store, { id: row.projectId, name: row.projectName }, clock.now())
-    await moveRecord(needs, row.id, { to: 'running', cause: 'turn' })
+  async #begin(row: DeploymentRow): Promise<void> {
+    refuseLocked(this.#needs.store, { id: row.projectId, name: row.projectName }, this.#needs.clock.now())
+    await moveRecord(this.#needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
   }
 
   /** Whether the nodes of the project get the files, and not a target on this server. */
-  function isRolledOut({ row, resumedFrom }: Planned): boolean {
-    if (resumedFrom !== undefined) return rolloutOfDeployment(store, row.id) !== undefined
-    return isPlaced(store, row.projectId)
+  #isRolledOut({ row, resumedFrom }: Planned): boolean {
+    if (resumedFrom !== undefined) return rolloutOfDeployment(this.#needs.store, row.id) !== undefined
+    return isPlaced(this.#needs.store, row.projectId)
   }
 
-  async function rollOut(planned: Planned, project: Project): Promise<void> {
+  async #rollOut(planned: Planned, project: Project): Promise<void> {
     const { row, exact, repair, plan, resumedFrom } = planned
-    await ends.settle()
+    await this.#needs.ends.settle()
     // The project may have been placed while the deployment was in the queue.
-    if (exact !== null || repair !== null || plan !== null) refusePlaced(store, project, 'deploy')
-    if (resumedFrom === undefined) await begin(row)
-    await runPlaced(needs, planned, project)
+    if (exact !== null || repair !== null || plan !== null) refusePlaced(this.#needs.store, project, 'deploy')
+    if (resumedFrom === undefined) await this.#begin(row)
+    await runPlaced(this.#needs, planned, project)
   }
 
   /** Continues a deployment that was held, or that an end of the server interrupted. */
-  async function goOn({ row, live, failure, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
+  async #goOn({ row, live, failure, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
     if (failure !== undefined) return resumePipeline(run, { at: 'failure', error: new StepFailure(failure) })
-    await targets.hold(row.id, run.stage.target, { signal: live.signal })
-    const isReverting = openState(needs.home, row.id) === 'reverting'
-    const reason = isReverting ? (row.revertReason ?? 'restart') : restartReason(resumedFrom, clock.now())
+    await this.#needs.targets.hold(row.id, run.stage.target, { signal: live.signal })
+    const isReverting = openState(this.#needs.home, row.id) === 'reverting'
+    const reason = isReverting ? (row.revertReason ?? 'restart') : restartReason(resumedFrom, this.#needs.clock.now())
     if (reason === null) await resumePipeline(run, { at: phaseOf(resumedFrom) })
     else await resumePipeline(run, { at: 'revert', error: interrupted(reason) })
   }
 
-  /** Leaves a deployment as it is: the next start continues it. */
-  function suspended({ row, live }: Planned): DeploymentRow {
-    live.output.say('→ the server is stopping; the next start continues this deployment')
-    void live.output.flush().catch(() => {})
-    live.end(row)
-    return row
-  }
-
-  async function attempt(planned: Planned, result: PipelineResult, work: Work): Promise<Outcome | null> {
+  async #attempt(planned: Planned, result: PipelineResult, work: Work): Promise<Outcome | null> {
+    const { store, ends, log, targets } = this.#needs
     const { row, live } = planned
     let masker = createMasker([])
     try {
       live.signal.throwIfAborted()
       const stored = findProject(store, row.projectId)
       if (stored === undefined) throw notFound('Project', row.projectId)
-      const project = { ...stored, policy: await needs.headers.open(stored.id, stored.policy) }
+      const project = { ...stored, policy: await this.#needs.headers.open(stored.id, stored.policy) }
       if (planned.resumedFrom === undefined) tightenAgain(planned, project)
-      if (isRolledOut(planned)) {
-        await rollOut(planned, project)
+      if (this.#isRolledOut(planned)) {
+        await this.#rollOut(planned, project)
         return { status: 'success', cause: 'end', errorMessage: null }
       }
       const rights = await findRights(project)
-      const scripts = scriptsOf(planned, project)
-      const variables = hasScripts(scripts) ? await needs.variables.open(project.id) : []
+      const scripts = this.#scriptsOf(planned, project)
+      const variables = hasScripts(scripts) ? await this.#needs.variables.open(project.id) : []
       masker = createMasker(variables.flatMap(({ secret, value }) => (secret ? [value] : [])))
       // Earlier results are recorded first, so records stay in order.
       await ends.settle()
@@ -146,12 +152,12 @@ export function createRunner(needs: RunnerNeeds): Runner {
       const plan = planOf(planned, project)
       row.confirmSeconds = plan?.confirmSeconds ?? null
       const turn = { project, rights, previousId, scripts, variables, masker, plan }
-      await work(planned, pipelineOf(needs, planned, turn), result)
+      await work(planned, pipelineOf(this.#needs, planned, turn), result)
       return { status: 'success', cause: 'end', errorMessage: null }
     } catch (error) {
       if (error instanceof Suspension) return null
       // The pipeline does this itself, but the failure may have happened before the pipeline started.
-      await discardUpload(planned)
+      await this.#discardUpload(planned)
       if (isBug(error)) log(`Deployment ${row.id} failed because of an internal error`, error)
       const cause = error instanceof StopRequest ? error.by : 'end'
       return { status: 'failed', cause, errorMessage: planned.failure ?? masker.text(sentenceOf(error, null)) }
@@ -160,16 +166,10 @@ export function createRunner(needs: RunnerNeeds): Runner {
     }
   }
 
-  /** Returns the plan of the project's policy now. A deployment that was held before stays so. */
-  function planOf({ row, resumedFrom }: Planned, project: Project): HoldPlan | null {
-    const plan = holdPlanOf(policyOf(project), row.confirmSeconds)
-    return resumedFrom === undefined ? plan : (plan ?? { ...bareHold, confirmSeconds: row.confirmSeconds })
-  }
-
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
-  function scriptsOf({ row, live, offered, repair }: Planned, project: Project): ChosenScripts {
+  #scriptsOf({ row, live, offered, repair }: Planned, project: Project): ChosenScripts {
     if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null, onFailure: null }
-    const permitted = permittedScripts(project, needs.settings.flag('allow_client_scripts'), offered)
+    const permitted = permittedScripts(project, this.#needs.settings.flag('allow_client_scripts'), offered)
     for (const step of permitted.dropped) {
       live.output.say(
         `→ skipping the ${step} script of ${row.rollbackOf ?? 'the live deployment'}: client scripts have been disabled since`
@@ -178,7 +178,8 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return { ...chooseScripts(project, permitted.offered), onFailure: failureScriptOf(policyOf(project)) }
   }
 
-  async function settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {
+  async #settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {
+    const { clock, log, ends } = this.#needs
     const { live } = planned
     const { output } = live
     const end = { ...planned.row, ...endOf(planned.row, outcome, clock.now()), ...notHeld }
@@ -189,11 +190,11 @@ export function createRunner(needs: RunnerNeeds): Runner {
       .catch(error => log(`Cannot write the whole output of deployment ${end.id}`, error))
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
-    if (row.placed === null) await needs.scripted.leave(row.id)
-    await needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))
-    if (row.placed !== null) needs.trees.update(row.projectId)
+    if (row.placed === null) await this.#needs.scripted.leave(row.id)
+    await this.#needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))
+    if (row.placed !== null) this.#needs.trees.update(row.projectId)
     live.end(row)
-    sendNotice(needs, row, {
+    sendNotice(this.#needs, row, {
       trigger: row.triggerSource,
       event: eventOf(outcome.status),
       errorMessage: row.errorMessage
@@ -201,41 +202,45 @@ export function createRunner(needs: RunnerNeeds): Runner {
     return row
   }
 
-  async function drop(planned: Planned, request: StopRequest): Promise<DeploymentRow> {
-    const outcome: Outcome = { status: 'failed', cause: request.by, errorMessage: request.message }
-    await discardUpload(planned)
-    const row = await settle(planned, outcome)
-    await tidy(planned)
-    return row
-  }
-
   /** Records the result of a background script. The status of the deployment does not change (§3). */
-  async function followTail(planned: Planned, tail: Tail): Promise<void> {
+  async #followTail(planned: Planned, tail: Tail): Promise<void> {
     const { row, live } = planned
     const complaint = await tail
     const goodEnd = '→ post-deploy script in the background ended with exit code 0'
     live.output.say(complaint === null ? goodEnd : `✗ ${complaint}`)
-    await tidy(planned)
+    await this.#tidy(planned)
     // A script can fail before its deployment has finished. The result of the deployment is reported first.
     await live.finished
     const exitCode = row.steps.find(({ name }) => name === 'postDeploy')?.exitCode ?? null
-    const kept = ends.kept().find(({ id }) => id === row.id) ?? null
-    await endBackground(needs, row.id, { complaint, exitCode, kept })
+    const kept = this.#needs.ends.kept().find(({ id }) => id === row.id) ?? null
+    await endBackground(this.#needs, row.id, { complaint, exitCode, kept })
   }
 
-  async function discardUpload(planned: Planned): Promise<void> {
-    await planned.discardUpload().catch(error => log('Cannot remove a temporary zip', error))
+  async #discardUpload(planned: Planned): Promise<void> {
+    await planned.discardUpload().catch(error => this.#needs.log('Cannot remove a temporary zip', error))
   }
 
-  async function tidy({ row, live }: Planned): Promise<void> {
-    const path = files.changes(row.id)
+  async #tidy({ row, live }: Planned): Promise<void> {
+    const path = this.#needs.files.changes(row.id)
     for (const each of [path, sharedChanges(path)]) {
-      await rm(each, { force: true }).catch(error => log('Cannot remove a list of changes', error))
+      await rm(each, { force: true }).catch(error => this.#needs.log('Cannot remove a list of changes', error))
     }
     await live.output.flush().catch(() => {})
   }
+}
 
-  return { run: planned => run(planned), resume: planned => run(planned, goOn), drop }
+/** Leaves a deployment as it is: the next start continues it. */
+function suspended({ row, live }: Planned): DeploymentRow {
+  live.output.say('→ the server is stopping; the next start continues this deployment')
+  void live.output.flush().catch(() => {})
+  live.end(row)
+  return row
+}
+
+/** Returns the plan of the project's policy now. A deployment that was held before stays so. */
+function planOf({ row, resumedFrom }: Planned, project: Project): HoldPlan | null {
+  const plan = holdPlanOf(policyOf(project), row.confirmSeconds)
+  return resumedFrom === undefined ? plan : (plan ?? { ...bareHold, confirmSeconds: row.confirmSeconds })
 }
 
 /**

@@ -22,7 +22,7 @@ import { type RepairGoal, repairSentence, repairState, type Verifier } from './v
 import type { Trees } from './trees.js'
 import { createChecks, reportGate, runGate } from './gate.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
-import { createHold, type Hold, type HoldPlan } from './hold.js'
+import { Hold, type HoldPlan } from './hold.js'
 import type { Scripted } from './scripted.js'
 import { reservedPaths } from './locks.js'
 import type { DeployNeeds } from './needs.js'
@@ -268,7 +268,7 @@ function holdOf(
   const hasCommands = gate?.after.some(check => 'command' in check) ?? false
   const watchGate = async () => (hasCommands ? watch() : async () => {})
   const checks = createChecks(needs.checks, { deployId: row.id, project: turn.project, stage })
-  return createHold({
+  return new Hold({
     ...needs,
     held: { row, live, output: live.output },
     plan,

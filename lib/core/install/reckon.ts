@@ -88,7 +88,7 @@ const typeBits = 0o170000
  * target_changed; (`too_large`) before_too_large.
  */
 export async function reckon(ownership: Ownership, needs: ReckonNeeds): Promise<Reckoned> {
-  const reckoning = createReckoning(ownership, needs)
+  const reckoning = new Reckoning({ ...needs, ownership })
   try {
     await reckoning.walk()
   } catch (error) {
@@ -109,224 +109,249 @@ const firstSources: ReadonlyArray<KeptContents | undefined> = [undefined, 'befor
 const beforeSource = 1
 const noSource = 2
 
-function createReckoning(ownership: Ownership, needs: ReckonNeeds) {
-  const { items, order, records, check } = needs
-  const sources = [...firstSources]
-  const sourceNumbers = new Map<string, number>()
-  const archives = new Set(ownership.archives)
-  const sourceOf = new Uint16Array(items.length)
-  let removedSources: number[] = []
-  const [replaced, kept] = [createEdits(), createEdits()]
-  let removed: RemovedFile[] = []
-  const gone: string[] = []
-  const removal = createRemoval(ownership, needs)
+type ReckoningNeeds = ReckonNeeds & { ownership: Ownership }
+
+/** The decisions about one extraction: `walk` reads what svc owns, and `end` gives the result. */
+class Reckoning {
+  readonly #needs: ReckoningNeeds
+  readonly #sources = [...firstSources]
+  readonly #sourceNumbers = new Map<string, number>()
+  readonly #archives: ReadonlySet<string>
+  /** The number of the source of each item. */
+  readonly #sourceOf: Uint16Array
+  #removedSources: number[] = []
+  readonly #replaced = createEdits()
+  readonly #kept = createEdits()
+  #removed: RemovedFile[] = []
+  readonly #gone: string[] = []
+  readonly #removal: ReturnType<typeof createRemoval>
   /** The paths that svc owns, if it removes what it does not. */
-  const owned = takesUnowned(ownership.removes) ? new Set<string>() : null
-  let ownedCount = 0
-  let isAnyThere = false
+  readonly #owned: Set<string> | null
+  #ownedCount = 0
+  #isAnyThere = false
 
-  /** Returns the number of the source for contents that a deployment put in place. */
-  function archiveOf(deployId: string): number {
-    if (!archives.has(deployId)) return beforeSource
-    const known = sourceNumbers.get(deployId)
-    if (known !== undefined) return known
-    const number = sources.push(`archive:${deployId}`) - 1
-    sourceNumbers.set(deployId, number)
-    return number
+  constructor(needs: ReckoningNeeds) {
+    const { ownership, items } = needs
+    this.#needs = needs
+    this.#archives = new Set(ownership.archives)
+    this.#sourceOf = new Uint16Array(items.length)
+    this.#removal = createRemoval(ownership, needs)
+    this.#owned = takesUnowned(ownership.removes) ? new Set<string>() : null
   }
 
-  function keepItem(index: number, since: string): void {
-    const { path } = items[index] as Item
-    kept.add(path, since, records.before(index) === null)
-    // A new directory is moved into place with all its contents.
-    needs.disk.unlinkSync(`${needs.staging}/files/${path}`)
-    records.keep(index)
-  }
-
-  /** Decides about an item; `known` is the owned entry at its path. */
-  function settleItem(index: number, known: OwnedEntry | null): void {
-    if (known !== null && records.existing(index) !== 'none') isAnyThere = true
-    if (records.outcome(index) !== 'staged') return
-    const before = records.before(index)
-    const isAsOwned = known === null ? null : before !== null && sameContents(before, known)
-    const isAsWanted = before !== null && !isReplaced(records, index)
-    const { does, losesEdit, keptIn } = decide({ isThere: before !== null, isAsOwned, isAsWanted }, ownership)
-    if (does === 'keep') return keepItem(index, known?.since ?? '')
-    if (losesEdit) replaced.add((items[index] as Item).path, known?.since ?? '')
-    if (keptIn !== null) sourceOf[index] = sourceFor(keptIn, known)
-  }
-
-  function nameEdit(known: OwnedEntry): void {
-    const found = removal.look(known)
-    isAnyThere ||= found !== null
-    if (isEdited(found, known)) kept.add(known.path, known.since, found === null)
-  }
-
-  function sourceFor(keptIn: 'deployment' | 'before', known: OwnedEntry | null): number {
-    return keptIn === 'deployment' && known !== null ? archiveOf(known.since) : beforeSource
-  }
-
-  function settleOther(known: OwnedEntry): void {
-    if (needs.reserved?.includes(known.path)) return
-    const refusal = wayOf(needs.plan.inTheWay, known.path)
-    if (refusal !== null) return giveWay(known, refusal)
-    if (!removal.isAsked(known.path)) {
-      // An exact state is not reached where somebody has changed a file that no deployment since did.
-      if (ownership.exact !== null) nameEdit(known)
-      return
-    }
-    const found = removal.find(known)
-    isAnyThere ||= found !== null
-    if (found === null) return void gone.push(known.path)
-    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: null }
-    const { does, losesEdit, keptIn } = decide(given, ownership)
-    if (does !== 'remove' || keptIn === null) return kept.add(known.path, known.since)
-    if (losesEdit) replaced.add(known.path, known.since)
-    removed.push({ path: known.path, before: earlierOf(found), ino: found.stats.ino })
-    removedSources.push(sourceFor(keptIn, known))
-  }
-
-  /** Removes an owned file that is in the way of another type of entry. */
-  function giveWay(known: OwnedEntry, refusal: Refusal): void {
-    const found = removal.find(known)
-    isAnyThere ||= found !== null
-    if (found === null) return void gone.push(known.path)
-    const { path, since } = known
-    if (ownership.removes?.kind === 'absent' && !removal.isAsked(path))
-      throw staysInTheWay(refusal, path, 'is protected by the policy "protect"')
-    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: false }
-    const { does, losesEdit, keptIn } = decide(given, ownership)
-    if (does !== 'replace' || keptIn === null) throw staysInTheWay(refusal, path, 'was edited on the server')
-    if (losesEdit) replaced.add(path, since)
-    removed.push({ path, before: earlierOf(found), ino: found.stats.ino, givesWay: true })
-    removedSources.push(sourceFor(keptIn, known))
-  }
-
-  /** Returns the directories that give way, children first. */
-  function clearWays(): RemovedDirectory[] {
-    if (needs.plan.inTheWay.size === 0) return []
-    const given = new Set(removed.flatMap(({ path, givesWay }) => (givesWay ? [path] : [])))
-    return [...needs.plan.inTheWay].flatMap(([path, refusal]) =>
-      clearWay(needs, { path, refusal }, below => given.has(below)).map(each => ({ ...each, givesWay: true as const }))
-    )
-  }
-
-  /** Returns what the paths contained that change their type. */
-  function earlierTypes(cleared: readonly RemovedDirectory[]): Map<string, EarlierFile> {
-    const earlier = new Map<string, EarlierFile>()
-    const { inTheWay } = needs.plan
-    for (const { path, before } of removed) if (inTheWay.has(path)) earlier.set(path, before)
-    for (const directory of cleared)
-      if (inTheWay.has(directory.path)) earlier.set(directory.path, earlierDirectory(directory))
-    return earlier
-  }
-
-  async function walk(): Promise<void> {
+  async walk(): Promise<void> {
+    const { ownership, order, records, items, check } = this.#needs
     const isRead =
-      needs.plan.inTheWay.size > 0 || ownership.removes !== null || order.some(index => isReplaced(records, index))
+      this.#needs.plan.inTheWay.size > 0 ||
+      ownership.removes !== null ||
+      order.some(index => isReplaced(records, index))
     let next = 0
     const pathAt = (at: number): string => (items[order[at] as number] as Item).path
     for await (const known of isRead && ownership.tree !== null ? readOwnedEntries(ownership.tree) : []) {
       check()
       if (isDirectory(known)) {
-        removal.noteDirectory(known.path)
+        this.#removal.noteDirectory(known.path)
         continue
       }
-      ownedCount++
-      owned?.add(known.path)
+      this.#ownedCount++
+      this.#owned?.add(known.path)
       while (next < order.length && compareTreePaths(pathAt(next), known.path) < 0) {
-        settleItem(order[next++] as number, null)
+        this.#settleItem(order[next++] as number, null)
       }
-      if (next < order.length && pathAt(next) === known.path) settleItem(order[next++] as number, known)
-      else settleOther(known)
+      if (next < order.length && pathAt(next) === known.path) this.#settleItem(order[next++] as number, known)
+      else this.#settleOther(known)
     }
-    while (next < order.length) settleItem(order[next++] as number, null)
-    removeUnowned()
+    while (next < order.length) this.#settleItem(order[next++] as number, null)
+    this.#removeUnowned()
   }
 
-  /** Removes what svc did not put there, if it was asked to. */
-  function removeUnowned(): void {
+  async end(): Promise<Reckoned> {
+    const { ownership, order } = this.#needs
+    if (ownership.edited === 'keep' && order.length > 0 && this.#ownedCount > 0 && !this.#isAnyThere)
+      throw targetEmptied(this.#ownedCount)
+    if (ownership.edited === 'refuse' && this.#replaced.all.count > 0) throw targetDrifted(this.#replaced.all)
     const { removes } = ownership
-    if (owned === null || !takesUnowned(removes)) return
-    const known = new Set([...owned, ...items.map(({ path }) => path)])
-    const { reserved = [] } = needs
-    const unowned = findUnowned({ ...needs, protect: removes.protect, known, reserved })
-    for (const { path } of unowned.files) {
-      const found = removal.find({ path })
-      const { does } = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, ownership)
-      if (found === null || does !== 'remove') continue
-      // It was asked for. The policy may refuse it all the same.
-      if (ownership.edited === 'refuse') replaced.add(path, '')
-      const { ino, uid, gid } = found.stats
-      removed.push({ path, before: { ...earlierOf(found), owner: { uid, gid } }, ino })
-      removedSources.push(beforeSource)
-    }
-    for (const path of unowned.directories) removal.noteDirectory(path)
-    const order = removed.map((file, at) => ({ file, source: removedSources[at] as number }))
-    order.sort((a, b) => compareTreePaths(a.file.path, b.file.path))
-    removed = order.map(({ file }) => file)
-    removedSources = order.map(({ source }) => source)
-  }
-
-  async function end(): Promise<Reckoned> {
-    if (ownership.edited === 'keep' && order.length > 0 && ownedCount > 0 && !isAnyThere)
-      throw targetEmptied(ownedCount)
-    if (ownership.edited === 'refuse' && replaced.all.count > 0) throw targetDrifted(replaced.all)
-    const { removes } = ownership
-    const pruned = removed.filter(({ givesWay }) => givesWay !== true).length
-    const isMost = isTooMuch(pruned, ownedCount)
-    if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(pruned, ownedCount)
-    const cleared = clearWays()
+    const pruned = this.#removed.filter(({ givesWay }) => givesWay !== true).length
+    const isMost = isTooMuch(pruned, this.#ownedCount)
+    if (removes?.kind === 'absent' && !removes.isForced && isMost) throw pruneTooMuch(pruned, this.#ownedCount)
+    const cleared = this.#clearWays()
     const isCleared = new Set(cleared.map(({ path }) => path))
-    const others = removal.directories(removed).filter(({ path }) => !isCleared.has(path))
-    const beforeBytes = await writeBefore()
-    removed.forEach(({ before }, at) => {
-      const source = sources[removedSources[at] as number]
+    const others = this.#removal.directories(this.#removed).filter(({ path }) => !isCleared.has(path))
+    const beforeBytes = await this.#writeBefore()
+    this.#removed.forEach(({ before }, at) => {
+      const source = this.#sources[this.#removedSources[at] as number]
       if (source !== undefined) before.kept = source
     })
     return {
-      replaced: replaced.all,
-      kept: kept.all,
-      removed,
-      gone,
+      replaced: this.#replaced.all,
+      kept: this.#kept.all,
+      removed: this.#removed,
+      gone: this.#gone,
       directories: [...cleared, ...others],
-      gaveWay: earlierTypes(cleared),
-      keptOf: index => sources[sourceOf[index] as number],
-      beforeFrom: usedSources(),
+      gaveWay: this.#earlierTypes(cleared),
+      keptOf: index => this.#sources[this.#sourceOf[index] as number],
+      beforeFrom: this.#usedSources(),
       beforeBytes
     }
   }
 
+  /** Returns the number of the source for contents that a deployment put in place. */
+  #archiveOf(deployId: string): number {
+    if (!this.#archives.has(deployId)) return beforeSource
+    const known = this.#sourceNumbers.get(deployId)
+    if (known !== undefined) return known
+    const number = this.#sources.push(`archive:${deployId}`) - 1
+    this.#sourceNumbers.set(deployId, number)
+    return number
+  }
+
+  #keepItem(index: number, since: string): void {
+    const { items, records } = this.#needs
+    const { path } = items[index] as Item
+    this.#kept.add(path, since, records.before(index) === null)
+    // A new directory is moved into place with all its contents.
+    this.#needs.disk.unlinkSync(`${this.#needs.staging}/files/${path}`)
+    records.keep(index)
+  }
+
+  /** Decides about an item; `known` is the owned entry at its path. */
+  #settleItem(index: number, known: OwnedEntry | null): void {
+    const { records, ownership, items } = this.#needs
+    if (known !== null && records.existing(index) !== 'none') this.#isAnyThere = true
+    if (records.outcome(index) !== 'staged') return
+    const before = records.before(index)
+    const isAsOwned = known === null ? null : before !== null && sameContents(before, known)
+    const isAsWanted = before !== null && !isReplaced(records, index)
+    const { does, losesEdit, keptIn } = decide({ isThere: before !== null, isAsOwned, isAsWanted }, ownership)
+    if (does === 'keep') return this.#keepItem(index, known?.since ?? '')
+    if (losesEdit) this.#replaced.add((items[index] as Item).path, known?.since ?? '')
+    if (keptIn !== null) this.#sourceOf[index] = this.#sourceFor(keptIn, known)
+  }
+
+  #nameEdit(known: OwnedEntry): void {
+    const found = this.#removal.look(known)
+    this.#isAnyThere ||= found !== null
+    if (isEdited(found, known)) this.#kept.add(known.path, known.since, found === null)
+  }
+
+  #sourceFor(keptIn: 'deployment' | 'before', known: OwnedEntry | null): number {
+    return keptIn === 'deployment' && known !== null ? this.#archiveOf(known.since) : beforeSource
+  }
+
+  #settleOther(known: OwnedEntry): void {
+    if (this.#needs.reserved?.includes(known.path)) return
+    const refusal = wayOf(this.#needs.plan.inTheWay, known.path)
+    if (refusal !== null) return this.#giveWay(known, refusal)
+    if (!this.#removal.isAsked(known.path)) {
+      // An exact state is not reached where somebody has changed a file that no deployment since did.
+      if (this.#needs.ownership.exact !== null) this.#nameEdit(known)
+      return
+    }
+    const found = this.#removal.find(known)
+    this.#isAnyThere ||= found !== null
+    if (found === null) return void this.#gone.push(known.path)
+    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: null }
+    const { does, losesEdit, keptIn } = decide(given, this.#needs.ownership)
+    if (does !== 'remove' || keptIn === null) return this.#kept.add(known.path, known.since)
+    if (losesEdit) this.#replaced.add(known.path, known.since)
+    this.#removed.push({ path: known.path, before: earlierOf(found), ino: found.stats.ino })
+    this.#removedSources.push(this.#sourceFor(keptIn, known))
+  }
+
+  /** Removes an owned file that is in the way of another type of entry. */
+  #giveWay(known: OwnedEntry, refusal: Refusal): void {
+    const found = this.#removal.find(known)
+    this.#isAnyThere ||= found !== null
+    if (found === null) return void this.#gone.push(known.path)
+    const { path, since } = known
+    if (this.#needs.ownership.removes?.kind === 'absent' && !this.#removal.isAsked(path))
+      throw staysInTheWay(refusal, path, 'is protected by the policy "protect"')
+    const given = { isThere: true, isAsOwned: !isEdited(found, known), isAsWanted: false }
+    const { does, losesEdit, keptIn } = decide(given, this.#needs.ownership)
+    if (does !== 'replace' || keptIn === null) throw staysInTheWay(refusal, path, 'was edited on the server')
+    if (losesEdit) this.#replaced.add(path, since)
+    this.#removed.push({ path, before: earlierOf(found), ino: found.stats.ino, givesWay: true })
+    this.#removedSources.push(this.#sourceFor(keptIn, known))
+  }
+
+  /** Returns the directories that give way, children first. */
+  #clearWays(): RemovedDirectory[] {
+    if (this.#needs.plan.inTheWay.size === 0) return []
+    const given = new Set(this.#removed.flatMap(({ path, givesWay }) => (givesWay ? [path] : [])))
+    return [...this.#needs.plan.inTheWay].flatMap(([path, refusal]) =>
+      clearWay(this.#needs, { path, refusal }, below => given.has(below)).map(each => ({
+        ...each,
+        givesWay: true as const
+      }))
+    )
+  }
+
+  /** Returns what the paths contained that change their type. */
+  #earlierTypes(cleared: readonly RemovedDirectory[]): Map<string, EarlierFile> {
+    const earlier = new Map<string, EarlierFile>()
+    const { inTheWay } = this.#needs.plan
+    for (const { path, before } of this.#removed) if (inTheWay.has(path)) earlier.set(path, before)
+    for (const directory of cleared)
+      if (inTheWay.has(directory.path)) earlier.set(directory.path, earlierDirectory(directory))
+    return earlier
+  }
+
+  /** Removes what svc did not put there, if it was asked to. */
+  #removeUnowned(): void {
+    const { ownership, items } = this.#needs
+    const { removes } = ownership
+    if (this.#owned === null || !takesUnowned(removes)) return
+    const known = new Set([...this.#owned, ...items.map(({ path }) => path)])
+    const { reserved = [] } = this.#needs
+    const unowned = findUnowned({ ...this.#needs, protect: removes.protect, known, reserved })
+    for (const { path } of unowned.files) {
+      const found = this.#removal.find({ path })
+      const { does } = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, ownership)
+      if (found === null || does !== 'remove') continue
+      // It was asked for. The policy may refuse it all the same.
+      if (ownership.edited === 'refuse') this.#replaced.add(path, '')
+      const { ino, uid, gid } = found.stats
+      this.#removed.push({ path, before: { ...earlierOf(found), owner: { uid, gid } }, ino })
+      this.#removedSources.push(beforeSource)
+    }
+    for (const path of unowned.directories) this.#removal.noteDirectory(path)
+    const order = this.#removed.map((file, at) => ({ file, source: this.#removedSources[at] as number }))
+    order.sort((a, b) => compareTreePaths(a.file.path, b.file.path))
+    this.#removed = order.map(({ file }) => file)
+    this.#removedSources = order.map(({ source }) => source)
+  }
+
   /** Returns the sources that contain what is replaced or removed. */
-  function usedSources(): string[] {
-    const used = new Set(removedSources)
-    for (const number of sourceOf) used.add(number)
-    const others = [beforeSource, noSource].filter(number => used.has(number)).map(number => sources[number] as string)
-    return [...sourceNumbers.keys(), ...others]
+  #usedSources(): string[] {
+    const used = new Set(this.#removedSources)
+    for (const number of this.#sourceOf) used.add(number)
+    const others = [beforeSource, noSource]
+      .filter(number => used.has(number))
+      .map(number => this.#sources[number] as string)
+    return [...this.#sourceNumbers.keys(), ...others]
   }
 
   /** Writes the before-images. What does not fit is noted as not kept. */
-  async function writeBefore(): Promise<number> {
+  async #writeBefore(): Promise<number> {
+    const { order, records, items, ownership } = this.#needs
     const images: Array<BeforeImage & { drop(): void }> = []
     for (const index of order) {
-      if (sourceOf[index] !== beforeSource) continue
+      if (this.#sourceOf[index] !== beforeSource) continue
       const { size, mode, sha256 } = records.before(index) as NonNullable<ReturnType<Records['before']>>
       const { path } = items[index] as Item
       const image = { path, size, mode, sha256: hex(sha256), mtimeMs: records.timeBeforeMs(index) }
-      images.push({ ...image, drop: () => void (sourceOf[index] = noSource) })
+      images.push({ ...image, drop: () => void (this.#sourceOf[index] = noSource) })
     }
-    removed.forEach(({ path, before }, at) => {
-      if (removedSources[at] !== beforeSource) return
+    this.#removed.forEach(({ path, before }, at) => {
+      if (this.#removedSources[at] !== beforeSource) return
       const { size, mode, sha256, mtimeMs = 0 } = before
-      images.push({ path, size, mode, sha256, mtimeMs, drop: () => void (removedSources[at] = noSource) })
+      images.push({ path, size, mode, sha256, mtimeMs, drop: () => void (this.#removedSources[at] = noSource) })
     })
     if (images.length === 0) return 0
     const fit = fitBeforeImages(images, beforeLimits(ownership.removes, ownership.before))
     for (const image of images) if (!fit.has(image)) image.drop()
-    return fit.size === 0 ? 0 : writeBeforeImages(needs.before, fit, needs)
+    return fit.size === 0 ? 0 : writeBeforeImages(this.#needs.before, fit, this.#needs)
   }
-
-  return { walk, end }
 }
 
 /** Whether the earlier contents, or the type, of an item are replaced. */
