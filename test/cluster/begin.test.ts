@@ -6,7 +6,7 @@ import { openStore } from '../../lib/core/store/durable-store.js'
 import { findSecret, listPlacements } from '../../lib/core/store/tables/fleet.js'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 import { copyOf, killed, stepsOf, stoppedServer, tokenOf, wasKilled, wordsFor, type StoppedServer } from './kills.js'
@@ -18,7 +18,7 @@ t.test('a server moves into a cluster and back, and nothing is lost', { skip: wi
   const env = { SVC_HOME: home, SVC_ETCD_PASSWORD: etcd.options.password as string }
   const run = (words: string[]) => svc(words, { cwd, env })
 
-  const before = await startServeProcess(t, cwd)
+  const before = await startServe(t, cwd)
   const project = await before.createProject({ name: 'Shop', deployPath: site })
   for (const text of ['one', 'two']) await (await before.upload(project, { 'index.html': text })).finished
   const records = await before.deployments(project.id)
@@ -41,7 +41,7 @@ t.test('a server moves into a cluster and back, and nothing is lost', { skip: wi
   t.equal(statSync(join(home, 'cluster.key')).mode & 0o777, 0o600)
   t.match((await run(['serve'])).stderr, /is a hub of a cluster/, 'it is not a server alone any more')
 
-  const hub = await startServeProcess(t, cwd, ['--store', store, '--port', String(port)], env)
+  const hub = await startServe(t, cwd, ['--store', store, '--port', String(port)], env)
   t.match(
     (await hub.deployments(project.id)).map(({ id }) => id),
     records.map(({ id }) => id)
@@ -65,7 +65,7 @@ t.test('a server moves into a cluster and back, and nothing is lost', { skip: wi
   const left = await run(['cluster', 'leave'])
   t.equal(left.code, 0, left.stderr)
   t.notOk(existsSync(join(home, 'cluster.json')))
-  const after = await startServeProcess(t, cwd)
+  const after = await startServe(t, cwd)
   t.match(
     (await after.deployments(project.id)).map(({ id, status }) => ({ id, status })),
     records.map(({ id }) => ({ id, status: 'success' }))

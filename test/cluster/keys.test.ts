@@ -9,7 +9,7 @@ import { openHubIdentity } from '../../lib/cluster/options.js'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
 import { type Hub, startHubs, testKey } from '../support/hubs.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 import { ownHub, signerOf } from '../support/hub-keys.js'
@@ -112,7 +112,7 @@ t.test('svc cluster rekey, with real hubs on etcd', { skip: withoutEtcd() }, asy
   const ports = { h1: await freePort(), h2: await freePort() }
   const wordsOf = (name: 'h1' | 'h2') => [...words, '--hub-name', name, '--hub-url', `http://127.0.0.1:${ports[name]}`]
   const start = (name: 'h1' | 'h2') =>
-    startServeProcess(t, cwd, [...words.slice(0, 2), '--port', String(ports[name])], {
+    startServe(t, cwd, [...words.slice(0, 2), '--port', String(ports[name])], {
       ...password,
       SVC_HOME: homes[name]
     })

@@ -12,7 +12,7 @@ import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
 import { testKey } from '../support/hubs.js'
 import { createMemoryCluster } from '../support/memory-cluster.js'
-import { type ServeProcess, startServeProcess } from '../support/serve-process.js'
+import { type Serving, startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
@@ -102,7 +102,7 @@ t.test('a hub leaves the others, its node stays, and the last hub takes back wha
   const envOf = (at: 0 | 1) => ({ ...env, SVC_HOME: homes[at] })
   const run = (at: 0 | 1, ...command: string[]) => svc(command, { cwd, env: envOf(at) })
   const urls = ports.map(port => `http://127.0.0.1:${port}`)
-  const start = (at: 0 | 1) => startServeProcess(t, cwd, [...words.slice(0, 2), '--port', String(ports[at])], envOf(at))
+  const start = (at: 0 | 1) => startServe(t, cwd, [...words.slice(0, 2), '--port', String(ports[at])], envOf(at))
   const hub = (at: 0 | 1) => [...words, '--hub-name', `h${at + 1}`, '--hub-url', urls[at] as string]
 
   t.equal((await run(0, 'cluster', 'init', ...hub(0))).code, 0)
@@ -134,7 +134,7 @@ t.test('a hub leaves the others, its node stays, and the last hub takes back wha
   const records = await first.deployments(server.project.id)
   await first.stop()
   t.equal((await run(0, 'cluster', 'leave')).code, 0)
-  const alone = await startServeProcess(t, cwd)
+  const alone = await startServe(t, cwd)
   t.match(
     (await alone.deployments(server.project.id)).map(({ id, status }) => ({ id, status })),
     records.map(({ id }) => ({ id, status: 'success' }))
@@ -149,7 +149,7 @@ t.test('a hub leaves the others, its node stays, and the last hub takes back wha
   }
 })
 
-async function connected(hub: ServeProcess): Promise<string[]> {
+async function connected(hub: Serving): Promise<string[]> {
   const { nodes } = await hub.api<{ nodes: Array<{ isConnected: boolean; name: string }> }>('GET', '/api/nodes')
   return nodes.filter(({ isConnected }) => isConnected).map(({ name }) => name)
 }

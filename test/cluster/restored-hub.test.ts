@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
-import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
+import { startServe, type Serving } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 import { stoppedServer, wordsFor, type StoppedServer } from './kills.js'
@@ -13,7 +13,7 @@ import { stoppedServer, wordsFor, type StoppedServer } from './kills.js'
 interface Restored {
   cwd: string
   server: StoppedServer
-  hub: ServeProcess
+  hub: Serving
   /** Runs a command with another data directory. */
   run(home: string, ...command: string[]): ReturnType<typeof svc>
   /** Waits until the hub has one node, which is connected. */
@@ -33,7 +33,7 @@ async function restored(t: Test): Promise<Restored> {
   const serve = [...words.slice(0, 2), '--port', String(port)]
   t.equal((await run(server.home, 'cluster', 'init', ...hub)).code, 0)
 
-  const before = await startServeProcess(t, cwd, serve, env)
+  const before = await startServe(t, cwd, serve, env)
   const isConnected = async (): Promise<boolean> => {
     const { nodes } = await before.api<{ nodes: Array<{ isConnected: boolean }> }>('GET', '/api/nodes')
     return nodes.length === 1 && nodes[0]?.isConnected === true
@@ -61,7 +61,7 @@ async function restored(t: Test): Promise<Restored> {
   const begun = await run(server.home, 'cluster', 'init', ...hub)
   t.equal(begun.code, 0, begun.stderr)
 
-  const after = await startServeProcess(t, cwd, serve, env)
+  const after = await startServe(t, cwd, serve, env)
   t.strictSame(
     (await after.deployments(server.project.id)).map(({ id }) => id),
     records.map(({ id }) => id)

@@ -31,13 +31,15 @@ export interface Serving {
   deployments(projectId: string): Promise<Deployment[]>
   /** Uploads these files with the project's token. Resolves when the server begins to answer. */
   upload(project: Project, files: Record<string, string>, fields?: Record<string, string>): Promise<Upload>
-  /** Ends it with a signal and waits. Only a process (`startServeProcess`) can be killed. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>
+  /** Ends it with a signal that svc listens to, and waits. */
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<number | null>
 }
 
 /** A server that is a process of its own. */
 export interface ServeProcess extends Serving {
   pid: number
+  /** Ends it with any signal and waits. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /** A deployment that has started. */
@@ -202,7 +204,7 @@ async function startServing(
     changeProject: async (id, fields) => void (await api('PUT', `/api/projects/${id}`, fields)),
     deployments: projectId => api('GET', `/api/logs?projectId=${projectId}`),
     upload,
-    async stop(name = 'SIGTERM') {
+    async stop(name: NodeJS.Signals = 'SIGTERM') {
       signal(name)
       return await ended
     }
