@@ -8,7 +8,7 @@ import { startAgentProcess } from '../support/agent-process.js'
 import { exactTree } from '../support/exact-tree.js'
 import { startFakeHub } from '../support/fake-hub.js'
 import { emptyDisk, fillDisk } from '../support/full-disk.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
@@ -23,7 +23,7 @@ t.test('a node without room for the archive refuses it, and the others go on', a
   const disk = smallDisk(t, 32 * 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir({ full: {}, other: {} })
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   for (const name of ['full', 'other']) {
     const { token } = await hub.api<{ token: string }>('POST', '/api/enrollments', {})
     const home = name === 'full' ? join(disk, 'home') : join(cwd, name, 'home')
@@ -94,7 +94,7 @@ t.test('a disk that fills while a node extracts halts the rollout, which is resu
   const disk = smallDisk(t, 24 * 1024 * 1024)
   if (disk === null) return
   const cwd = t.testdir()
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const { token } = await hub.api<{ token: string }>('POST', '/api/enrollments', {})
   const agent = await startAgentProcess(t, cwd, ['--hub', hub.url, '--name', 'node'], {
     env: { SVC_ENROLL_TOKEN: token }

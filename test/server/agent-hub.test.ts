@@ -6,21 +6,21 @@ import type { ListedNode } from '../../lib/model/node.js'
 import { blocksOf } from '../documents/document.js'
 import { startAgentProcess } from '../support/agent-process.js'
 import { startCutProxy } from '../support/cut-proxy.js'
-import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
+import { startServe, startServeProcess, type Serving } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 
-/* A real hub and real agents, each a process of its own. */
+/* A real hub, and real agents as processes. */
 
-const nodesOf = async (hub: ServeProcess): Promise<ListedNode[]> =>
+const nodesOf = async (hub: Serving): Promise<ListedNode[]> =>
   (await hub.api<{ nodes: ListedNode[] }>('GET', '/api/nodes')).nodes
 
-const tokenOf = async (hub: ServeProcess): Promise<string> =>
+const tokenOf = async (hub: Serving): Promise<string> =>
   (await hub.api<{ token: string }>('POST', '/api/enrollments', {})).token
 
 t.test('a machine that did not get the answer to its enrollment enrolls again with the same token', async t => {
   const cwd = t.testdir({ other: {} })
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const proxy = await startCutProxy(t, hub.url)
   const token = await tokenOf(hub)
   proxy.loseAnswers()
@@ -47,7 +47,7 @@ t.test('a machine that did not get the answer to its enrollment enrolls again wi
 
 t.test('a node that was forgotten enrolls again as a new node, with a new key', async t => {
   const cwd = t.testdir()
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const words = ['--hub', hub.url, '--name', 'plant-a']
   const start = async (token: string) => startAgentProcess(t, cwd, words, { env: { SVC_ENROLL_TOKEN: token } })
   const first = await tokenOf(hub)
@@ -79,7 +79,7 @@ t.test('a node that was forgotten enrolls again as a new node, with a new key', 
 
 t.test('an agent that was away while the key of the hub was replaced twice follows', async t => {
   const cwd = t.testdir({ sites: {} })
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const agent = await startAgentProcess(t, cwd, ['--hub', hub.url, '--name', 'plant-a'], {
     env: { SVC_ENROLL_TOKEN: await tokenOf(hub) }
   })
@@ -108,7 +108,7 @@ t.test('an agent that was away while the key of the hub was replaced twice follo
 
   // The hub starts again, and the agent with the key that it has now.
   await hub.stop()
-  const hubAgain = await startServeProcess(t, cwd, ['--port', new URL(hub.url).port])
+  const hubAgain = await startServe(t, cwd, ['--port', new URL(hub.url).port])
   const last = await startAgentProcess(t, cwd)
   await last.says(/Connected to the hub/)
   await (await hubAgain.upload(project, { a: 'third' })).finished
@@ -118,7 +118,7 @@ t.test('an agent that was away while the key of the hub was replaced twice follo
 
 t.test('a pushed change travels to a node as the bytes that changed', async t => {
   const cwd = t.testdir({ sites: {}, 'site/assets': {} })
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const proxy = await startCutProxy(t, hub.url)
   const agent = await startAgentProcess(t, cwd, ['--hub', proxy.url, '--name', 'plant-a'], {
     env: { SVC_ENROLL_TOKEN: await tokenOf(hub) }
@@ -179,7 +179,7 @@ t.test('break-glass: a push to the node itself while the hub is gone, until the 
   t.match(pushed, { code: 0 }, pushed.stderr)
   t.equal(textOf(), 'the fix')
 
-  const again = await startServeProcess(t, cwd, ['--port', new URL(hub.url).port])
+  const again = await startServe(t, cwd, ['--port', new URL(hub.url).port])
   const isDrifted = (): Promise<boolean> =>
     nodesOf(again).then(([node]) => node?.isConnected === true && node.placements[0]?.isDrifted === true)
   await until(isDrifted)

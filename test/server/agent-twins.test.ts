@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { ListedNode } from '../../lib/model/node.js'
 import { blocksOf } from '../documents/document.js'
 import { startAgentProcess } from '../support/agent-process.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
 
@@ -13,7 +13,7 @@ import { until } from '../support/until.js'
 
 t.test('a copied agent is found, gets no orders, and becomes a node of its own as the documents say', async t => {
   const cwd = t.testdir({ copy: {}, sites: {} })
-  const hub = await startServeProcess(t, cwd)
+  const hub = await startServe(t, cwd)
   const nodes = async (): Promise<ListedNode[]> => (await hub.api<{ nodes: ListedNode[] }>('GET', '/api/nodes')).nodes
   const enrol = async () => (await hub.api<{ token: string }>('POST', '/api/enrollments', {})).token
   const site = join(cwd, 'sites', 'a')
