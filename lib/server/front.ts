@@ -21,7 +21,8 @@ import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import type { Environment, Home } from '../base/config/home.js'
 import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
-import type { ClusterView, ExpiringCertificate } from '../model/health.js'
+import type { ExpiryWarnings } from '../http/tls/expiry.js'
+import type { ClusterView } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/access.js'
 import type { Reader, Store } from '../core/store/database.js'
@@ -64,8 +65,8 @@ export interface World {
   publicUrl: string | null
   /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
   relaySecret?: string | undefined
-  /** Returns the certificates in use that expire soon or have expired. */
-  certificates?: (() => ExpiringCertificate[]) | undefined
+  /** The certificates in use: warns of those that expire soon or have expired. */
+  expiry?: Pick<ExpiryWarnings, 'look' | 'list'> | undefined
   /** The cluster; undefined: the server is not a hub of one. */
   cluster?: ClusterView | undefined
   /** Returns the addresses of all hubs; undefined: the server is not a hub of a cluster. */

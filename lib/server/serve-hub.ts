@@ -146,7 +146,7 @@ function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start
         rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
       },
       giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
-      certificates: expiry.list,
+      expiry,
       log
     },
     admin,

@@ -180,7 +180,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       publicUrl,
       deploymentEnded,
       relaySecret,
-      certificates: expiry.list,
+      expiry,
       log
     }
     let isRecovering = await isLeftBehind(store)

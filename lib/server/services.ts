@@ -87,6 +87,7 @@ export interface Services {
 }
 
 const bytesPerMegabyte = 1024 * 1024
+const caCure = 'Put its successor into the file: it is read again'
 /** Maximum number of bytes of large bodies in the directory for temporary files: in all, and of one caller. */
 const spoolLimits = { all: 4096 * bytesPerMegabyte, each: { caller: 2048 * bytesPerMegabyte } }
 
@@ -150,6 +151,7 @@ function createWork(
   })
   const trust = createTrust({
     path: () => settings.text('outgoing_ca'),
+    expiring: expiresAtMs => world.expiry?.look({ name: 'A certificate of outgoing_ca', expiresAtMs, cure: caCure }),
     extraPath: environment['NODE_EXTRA_CA_CERTS']
   })
   const webhook = new Webhook({
@@ -280,7 +282,7 @@ function createMachine(world: World, front: Front, work: Work) {
     secretsFault: () => variables.check(),
     auditState: () => front.keeper.state(),
     unfinishedTargets: deployer.unfinishedTargets,
-    certificates: world.certificates,
+    certificates: world.expiry?.list,
     fleetState: fleetOf(store, work.fleet),
     cluster: world.cluster?.status,
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0

@@ -7,12 +7,15 @@ import { readFileSync, statSync } from 'node:fs'
 import * as tls from 'node:tls'
 import type { SecureContext } from 'node:tls'
 import { reasonOf } from '../../base/errors.js'
+import { expiryOfPem } from '../tls/expiry.js'
 
 export interface TrustNeeds {
   /** Returns the path of the file; empty: there is none. */
   path(): string
   /** The path of the file that Node adds to its authorities. */
   extraPath?: string | undefined
+  /** Takes note of when the first certificate of the file expires, in milliseconds since 1970; infinity: there is none. */
+  expiring?: ((expiresAtMs: number) => void) | undefined
 }
 
 const maxBytes = 1024 * 1024
@@ -22,16 +25,22 @@ const certificate = /-----BEGIN CERTIFICATE-----[\s\w+/=]+-----END CERTIFICATE--
  * Returns a function that gives the context for a TLS connection, or undefined if Node's own authorities are enough. It
  * throws an error with a sentence if the file cannot be used.
  */
-export function createTrust({ path, extraPath }: TrustNeeds): () => SecureContext | undefined {
-  let known: { state: string; context: SecureContext } | undefined
+export function createTrust({ path, extraPath, expiring = () => {} }: TrustNeeds): () => SecureContext | undefined {
+  let known: { state: string; context: SecureContext; expiresAtMs: number } | undefined
   return () => {
     const file = path()
-    if (file === '') return undefined
+    if (file === '') {
+      expiring(Infinity)
+      return undefined
+    }
     const state = stateOf(file)
-    if (known?.state === state) return known.context
-    const context = tls.createSecureContext({ ca: [...authoritiesOfNode(extraPath), ...readAuthorities(file)] })
-    known = { state, context }
-    return context
+    if (known?.state !== state) {
+      const own = readAuthorities(file)
+      const context = tls.createSecureContext({ ca: [...authoritiesOfNode(extraPath), ...own] })
+      known = { state, context, expiresAtMs: expiryOfPem(own.join('\n')) }
+    }
+    expiring(known.expiresAtMs)
+    return known.context
   }
 }
 

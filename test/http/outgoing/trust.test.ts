@@ -46,6 +46,21 @@ t.test('trusts the authorities of a file, and reads it again when it changes', a
   t.same([await isTrusted(first), await isTrusted(second)], [false, true])
 })
 
+t.test('says when the first certificate of the file expires', async t => {
+  const at = (day: number): Date => new Date(Date.UTC(2040, 0, day))
+  const file = join(t.testdir(), 'ca.pem')
+  const certificates = [3, 2].map(day => makeCertificate({ isAuthority: true, to: at(day) }).cert)
+  writeFileSync(file, certificates.join('\n'))
+  const seen: number[] = []
+  let path = file
+  const trust = createTrust({ path: () => path, expiring: expiresAtMs => seen.push(expiresAtMs) })
+  trust()
+  trust()
+  path = ''
+  trust()
+  t.strictSame(seen, [at(2).getTime(), at(2).getTime(), Infinity])
+})
+
 t.test('says why a file cannot be used', async t => {
   const directory = t.testdir({
     empty: 'no certificate',
