@@ -62,10 +62,10 @@ export const ticketFields = {
 
 /** Handlers of login, sessions, the admin token and tickets (§4.2, §4.7, §4.13, §5). */
 export function authHandlers(needs: ApiServices) {
-  const { admin, named, limiter, tickets, sessions, factors, proof, audit, hasFleet } = needs
-  const isAdminToken = async (request: ApiRequest, token: string): Promise<boolean> =>
-    (await limiter.attempt(request, () => admin.verify(token) || null)) ?? false
+  return { ...signInHandlers(needs), ...sessionHandlers(needs), ...adminTokenHandlers(needs) }
+}
 
+function signInHandlers({ admin, named, limiter, sessions, factors, proof, audit }: ApiServices) {
   /** Returns who signs in with a token; null if the token is not valid. */
   async function findSignIn(request: ApiRequest, token: string): Promise<SignIn | null> {
     const { actor, client } = request
@@ -127,42 +127,10 @@ export function authHandlers(needs: ApiServices) {
     return json({ success: true, message: 'The token is valid' })
   }
 
-  /** `POST /api/settings/token {oldToken, newToken}`: changes the admin token. */
-  const changeToken: Handler = async request => {
-    const { actor } = request
-    const fields = readFields(await request.json(), changeTokenFields)
-    if (!(await isAdminToken(request, fields.oldToken))) {
-      await audit.record({ action: 'auth.change_token', actor, ok: false })
-      throw new Refusal('unauthorized', 'wrong_token', 'The token was not changed: "oldToken" is not the admin token')
-    }
-    await sessions.withNewToken(request.headers, () => admin.change(fields.newToken))
-    await audit.record({ action: 'auth.change_token', actor })
-    return json({ success: true, message: 'The admin token was changed' })
-  }
+  return { login, prove }
+}
 
-  /**
-   * `POST /api/auth/reset {newToken}`, used by `svc admin reset-password`. It needs no old token: the route is only
-   * reachable through the socket in the data directory.
-   */
-  const resetToken: Handler = async request => {
-    const { newToken } = readFields(await request.json(), resetTokenFields)
-    await sessions.withNewToken({}, () => admin.change(newToken))
-    await audit.record({ action: 'auth.reset_token', actor: request.actor })
-    return json({ success: true, message: 'The admin token was reset' })
-  }
-
-  /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
-  const ticket: Handler = async request => {
-    const { purpose } = readFields(await request.json(), ticketFields)
-    const { actor } = request
-    // A browser cannot read why a WebSocket was refused.
-    if (purpose === 'terminal') proof.check(actor.provenAt)
-    return json({
-      success: true,
-      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, session: actor.session })
-    })
-  }
-
+function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
   /** `GET /api/auth/session`: the caller, and the CSRF value that a browser session needs for changes. */
   const session: Handler = ({ actor }) => {
     const { role, name, token = null } = actor
@@ -201,7 +169,47 @@ export function authHandlers(needs: ApiServices) {
     return json({ success: true, message: 'The session has ended' })
   }
 
-  return { login, prove, session, signOut, list, revoke, changeToken, resetToken, ticket }
+  return { session, signOut, list, revoke }
+}
+
+function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit }: ApiServices) {
+  /** `POST /api/settings/token {oldToken, newToken}`: changes the admin token. */
+  const changeToken: Handler = async request => {
+    const { actor } = request
+    const fields = readFields(await request.json(), changeTokenFields)
+    if (!(await limiter.attempt(request, () => admin.verify(fields.oldToken) || null))) {
+      await audit.record({ action: 'auth.change_token', actor, ok: false })
+      throw new Refusal('unauthorized', 'wrong_token', 'The token was not changed: "oldToken" is not the admin token')
+    }
+    await sessions.withNewToken(request.headers, () => admin.change(fields.newToken))
+    await audit.record({ action: 'auth.change_token', actor })
+    return json({ success: true, message: 'The admin token was changed' })
+  }
+
+  /**
+   * `POST /api/auth/reset {newToken}`, used by `svc admin reset-password`. It needs no old token: the route is only
+   * reachable through the socket in the data directory.
+   */
+  const resetToken: Handler = async request => {
+    const { newToken } = readFields(await request.json(), resetTokenFields)
+    await sessions.withNewToken({}, () => admin.change(newToken))
+    await audit.record({ action: 'auth.reset_token', actor: request.actor })
+    return json({ success: true, message: 'The admin token was reset' })
+  }
+
+  /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
+  const ticket: Handler = async request => {
+    const { purpose } = readFields(await request.json(), ticketFields)
+    const { actor } = request
+    // A browser cannot read why a WebSocket was refused.
+    if (purpose === 'terminal') proof.check(actor.provenAt)
+    return json({
+      success: true,
+      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, session: actor.session })
+    })
+  }
+
+  return { changeToken, resetToken, ticket }
 }
 
 /** Who signs in. `token` is the named token; null: the admin token. */

@@ -45,7 +45,7 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
     /** `GET /api/logs`: the records, newest first. `X-Total-Count` is the number of all that match. */
     list: async request => {
       const { query } = request
-      if (query.toString() === '') return everyProject(request)
+      if (query.toString() === '') return everyProject({ records, deployments }, request)
       const filter = {
         projectId: askedProject(request),
         projects: request.actor.projects,
@@ -86,61 +86,13 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
     /** `GET /api/logs/:deployId/output`: the output as a file, or a part of it. */
     output: async request => {
       const { id } = records.find(request, param(request, 'deployId'))
-      if (['from', 'before', 'bytes'].some(name => request.query.has(name))) return await windowOf(id, request)
+      if (['from', 'before', 'bytes'].some(name => request.query.has(name)))
+        return await windowOf({ deployer }, id, request)
       const output = deployer.outputStream(id, { timestamps: wantsTimes(request) })
       return textReply(output, `${id}.log`)
     }
   } satisfies Record<string, Handler>
   return { ...handlers, showsOutput }
-
-  /**
-   * Returns the newest records, and at least some of every project: for clients that select a project themselves. There
-   * can be as many as projects, so they are read and sent a few at a time.
-   */
-  function everyProject(request: ApiRequest): Reply {
-    const { projects } = request.actor
-    const ids = deployments.newestOfEvery({ projects, total: newestRecords, each: newestOfProject })
-    const headers = {
-      'content-type': 'application/json; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-total-count': String(deployments.count({ projects }))
-    }
-    return {
-      kind: 'stream',
-      status: 200,
-      headers,
-      async run(sink) {
-        let before = '['
-        for (let at = 0; at < ids.length; at += readTogether) {
-          const rows = ids.slice(at, at + readTogether).flatMap(id => deployments.find(id) ?? [])
-          const items = await Promise.all(rows.map(row => records.listed(request, row)))
-          for (const item of items) {
-            await sink.write(`${before}${JSON.stringify(item)}`)
-            before = ','
-          }
-        }
-        await sink.write(before === '[' ? '[]' : ']')
-      }
-    }
-  }
-
-  /** Returns a part of the output. Headers contain its position, in bytes of the stored output. */
-  async function windowOf(deployId: string, request: ApiRequest): Promise<Reply> {
-    const { query } = request
-    const { text, from, to } = await deployer.outputWindow(deployId, {
-      timestamps: wantsTimes(request),
-      from: queryOffset(query, 'from'),
-      before: queryOffset(query, 'before'),
-      maxBytes: queryLimit(query, 'bytes', { fallback: windowBytes, max: maxWindowBytes })
-    })
-    const headers = {
-      'content-type': 'text/plain; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-svc-output-from': String(from),
-      'x-svc-output-to': String(to)
-    }
-    return { kind: 'bytes', status: 200, headers, body: text }
-  }
 
   function streamOf(deployId: string, { from, timestamps }: StreamWish): Reply {
     const eventsOf = timestamps ? timedEventsOf : bareEventsOf
@@ -153,7 +105,7 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
       }
       let start = from
       if (!timestamps && from === 0) {
-        start = await sendStored(deployId, events)
+        start = await sendStored({ deployer }, deployId, events)
         await tellConfirm()
       }
       for await (const block of deployer.follow(deployId, { from: start, signal })) {
@@ -169,13 +121,73 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
       await events.send({ event: 'status', data: { status, duration } })
     })
   }
+}
 
-  /** Sends the stored lines as one event, as many as a window holds. Returns the offset after them. */
-  async function sendStored(deployId: string, events: Events): Promise<number> {
-    const { text, to } = await deployer.outputWindow(deployId, { from: 0, maxBytes: windowBytes })
-    if (to > 0) await events.send({ event: 'log', id: to, data: JSON.stringify(text.toString().replace(/\n$/, '')) })
-    return to
+/**
+ * Returns the newest records, and at least some of every project: for clients that select a project themselves. There
+ * can be as many as projects, so they are read and sent a few at a time.
+ */
+function everyProject(
+  { records, deployments }: Pick<ApiServices, 'records' | 'deployments'>,
+  request: ApiRequest
+): Reply {
+  const { projects } = request.actor
+  const ids = deployments.newestOfEvery({ projects, total: newestRecords, each: newestOfProject })
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-total-count': String(deployments.count({ projects }))
   }
+  return {
+    kind: 'stream',
+    status: 200,
+    headers,
+    async run(sink) {
+      let before = '['
+      for (let at = 0; at < ids.length; at += readTogether) {
+        const rows = ids.slice(at, at + readTogether).flatMap(id => deployments.find(id) ?? [])
+        const items = await Promise.all(rows.map(row => records.listed(request, row)))
+        for (const item of items) {
+          await sink.write(`${before}${JSON.stringify(item)}`)
+          before = ','
+        }
+      }
+      await sink.write(before === '[' ? '[]' : ']')
+    }
+  }
+}
+
+/** Returns a part of the output. Headers contain its position, in bytes of the stored output. */
+async function windowOf(
+  { deployer }: Pick<ApiServices, 'deployer'>,
+  deployId: string,
+  request: ApiRequest
+): Promise<Reply> {
+  const { query } = request
+  const { text, from, to } = await deployer.outputWindow(deployId, {
+    timestamps: wantsTimes(request),
+    from: queryOffset(query, 'from'),
+    before: queryOffset(query, 'before'),
+    maxBytes: queryLimit(query, 'bytes', { fallback: windowBytes, max: maxWindowBytes })
+  })
+  const headers = {
+    'content-type': 'text/plain; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-svc-output-from': String(from),
+    'x-svc-output-to': String(to)
+  }
+  return { kind: 'bytes', status: 200, headers, body: text }
+}
+
+/** Sends the stored lines as one event, as many as a window holds. Returns the offset after them. */
+async function sendStored(
+  { deployer }: Pick<ApiServices, 'deployer'>,
+  deployId: string,
+  events: Events
+): Promise<number> {
+  const { text, to } = await deployer.outputWindow(deployId, { from: 0, maxBytes: windowBytes })
+  if (to > 0) await events.send({ event: 'log', id: to, data: JSON.stringify(text.toString().replace(/\n$/, '')) })
+  return to
 }
 
 interface StreamWish {

@@ -257,7 +257,7 @@ export interface StageNeeds {
 
 /** Creates a stage for one thread. `makeStaging` must have been called. */
 export function createStage(needs: StageNeeds) {
-  const { disk, folders, staging, items, records, umask, toleranceMs } = needs
+  const { disk, folders, staging, items, records, toleranceMs } = needs
   const digester = createDigester(disk, needs.check)
   /** The user that owns the files of svc. If it is unknown (Windows), a file is replaced to change its time. */
   const user = process.geteuid?.()
@@ -296,24 +296,6 @@ export function createStage(needs: StageNeeds) {
     return disk.openSync(`${staging}/files/${item.path}`, 'wx', item.mode ?? 0o666)
   }
 
-  /** Gives a written file its mode and time, and returns what is recorded about it. */
-  function finish(fd: number, item: Item): Omit<Placed, 'sha256'> {
-    // A new owner takes the setuid bits away, so the permissions come second.
-    const owner = ownerOf(item)
-    if (owner !== null) giveOwner(disk, fd, owner)
-    if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
-    if (item.mtimeMs !== null) {
-      const time = fileSeconds(item.mtimeMs)
-      disk.futimesSync(fd, time, time)
-    }
-    const { mtimeMs, ino, uid, gid } = disk.fstatSync(fd)
-    return { mode: modeOf(item), gid, mtimeMs, ino, owner: { uid, gid } }
-  }
-
-  function modeOf(item: Item): number {
-    return fileType | (item.mode ?? 0o666 & ~umask)
-  }
-
   return {
     /** Stages a file whose contents are in memory, unless the target has the same. */
     file(index: number, contents: Buffer): void {
@@ -323,7 +305,7 @@ export function createStage(needs: StageNeeds) {
       const fd = open(item)
       try {
         writeFully(disk, fd, contents)
-        records.settle(index, 'staged', { ...finish(fd, item), sha256: digest })
+        records.settle(index, 'staged', { ...finish(needs, fd, item), sha256: digest })
       } finally {
         disk.closeSync(fd)
       }
@@ -342,7 +324,7 @@ export function createStage(needs: StageNeeds) {
         finish() {
           let placed: Omit<Placed, 'sha256'>
           try {
-            placed = finish(fd, item)
+            placed = finish(needs, fd, item)
           } finally {
             disk.closeSync(fd)
           }
@@ -367,6 +349,20 @@ export function createStage(needs: StageNeeds) {
       records.settle(index, 'staged', { mode: linkMode, gid, sha256: digest, mtimeMs, ino, owner: { uid, gid } })
     }
   }
+}
+
+/** Gives a written file its mode and time, and returns what is recorded about it. */
+function finish({ disk, umask }: StageNeeds, fd: number, item: Item): Omit<Placed, 'sha256'> {
+  // A new owner takes the setuid bits away, so the permissions come second.
+  const owner = ownerOf(item)
+  if (owner !== null) giveOwner(disk, fd, owner)
+  if (item.mode !== null && (item.mode & umask) !== 0) disk.fchmodSync(fd, item.mode)
+  if (item.mtimeMs !== null) {
+    const time = fileSeconds(item.mtimeMs)
+    disk.futimesSync(fd, time, time)
+  }
+  const { mtimeMs, ino, uid, gid } = disk.fstatSync(fd)
+  return { mode: fileType | (item.mode ?? 0o666 & ~umask), gid, mtimeMs, ino, owner: { uid, gid } }
 }
 
 /** Returns the owner that an item gets, of which `gid` decides the group; null: that of the process. */

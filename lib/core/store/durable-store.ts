@@ -30,7 +30,7 @@ import {
 } from './recovery.js'
 import type { Store } from './database.js'
 import { type Disk, realDisk } from './disk.js'
-import { createGroupCommit } from './group-commit.js'
+import { createGroupCommit, type GroupCommit } from './group-commit.js'
 import { LiveMemory } from './live-memory.js'
 import { openFileLog } from './file-log.js'
 import type { Image } from './page-file.js'
@@ -108,35 +108,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   })
   let closing: Promise<void> | null = null
 
-  async function image(at: () => void = () => {}): Promise<Image> {
-    await pages.verified()
-    const upTo = commits.executed
-    const taken = stampedImage(memory.get(), upTo, clock)
-    try {
-      at()
-      await commits.settled().catch((error: unknown) => {
-        // The refused write may be an earlier or a later one that is not in the image.
-        if (commits.durable < upTo) throw error
-      })
-      return taken
-    } catch (error) {
-      taken.release()
-      throw error
-    }
-  }
-
   async function close(): Promise<void> {
     memory.beginClosing()
     pages.stop()
     await commits.settled().catch(() => {})
     await checkpoints.stop()
-    if (!memory.isGone) {
-      await checkpoints
-        .fold()
-        .catch((error: Error) =>
-          warn(`Cannot write a checkpoint to "${databasePath}" at shutdown: ${error.message}. No write is lost`)
-        )
-    }
+    const failed = (error: Error): void =>
+      warn(`Cannot write a checkpoint to "${databasePath}" at shutdown: ${error.message}. No write is lost`)
+    if (!memory.isGone) await checkpoints.fold().catch(failed)
     await redo.close()
     memory.close()
   }
@@ -166,8 +145,31 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     follow: table => memory.follow(table),
     version: tables => memory.versions.of(tables),
     checkpoint: () => checkpoints.fold(),
-    image,
+    async image(at) {
+      await pages.verified()
+      return takeImage({ memory, commits, clock }, at)
+    },
     close: () => (closing ??= close())
+  }
+}
+
+/** Takes an image of what was executed, and waits until that is durable. `at` is called when it has been taken. */
+async function takeImage(
+  { memory, commits, clock }: { memory: LiveMemory; commits: GroupCommit; clock: Clock },
+  at: () => void = () => {}
+): Promise<Image> {
+  const upTo = commits.executed
+  const taken = stampedImage(memory.get(), upTo, clock)
+  try {
+    at()
+    await commits.settled().catch((error: unknown) => {
+      // The refused write may be an earlier or a later one that is not in the image.
+      if (commits.durable < upTo) throw error
+    })
+    return taken
+  } catch (error) {
+    taken.release()
+    throw error
   }
 }
 

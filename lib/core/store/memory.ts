@@ -71,26 +71,34 @@ function firstPage(sqlite: SqlJsStatic): Uint8Array {
   return page
 }
 
-function memoryOf(database: Database, pages: PageFile): Memory {
+/** Keeps the statements that were used last, prepared. `check` throws for a text that must not run; each is checked once. */
+function createStatements(database: Database) {
   const kept = new Map<string, Prepared>()
-
-  function prepare(sql: string, check: (sql: string) => void): Prepared {
-    const found = kept.get(sql)
-    if (found !== undefined) {
-      kept.delete(sql)
-      kept.set(sql, found)
-      return found
-    }
-    check(sql)
-    const prepared: Prepared = { statement: database.prepare(sql), columns: null }
-    kept.set(sql, prepared)
-    if (kept.size > maxStatements) {
-      const [oldest, { statement }] = kept.entries().next().value as [string, Prepared]
-      kept.delete(oldest)
-      statement.free()
-    }
-    return prepared
+  return {
+    prepare(sql: string, check: (sql: string) => void): Prepared {
+      const found = kept.get(sql)
+      if (found !== undefined) {
+        kept.delete(sql)
+        kept.set(sql, found)
+        return found
+      }
+      check(sql)
+      const prepared: Prepared = { statement: database.prepare(sql), columns: null }
+      kept.set(sql, prepared)
+      if (kept.size > maxStatements) {
+        const [oldest, { statement }] = kept.entries().next().value as [string, Prepared]
+        kept.delete(oldest)
+        statement.free()
+      }
+      return prepared
+    },
+    clear: () => kept.clear()
   }
+}
+
+function memoryOf(database: Database, pages: PageFile): Memory {
+  const statements = createStatements(database)
+  const { prepare } = statements
 
   function rows(sql: string, values: Value[], most: number): Row[] {
     const prepared = prepare(sql, checkRead)
@@ -171,7 +179,7 @@ function memoryOf(database: Database, pages: PageFile): Memory {
       database.updateHook((_operation, _database, table, row) => listener(table, row))
     },
     close() {
-      kept.clear()
+      statements.clear()
       database.close()
     }
   }

@@ -62,7 +62,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   let unwritten: Error | null = null
   let toleratesFailures = false
   let flushes = 0
-  let stopPause: (() => void) | null = null
+  const gathering = createPause(gatherMs)
   const tooMuch = `→ the output exceeds ${formatBytes(maxScriptBytes)}: the rest is discarded (setting max_output_size)`
   const timeOf = createTimeText()
 
@@ -88,11 +88,11 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       } catch (error) {
         keepForLater(lines, error as NodeJS.ErrnoException)
         const tried = pending.length
-        if (flushes === 0) await pause()
+        if (flushes === 0) await gathering.wait()
         if (pending.length === tried) break
         continue
       }
-      if (flushes === 0 && pendingLength < writeAtOnceLength) await pause()
+      if (flushes === 0 && pendingLength < writeAtOnceLength) await gathering.wait()
     }
     writing = null
   }
@@ -104,20 +104,6 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
     unwritten = isGone ? null : error
     pending = isGone ? [] : [...withoutScripts(lines, { at: timeOf(clock.now()), error }), ...pending]
     pendingLength = pending.reduce((total, { text }) => total + text.length, 0)
-  }
-
-  /**
-   * Waits for more lines: a script that prints line by line must not cause a write, and a read per follower, for each.
-   */
-  function pause(): Promise<void> {
-    return new Promise(resolve => {
-      const timer = setTimeout(resolve, gatherMs)
-      stopPause = () => {
-        stopPause = null
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   }
 
   return {
@@ -133,7 +119,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       if (scriptBytes > maxScriptBytes) return
       scriptBytes += storedBytes(text)
       add(scriptBytes > maxScriptBytes ? tooMuch : text, true)
-      if (pendingLength > writeAtOnceLength) stopPause?.()
+      if (pendingLength > writeAtOnceLength) gathering.stop()
       return pendingLength > maxPendingLength && writing !== null ? writing : undefined
     },
     tolerateFailures() {
@@ -141,7 +127,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
     },
     async flush() {
       flushes++
-      stopPause?.()
+      gathering.stop()
       const isBegun = writing !== null
       if (pending.length > 0) writing ??= writePending()
       await writing
@@ -158,6 +144,23 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
         await handle.close()
       }
     }
+  }
+}
+
+/** A pause that can be stopped: a script that prints line by line must not cause a write, and a read per follower, for each. */
+function createPause(ms: number) {
+  let end: (() => void) | null = null
+  return {
+    wait: (): Promise<void> =>
+      new Promise(resolve => {
+        const timer = setTimeout(resolve, ms)
+        end = () => {
+          end = null
+          clearTimeout(timer)
+          resolve()
+        }
+      }),
+    stop: (): void => end?.()
   }
 }
 
