@@ -21,6 +21,8 @@ async function aLog(t: Parameters<typeof openStage>[0], keep?: number) {
     onError,
     ...(keep === undefined ? {} : { keep })
   })
+  // The end of the minute must not come after the store is closed.
+  t.teardown(() => failures.flush())
   const note = (witnessed: string, failure: Failure, address = witnessed) =>
     failures.note({ witnessed, address, viaProxy: witnessed !== address, local: false }, failure)
   return {

@@ -54,6 +54,8 @@ function needsProcess(words: string[], { env = {}, program, onOutput, interruptA
   if (row === undefined || row.outlivesReader) return true
   if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
   if (Object.keys(env).some(name => ofNode.test(name))) return true
+  // Below the home directory, which Node reads from the environment of the process.
+  if (/^(~|$)/.test(env['SVC_HOME'] ?? '.')) return true
   if (begun.has(row.name)) return false
   begun.add(row.name)
   return true
