@@ -167,7 +167,7 @@ async function request(
     ...(secureContext && { secureContext }),
     ...(isSecure && { rejectUnauthorized: !isLoopback, ...(isIP(name) === 0 && { servername: name }) })
   })
-  const limits = { maxBytes: readsBody ? maxBodyBytes : 0, limitMs: timeoutMs, signal }
+  const limits = { maxBytes: readsBody ? maxBodyBytes - 1 : 0, limitMs: timeoutMs, signal }
   const { head, bytes, why } = await sendOnce(call, '', limits)
   if (why === 'closed') return { error: 'the connection was closed' }
   if (typeof why !== 'string') return { error: reasonOf(why) }

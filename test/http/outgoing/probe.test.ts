@@ -116,6 +116,11 @@ t.test('reads at most 64 KiB of a body that does not end', async t => {
   t.ok(sent < 64 * 1024 * 1024, `${sent} bytes were sent`)
 })
 
+t.test('needs no end after the last byte that it reads', async t => {
+  const url = await serve(t, (_, response) => void response.writeHead(200).write('x'.repeat(maxBodyBytes)))
+  t.match(await probed(url), { status: 200, body: /^x+$/ })
+})
+
 t.test('ends after its time limit, whatever hangs', async t => {
   const late = { error: 'no answer within 0.1 s' }
   const silent = createPlainServer(socket => void socket.resume())
