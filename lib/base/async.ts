@@ -219,7 +219,7 @@ export async function withAnySignal<T>(
 }
 
 /** Reads a source to its end. Throws what `tooLong` returns, once there are more than `maxBytes`. */
-export async function readWhole(
+export async function readAtMost(
   source: AsyncIterable<unknown>,
   { maxBytes, tooLong }: { maxBytes: number; tooLong: () => Error }
 ): Promise<Buffer> {

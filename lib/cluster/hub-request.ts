@@ -1,7 +1,7 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
-import { readWhole } from '../base/async.js'
+import { readAtMost } from '../base/async.js'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { isLoopback } from '../http/core/headers.js'
 import { forwardedHeader, type HubSigner, type Peer, signForHub } from './forwarded.js'
@@ -116,7 +116,7 @@ function refusalIn(url: string, status: number, text: string): Refusal {
 
 async function textOf(answer: http.IncomingMessage): Promise<string> {
   const tooLong = () => new Refusal('unavailable', 'hub_unreachable', 'The answer of the hub is too long')
-  return (await readWhole(answer, { maxBytes: maxAnswerBytes, tooLong })).toString()
+  return (await readAtMost(answer, { maxBytes: maxAnswerBytes, tooLong })).toString()
 }
 
 /** Whether requests to this URL leave the machine unencrypted. */

@@ -1,5 +1,5 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
-import { readWhole } from '../../base/async.js'
+import { readAtMost } from '../../base/async.js'
 import { Refusal, type RefusalKind } from '../../base/errors.js'
 
 /** The answer to a request, its body unread. */
@@ -118,7 +118,7 @@ export function notSvc(answer: Answer, address: string): Refusal {
 export async function readText(answer: Answer, limitBytes: number): Promise<string> {
   const sentence = `The answer of the server is larger than ${limitBytes} bytes`
   const tooLong = () => new Refusal('too_large', 'answer_too_large', sentence)
-  return (await readWhole(answer, { maxBytes: limitBytes, tooLong })).toString()
+  return (await readAtMost(answer, { maxBytes: limitBytes, tooLong })).toString()
 }
 
 /** Parses JSON. Returns undefined if `text` is not JSON. */

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline'
-import { readWhole } from '../../base/async.js'
+import { readAtMost } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
 import { type Host, isCi } from '../host.js'
@@ -140,7 +140,7 @@ export async function readSecret(host: Host, flag: string, value: string): Promi
 async function readAll(stream: NodeJS.ReadStream): Promise<string> {
   const sentence = `Standard input is larger than ${maxSecretBytes} bytes, the maximum for a secret`
   const tooLong = () => new Refusal('too_large', 'too_large', sentence)
-  const bytes = await readWhole(stream, { maxBytes: maxSecretBytes, tooLong })
+  const bytes = await readAtMost(stream, { maxBytes: maxSecretBytes, tooLong })
   return decodeText(bytes, 'standard input').replace(/\r?\n$/, '')
 }
 

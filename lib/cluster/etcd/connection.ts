@@ -10,7 +10,7 @@
 
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { readWhole } from '../../base/async.js'
+import { readAtMost } from '../../base/async.js'
 import { pause } from '../signals.js'
 import { errorOf, EtcdError, Unreachable } from './errors.js'
 
@@ -272,7 +272,7 @@ function createLimit(ms: number | null, outer: AbortSignal | undefined) {
 
 async function textOf(response: http.IncomingMessage): Promise<string> {
   const tooLong = () => new Error(`The answer of etcd is larger than ${maxAnswerBytes} bytes`)
-  return (await readWhole(response, { maxBytes: maxAnswerBytes, tooLong })).toString()
+  return (await readAtMost(response, { maxBytes: maxAnswerBytes, tooLong })).toString()
 }
 
 /** Yields the lines of an answer. A line is one JSON text. */

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readWhole } from '../../base/async.js'
+import { readAtMost } from '../../base/async.js'
 import { invalid, reasonOf, Refusal } from '../../base/errors.js'
 import { sha256 } from '../../base/digests.js'
 import type { Caller } from '../../http/outgoing/caller.js'
@@ -197,7 +197,7 @@ async function refusalOf(answer: IncomingMessage): Promise<Refusal> {
 
 async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unknown> {
   const tooLong = () => new Refusal('unavailable', 'bad_answer', 'The answer of the hub is too long')
-  return JSON.parse((await readWhole(answer, { maxBytes, tooLong })).toString())
+  return JSON.parse((await readAtMost(answer, { maxBytes, tooLong })).toString())
 }
 
 function unreachable(address: string, cause: unknown): Refusal {

@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readWhole } from '../../base/async.js'
+import { readAtMost } from '../../base/async.js'
 import { freeBytes, syncPath } from '../../base/files.js'
 import { isDiskFull, Refusal } from '../../base/errors.js'
 import {
@@ -100,7 +100,7 @@ export class Releases {
     const path = `/api/agent/releases/${encodeURIComponent(release.deployId)}`
     const { answer, asked } = await client.open({ method: 'GET', path, signal })
     const tooLong = () => wrongRelease('its description is too long')
-    const text = (await readWhole(answer, { maxBytes: maxDocumentBytes, tooLong })).toString('utf8')
+    const text = (await readAtMost(answer, { maxBytes: maxDocumentBytes, tooLong })).toString('utf8')
     const document = readRelease({ text, signature: answer.headers[releaseSignatureHeader] }, asked, keyring)
     if (document.projectId !== projectId || document.deployId !== release.deployId)
       throw wrongRelease('it is about another deployment')
