@@ -1,9 +1,12 @@
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { Refusal, invalid, notFound } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import { matchesCidr, parseCidr, type Cidr } from '../http/core/headers.js'
 import { type AccessRole, type AccessToken, tokenLimits } from '../model/access.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { changes } from '../model/changes.js'
+import type { Readers } from '../model/readers.js'
 import { resemblesToken, tokenTextOf } from '../base/shared/token-text.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import {
@@ -17,6 +20,7 @@ import {
   updateToken,
   type StoredToken
 } from '../core/store/tables/access.js'
+import { projectNames } from '../core/store/tables/projects.js'
 import { digestText } from './secret.js'
 
 /*
@@ -226,7 +230,8 @@ export class NamedTokens {
       checkName(tx, name)
       this.#checkScope(tx, role, stored.projectIds)
       insertToken(tx, stored)
-      audit.within(tx, { action: 'token.create', actor, target: id, detail: detailOf(stored) })
+      const detail = writeChanges(name, changes(null, audited(tx, stored), auditReaders))
+      audit.within(tx, { action: 'token.create', actor, target: id, detail })
     })
     return { token, record: this.#view(stored, new Set()) }
   }
@@ -249,7 +254,9 @@ export class NamedTokens {
       const next = { ...stored, ...patch }
       if (patch.role !== undefined || patch.projectIds !== undefined) this.#checkScope(tx, next.role, next.projectIds)
       updateToken(tx, id, patch)
-      audit.within(tx, { action: 'token.update', actor, target: id, detail: detailOf(next) })
+      const changed = changes(audited(tx, stored), audited(tx, next), auditReaders)
+      const detail = writeChanges(stored.name, changed)
+      if (changed.length > 0) audit.within(tx, { action: 'token.update', actor, target: id, detail })
       return next
     })
     this.#end(id)
@@ -283,7 +290,8 @@ export class NamedTokens {
         oldLastUsedAt: null
       }
       updateToken(tx, id, next)
-      const detail = `${next.name}, overlap ${overlapMs / 1000} s`
+      const changed = changes(audited(tx, stored), audited(tx, next), auditReaders)
+      const detail = writeChanges(`${next.name}, overlap ${overlapMs / 1000} s`, changed)
       audit.within(tx, { action: 'token.rotate', actor, target: id, detail })
       return next
     })
@@ -489,9 +497,26 @@ function tooManyTokens(): Refusal {
   return new Refusal('conflict', 'too_many_tokens', sentence)
 }
 
-/** Describes the rights of a token for the audit log. */
-function detailOf({ name, role, projectIds, allowedIps, expiresAt }: StoredToken): string {
-  const scope = projectIds === null ? 'all projects' : projectIds.join(' ')
-  const from = allowedIps.length === 0 ? '' : `, from ${allowedIps.join(' ')}`
-  return `${name}: ${role} of ${scope}${from}, until ${expiresAt}`
+/** The rights of a token, and until when it has them. */
+type Rights = Pick<StoredToken, 'name' | 'role' | 'projectIds' | 'allowedIps' | 'showScripts' | 'expiresAt'>
+
+const auditReaders: Readers<Rights> = {
+  fields: {
+    name: 'everybody',
+    role: 'everybody',
+    projectIds: { items: 'everybody' },
+    allowedIps: { items: 'everybody' },
+    showScripts: 'everybody',
+    expiresAt: 'everybody'
+  }
+}
+
+/** Returns a token as its audit entries show it. */
+function audited(db: Reader, token: StoredToken): Rights {
+  const { projectIds, allowedIps } = token
+  return {
+    ...token,
+    projectIds: projectIds === null ? ['all'] : projectNames(db, projectIds),
+    allowedIps: allowedIps.length === 0 ? ['all'] : allowedIps
+  }
 }

@@ -2,7 +2,10 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { changes } from '../model/changes.js'
+import type { Readers } from '../model/readers.js'
 import type { TokenLock } from '../model/access.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import { deleteFactor, findFactor, putFactor, type StoredFactor } from '../core/store/tables/access.js'
@@ -121,7 +124,8 @@ export function createSecondFactors(needs: Needs): SecondFactors {
         const used = use(tx, id, match)
         putFactor(tx, { ...used, confirmedAt: instantOf(clock), recovery: codes.map(recoveryDigest) })
         const ended = sessions.removeOf(tx, id, kept)
-        const detail = ended.length === 0 ? name : `${name}, ended ${countOf(ended.length, 'other session')}`
+        const sentence = ended.length === 0 ? name : `${name}, ended ${countOf(ended.length, 'other session')}`
+        const detail = writeChanges(sentence, changes({ secondFactor: false }, { secondFactor: true }, auditReaders))
         audit.within(tx, { action: 'second_factor.enrol', actor, target: id, detail })
         return ended
       })
@@ -150,11 +154,14 @@ export function createSecondFactors(needs: Needs): SecondFactors {
         if (!deleteFactor(tx, id)) {
           throw new Refusal('not_found', 'not_found', `The token "${name}" has no second factor`)
         }
-        audit.within(tx, { action: 'second_factor.remove', actor, target: id, detail: name })
+        const detail = writeChanges(name, changes({ secondFactor: true }, { secondFactor: false }, auditReaders))
+        audit.within(tx, { action: 'second_factor.remove', actor, target: id, detail })
       })
     }
   }
 }
+
+const auditReaders: Readers<{ secondFactor: boolean }> = { fields: { secondFactor: 'everybody' } }
 
 /**
  * Returns the session of an enrolment. The holder of a token that a program uses could otherwise make it one that opens the

@@ -5,6 +5,7 @@ import { notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { type Policy, policyOf } from '../model/policy.js'
 import { formatBytes } from '../base/shared/api.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
@@ -414,16 +415,21 @@ function beginOf(row: DeploymentRow, { actor, exact, plan, repair }: Draft): Aud
   if (repair !== null) {
     return { ...common, action: 'deployment.repair', detail: countOf(repair.paths.length, 'file') }
   }
-  if (rollbackOf === null) return { ...common, action: 'deployment.upload', detail: wishesIn(plan) }
+  if (rollbackOf === null) {
+    const commit = row.provenance?.commit ?? null
+    const changes = commit === null ? [] : [{ field: 'commit', from: null, to: commit }]
+    const detail = writeChanges(wishesIn(plan), changes)
+    return { ...common, action: 'deployment.upload', detail: detail === '' ? null : detail }
+  }
   return { ...common, action: 'deployment.rollback', detail: `${row.exact ? 'exactly ' : ''}to ${rollbackOf}${forced}` }
 }
 
 /** Returns what a push may do to files of the target that it does not contain, or that were edited. */
-function wishesIn(plan: KeptPlan | null): string | null {
-  if (plan === null) return null
+function wishesIn(plan: KeptPlan | null): string {
+  if (plan === null) return ''
   const removed = plan.prune === 'foreign' ? `, ${countOf(plan.pruned, 'file')}` : ''
   const wishes = [plan.prune === 'off' ? [] : `prune: ${plan.prune}${removed}`, plan.force ? 'forced' : []].flat()
-  return wishes.length === 0 ? null : wishes.join(', ')
+  return wishes.join(', ')
 }
 
 function firstLines(id: string, draft: Draft): string[] {

@@ -6,11 +6,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/errors.js'
-import { type DeploymentRow, isRevertPending } from '../model/deployment.js'
+import { type DeploymentRow, failedStep, isRevertPending } from '../model/deployment.js'
 import { findProject } from '../core/store/tables/projects.js'
 import { endJournal, removeJournal } from '../core/install/unpack/extract.js'
 import { isInScope } from '../model/access.js'
-import type { Reader } from '../core/store/database.js'
+import { type AuditEvent, systemActor } from '../model/audit.js'
+import { changes } from '../model/changes.js'
+import type { Readers } from '../model/readers.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
+import type { Reader, Transaction } from '../core/store/database.js'
 import {
   ageOfDeployment,
   countDeployments,
@@ -34,7 +38,23 @@ interface Kept {
   reason: string
 }
 
-export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'endRetriesMs'>
+export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'auditWithin' | 'endRetriesMs'>
+
+/** What the entry of a result says. */
+type Ended = Pick<DeploymentRow, 'status' | 'revertReason'> & { step: string | null; commit: string | null }
+
+const endReaders: Readers<Ended> = {
+  fields: { status: 'everybody', step: 'everybody', revertReason: 'everybody', commit: 'everybody' }
+}
+
+/** Returns the audit entry of a result. */
+function endEvent(row: DeploymentRow): AuditEvent {
+  const { id, projectId, status, revertReason, provenance } = row
+  const step = status === 'failed' ? (failedStep(row.steps)?.name ?? null) : null
+  const ended = { status, step, revertReason, commit: provenance?.commit ?? null }
+  const detail = writeChanges('', changes<Ended>(null, ended, endReaders))
+  return { action: 'deployment.end', actor: systemActor, projectId, target: id, detail, ok: status === 'success' }
+}
 
 /**
  * Waits between attempts. A full disk may have space again soon, and a result should be recorded before it is reported.
@@ -44,14 +64,22 @@ const defaultRetriesMs = [100, 1_000, 5_000, 15_000]
 const keptRetryMs = 15_000
 
 /** Creates the recorder of results. */
-export function createEnds({ store, home, log, ended = () => {}, endRetriesMs = defaultRetriesMs }: EndsNeeds) {
+export function createEnds({
+  store,
+  home,
+  log,
+  ended = () => {},
+  auditWithin = () => {},
+  endRetriesMs = defaultRetriesMs
+}: EndsNeeds) {
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
   let settling: Promise<void> | null = null
   let timer: NodeJS.Timeout | undefined
 
   async function write(end: DeploymentRow, { status, cause }: Outcome): Promise<DeploymentRow> {
-    const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end })) ?? end
+    const also = (tx: Transaction, row: DeploymentRow): void => auditWithin(tx, endEvent(row))
+    const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end, also })) ?? end
     ended(row)
     const target = findProject(store, row.projectId)?.deployPath
     // If the journal cannot be removed, the next start finds that the record is already complete.

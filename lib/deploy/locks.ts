@@ -1,7 +1,10 @@
 import { open, rm } from 'node:fs/promises'
 import { type Clock, instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import { type Actor, type AuditEvent, systemActor } from '../model/audit.js'
+import { changes } from '../model/changes.js'
+import type { Readers } from '../model/readers.js'
 import {
   type ListedLock,
   type ListedMaintenance,
@@ -97,13 +100,11 @@ export function createLocks(needs: {
           expiresAt
         }
         insertLock(tx, lock)
-        audit.within(tx, {
-          action: actionOf(lock, 'lock'),
-          actor,
-          projectId,
-          target: projectId,
-          detail: before === undefined ? `until ${expiresAt}: ${reason}` : `renewed until ${expiresAt}: ${reason}`
-        })
+        const renewed = before === undefined ? [] : changes<Renewed>(before, lock, renewedReaders)
+        const sentence =
+          before === undefined ? `until ${expiresAt}: ${reason}` : `renewed until ${expiresAt}: ${reason}`
+        const detail = writeChanges(sentence, renewed)
+        audit.within(tx, { action: actionOf(lock, 'lock'), actor, projectId, target: projectId, detail })
         return { ...lock, projectName }
       }),
 
@@ -128,6 +129,11 @@ export function createLocks(needs: {
       })
   }
 }
+
+/** What a renewal of a lock changes. */
+type Renewed = Pick<Lock, 'reason' | 'expiresAt'>
+
+const renewedReaders: Readers<Renewed> = { fields: { reason: 'everybody', expiresAt: 'everybody' } }
 
 /** Throws 409 `locked` if the project, or the server, is locked. */
 export function refuseLocked(db: Reader, { id, name }: Pick<Project, 'id' | 'name'>, nowMs: number): void {

@@ -8,7 +8,7 @@ import type { Project } from '../model/project.js'
 import type { PolicyChanges } from '../model/policy.js'
 import type { UnfinishedTarget } from '../model/health.js'
 import type { OpenedVariable } from '../model/variable.js'
-import type { Store } from '../core/store/database.js'
+import type { Store, Transaction } from '../core/store/database.js'
 import type { Pm2Binding } from '../model/machine.js'
 import type { DeployHome } from './files.js'
 
@@ -73,6 +73,8 @@ export interface DeployNeeds {
   /** The fleet; absent: no project is placed on nodes. */
   fleet?: DeployFleet | undefined
   audit(event: AuditEvent): void
+  /** Adds the entry of a result to the transaction that records it. Default: none. */
+  auditWithin?(tx: Transaction, event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */

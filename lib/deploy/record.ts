@@ -69,13 +69,21 @@ export function recordProgress(
 export function moveRecord(
   { store }: Pick<DeployNeeds, 'store'>,
   deployId: string,
-  move: { to: DeploymentStatus; cause: Cause; patch?: Partial<DeploymentRow> }
+  move: {
+    to: DeploymentStatus
+    cause: Cause
+    patch?: Partial<DeploymentRow>
+    /** Writes in the same transaction. */
+    also?(tx: Transaction, row: DeploymentRow): void
+  }
 ): Promise<DeploymentRow | undefined> {
   return store.write(tx => {
     const row = findDeployment(tx, deployId)
     if (row === undefined) return undefined
     assertTransition(row.status, move.to, move.cause)
-    return recordProgress(tx, deployId, { ...move.patch, status: move.to })
+    const moved = recordProgress(tx, deployId, { ...move.patch, status: move.to })
+    if (moved !== undefined) move.also?.(tx, moved)
+    return moved
   })
 }
 

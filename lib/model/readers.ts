@@ -41,7 +41,13 @@ const seenBy: Record<Reader, readonly Sight[]> = {
   nobody: []
 }
 
-type Rule = Reader | Rephrased | { items: Rule } | { values: Reader } | { fields: Readonly<Record<string, Rule>> }
+/** The readers of a value of any type. */
+export type Rule =
+  | Reader
+  | Rephrased
+  | { items: Rule }
+  | { values: Reader }
+  | { fields: Readonly<Record<string, Rule>> }
 
 /** Returns the function that shows a value as a caller sees it. A value in which nothing is hidden is returned itself. */
 export function showing<T>(readers: Readers<T>, sight: Sight): <V extends Partial<T>>(value: V) => V {

@@ -1,9 +1,11 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { beyondDefaults, changes } from '../model/changes.js'
 import type { DeploymentRow, DeploymentStatus, FinalStatus, RanScript } from '../model/deployment.js'
-import { changePolicy, type GivenPolicy, type PolicyChanges } from '../model/policy.js'
+import { changePolicy, type GivenPolicy, type PolicyChanges, policyOf } from '../model/policy.js'
 import type { ProjectScope } from '../model/access.js'
 import {
   type Label,
@@ -14,8 +16,10 @@ import {
   type NewProject,
   type Project,
   type ProjectFields,
+  projectReaders,
   type RecentScripts
 } from '../model/project.js'
+import type { Readers } from '../model/readers.js'
 import { checkSeen, type Seen } from '../model/setting.js'
 import { checkRights } from '../core/proc/identity.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
@@ -96,9 +100,8 @@ export class Projects {
       const made = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
       const project = { ...made, policy: sealed(made.policy, { projectId: made.id, before: {} }) }
       insertProject(tx, project)
-      const { id, name } = project
-      audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: name })
-      return existing(tx, id)
+      audit.within(tx, createdEvent(tx, project, actor))
+      return existing(tx, project.id)
     })
   }
 
@@ -120,8 +123,9 @@ export class Projects {
         if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
       }
       updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
-      const detail = Object.keys(fields).join(', ')
-      audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
+      const changed = changes(audited(tx, before), audited(tx, { ...before, ...fields }), projectReaders)
+      const detail = writeChanges(before.name, changed)
+      if (changed.length > 0) audit.within(tx, { action: 'project.update', actor, projectId: id, target: id, detail })
       return existing(tx, id)
     })
   }
@@ -148,8 +152,9 @@ export class Projects {
       const checkedFields = this.#checked(tx, fields)
       this.#checkPathIsFree(checkedFields.deployPath)
       const made = newProject(checkedFields, { id, token: ids.token(), at: instantOf(clock) })
-      insertProject(tx, { ...made, policy: sealed(made.policy, { projectId: id, before: {} }) })
-      audit.within(tx, { action: 'project.create', actor, projectId: id, target: id, detail: fields.name })
+      const project = { ...made, policy: sealed(made.policy, { projectId: id, before: {} }) }
+      insertProject(tx, project)
+      audit.within(tx, createdEvent(tx, project, actor))
       return existing(tx, id)
     })
   }
@@ -175,9 +180,10 @@ export class Projects {
     const { ids, store, clock, audit } = this.#needs
     const token = ids.token()
     await store.write(tx => {
-      existing(tx, id)
+      const before = existing(tx, id)
       updateProject(tx, id, { token, updatedAt: instantOf(clock) })
-      audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id })
+      const detail = writeChanges(before.name, changes(before, { ...before, token }, projectReaders))
+      audit.within(tx, { action: 'project.regenerate_token', actor, projectId: id, target: id, detail })
     })
     return token
   }
@@ -252,6 +258,24 @@ function checkReferences(db: Reader, { categoryId, tagIds }: ProjectFields): voi
 
 function isOther(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) !== JSON.stringify(b)
+}
+
+/** Returns a project as its audit entries show it: with the whole policy, and labels by their names. */
+function audited(db: Reader, project: Project): Partial<Project> {
+  const nameOf = (kind: LabelKind, id: string): string => findLabel(db, kind, id)?.name ?? id
+  return {
+    ...project,
+    policy: policyOf(project),
+    categoryId: project.categoryId && nameOf('category', project.categoryId),
+    tagIds: project.tagIds.map(id => nameOf('tag', id)).sort()
+  }
+}
+
+function createdEvent(db: Reader, project: Project, actor: Actor): AuditEvent {
+  const { id, name, token, createdAt } = project
+  const usual = newProject({ name, deployPath: '' }, { id, token, at: createdAt })
+  const detail = writeChanges(name, beyondDefaults(audited(db, usual), audited(db, project), projectReaders))
+  return { action: 'project.create', actor, projectId: id, target: id, detail }
 }
 
 /** Returns the change that makes a policy another one: keys that it does not set get their default. */
@@ -341,6 +365,13 @@ interface LabelNeeds {
   audit: { within(tx: Transaction, event: AuditEvent): void }
 }
 
+/** What the audit entries of a label show. */
+type AuditedLabel = Pick<Label, 'name' | 'color' | 'sortOrder'>
+
+const labelReaders: Readers<AuditedLabel> = {
+  fields: { name: 'everybody', color: 'everybody', sortOrder: 'everybody' }
+}
+
 /** Creates the labels of one kind. */
 export function createLabels(kind: LabelKind, { store, clock, ids, audit }: LabelNeeds) {
   const noun = kind === 'category' ? 'Category' : 'Tag'
@@ -379,7 +410,11 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
           updatedAt: instantOf(clock)
         }
         insertLabel(tx, kind, label)
-        audit.within(tx, { action: `${kind}.create`, actor, target: label.id, detail: label.name })
+        const detail = writeChanges(
+          label.name,
+          beyondDefaults<AuditedLabel>({ ...label, sortOrder: 0 }, label, labelReaders)
+        )
+        audit.within(tx, { action: `${kind}.create`, actor, target: label.id, detail })
         return label
       }),
 
@@ -389,14 +424,17 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
         const before = existing(tx, id)
         checkSeen(fields, before.updatedAt, `The ${kind}`)
         if (fields.name !== undefined) checkName(tx, fields.name, id)
-        updateLabel(tx, kind, {
+        const label = {
           id,
           name: fields.name ?? before.name,
           color: fields.color ?? before.color,
           sortOrder: fields.sortOrder ?? before.sortOrder,
           updatedAt: instantOf(clock)
-        })
-        audit.within(tx, { action: `${kind}.update`, actor, target: id, detail: fields.name ?? before.name })
+        }
+        updateLabel(tx, kind, label)
+        const changed = changes<AuditedLabel>(before, label, labelReaders)
+        const detail = writeChanges(before.name, changed)
+        if (changed.length > 0) audit.within(tx, { action: `${kind}.update`, actor, target: id, detail })
         return existing(tx, id)
       }),
 

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import { closest } from '../base/text.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
-import { checkSeen, eventKeys, type Seen, type SettingDescription } from '../model/setting.js'
-import type { Store, Transaction } from '../core/store/database.js'
+import { changes } from '../model/changes.js'
+import { checkSeen, eventKeys, maskedAddress, type Seen, type SettingDescription } from '../model/setting.js'
+import type { Reader, Store, Transaction } from '../core/store/database.js'
 import { readSettings, writeSetting } from '../core/store/tables/server.js'
 import {
   type Check,
@@ -297,7 +299,7 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
   let values = readValues(store)
   const start = randomBytes(6).toString('hex')
   // Number of changes in the store, and the number that `values` contains.
-  let changes = 0
+  let edits = 0
   let known = 0
   const lists = new Map<SettingKey, readonly string[]>()
 
@@ -311,14 +313,14 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
   /** Reads the settings again if another hub has changed them. */
   function follow(): void {
     if (version() === seenVersion) return
-    changes++
+    edits++
     reload()
   }
 
   function reload(): void {
     seenVersion = version()
     values = readValues(store)
-    known = changes
+    known = edits
     lists.clear()
   }
 
@@ -355,17 +357,19 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
     },
 
     /**
-     * Stores checked values in one transaction, with an audit entry for each (the key, never the value). Refuses outdated
-     * values of `seen` with 412 `changed_since`.
+     * Stores checked values in one transaction, with an audit entry for each that changes. Refuses outdated values of
+     * `seen` with 412 `changed_since`.
      */
     async update(checked: Map<SettingKey, string>, actor: Actor, seen: Seen = {}): Promise<void> {
       try {
         await store.write(tx => {
-          checkSeen(seen, `${start}-${changes}`, 'A setting')
-          changes++
+          checkSeen(seen, `${start}-${edits}`, 'A setting')
+          edits++
+          const before = readValues(tx)
           for (const [key, value] of checked) {
             writeSetting(tx, key, value)
-            audit.within(tx, { action: 'settings.update', actor, target: key })
+            const detail = changeOf(key, before[key] as string, value)
+            if (detail !== null) audit.within(tx, { action: 'settings.update', actor, target: key, detail })
           }
         })
       } finally {
@@ -375,10 +379,26 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
 
     /** Reads the settings again after other code wrote them to the store, as an import does. */
     reload(): void {
-      changes++
+      edits++
       reload()
     }
   }
+}
+
+/** Returns the change of a setting for its audit entry; null if there is none. */
+function changeOf(key: SettingKey, before: string, value: string): string | null {
+  const row = settingRows.find(row => row.key === key)
+  const isList = row?.type === 'list'
+  const readers = { fields: { [key]: isList ? { items: 'everybody' } : readerOf(key, row?.type) } } as const
+  const shown = (text: string): object => ({ [key]: isList ? itemsOf(text) : text })
+  const changed = changes<object>(shown(before), shown(value), readers)
+  return changed.length === 0 ? null : writeChanges('', changed)
+}
+
+/** Who reads a setting in the audit log. The path of a webhook is a secret, too. */
+function readerOf(key: SettingKey, type: SettingDescription['type'] | undefined) {
+  if (type === 'secret') return 'nobody'
+  return key === 'webhook_url' ? { without: maskedAddress } : 'everybody'
 }
 
 /** Returns the rows for the form of the panel, without their checks. */
@@ -386,7 +406,7 @@ export function describeSettings(): SettingDescription[] {
   return settingRows.map(({ check: _, ...description }) => description)
 }
 
-function readValues(store: Store): Record<string, string> {
+function readValues(store: Reader): Record<string, string> {
   const kept = readSettings(store)
   return Object.fromEntries(settingRows.map(({ key, default: fallback }) => [key, kept[key] ?? fallback]))
 }

@@ -1,7 +1,11 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import { Refusal, invalid, notFound } from '../base/errors.js'
+import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
+import { changes } from '../model/changes.js'
+import type { Project } from '../model/project.js'
+import type { Readers } from '../model/readers.js'
 import {
   type GivenVariable,
   maxVariables,
@@ -153,7 +157,7 @@ export class Variables {
   }
 
   #write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
-    existing(tx, projectId)
+    const project = existing(tx, projectId)
     const stored = byName(listVariables(tx, projectId))
     const written = set.flatMap((given, index) => {
       const before = stored.get(given.name)
@@ -173,11 +177,9 @@ export class Variables {
     for (const name of removed) deleteVariable(tx, projectId, name)
     const now = listVariables(tx, projectId)
     checkSize(now)
-    const detail = detailOf(
-      written.map(({ name }) => name),
-      removed
-    )
-    if (detail !== '')
+    const changed = changes(audited([...stored.values()]), audited(now), auditReaders)
+    const detail = writeChanges(project.name, changed)
+    if (changed.length > 0)
       this.#needs.audit.within(tx, { action: 'project.variables', actor, projectId, target: projectId, detail })
     return now.map(shown)
   }
@@ -277,15 +279,25 @@ function checkSize(variables: readonly StoredVariable[]): void {
   )
 }
 
-/** Returns the detail of the audit entry: names only. */
-function detailOf(written: readonly string[], removed: readonly string[]): string {
-  const parts = [
-    written.length > 0 ? `set ${written.join(', ')}` : '',
-    removed.length > 0 ? `removed ${removed.join(', ')}` : ''
-  ]
-  return parts.filter(Boolean).join('; ')
+/** The variables as audit entries show them: names, whether they are secrets, and never a value. */
+interface AuditedVariables {
+  variables: Record<string, string>
+  secret: Record<string, boolean>
 }
 
-function existing(db: Reader, projectId: string): void {
-  if (findProject(db, projectId) === undefined) throw notFound('Project', projectId)
+const auditReaders: Readers<AuditedVariables> = {
+  fields: { variables: { values: 'nobody' }, secret: { values: 'everybody' } }
+}
+
+function audited(variables: readonly StoredVariable[]): AuditedVariables {
+  return {
+    variables: Object.fromEntries(variables.map(({ name, value }) => [name, value])),
+    secret: Object.fromEntries(variables.flatMap(({ name, secret }) => (secret ? [[name, true]] : [])))
+  }
+}
+
+function existing(db: Reader, projectId: string): Project {
+  const project = findProject(db, projectId)
+  if (project === undefined) throw notFound('Project', projectId)
+  return project
 }

@@ -199,6 +199,7 @@ function createWork(
       openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
     },
     audit: event => void audit.record(event),
+    auditWithin: audit.within,
     notify: occasion => webhook.notify(occasion),
     ended(row) {
       counts.ended(row)

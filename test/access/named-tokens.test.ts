@@ -41,7 +41,12 @@ t.test('a token identifies its caller, and only its digest is stored', async t =
   t.notMatch(JSON.stringify(store.all('SELECT * FROM tokens')), token.split('_')[2] as string)
   t.notMatch(JSON.stringify(listAudit(store, { limit: 9 })), token.split('_')[2] as string)
   t.match(listAudit(store, { limit: 1 }), [
-    { action: 'token.create', actor: 'admin', target: record.id, detail: /^ci-shop: deployer of proj_a, until 20/ }
+    {
+      action: 'token.create',
+      actor: 'admin',
+      target: record.id,
+      detail: /^ci-shop\nname: ci-shop\nrole: deployer\nprojectIds: proj_a\n.*\nexpiresAt: 20/s
+    }
   ])
 })
 

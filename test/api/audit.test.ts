@@ -33,7 +33,7 @@ t.test('the audit log', async t => {
       ip: '127.0.0.1',
       projectId: two.id,
       target: two.id,
-      detail: 'name',
+      detail: 'two\nname: two → Two',
       ok: true
     })
   })
@@ -169,7 +169,12 @@ t.test('a named token reads its own entries, and an operator those of its projec
   t.same(await seenBy(ben), ['token:ben deployment.upload one'])
   t.same(
     (await seenBy(operator)).filter(line => !line.startsWith('admin')),
-    ['token:ben deployment.upload one', 'token:ana deployment.upload one']
+    [
+      'system deployment.end one',
+      'token:ben deployment.upload one',
+      'system deployment.end one',
+      'token:ana deployment.upload one'
+    ]
   )
   for (const from of [ana, operator]) t.equal((await from.get('/api/audit/export')).status, 403)
 })

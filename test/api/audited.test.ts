@@ -63,9 +63,17 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
           webhook_url: `${receiver.url}/${secrets.webhookPath}`,
           webhook_events: ''
         }),
-      entries: ['webhook_url', 'webhook_events', 'webhook_secret', 'global_deploy_token'].map(target => {
-        return { action: 'settings.update', target, detail: null }
-      })
+      entries: [
+        { target: 'webhook_url', detail: /^\nwebhook_url: none → http:\/\/127\.0\.0\.1:\d+\/…$/ },
+        { target: 'webhook_events', detail: /^\nwebhook_events: deploy_success, .* → none$/ },
+        { target: 'webhook_secret', detail: /^\nwebhook_secret: none → \*\*\*$/ },
+        { target: 'global_deploy_token', detail: /^\nglobal_deploy_token: none → \*\*\*$/ }
+      ].map(entry => ({ action: 'settings.update', ...entry }))
+    },
+    {
+      what: 'settings, of which one changes',
+      act: () => client.put('/api/settings', { global_deploy_token: secrets.globalToken, keep_archives: '7' }),
+      entries: [{ target: 'keep_archives', detail: /^\nkeep_archives: \d+ → 7$/ }]
     },
     {
       what: 'category',
@@ -75,7 +83,7 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
     {
       what: 'category changed',
       act: () => client.put(`/api/categories/${ids['category']}`, { name: 'Two' }),
-      entries: [{ action: 'category.update' }]
+      entries: [{ action: 'category.update', detail: 'One\nname: One → Two' }]
     },
     {
       what: 'category deleted',
@@ -86,7 +94,7 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
     {
       what: 'tag changed',
       act: () => client.put(`/api/tags/${ids['tag']}`, { color: 'pink' }),
-      entries: [{ action: 'tag.update' }]
+      entries: [{ action: 'tag.update', detail: /^One\ncolor: \w+ → pink$/ }]
     },
     {
       what: 'project',
@@ -95,18 +103,79 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
         Object.assign(ids, { shop: id, token })
         tokens.push(token)
       },
-      entries: [{ action: 'project.create', projectId: String }]
+      entries: [{ action: 'project.create', projectId: String, detail: /^shop\ndeployPath: \/.*\/shop$/ }]
     },
     {
       what: 'project changed',
       act: () =>
         client.put(`/api/projects/${ids['shop']}`, { postDeployScript: `: ${secrets.script}`, tagIds: [ids['tag']] }),
-      entries: [{ action: 'project.update', detail: /postDeployScript/ }]
+      entries: [
+        {
+          action: 'project.update',
+          detail: /^shop\npostDeployScript: none → SHA-256 [0-9a-f]{64}\ntagIds: none → One$/
+        }
+      ]
     },
     {
       what: 'project pinned',
       act: () => client.put(`/api/projects/${ids['shop']}/pin`, { pinned: true }),
-      entries: [{ action: 'project.update' }]
+      entries: [{ action: 'project.update', detail: 'shop\npinned: false → true' }]
+    },
+    {
+      what: 'save of a project that changes nothing',
+      act: () => client.put(`/api/projects/${ids['shop']}`, { name: 'shop', pinned: true, tagIds: [ids['tag']] }),
+      entries: []
+    },
+    {
+      what: 'policy',
+      act: () =>
+        client.put(`/api/projects/${ids['shop']}`, {
+          policy: { prune: 'managed', onFailureScript: secrets.script, protect: ['data/**'] }
+        }),
+      entries: [
+        {
+          detail: new RegExp(
+            '^shop\npolicy.onFailureScript: none → SHA-256 \\w+\n' +
+              'policy.prune: off → managed\npolicy.protect: none → data/\\*\\*$'
+          )
+        }
+      ]
+    },
+    {
+      what: 'variables',
+      act: () =>
+        client.put(`/api/projects/${ids['shop']}/variables`, {
+          variables: [
+            { name: 'PLAIN', value: secrets.variable },
+            { name: 'HIDDEN', value: secrets.variable, secret: true }
+          ]
+        }),
+      entries: [{ action: 'project.variables', detail: /\nvariables.HIDDEN: none → \*\*\*\nvariables.PLAIN: none → / }]
+    },
+    {
+      what: 'named token',
+      async act() {
+        const given = { name: 'ana', role: 'viewer', projectIds: [ids['shop']] }
+        const { body } = await client.post('/api/tokens', given)
+        Object.assign(ids, { ana: body.record.id })
+        tokens.push(body.token)
+      },
+      entries: [
+        {
+          action: 'token.create',
+          detail: /^ana\nname: ana\nrole: viewer\nprojectIds: shop\nallowedIps: all\nshowScripts: false\nexpiresAt: 2/
+        }
+      ]
+    },
+    {
+      what: 'named token changed',
+      act: () => client.patch(`/api/tokens/${ids['ana']}`, { role: 'operator', projectIds: null }),
+      entries: [{ action: 'token.update', detail: 'ana\nrole: viewer → operator\nprojectIds: shop → all' }]
+    },
+    {
+      what: 'save of a named token that changes nothing',
+      act: () => client.patch(`/api/tokens/${ids['ana']}`, { role: 'operator' }),
+      entries: []
     },
     {
       what: "project's token",
@@ -114,7 +183,7 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
         ids['token'] = (await client.post(`/api/projects/${ids['shop']}/token`)).body.token
         tokens.push(ids['token'] as string)
       },
-      entries: [{ action: 'project.regenerate_token' }]
+      entries: [{ action: 'project.regenerate_token', detail: 'shop\ntoken: changed' }]
     },
     {
       what: 'lock of the project',
@@ -146,12 +215,15 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
     {
       what: 'upload',
       act: () => push(['preDeploy', `: ${secrets.script}`]),
-      entries: [{ action: 'deployment.upload', actor: /^project:/ }]
+      entries: [
+        { action: 'deployment.upload', actor: /^project:/ },
+        { action: 'deployment.end', actor: 'system', target: /^dep_/, detail: '\nstatus: success' }
+      ]
     },
     {
       what: 'rollback',
       act: () => client.post(`/api/deployments/${ids['deployment']}/rollback`),
-      entries: [{ action: 'deployment.rollback', detail: /^to dep_/ }]
+      entries: [{ action: 'deployment.rollback', detail: /^to dep_/ }, { action: 'deployment.end' }]
     },
     {
       what: 'correction',
@@ -177,6 +249,7 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       entries: [
         { action: 'project.update' },
         { action: 'deployment.upload' },
+        { action: 'deployment.end', detail: /^\nstatus: failed/, ok: false },
         { action: 'deployment.cancel', actor: 'admin' },
         { action: 'project.update' }
       ]
@@ -187,7 +260,11 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
         await push(['postDeploy', `exit 7 # ${secrets.script}`], ['postDeployAsync', '1'])
         await settled('deploy.post_deploy_failed')
       },
-      entries: [{ action: 'deployment.upload' }, { action: 'deploy.post_deploy_failed', actor: 'system', ok: false }]
+      entries: [
+        { action: 'deployment.upload' },
+        { action: 'deployment.end' },
+        { action: 'deploy.post_deploy_failed', actor: 'system', ok: false }
+      ]
     },
     {
       what: 'webhook that fails',
@@ -200,12 +277,17 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
         const given = { name: 'Team', url: `${receiver.url}/${secrets.webhookPath}`, secret: secrets.targetSecret }
         ids['target'] = (await client.post('/api/notification-targets', given)).body.target.id
       },
-      entries: [{ action: 'notification_target.create', detail: /^Team \(generic, 127/ }]
+      entries: [
+        {
+          action: 'notification_target.create',
+          detail: /^Team \(generic, 127.*\nname: Team\nkind: generic\nurl: .*\/…\nsecret: \*\*\*\nevents: /
+        }
+      ]
     },
     {
       what: 'notification target changed',
       act: () => client.put(`/api/notification-targets/${ids['target']}`, { events: [], secret: secrets.targetSecret }),
-      entries: [{ action: 'notification_target.update', detail: /: secret, events$/ }]
+      entries: [{ action: 'notification_target.update', detail: /^Team \(.*\)\nevents: deploy_success, .* → none$/ }]
     },
     {
       what: 'notification target that fails',
@@ -226,7 +308,8 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       what: 'projects in bulk',
       async act() {
         const one = await client.post('/api/projects', { name: 'b', deployPath: path('b') })
-        await client.post('/api/projects/bulk', { ids: [one.body.project.id], action: 'setCategory', categoryId: null })
+        const change = { action: 'setClientScripts', allowClientScripts: true }
+        await client.post('/api/projects/bulk', { ids: [one.body.project.id], ...change })
         await client.post('/api/projects/bulk', { ids: [one.body.project.id], action: 'delete' })
       },
       entries: [{ action: 'project.create' }, { action: 'project.update' }, { action: 'project.delete' }]

@@ -119,7 +119,12 @@ t.test('only its owner renews a lock, and taking one over requires a reason', as
   const of = { projectId: project.id, target: project.id }
   t.match(audits, [
     { action: 'project.lock', actor: token, ...of },
-    { action: 'project.lock', actor: token, ...of, detail: /^renewed until .*: longer$/ },
+    {
+      action: 'project.lock',
+      actor: token,
+      ...of,
+      detail: /^renewed until .*: longer\nreason: audit → longer\nexpiresAt: .* → /
+    },
     { action: 'project.unlock', actor: admin, detail: 'taken over from project:proj_a ("longer"): urgent fix' }
   ])
   await t.rejects(locks.lock({ ...place, projectId: 'proj_x', reason: 'a', seconds: 60, renew: false, actor: admin }), {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { detailLine } from '../../lib/base/shared/audit-changes.js'
 import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { defaultGate } from '../../lib/model/policy.js'
@@ -97,8 +98,13 @@ t.test('without the key, secrets can be replaced and plain variables be set', as
     { name: 'X', value: 'another value' }
   ])
   t.strictSame(
-    audits.map(({ detail }) => detail),
-    ['set X, Y, P', 'set P; removed Y', 'set X']
+    audits.map(({ detail }) => detailLine(detail ?? '')),
+    [
+      'Site; variables.P: none → ***; variables.X: none → ***; variables.Y: none → ***; ' +
+        'secret.X: none → true; secret.Y: none → true',
+      'Site; variables.P: changed; variables.Y: *** → none; secret.Y: true → none',
+      'Site; variables.X: changed'
+    ]
   )
 })
 

@@ -11,7 +11,7 @@ import { SvcTime } from '../elements/base/facts.js'
 import { type AdminCalls, createAdminCalls, createTokenCalls } from '../server/admin-calls.js'
 import { isRole, may } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
-import { detailWords } from '../words/errors.js'
+import { detailWords } from '../audit-words.js'
 
 /* Labels of the actions of the audit log. Pure. */
 
@@ -45,6 +45,7 @@ export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
   { action: 'server.lock', words: 'Server locked' },
   { action: 'server.unlock', words: 'Server unlocked' },
   { action: 'deployment.upload', words: 'Archive pushed' },
+  { action: 'deployment.end', words: 'Deployment ended' },
   { action: 'deployment.rollback', words: 'Rollback started' },
   { action: 'deployment.repair', words: 'Repair started' },
   { action: 'deployment.cancel', words: 'Deployment cancelled' },

@@ -114,8 +114,8 @@ const sentenceActions = new Set([
 ])
 const fieldActions = new Set(['project.update', 'log_source.update'])
 
-/** Returns the detail of an audit entry with the labels of forms, translated except for data. */
-export function detailWords(action: string, detail: string): string {
+/** Returns what an audit entry says before its changes. */
+export function subjectWords(action: string, detail: string): string {
   if (fieldActions.has(action))
     return detail
       .split(', ')

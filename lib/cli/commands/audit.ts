@@ -15,6 +15,7 @@ import { countOf } from '../../base/text.js'
 import { locateHome } from '../../base/config/home.js'
 import type { AuditEntry, RotatedKey } from '../../model/audit.js'
 import { formatBytes } from '../../base/shared/api.js'
+import { detailLine } from '../../base/shared/audit-changes.js'
 import type { Client } from '../client/client.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'
@@ -70,7 +71,7 @@ export const commands = {
           { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-' },
           { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`) },
           { header: 'TARGET', cell: ({ target, projectId }) => target ?? projectId ?? '-', shrinkTo: 10 },
-          { header: 'DETAIL', cell: ({ detail }) => detail ?? '', shrinkTo: 10 }
+          { header: 'DETAIL', cell: ({ detail }) => detailLine(detail ?? ''), shrinkTo: 10 }
         ]
       })
     }

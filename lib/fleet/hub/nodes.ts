@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { invalid, notFound, Refusal } from '../../base/errors.js'
+import { writeChanges } from '../../base/shared/audit-changes.js'
 import { isInScope, type ProjectScope } from '../../model/access.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
+import { beyondDefaults, changes } from '../../model/changes.js'
+import type { Readers } from '../../model/readers.js'
 import {
   type Enrollment,
   fleetLimits,
@@ -100,8 +103,12 @@ export function createNodes({ store, audit, links, rollings, lastSeenOf, forgott
       const { id: nodeId } = requireNode(store, id)
       await store.write(tx => {
         if (name !== undefined) refuseTaken(tx, name, nodeId)
-        if (!updateNode(tx, nodeId, { ...(name && { name }), ...(labels && { labels }) })) throw notFound('Node', id)
-        audit.within(tx, { action: 'node.update', actor, target: nodeId, detail: nameOf(tx, nodeId) })
+        const before = requireNode(tx, nodeId)
+        const patch = { ...(name && { name }), ...(labels && { labels }) }
+        updateNode(tx, nodeId, patch)
+        const changed = changes<AuditedNode>(before, { ...before, ...patch }, auditReaders)
+        const detail = writeChanges(before.name, changed)
+        if (changed.length > 0) audit.within(tx, { action: 'node.update', actor, target: nodeId, detail })
       })
       return get(nodeId)
     },
@@ -136,6 +143,13 @@ export function createNodes({ store, audit, links, rollings, lastSeenOf, forgott
   }
 }
 
+/** What the audit entries of a node show. */
+type AuditedNode = Pick<FleetNode, 'name' | 'labels'>
+
+const auditReaders: Readers<AuditedNode> = {
+  fields: { name: 'everybody', labels: { values: 'everybody' } }
+}
+
 /** Returns a node by its id or name. Refuses `not_found`. */
 export function requireNode(db: Reader, idOrName: string): FleetNode {
   const node = findNode(db, idOrName) ?? findNodeByName(db, idOrName)
@@ -152,10 +166,6 @@ function refuseTaken(db: Reader, name: string, ownId?: string): void {
     field: 'name',
     other: { kind: 'node', id: other.id, name: other.name }
   })
-}
-
-function nameOf(db: Reader, nodeId: string): string {
-  return requireNode(db, nodeId).name
 }
 
 /*
@@ -209,7 +219,8 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
         if (countEnrollments(tx) >= fleetLimits.enrollments) throw tooMany()
         if (name !== null) refuseTaken(tx, name)
         insertEnrollment(tx, enrollment)
-        audit.within(tx, { action: 'enrollment.create', actor, target: enrollment.id, detail: name })
+        const detail = writeChanges(name ?? '', changes<AuditedEnrollment>(null, enrollment, enrollmentReaders))
+        audit.within(tx, { action: 'enrollment.create', actor, target: enrollment.id, detail })
       })
       return { enrollment: shown(enrollment), token }
     },
@@ -236,7 +247,7 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
         refuseTaken(tx, chosen)
         const nodeId = ids.id('node_')
         const enrolledAt = instantOf(clock)
-        insertNode(tx, {
+        const node = {
           id: nodeId,
           name: chosen,
           labels: { ...labels, ...found.labels },
@@ -247,14 +258,26 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
           version,
           freeBytes: null,
           sharedSince: null
-        })
+        }
+        insertNode(tx, node)
         useEnrollment(tx, found.id, nodeId)
         const actor = { ...systemActor, name: `node:${chosen}`, ip, claimedIp }
-        audit.within(tx, { action: 'node.enroll', actor, target: nodeId, detail: `${chosen}, with ${found.id}` })
+        const detail = writeChanges(
+          `${chosen}, with ${found.id}`,
+          beyondDefaults<AuditedNode>({ ...node, labels: {} }, node, auditReaders)
+        )
+        audit.within(tx, { action: 'node.enroll', actor, target: nodeId, detail })
         return { nodeId, name: chosen, hubKey }
       })
     }
   }
+}
+
+/** What the audit entries of an enrollment show. */
+type AuditedEnrollment = Pick<Enrollment, 'name' | 'labels' | 'expiresAt'>
+
+const enrollmentReaders: Readers<AuditedEnrollment> = {
+  fields: { name: 'everybody', labels: { values: 'everybody' }, expiresAt: 'everybody' }
 }
 
 function shown({ digest: _, nodeId: __, ...enrollment }: StoredEnrollment): Enrollment {

@@ -2,8 +2,11 @@ import { basename, isAbsolute, normalize } from 'node:path'
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { Refusal, invalid, notFound } from '../../base/errors.js'
+import { writeChanges } from '../../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
+import { beyondDefaults, changes } from '../../model/changes.js'
 import type { LogKind, LogSource } from '../../model/log-source.js'
+import type { Readers } from '../../model/readers.js'
 import type { Store, Transaction } from '../../core/store/database.js'
 import {
   deleteLogSource,
@@ -46,6 +49,13 @@ interface Needs {
 /** Maximum number of log sources of a project. */
 const maxSources = 1_000
 
+/** What the audit entries of a source show. */
+type Audited = Pick<LogSource, 'label' | 'filePath' | 'kind' | 'sortOrder'>
+
+const auditReaders: Readers<Audited> = {
+  fields: { label: 'everybody', filePath: 'everybody', kind: 'everybody', sortOrder: 'everybody' }
+}
+
 /** Creates the log sources of a server. */
 export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs) {
   function get(id: string): LogSource {
@@ -56,9 +66,10 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
 
   async function remove(id: string, actor: Actor): Promise<void> {
     await store.write(tx => {
-      const { projectId, filePath } = get(id)
+      const { projectId, label, filePath } = get(id)
       deleteLogSource(tx, id)
-      audit.within(tx, { action: 'log_source.delete', actor, projectId, target: id, detail: filePath })
+      const detail = label === basename(filePath) ? filePath : `${label} (${filePath})`
+      audit.within(tx, { action: 'log_source.delete', actor, projectId, target: id, detail })
     })
   }
 
@@ -109,7 +120,9 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
             updatedAt: at
           }
           insertLogSource(tx, source)
-          audit.within(tx, { action: 'log_source.create', actor, projectId, target: source.id, detail: filePath })
+          const usual = { ...source, label: basename(filePath), filePath: '', kind: 'plain' } as const
+          const detail = writeChanges(source.label, beyondDefaults<Audited>(usual, source, auditReaders))
+          audit.within(tx, { action: 'log_source.create', actor, projectId, target: source.id, detail })
           return source
         })
       })
@@ -120,9 +133,9 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
       store.write(tx => {
         const source = get(id)
         const changed = changesOf(source, fields)
-        const detail = Object.keys(changed).join(', ')
-        if (detail === '') return source
+        if (Object.keys(changed).length === 0) return source
         updateLogSource(tx, id, { ...changed, updatedAt: instantOf(clock) })
+        const detail = writeChanges(source.label, changes<Audited>(source, { ...source, ...changed }, auditReaders))
         audit.within(tx, { action: 'log_source.update', actor, projectId: source.projectId, target: id, detail })
         return get(id)
       }),

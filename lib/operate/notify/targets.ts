@@ -1,7 +1,10 @@
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { invalid, notFound, Refusal } from '../../base/errors.js'
+import { writeChanges } from '../../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
+import { changes } from '../../model/changes.js'
+import type { Readers } from '../../model/readers.js'
 import {
   checkSeen,
   eventKeys,
@@ -17,6 +20,7 @@ import {
   suggestedKind
 } from '../../model/setting.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
+import { projectNames } from '../../core/store/tables/projects.js'
 import {
   deleteNotificationTarget,
   findNotificationTarget,
@@ -100,7 +104,8 @@ export function createTargets(needs: TargetsNeeds): Targets {
           updatedAt: instantOf(clock)
         })
         insertNotificationTarget(tx, target)
-        audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail: describe(target) })
+        const detail = writeChanges(describe(target), changes(null, audited(tx, target), auditReaders))
+        audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail })
         return viewOf(tx, target)
       }),
 
@@ -118,13 +123,9 @@ export function createTargets(needs: TargetsNeeds): Targets {
           updatedAt: instantOf(clock)
         })
         updateNotificationTarget(tx, id, target)
-        const changed = Object.keys(present(fields)).join(', ')
-        audit.within(tx, {
-          action: 'notification_target.update',
-          actor,
-          target: id,
-          detail: `${describe(target)}: ${changed}`
-        })
+        const changed = changes(audited(tx, before), audited(tx, target), auditReaders)
+        const detail = writeChanges(describe(before), changed)
+        if (changed.length > 0) audit.within(tx, { action: 'notification_target.update', actor, target: id, detail })
         return viewOf(tx, target)
       }),
 
@@ -206,6 +207,27 @@ function viewOf(db: Reader, { url, secret, ...target }: NotificationTarget): Not
 /** Returns the text for an audit entry. It contains only the host of the address. */
 function describe({ name, kind, url }: NotificationTarget): string {
   return `${name} (${kind}, ${new URL(url).host})`
+}
+
+/** What the audit entries of a target show. */
+type Audited = Omit<NotificationTarget, 'id' | 'createdAt' | 'updatedAt'>
+
+const auditReaders: Readers<Audited> = {
+  fields: {
+    name: 'everybody',
+    kind: 'everybody',
+    url: { without: maskedAddress },
+    secret: 'nobody',
+    events: { items: 'everybody' },
+    projectIds: { items: 'everybody' },
+    enabled: 'everybody'
+  }
+}
+
+/** Returns a target as its audit entries show it. */
+function audited(db: Reader, target: NotificationTarget): Audited {
+  const { projectIds } = target
+  return { ...target, projectIds: projectIds.length === 0 ? ['all'] : projectNames(db, projectIds) }
 }
 
 /** Refuses an address or a secret that cannot be used. */

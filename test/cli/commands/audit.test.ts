@@ -21,7 +21,10 @@ t.test('lists the audit log with filters', async t => {
   t.match(stdout, /^NUMBER +TIME +ACTOR +ADDRESS +ACTION +TARGET +DETAIL$/m)
   t.match(
     stdout,
-    new RegExp(`^2 +20.*Z +admin +127\\.0\\.0\\.1 +project\\.update +${shop.id} +description *\n1 +`, 'm')
+    new RegExp(
+      `^2 +20.*Z +admin +127\\.0\\.0\\.1 +project\\.update +${shop.id} +shop; description: none → A shop *\n1 +`,
+      'm'
+    )
   )
   const listed = async (...words: string[]) =>
     (JSON.parse((await svc(['audit', 'list', '--json', ...words], admin)).stdout) as Array<{ seq: number }>).map(

@@ -82,6 +82,11 @@ export const deleteProject = projects.delete
 /** Returns one project by its id. */
 export const findProject = projects.find
 
+/** Returns the names of projects; of one that is unknown, its id. */
+export function projectNames(db: Reader, ids: readonly string[]): string[] {
+  return ids.map(id => findProject(db, id)?.name ?? id)
+}
+
 /** Returns one project by its deploy token. The caller compares the token again in constant time. */
 export function findProjectByToken(db: Reader, token: string): Project | undefined {
   return db.all('SELECT * FROM projects WHERE token = ?', token).map(projects.read)[0]

@@ -1,0 +1,64 @@
+/*
+ * The detail of an audit entry about a change. The first line names the record, or is empty; each further line is one
+ * field: `deployPath: /a → /b`, or `role: viewer` of a new record. A value is one line: it is quoted as JSON if it could
+ * be read as something else. The text is all that an entry has, so that the hashes of the log cover it.
+ */
+
+/** One changed field. */
+export interface Change {
+  /** The name of the field, with its place: `policy.prune`, `policy.gate.after[0].http`. */
+  field: string
+  /** The value before; null of a new record. */
+  from: string | null
+  to: string
+}
+
+/** The value of a field that is empty. */
+export const noValue = 'none'
+/** The place of a value that is a secret. */
+export const secretValue = '***'
+/** The value of a secret that was replaced by another one. */
+export const changedValue = 'changed'
+
+const arrow = ' → '
+/** Maximum number of changes in an entry. */
+const maxChanges = 100
+
+/** Returns the detail of an entry. */
+export function writeChanges(subject: string, changes: readonly Change[]): string {
+  const lines = changes.slice(0, maxChanges).map(lineOf)
+  const more = changes.length - lines.length
+  return [subject, ...lines, ...(more === 0 ? [] : [`more: ${more}`])].join('\n')
+}
+
+/** Returns the name of the record and the changes of a detail. A detail of another form is all name. */
+export function readChanges(detail: string): { subject: string; changes: Change[] } {
+  const [subject = '', ...lines] = detail.split('\n')
+  const changes = lines.map(readLine)
+  return changes.includes(null) ? { subject: detail, changes: [] } : { subject, changes: changes as Change[] }
+}
+
+/** Returns a detail on one line: the name of the record, then the changes. */
+export function detailLine(detail: string): string {
+  const { subject, changes } = readChanges(detail)
+  return [subject, ...changes.map(lineOf)].filter(part => part !== '').join('; ')
+}
+
+function lineOf({ field, from, to }: Change): string {
+  return `${field}: ${from === null ? '' : `${from}${arrow}`}${to}`
+}
+
+function readLine(line: string): Change | null {
+  const [, field, values] = /^([^\s:]+): (.*)$/.exec(line) ?? []
+  if (field === undefined || values === undefined) return null
+  const at = arrowIn(values)
+  return at === -1
+    ? { field, from: null, to: values }
+    : { field, from: values.slice(0, at), to: values.slice(at + arrow.length) }
+}
+
+/** Finds the arrow between two values. What is quoted may contain others. */
+function arrowIn(values: string): number {
+  for (const { 0: found, index } of values.matchAll(/"(?:[^"\\]|\\.)*"| → /g)) if (found === arrow) return index
+  return -1
+}
