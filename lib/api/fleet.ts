@@ -173,7 +173,7 @@ export function placementHandlers({ fleet, findProject }: ApiServices) {
       const { actor } = request
       const { placements } = await fleet()
       const named = add.map(({ node, deployPath }) => ({ node, ...(deployPath !== undefined && { deployPath }) }))
-      return json({ success: true, placements: await placements.change(projectId, { add: named, remove }, actor) })
+      return json({ success: true, ...(await placements.change(projectId, { add: named, remove }, actor)) })
     }
   } satisfies Record<string, Handler>
 }

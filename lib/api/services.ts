@@ -30,7 +30,7 @@ import type { AuditFilter } from '../core/store/tables/audit.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { ClusterView, ServerStatus } from '../model/health.js'
-import type { FleetNode } from '../model/node.js'
+import type { FleetNode, PlacedRelease } from '../model/node.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { Targets as NotificationTargets } from '../operate/notify/targets.js'
 import type { Webhook } from '../operate/notify/webhook.js'
@@ -98,6 +98,8 @@ export interface ApiServices {
   deployments: ListedDeployments
   /** Returns the deployment whose files are in the target of a project. */
   liveDeployment(projectId: string): DeploymentRow | undefined
+  /** Returns what the nodes of a project have; nothing if it is on no node. */
+  releasesOnNodes(projectId: string): PlacedRelease[]
   records: Records
   /** Returns the address of a deployment's page, or null without a public URL. */
   pageOf(id: string): string | null

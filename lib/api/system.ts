@@ -182,7 +182,7 @@ const maxRollbacks = 100
 /** Handlers of the overviews of the server and of a project. Each replaces several requests of a panel page. */
 export function overviewHandlers(services: ApiServices) {
   const { proof, status, health, stats, broken, deployments, projects } = services
-  const { liveDeployment, pinnedProjects, newestProject } = services
+  const { liveDeployment, releasesOnNodes, pinnedProjects, newestProject } = services
   /** Returns the upload whose archive the rollback deployed, or null if the deployment is not a rollback. */
   function sourceOf(row: DeploymentRow | undefined): DeploymentRow | null {
     if (row === undefined || row.rollbackOf === null) return null
@@ -205,7 +205,8 @@ export function overviewHandlers(services: ApiServices) {
         liveSource: source === null ? null : shown(source, actor),
         broken: broken.of(projectId),
         deployments: deployments.list({ projectId, limit: shownOfProject }).map(row => shown(row, actor)),
-        deploymentCount: deployments.count({ projectId })
+        deploymentCount: deployments.count({ projectId }),
+        releases: releasesOnNodes(projectId)
       }
       return json(overview satisfies Shown<ProjectOverview>)
     },

@@ -12,7 +12,7 @@ import type { RolloutAhead } from '../model/rollout.js'
 import { findDeployment } from '../core/store/tables/deployments.js'
 import { findProject } from '../core/store/tables/projects.js'
 import { findQueuedRelease } from '../core/store/tables/fleet.js'
-import { rolloutAhead } from '../core/store/tables/rollouts.js'
+import { rolloutAhead, rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { compareManifests, readManifest } from '../core/install/manifest.js'
 import { endBackground } from './scripts/script-processes.js'
 import {
@@ -278,8 +278,12 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     const { fileCount } = requireRow(deployId)
     const path = files.manifest(deployId)
     if (existsSync(path)) return readManifest(path, fileCount ?? 0)
-    const sentence = `Deployment ${deployId} has no file list: it extracted no files`
-    throw new Refusal('not_found', 'no_manifest', sentence)
+    const rollout = rolloutOfDeployment(store, deployId)
+    const why =
+      rollout === undefined
+        ? 'it extracted no files'
+        : `rollout ${rollout.id} brought its files to nodes. The page of a node lists them`
+    throw new Refusal('not_found', 'no_manifest', `Deployment ${deployId} has no file list here: ${why}`)
   }
 
   async function stop({ wait }: { wait: boolean }): Promise<void> {

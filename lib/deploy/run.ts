@@ -383,11 +383,27 @@ function actorOf({ actor, tokenId, actorIp, claimedIp }: DeploymentRow): Actor {
   return { name, ip: actorIp, claimedIp, token }
 }
 
-/** Refuses (409 `project_is_placed`) what the server does only to its own targets. `doing` is like "undo". */
-export function refusePlaced(db: Reader, { id, name }: Pick<Project, 'id' | 'name'>, doing: string): void {
+const onNode = 'The page of a node does it for the files there'
+const goBack = 'Use "svc rollout revert", or the page of a node'
+/** What the server does only to its own targets, and what to do for a project on nodes instead. */
+const placedWorks = {
+  deploy: onNode,
+  'do this with': onNode,
+  'plan a deployment of': onNode,
+  'hold to its plan a deployment of': onNode,
+  undo: goBack,
+  'roll back exactly': goBack,
+  'restore the archive of': goBack
+} as const
+
+/** Refuses (409 `project_is_placed`) what the server does only to its own targets. */
+export function refusePlaced(
+  db: Reader,
+  { id, name }: Pick<Project, 'id' | 'name'>,
+  doing: keyof typeof placedWorks
+): void {
   if (!isPlaced(db, id)) return
-  const advice = 'Use "svc rollout revert", or the page of a node'
-  const sentence = `Cannot ${doing} "${name}" here: its files are on the nodes of the fleet. ${advice}`
+  const sentence = `Cannot ${doing} "${name}" here: its files are on the nodes of the fleet. ${placedWorks[doing]}`
   throw new Refusal('conflict', 'project_is_placed', sentence)
 }
 

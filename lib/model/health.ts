@@ -1,6 +1,7 @@
 import type { Instant } from './scalars.js'
 import type { DeploymentRow, ListedDeployment } from './deployment.js'
 import type { DiskFigures } from './machine.js'
+import type { PlacedRelease } from './node.js'
 import type { Project, ShownProject } from './project.js'
 
 /** Statistics of the server (§2.9). @schema ServerStatus */
@@ -233,7 +234,7 @@ export type DeploymentBrief = Pick<
 
 /** The contents of a project's page in the panel, except for the project itself, in one answer. */
 export interface ProjectOverview {
-  /** The deployment whose files are in the target; null if none is known. */
+  /** The deployment whose files are in the target; null if none is known, or if the project is on nodes. */
   live: ListedDeployment | null
   /**
    * If `live` is a rollback, the deployment whose archive it deployed, unless that has been removed; null otherwise.
@@ -244,6 +245,8 @@ export interface ProjectOverview {
   /** The latest deployments, newest first. */
   deployments: ListedDeployment[]
   deploymentCount: number
+  /** What the nodes of the project have, the release of the most nodes first. Empty: it is deployed on this server. */
+  releases: PlacedRelease[]
 }
 
 /** The results of the deployments of the last days. Days on which none finished are omitted. */

@@ -53,6 +53,43 @@ export interface Placement {
   isDrifted: boolean
 }
 
+/** A release that nodes of a project have in place. @schema PlacedRelease */
+export interface PlacedRelease {
+  /** The deployment of the hub. Null: nothing is in place, or what was deployed on the nodes themselves. */
+  deployId: string | null
+  /** The checksum of its tree. Null: nothing is in place, or it is unknown. */
+  tree: string | null
+  /** Number of nodes, without drained ones. */
+  nodes: number
+  /** Number of drained nodes. */
+  drained: number
+  /** Number of all these nodes whose files were edited. */
+  drifted: number
+  /** The names of some of the nodes. */
+  names: string[]
+}
+
+/** Number of nodes that a release names. */
+const maxNames = 5
+
+/** Returns the releases that the nodes of a project have, that of the most nodes first. */
+export function placedReleases(
+  placements: readonly ListedPlacement[],
+  isDrained: (nodeId: string) => boolean
+): PlacedRelease[] {
+  const found = new Map<string, PlacedRelease>()
+  for (const { nodeId, nodeName, liveDeployId: deployId, liveTree: tree, isDrifted } of placements) {
+    const key = `${deployId} ${tree}`
+    const release = found.get(key) ?? { deployId, tree, nodes: 0, drained: 0, drifted: 0, names: [] }
+    found.set(key, release)
+    if (isDrained(nodeId)) release.drained++
+    else release.nodes++
+    if (isDrifted) release.drifted++
+    if (release.names.length < maxNames) release.names.push(nodeName)
+  }
+  return [...found.values()].sort((a, b) => b.nodes - a.nodes || b.drained - a.drained)
+}
+
 /** A one-time token with which a machine becomes a node. @schema Enrollment */
 export interface Enrollment {
   id: string

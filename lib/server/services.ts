@@ -33,7 +33,7 @@ import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
 import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
-import { isPlaced, nodesOfProject } from '../core/store/tables/fleet.js'
+import { isPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
 import { adviceOf, type BuiltInToken, type ProjectScope } from '../model/access.js'
 import { listAudit } from '../core/store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../core/store/tables/deployments.js'
@@ -48,6 +48,7 @@ import {
   readProjects,
   updateLogSource
 } from '../core/store/tables/projects.js'
+import { placedReleases } from '../model/node.js'
 import type { FleetHealth } from '../model/health.js'
 import { fleetState, readStatus } from '../operate/machine/status.js'
 import { createBroken, createHealth } from '../operate/machine/health.js'
@@ -396,7 +397,11 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
   return {
     deployer,
     deployments,
-    liveDeployment: projectId => liveDeployment(store, projectId),
+    liveDeployment: projectId => (isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)),
+    releasesOnNodes(projectId) {
+      const nodes = new Map(nodesOfProject(store, projectId).map(node => [node.id, node]))
+      return placedReleases(listPlacements(store, { projectId }), id => nodes.get(id)?.isDrained ?? false)
+    },
     records: createRecords({ findDeployment: deployments.find, deployer, settings }),
     pageOf: id => deploymentPage(publicUrl, id),
     runsCommand(projectId, deployId) {

@@ -330,8 +330,8 @@ export function createFleetCalls(client: Pick<Client, 'ask'>) {
     revokeEnrollment: (id: string) => call('DELETE /api/enrollments/:id', { id }),
     placements: async (id: string, signal?: AbortSignal) =>
       (await call('GET /api/projects/:id/placements', { id, signal })).placements,
-    place: async (id: string, body: Given<'PATCH /api/projects/:id/placements'>['body']) =>
-      (await call('PATCH /api/projects/:id/placements', { id, body })).placements
+    place: (id: string, body: Given<'PATCH /api/projects/:id/placements'>['body']) =>
+      call('PATCH /api/projects/:id/placements', { id, body })
   }
 }
 

@@ -102,8 +102,16 @@ export interface FleetRoutes {
    */
   'PATCH /api/projects/:id/placements': {
     body: typeof placementFields
-    /** All placements after the change. */
-    answer: { success: true; placements: ListedPlacement[] }
+    answer: {
+      success: true
+      /** All placements after the change. */
+      placements: ListedPlacement[]
+      /**
+       * The directory of this server that the project was deployed to until now. What is in it stays, and no deployment
+       * changes it any more. Absent: there is none.
+       */
+      left?: string
+    }
   }
   /**
    * List rollouts, newest first.

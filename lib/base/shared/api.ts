@@ -80,3 +80,8 @@ export function formatBytes(bytes: number): string {
   }
   return `${unit === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
+
+/** Returns the number of nodes that a rollout is for: drained ones are skipped, and get the release when they are back. */
+export function takingPart({ nodeCount, counts }: { nodeCount: number; counts: { skipped?: number } }): number {
+  return nodeCount - (counts.skipped ?? 0)
+}

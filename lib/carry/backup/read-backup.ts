@@ -14,6 +14,7 @@ import { createMemory, type Memory } from '../../core/store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../../core/store/schema.js'
 import { loadSqlite } from '../../core/store/sqlite.js'
 import { deploymentStates } from '../../core/store/tables/deployments.js'
+import { withNodes } from '../../core/store/tables/fleet.js'
 import { readProjects } from '../../core/store/tables/projects.js'
 import {
   type BackupFile,
@@ -212,7 +213,8 @@ function checkList(files: readonly BackupFile[], entries: ReadonlyMap<string, Ar
 
 /** The contents of a backup's database that a restore reports. */
 export interface DatabaseContents {
-  projects: Array<{ id: string; name: string; deployPath: string }>
+  /** `nodes`: number of nodes that it is deployed on, instead of the server. */
+  projects: Array<{ id: string; name: string; deployPath: string; nodes: number }>
   deployments: number
   /** Ids of the deployments whose archive is recorded but missing from the backup. */
   missingArchives: string[]
@@ -241,7 +243,7 @@ export async function checkDatabase(file: Uint8Array, { path, archives }: Given)
     migrate(memory)
     const states = deploymentStates(memory)
     return {
-      projects: readProjects(memory, ['id', 'name', 'deployPath']),
+      projects: withNodes(memory, readProjects(memory, ['id', 'name', 'deployPath'])),
       deployments: states.length,
       missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id)
     }

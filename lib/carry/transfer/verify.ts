@@ -13,12 +13,21 @@ import type { Check, Finding } from '../../model/transfer.js'
 import type { Reader } from '../../core/store/database.js'
 import { rowReader, text, valueReader } from '../../core/store/tables/table.js'
 import { countDeployments } from '../../core/store/tables/deployments.js'
+import { withNodes } from '../../core/store/tables/fleet.js'
 import { readProjects } from '../../core/store/tables/projects.js'
 
 /** The parts of the database that verify checks. */
 export interface DatabaseState {
   missingTables: string[]
-  projects: Array<{ id: string; name: string; deployPath: string; token: string; status: ProjectStatus }>
+  projects: Array<{
+    id: string
+    name: string
+    deployPath: string
+    token: string
+    status: ProjectStatus
+    /** Number of nodes that it is deployed on, instead of this server. */
+    nodes: number
+  }>
   deploymentCount: number
   /** Deployments whose project does not exist. */
   orphans: Array<{ id: string; projectId: string }>
@@ -40,7 +49,7 @@ export interface Found {
   server: { url: string; status: number } | { url: string; error: string } | null
 }
 
-const neededTables = ['projects', 'deployments', 'settings', 'categories', 'tags']
+const neededTables = ['projects', 'deployments', 'settings', 'categories', 'tags', 'placements']
 const maxOrphans = 100
 const readName = valueReader('sqlite_master.name', text)
 const readOrphan = rowReader('deployments', { id: text, projectId: text })
@@ -50,7 +59,7 @@ export function inspectDatabase(db: Reader): DatabaseState {
   const tables = db.all(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(readName)
   const missingTables = neededTables.filter(name => !tables.includes(name))
   if (missingTables.length > 0) return { missingTables, projects: [], deploymentCount: 0, orphans: [] }
-  const projects = readProjects(db, ['id', 'name', 'deployPath', 'token', 'status'])
+  const projects = withNodes(db, readProjects(db, ['id', 'name', 'deployPath', 'token', 'status']))
   const deploymentCount = countDeployments(db)
   const orphaned = `SELECT id, projectId FROM deployments
     WHERE projectId IN (SELECT DISTINCT projectId FROM deployments EXCEPT SELECT id FROM projects) LIMIT ?`
@@ -131,7 +140,8 @@ function judgeProjects({ database, globalConfig, places }: Found): Finding[] {
 
 type ProjectState = DatabaseState['projects'][number]
 
-function judgePlace({ id, name, deployPath, status }: ProjectState, place: PlaceKind = 'missing'): Finding {
+function judgePlace({ id, name, deployPath, status, nodes }: ProjectState, place: PlaceKind = 'missing'): Finding {
+  if (nodes > 0) return { ...ok('deployPath', `"${name}" is deployed on ${countOf(nodes, 'node')}, not here`), id }
   const what = `The deployPath of "${name}", ${deployPath},`
   const about = { check: 'deployPath', id } as const
   switch (place) {

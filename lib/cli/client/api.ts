@@ -118,6 +118,7 @@ export function createApi(client: Client) {
     projects: ({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<ShownProject[]> =>
       call('GET /api/projects', { signal }),
     project: (id: string) => call('GET /api/projects/:id', { id }),
+    overview: (id: string) => call('GET /api/projects/:id/overview', { id }),
     createProject: async (body: ProjectChange) =>
       (await call('POST /api/projects', { body: body as never })).project as Project,
     updateProject: async (id: string, body: ProjectChange) =>

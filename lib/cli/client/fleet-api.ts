@@ -30,8 +30,7 @@ export function createFleetApi(client: Client) {
     enroll: (body: Given<'POST /api/enrollments'>['body']) => call('POST /api/enrollments', { body }),
     revokeEnrollment: async (id: string): Promise<void> => void (await call('DELETE /api/enrollments/:id', { id })),
     placements: async (id: string) => (await call('GET /api/projects/:id/placements', { id })).placements,
-    place: async (id: string, body: PlacementChange) =>
-      (await call('PATCH /api/projects/:id/placements', { id, body })).placements,
+    place: (id: string, body: PlacementChange) => call('PATCH /api/projects/:id/placements', { id, body }),
     rollouts: async (query: RolloutQuery) => (await call('GET /api/rollouts', { query })).rollouts,
     rollout: async (rolloutId: string) => (await call('GET /api/rollouts/:rolloutId', { rolloutId })).rollout,
     halt: async (rolloutId: string, reason: string | undefined) =>

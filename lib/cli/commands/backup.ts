@@ -281,7 +281,9 @@ async function report({ output }: Context, { backup, directory, aside, isCheck, 
   const { summary, database } = backup
   const { projects, deployments, missingArchives } = database
   const places = await lookAtPlaces(projects)
-  const missingTargets = projects.filter(({ deployPath }) => places.get(deployPath) === 'missing')
+  const missingTargets = projects
+    .filter(({ deployPath, nodes }) => nodes === 0 && places.get(deployPath) === 'missing')
+    .map(({ id, name, deployPath }) => ({ id, name, deployPath }))
   if (json) {
     const counts = { projects: projects.length, deployments }
     return output.json({ directory, aside, backup: summary, ...counts, missingArchives, missingTargets })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { oneLine } from '../../base/text.js'
+import { countOf, oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { ShownProject } from '../../model/project.js'
 import type { ListedRollout } from '../../model/rollout.js'
@@ -9,6 +9,7 @@ import type { Api } from '../client/api.js'
 import { loadConfiguration, openProject, projectIdOf, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
+import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 import type { Host } from '../host.js'
 import { withMaskedToken } from '../project-options.js'
@@ -38,7 +39,10 @@ export const commands = {
       branch: { type: 'text', value: 'name', help: 'show only deployments of this git branch' },
       commit: { type: 'text', value: 'id', help: 'show only deployments of this git commit; at least 4 digits' },
       ...serverOptions,
-      json: { type: 'switch', help: 'print {project, deployments, rollout} as JSON, with the deploy token masked' }
+      json: {
+        type: 'switch',
+        help: 'print {project, deployments, rollout, releases} as JSON, with the deploy token masked'
+      }
     },
     details: projectDetails('viewer'),
     examples: [
@@ -57,11 +61,14 @@ export const commands = {
         api.deployments({ projectId, limit, branch, commit })
       ])
       const rollout = await newestRollout(api, deployments)
+      // A deploy token knows only what a push needs.
+      const releases = 'token' in project ? (await api.overview(projectId)).releases : []
       if (options.json)
         return output.json({
           project: 'token' in project ? withMaskedToken(project) : project,
           deployments,
-          ...(rollout !== null && { rollout })
+          ...(rollout !== null && { rollout }),
+          ...(releases.length > 0 && { releases })
         })
       const { paint } = output
       const [latest] = deployments
@@ -73,7 +80,10 @@ export const commands = {
       output.print(
         `${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`
       )
-      output.print(oneLine('deployPath' in project ? `${project.env} → ${project.deployPath}` : project.env))
+      const nodes = releases.reduce((sum, release) => sum + release.nodes + release.drained, 0)
+      const place = nodes > 0 ? countOf(nodes, 'node') : 'deployPath' in project ? project.deployPath : null
+      output.print(oneLine(place === null ? project.env : `${project.env} → ${place}`))
+      for (const release of releases) output.print(releaseLine(release))
       if (rollout !== null) {
         const words = `${stateWords(rollout, Date.now())} (${countWords(rollout.counts)})`
         output.print(`rollout ${rollout.id}: ${paintState(paint, rollout, words)}`)

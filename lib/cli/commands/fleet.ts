@@ -1,5 +1,6 @@
-import { countOf } from '../../base/text.js'
+import { countOf, oneLine } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
+import type { ListedPlacement } from '../../model/node.js'
 import type { Api } from '../client/api.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
@@ -206,12 +207,15 @@ export const commands = {
         names.push(...found.map(({ name }) => name))
       }
       const add = [...new Set(names)].map(node => ({ node, ...(path !== undefined && { deployPath: path }) }))
-      const placements = await (add.length === 0 ? fleet.placements(id) : fleet.place(id, { add }))
+      const { placements, left }: { placements: ListedPlacement[]; left?: string } =
+        add.length === 0 ? { placements: await fleet.placements(id) } : await fleet.place(id, { add })
       if (json) output.json(placements)
       else if (placements.length === 0) output.note(`"${name}" is not placed on nodes: this server deploys it itself.`)
       else {
         if (add.length > 0) {
           output.note(`"${name}" is placed on ${countOf(placements.length, 'node')}.`)
+          if (left !== undefined)
+            output.note(`What is in ${oneLine(left)} on the server stays there. No deployment changes it any more.`)
           output.note(placedLine((await fleet.rollouts({ projectId: id, limit: 1 }))[0]))
         }
         output.table(placements, placementColumns(output.paint, Date.now()))
@@ -237,7 +241,7 @@ export const commands = {
       const { api, fleet } = await openFleet(context, options)
       const { id, name } = await findProject(api, operands.project)
       const remove = options.all ? (await fleet.placements(id)).map(({ nodeId }) => nodeId) : names
-      const placements = remove.length === 0 ? [] : await fleet.place(id, { remove })
+      const { placements } = remove.length === 0 ? { placements: [] } : await fleet.place(id, { remove })
       if (options.json) output.json(placements)
       else if (placements.length === 0) output.print(`"${name}" is not placed on nodes: this server deploys it itself`)
       else output.table(placements, placementColumns(output.paint, Date.now()))

@@ -1,6 +1,6 @@
 /* What the commands for nodes have in common: operands, labels, tables and lines. */
 import { oneLine } from '../../base/text.js'
-import { type ListedNode, type ListedPlacement, parseLabel } from '../../model/node.js'
+import { type ListedNode, type ListedPlacement, parseLabel, type PlacedRelease } from '../../model/node.js'
 import { isGoing, type ListedRollout } from '../../model/rollout.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { usage } from '../command.js'
@@ -64,9 +64,21 @@ export function labelWords(labels: Readonly<Record<string, string>>): string {
 
 /** Returns what a node has of a project: the deployment, or nothing. */
 export function liveWords({ liveDeployId, liveTree, isDrifted }: ListedPlacement): string {
-  const tree = liveTree === null ? '' : ` (tree ${liveTree.slice(0, 8)}…)`
-  const live = liveDeployId === null ? (isDrifted ? 'a deployment of its own' : 'nothing yet') : liveDeployId + tree
-  return isDrifted && liveDeployId !== null ? `${live}, edited` : live
+  if (liveDeployId === null && isDrifted) return 'a deployment of its own'
+  return `${releaseWords(liveDeployId, liveTree)}${isDrifted ? ', edited' : ''}`
+}
+
+function releaseWords(deployId: string | null, tree: string | null): string {
+  return (deployId ?? 'nothing yet') + (tree === null ? '' : ` (tree ${tree.slice(0, 8)}…)`)
+}
+
+/** Returns a release that nodes have as a line: `live on web-1, web-2 and 3 more (1 drained): dep_… (tree …)`. */
+export function releaseLine({ deployId, tree, nodes, drained, drifted, names }: PlacedRelease): string {
+  const more = nodes + drained - names.length
+  const where = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  const notes = [drained > 0 ? `${drained} drained` : '', drifted > 0 ? `${drifted} edited` : ''].filter(Boolean)
+  const notice = notes.length === 0 ? '' : ` (${notes.join(', ')})`
+  return oneLine(`on ${where}${notice}: ${releaseWords(deployId, tree)}`)
 }
 
 function paintState(

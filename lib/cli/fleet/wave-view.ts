@@ -1,4 +1,5 @@
 /* The waves of a rollout as lines of text. Pure. */
+import { takingPart } from '../../base/shared/api.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedRollout, ListedRolloutNode, NodePhase, RolloutDetail } from '../../model/rollout.js'
 import type { Paint } from '../terminal/output.js'
@@ -76,7 +77,7 @@ export function countWords(counts: Partial<Record<NodePhase, number>>): string {
 
 /** Returns the rollout as lines: a head, its waves, and the nodes that failed. */
 export function rolloutLines(rollout: RolloutDetail, { paint, nowMs }: { paint: Paint; nowMs: number }): string[] {
-  const head = `Rollout ${paint.bold(rollout.id)} of ${oneLine(rollout.projectName)}, tree ${rollout.treeSha256.slice(0, 8)}…: ${countOf(rollout.nodeCount, 'node')}, ${countOf(rollout.waves, 'wave')}`
+  const head = `Rollout ${paint.bold(rollout.id)} of ${oneLine(rollout.projectName)}, tree ${rollout.treeSha256.slice(0, 8)}…: ${countOf(takingPart(rollout), 'node')}, ${countOf(rollout.waves, 'wave')}`
   return [
     head,
     paintState(paint, rollout, stateWords(rollout, nowMs)),

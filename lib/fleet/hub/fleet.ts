@@ -43,13 +43,14 @@ export interface Placements {
   ofProject(projectId: string): ListedPlacement[]
   /**
    * Places a project on nodes, with its own directory unless another is given, or removes it from nodes; its files stay.
-   * Audited. Refuses `not_found`, `rollout_in_progress`.
+   * `left`: the directory that the hub deployed it to until now, if these are its first nodes. Audited. Refuses
+   * `not_found`, `rollout_in_progress`.
    */
   change(
     projectId: string,
     change: { add: Array<{ node: string; deployPath?: string }>; remove: string[] },
     actor: Actor
-  ): Promise<ListedPlacement[]>
+  ): Promise<{ placements: ListedPlacement[]; left?: string }>
 }
 
 /** Rollouts. Changes are audited, and refuse `not_found` and 409 `rollout_state`. */

@@ -41,6 +41,7 @@ import type { Ids } from '../../base/digests.js'
 import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { isGoing } from '../../model/rollout.js'
 import { deleteRolloutNode } from '../../core/store/tables/rollouts.js'
+import { placements } from '../../core/store/tables/deployments.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import type { Enrollments, Nodes, Placements } from './fleet.js'
 import type { NodeLinks } from './links.js'
@@ -342,7 +343,7 @@ export function createPlacements({
     ofProject: projectId => listPlacements(store, { projectId }),
 
     async change(projectId, { add, remove }, actor) {
-      const removed = await rollings.write(turn => {
+      const { removed, left } = await rollings.write(turn => {
         const { tx } = turn
         const project = findProject(tx, projectId)
         if (project === undefined) throw notFound('Project', projectId)
@@ -374,10 +375,11 @@ export function createPlacements({
           audit.within(tx, { action: 'placement.add', actor, projectId, target: node.id, detail })
         }
         catchUp(turn, projectId, { placed: new Set(added), actor })
-        return gone
+        const left = isFirst && added.length > 0 ? (placements(tx, projectId)[0]?.target ?? null) : null
+        return { removed: gone, left }
       })
       unplaced(projectId, removed)
-      return listPlacements(store, { projectId })
+      return { placements: listPlacements(store, { projectId }), ...(left !== null && { left }) }
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   type NodePhase,
   type RolloutEvent
 } from '../../model/rollout.js'
-import { formatBytes } from '../../base/shared/api.js'
+import { formatBytes, takingPart } from '../../base/shared/api.js'
 
 export interface RolloutLinesNeeds {
   say(line: string): void
@@ -43,7 +43,7 @@ export function createRolloutLines({ say, archiveBytes, nowMs, isResumed }: Roll
     if (isPrepared) return
     isPrepared = true
     const ready = [...nodes.values()].filter(({ phase }) => readyPhases.has(phase)).length
-    const all = nodeCount - (counts.skipped ?? 0)
+    const all = takingPart({ nodeCount, counts })
     const took = formatSeconds(nowMs() - startedMs)
     const faults = errorsOf([...nodes.values()])
     say(`${pad('prepare', titleWidth)}${ready}/${all} ready (${formatBytes(archiveBytes)} each, ${took})${faults}`)
@@ -76,8 +76,11 @@ export function createRolloutLines({ say, archiveBytes, nowMs, isResumed }: Roll
       saidWaves = Math.max(0, first.state === 'swapping' ? first.wave - 1 : first.wave)
       return
     }
-    const { id, treeSha256, nodeCount, waves } = first
-    say(`Rollout ${id} of tree ${shortTree(treeSha256)}: ${countOf(nodeCount, 'node')}, ${countOf(waves, 'wave')}`)
+    const { id, treeSha256, waves } = first
+    const left = [...nodes.values()].filter(({ phase }) => phase === 'skipped')
+    const count = countOf(takingPart(first), 'node')
+    const without = left.length === 0 ? '' : `, without ${namesOf(left)} (drained)`
+    say(`Rollout ${id} of tree ${shortTree(treeSha256)}: ${count}, ${countOf(waves, 'wave')}${without}`)
   }
 
   function progress(now: ListedRollout): void {

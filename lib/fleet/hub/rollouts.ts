@@ -19,6 +19,7 @@ import {
   type StoredRolloutNode,
   storedRolloutNodes
 } from '../../core/store/tables/rollouts.js'
+import { takingPart } from '../../base/shared/api.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import type { Machine } from '../machine.js'
 import { type Clock, elapsedOf } from '../../base/clock.js'
@@ -188,9 +189,10 @@ export function createRolls({ store, clock, begin, releases, rollings, events }:
     for await (const event of events.follow(id, signal)) {
       take(event)
       if (event.type !== 'end') continue
-      const { state, haltedReason, nodeCount } = event.rollout
+      const { state, haltedReason } = event.rollout
       const outcome = state === 'done' || state === 'reverted' ? state : 'halted'
-      if (outcome === 'done') return { outcome, sentence: `rolled out to ${countOf(nodeCount, 'node')}` }
+      if (outcome === 'done')
+        return { outcome, sentence: `rolled out to ${countOf(takingPart(event.rollout), 'node')}` }
       return { outcome, sentence: `The rollout ${id} was ${outcome}: ${haltedReason}` }
     }
     throw new Error(`The events of rollout ${id} have no end`)

@@ -14,12 +14,8 @@ import type {
 } from '../../model/health.js'
 import type { DiskFigures } from '../../model/machine.js'
 import type { Reader, Store } from '../../core/store/database.js'
-import {
-  goingDeploymentId,
-  listDeployments,
-  liveDeployment,
-  pendingReverts
-} from '../../core/store/tables/deployments.js'
+import { isInPlace } from '../../core/store/tables/fleet.js'
+import { goingDeploymentId, listDeployments, pendingReverts } from '../../core/store/tables/deployments.js'
 import { countWaitingMessages } from '../../core/store/tables/server.js'
 import type { ProjectScope } from '../../model/access.js'
 import { type DeploymentRow, listedDeployment } from '../../model/deployment.js'
@@ -198,7 +194,7 @@ export function createBroken({ store, findDeployment }: BrokenNeeds) {
         ...row,
         failed: brief(failed),
         lastGood: lastGood === undefined ? null : brief(lastGood),
-        isLastGoodLive: lastGood !== undefined && liveDeployment(store, row.projectId)?.id === lastGood.id,
+        isLastGoodLive: lastGood !== undefined && isInPlace(store, row.projectId, lastGood.id),
         goingId: goingDeploymentId(store, row.projectId) ?? null
       }
     ]

@@ -8,6 +8,7 @@ import type { Actor, AuditEvent } from '../../model/audit.js'
 import type { Cleaned, DiskFigures, FoundBytes, ProjectUsage, StorageUsage } from '../../model/machine.js'
 import type { Project } from '../../model/project.js'
 import type { Reader, Store } from '../../core/store/database.js'
+import { withNodes } from '../../core/store/tables/fleet.js'
 import { findProject, readProjects } from '../../core/store/tables/projects.js'
 import { number, rowReader, text } from '../../core/store/tables/table.js'
 import { readDisk } from './disk.js'
@@ -66,16 +67,19 @@ export function createStorage(needs: Needs) {
   let measuring: Promise<StorageUsage> | undefined
 
   async function measure(): Promise<StorageUsage> {
-    const projects = readProjects(store, ['id', 'deployPath', 'runAs', 'umask'])
+    const projects = withNodes(store, readProjects(store, ['id', 'deployPath', 'runAs', 'umask']))
     const [kept, tmp, figures] = await Promise.all([
       measureKept(store, home),
       measureFiles(home.tmp, () => true),
       disk()
     ])
     quota.counted(kept)
-    const sizes = await needs.measureTargets(projects, { maxEntries: maxTargetEntries, forMs: maxTargetsMs })
-    const usages = projects.map(({ id }, i): ProjectUsage => {
-      return { projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes: sizes[i] ?? null }
+    // What is at the deployPath of a project on nodes is not what it has deployed.
+    const here = projects.filter(({ nodes }) => nodes === 0)
+    const measured = await needs.measureTargets(here, { maxEntries: maxTargetEntries, forMs: maxTargetsMs })
+    const sizes = new Map(here.map(({ id }, i) => [id, measured[i] ?? null]))
+    const usages = projects.map(({ id }): ProjectUsage => {
+      return { projectId: id, ...(kept.projects.get(id) ?? nothingKept), deployPathBytes: sizes.get(id) ?? null }
     })
     const totals = { archives: kept.archives, logs: kept.logs, tmp, database: kept.database }
     const bytes = Object.values(totals).reduce((sum, part) => sum + part, 0)

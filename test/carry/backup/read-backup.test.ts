@@ -208,7 +208,7 @@ t.test('reads projects, deployments and missing archives from a database', async
   const file = await database(t)
   const { id, name, deployPath } = aProject()
   t.strictSame(await checkDatabase(file, given('dep_b')), {
-    projects: [{ id, name, deployPath }],
+    projects: [{ id, name, deployPath, nodes: 0 }],
     deployments: 3,
     missingArchives: ['dep_a']
   })

@@ -3,7 +3,14 @@ import { hasErrors, inspectDatabase, judge, type Found } from '../../../lib/carr
 import type { Level } from '../../../lib/model/transfer.js'
 import { openStage } from '../../support/store.js'
 
-const project = { id: 'proj_a', name: 'A', deployPath: '/srv/a', token: 'secret-token', status: 'success' as const }
+const project = {
+  id: 'proj_a',
+  name: 'A',
+  deployPath: '/srv/a',
+  token: 'secret-token',
+  status: 'success' as const,
+  nodes: 0
+}
 const good: Found = {
   database: { missingTables: [], projects: [project], deploymentCount: 2, orphans: [] },
   directory: '/home/.svc',
@@ -66,11 +73,19 @@ for (const [what, change, check, level] of cases) {
   })
 }
 
+t.test('looks for no target of a project that is on nodes', async t => {
+  const findings = judge({ ...good, places: new Map(), ...database({ projects: [{ ...project, nodes: 2 }] }) })
+  t.match(
+    findings.find(({ check }) => check === 'deployPath'),
+    { level: 'ok', message: '"A" is deployed on 2 nodes, not here' }
+  )
+})
+
 t.test('inspects an incomplete database', async t => {
   const { store } = await openStage(t)
   t.strictSame(inspectDatabase(store), { missingTables: [], projects: [], deploymentCount: 0, orphans: [] })
   const bare = { get: store.get, all: () => [{ name: 'settings' }] }
-  t.strictSame(inspectDatabase(bare).missingTables, ['projects', 'deployments', 'categories', 'tags'])
+  t.strictSame(inspectDatabase(bare).missingTables, ['projects', 'deployments', 'categories', 'tags', 'placements'])
 })
 
 t.test('escapes line breaks of a name in findings', async t => {

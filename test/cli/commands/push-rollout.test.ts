@@ -31,6 +31,35 @@ t.test('a push of a placed project goes to its nodes in waves, and ends with 0',
   t.match(pushed.stderr, /Rollout ro_\w+/)
   const status = await fleet.run(`status ${fleet.shop.id}`)
   t.match(status.stdout, /rollout ro_\w+: done \(3 good\)/)
+  t.match(status.stdout, /production → 3 nodes\non web-1, web-2, web-3: dep_\w+ \(tree /)
+})
+
+t.test('a drained node is not counted, and each node shows what it has', async t => {
+  const fleet = await startFleet(t, ['web-1', 'web-2', 'web-3'])
+  const push = pusher(fleet)
+  t.match(await push(), { code: 0 })
+  t.match(await fleet.run('fleet drain web-3'), { code: 0 })
+  const second = await push()
+  t.match(second.stdout, /Rollout ro_\w+ of tree \w+…: 2 nodes, 2 waves, without web-3 \(drained\)/)
+  t.match(second.stdout, /rolled out to 2 nodes/)
+  const { id } = JSON.parse((await fleet.run(`status ${fleet.shop.id} --json`)).stdout).deployments[0]
+  const { stdout } = await fleet.run(`status ${fleet.shop.id}`)
+  t.match(
+    stdout,
+    new RegExp(`production → 3 nodes\\non web-1, web-2: ${id} \\(tree \\w+…\\)\\non web-3 \\(1 drained\\): dep_`)
+  )
+  const overview = (await fleet.stage.client.get(`/api/projects/${fleet.shop.id}/overview`)).body
+  t.match(overview, {
+    live: null,
+    releases: [
+      { deployId: id, nodes: 2, drained: 0 },
+      { nodes: 0, drained: 1 }
+    ]
+  })
+  const files = await fleet.stage.client.get(`/api/deployments/${id}/files`)
+  t.match(files.body, { code: 'no_manifest', message: /rollout ro_\w+ brought its files to nodes/ })
+  const data = (await fleet.stage.client.get('/api/migration/verify')).body
+  t.match(data.findings, [{}, {}, { level: 'ok', message: /is deployed on 3 nodes, not here/ }])
 })
 
 t.test('a failed node halts it: exit code 1, and what to do next', async t => {

@@ -6,7 +6,8 @@ import { beginRollout } from '../../support/fleet-rollout.js'
 import { ana, aNode, openFleet } from '../../support/fleet-stage.js'
 import { fleetLimits } from '../../../lib/model/node.js'
 import { insertProject } from '../../../lib/core/store/tables/projects.js'
-import { aProject } from '../../core/store/stage.js'
+import { addDeployment, placeDeployment } from '../../../lib/core/store/tables/deployments.js'
+import { aDeployment, aProject } from '../../core/store/stage.js'
 
 t.test('lists nodes by name, label, project and scope', async t => {
   const { hub } = await openFleet(t, ['b', 'a'])
@@ -142,14 +143,25 @@ t.test('places a project on nodes, with its own directory or another one', async
   const { hub, store } = await openFleet(t)
   await store.write(tx => ['a', 'b'].forEach(letter => insertNode(tx, aNode(letter))))
   const add = [{ node: 'plant-a' }, { node: 'node_b', deployPath: '/data/site/' }]
-  t.match(await hub.placements.change('proj_a', { add, remove: [] }, ana), [
-    { nodeName: 'plant-a', deployPath: '/srv/proj_a' },
-    { nodeName: 'plant-b', deployPath: '/data/site' }
-  ])
-  t.equal((await hub.placements.change('proj_a', { add: [{ node: 'plant-b' }], remove: [] }, ana)).length, 2, 'again')
+  await store.write(tx => {
+    addDeployment(tx, aDeployment())
+    placeDeployment(tx, 'dep_a')
+  })
+  t.match(await hub.placements.change('proj_a', { add, remove: [] }, ana), {
+    placements: [
+      { nodeName: 'plant-a', deployPath: '/srv/proj_a' },
+      { nodeName: 'plant-b', deployPath: '/data/site' }
+    ],
+    left: '/srv/proj_a'
+  })
+  const again = await hub.placements.change('proj_a', { add: [{ node: 'plant-b' }], remove: [] }, ana)
+  t.equal(again.placements.length, 2)
+  t.notOk('left' in again, 'only the first nodes take over from the server')
   const elsewhere = [{ node: 'plant-a', deployPath: '/srv/other' }]
   await t.rejects(hub.placements.change('proj_a', { add: elsewhere, remove: [] }, ana), { code: 'path_taken' })
-  t.match(await hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), [{ nodeName: 'plant-b' }])
+  t.match(await hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), {
+    placements: [{ nodeName: 'plant-b' }]
+  })
   await t.rejects(hub.placements.change('proj_a', { add: [], remove: ['plant-a'] }, ana), { code: 'not_found' })
   t.same(
     listAudit(store, { limit: 10 }).map(({ action, detail }) => [action, detail]),
@@ -172,8 +184,8 @@ t.test('refuses directories that are none, and that overlap those of another pro
   const other = (deployPath: string) =>
     hub.placements.change('proj_b', { add: [{ node: 'plant-a', deployPath }], remove: [] }, ana)
   for (const path of ['/srv/a', '/srv/a/b', '/srv']) await t.rejects(other(path), { code: 'path_taken' }, path)
-  t.equal((await other('/srv/ab')).length, 1)
-  t.equal((await place('plant-b', '/srv/ab')).length, 2, 'the same directory on another node')
+  t.equal((await other('/srv/ab')).placements.length, 1)
+  t.equal((await place('plant-b', '/srv/ab')).placements.length, 2, 'the same directory on another node')
 })
 
 t.test('waits for the end of a deployment, and lets a new node take part in a rollout', async t => {

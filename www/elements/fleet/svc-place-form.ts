@@ -131,7 +131,8 @@ export class SvcPlaceForm extends SvcElement {
     const path = deployPath.trim()
     const add = [...this.#chosen].map(node => ({ node, ...(path !== '' && { deployPath: path }) }))
     await this.#submission.run(async () => {
-      this.dispatchEvent(said('placed', { placements: await this.calls.place(this.project.id, { add, remove: [] }) }))
+      const { placements } = await this.calls.place(this.project.id, { add, remove: [] })
+      this.dispatchEvent(said('placed', { placements }))
     })
   }
 }

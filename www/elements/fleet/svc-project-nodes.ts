@@ -115,7 +115,7 @@ export class SvcProjectNodes extends SvcElement {
     return html`
       <div class="card"><div class="state">
         <h2>${t('This project is deployed on this server only')}</h2>
-        <p class="muted">${t('Place it on nodes, and the next push is rolled out there in waves, and no longer deployed here. What is in its directory here stays.')}</p>
+        <p class="muted">${t('Place it on nodes, and the next push is rolled out there in waves, and no longer deployed here. What is in {path} here stays.', { path: this.project.deployPath })}</p>
         ${may('place') ? html`<button type="button" class="primary" @click="${() => void this.#openPlace()}">${icon('plus')}${t('Place on nodes…')}</button>` : null}
       </div></div>`
   }
@@ -172,7 +172,7 @@ export class SvcProjectNodes extends SvcElement {
   async #remove(event: Event, { nodeId }: ListedPlacement): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
-      const placements = await this.calls.place(this.project.id, { add: [], remove: [nodeId] })
+      const { placements } = await this.calls.place(this.project.id, { add: [], remove: [nodeId] })
       this.dispatchEvent(said('placed', { placements }))
       this.placements = placements
       this.#open('none')

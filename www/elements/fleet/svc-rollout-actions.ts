@@ -1,4 +1,5 @@
 import { notice, said, css, SvcElement } from '../element.js'
+import { takingPart } from '../../shared/api.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { RolloutCalls } from '../../server/project-calls.js'
@@ -173,10 +174,11 @@ export class SvcRolloutActions extends SvcElement {
 }
 
 /** Returns where a rollout is. */
-function nowWords({ state, wave, waves, pausedUntil, nodeCount }: ListedRollout): string {
+function nowWords(rollout: ListedRollout): string {
+  const { state, wave, waves, pausedUntil } = rollout
   const all = numberWords(waves)
   if (state === 'preparing')
-    return t('All {count} nodes fetch and check. Nothing is changed yet.', { count: numberWords(nodeCount) })
+    return t('All {count} nodes fetch and check. Nothing is changed yet.', { count: numberWords(takingPart(rollout)) })
   if (state === 'pausing' && pausedUntil !== null) {
     const leftMs = Math.max(0, Date.parse(pausedUntil) - serverNow())
     const time = spanWords(Math.ceil(leftMs / 1000) * 1000)

@@ -1,3 +1,4 @@
+import { takingPart } from '../../shared/api.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
@@ -63,7 +64,7 @@ export class SvcRollouts extends SvcElement {
 function resultWords({ counts, nodeCount, wave, waves }: ListedRollout): string {
   const { good = 0, failed = 0, stuck = 0, unreachable = 0 } = counts
   return [
-    t('{count} of {all} good', { count: numberWords(good), all: numberWords(nodeCount) }),
+    t('{count} of {all} good', { count: numberWords(good), all: numberWords(takingPart({ counts, nodeCount })) }),
     failed + stuck === 0 ? null : t('{count} failed', { count: numberWords(failed + stuck) }),
     unreachable === 0 ? null : t('{count} unreachable', { count: numberWords(unreachable) }),
     wave === 0 ? null : t('wave {wave} of {waves}', { wave: numberWords(wave), waves: numberWords(waves) })

@@ -10,6 +10,7 @@ import { rollbackPlanView } from '../deployments/plan-view.js'
 import { may } from '../../state/session.js'
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import type { ProjectOverview } from '../../../lib/model/health.js'
+import type { PlacedRelease } from '../../../lib/model/node.js'
 import { actorName, deploymentWords } from '../base/words.js'
 import { SvcDeployments } from '../deployments/svc-deployments.js'
 import { SvcBroken } from './svc-broken.js'
@@ -271,7 +272,7 @@ export class SvcOwned extends SvcElement {
   }
 }
 
-type Live = Pick<ProjectOverview, 'live' | 'liveSource' | 'deploymentCount'>
+type Live = Pick<ProjectOverview, 'live' | 'liveSource' | 'deploymentCount' | 'releases' | 'deployments'>
 
 /** Number of digits that identify a commit. */
 const shownDigits = 8
@@ -297,10 +298,11 @@ export class SvcLive extends SvcElement {
     }
   `
 
-  overview: Live = { live: null, liveSource: null, deploymentCount: 0 }
+  overview: Live = { live: null, liveSource: null, deploymentCount: 0, releases: [], deployments: [] }
 
   protected override view(): Template {
-    const { live, liveSource, deploymentCount } = this.overview
+    const { live, liveSource, deploymentCount, releases, deployments } = this.overview
+    if (releases.length > 0) return html`${releases.map(release => releaseLine(release, deployments))}`
     if (live === null) {
       return html`
         <p class="muted">
@@ -316,6 +318,35 @@ export class SvcLive extends SvcElement {
       <dl>${liveFacts(live, source).map(({ name, value }) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       ${doubt(live)}`
   }
+}
+
+/** Shows a release that nodes have: which deployment, and where. */
+function releaseLine(
+  { deployId, tree, nodes, drained, drifted, names }: PlacedRelease,
+  known: readonly ListedDeployment[]
+) {
+  const deployment = known.find(({ id }) => id === deployId)
+  const title = deployment === undefined ? deployId : liveTitle(deployment)
+  const more = nodes + drained - names.length
+  const notes = [
+    drained === 0 ? null : t('{count} drained', { count: numberWords(drained) }),
+    drifted === 0 ? null : t('{count} drifted', { count: numberWords(drifted) })
+  ].filter(note => note !== null)
+  return html`
+    <div class="release">
+      <p class="what">
+        ${
+          title === null
+            ? html`<span class="muted">${tree === null ? t('Nothing in place') : t('deployed on the node itself')}</span>`
+            : html`<a href="deployments/${deployId}">${title}</a>`
+        }
+        ${deployment === undefined ? null : html`<svc-time at="${deployment.startTime}"></svc-time>`}
+      </p>
+      <p class="muted small">
+        ${countWords(nodes, 'node')}${notes.map(note => ` · ${note}`)}:
+        <span translate="no">${names.join(', ')}</span>${more > 0 ? ` ${t('and {count} more', { count: numberWords(more) })}` : null}
+      </p>
+    </div>`
 }
 
 /** Returns the title of an upload: its message, else its commit. */

@@ -280,12 +280,13 @@ export const words: Words = {
   'Nodes of this project': '该项目的节点',
   'Place on nodes…': '放到节点上…',
   '{count} drifted': '{count} 个有改动',
+  '{count} drained': '{count} 个已停用',
   'A push is rolled out to these nodes. Files, undo and the check of files are on the pages of each node (“On the node”); to go back on all, revert the rollout.':
     '推送会发布到这些节点。文件、撤销和文件检查位于各节点的页面（“在节点上查看”）；要在所有节点上恢复，请恢复该次发布。',
   'Remove from {name}': '从 {name} 移除',
   'This project is deployed on this server only': '该项目只部署在本服务器上',
-  'Place it on nodes, and the next push is rolled out there in waves, and no longer deployed here. What is in its directory here stays.':
-    '将它放到节点上之后，下一次推送会分批发布到那里，不再部署在这里。这里目录中的内容保留。',
+  'Place it on nodes, and the next push is rolled out there in waves, and no longer deployed here. What is in {path} here stays.':
+    '将它放到节点上之后，下一次推送会分批发布到那里，不再部署在这里。这里 {path} 中的内容保留。',
   'Place {project} on nodes': '将 {project} 放到节点上',
   'Remove {project} from {name}?': '从 {name} 移除 {project}？',
   'The node gets no more releases of this project. Its files stay, and what runs there goes on.':

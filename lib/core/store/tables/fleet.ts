@@ -4,6 +4,7 @@ import type { ProjectScope } from '../../../model/access.js'
 import type { Enrollment, FleetNode, ListedPlacement, Placement } from '../../../model/node.js'
 import type { RolloutPolicy } from '../../../model/rollout.js'
 import type { Reader, Transaction } from '../database.js'
+import { liveDeployment } from './deployments.js'
 import type { Duty } from '../../../model/fleet-wire.js'
 import {
   among,
@@ -191,9 +192,30 @@ export function findPlacement(db: Reader, projectId: string, nodeId: string): Pl
   return db.all('SELECT * FROM placements WHERE projectId = ? AND nodeId = ?', projectId, nodeId).map(readPlacement)[0]
 }
 
+const readCount = rowReader<{ projectId: string; nodes: number }>('placements', { projectId: text, nodes: number })
+
+/** Adds to each project the number of nodes that it is placed on. 0: it is deployed on this server. */
+export function withNodes<P extends { id: string }>(db: Reader, projects: readonly P[]): Array<P & { nodes: number }> {
+  const sql = 'SELECT projectId, count(*) AS nodes FROM placements GROUP BY projectId'
+  const counts = new Map(
+    db
+      .all(sql)
+      .map(readCount)
+      .map(({ projectId, nodes }) => [projectId, nodes])
+  )
+  return projects.map(project => ({ ...project, nodes: counts.get(project.id) ?? 0 }))
+}
+
 /** Returns whether a project is placed on any node. */
 export function isPlaced(db: Reader, projectId: string): boolean {
   return db.get('SELECT 1 FROM placements WHERE projectId = ? LIMIT 1', projectId) !== undefined
+}
+
+/** Returns whether the files of a deployment are in the target of its project, or on each of its nodes. */
+export function isInPlace(db: Reader, projectId: string, deployId: string): boolean {
+  const nodes = db.all('SELECT * FROM placements WHERE projectId = ?', projectId).map(readPlacement)
+  if (nodes.length === 0) return liveDeployment(db, projectId)?.id === deployId
+  return nodes.every(({ liveDeployId }) => liveDeployId === deployId)
 }
 
 /** Returns placements by project name, then node name. */
