@@ -6,12 +6,14 @@ import type { Overlays } from './overlays.js'
 import { type ElementTable, LostPage, Page, type PageContext } from './pages/page.js'
 import { pageTable, wordsOf } from './page-table.js'
 import { type PageRow, pathBelow, type Place, startRouter } from './router.js'
+import { createMarks } from './state/marks.js'
 import { createChanges } from './state/resource.js'
 import {
   type Holder,
   isRole,
   learnFleet,
   lookAtNode,
+  decides,
   mayOpen,
   setHolder,
   createPreferences,
@@ -81,6 +83,7 @@ const context: PageContext = {
   preferences,
   connection,
   changes,
+  marks: createMarks({ ask: calls.marks, changes }),
   go: (path, options) => router.go(path, options),
   guard: guard => void (router.guard = guard),
   readings: [],
@@ -153,6 +156,17 @@ async function learnRights(): Promise<void> {
     session.holder = { role: isRole(role) ? role : 'viewer', name, token, projects, hasFleet: fleet }
   }
   setHolder(session.holder)
+  if (session.holder !== null) followWaiting()
+}
+
+let isFollowing = false
+
+/** Says in the title of the tab how much waits for the signed-in user. */
+function followWaiting(): void {
+  if (isFollowing) return
+  isFollowing = true
+  const count = (): void => void (app.waitingCount = context.marks.waiting.filter(decides).length)
+  context.marks.follow(count, new AbortController().signal)
 }
 
 /** Loads the page for addresses that the signed-in token may not open. Returns its tag. */

@@ -13,6 +13,7 @@ import type { PageContext } from './pages/page.js'
 import type { Place } from './router.js'
 import { createCalls } from './server/calls.js'
 import { createFleetCalls } from './server/project-calls.js'
+import { createMarks } from './state/marks.js'
 import { createChanges } from './state/resource.js'
 
 /** The pages of a node. */
@@ -75,6 +76,7 @@ export function createNodeSite({
       client,
       calls,
       changes,
+      marks: createMarks({ ask: calls.marks, changes }),
       go: (path, options) => hub.go(`${base}${path}`, options),
       readings: []
     },

@@ -1,7 +1,9 @@
 import { invalid, notFound } from '../base/errors.js'
 import { json } from '../http/core/route.js'
+import type { Caller } from '../access/bearer.js'
 import { isInScope } from '../model/access.js'
 import { listedLockKinds } from '../model/lock.js'
+import type { Marks } from '../model/waiting.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../base/shared/api.js'
 import { flag, integer, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { tighten } from '../model/policy-keys.js'
@@ -28,7 +30,15 @@ export const unlockFields = {
 }
 
 /** Handlers of locks. A deploy token reads, places and removes only those of its own project. */
-export function lockHandlers({ locks, deployer: { maintenance }, clock }: ApiServices) {
+export function lockHandlers({ locks, deployer: { maintenance }, clock, readMarks }: ApiServices) {
+  /** Returns the locks in force, and the projects in maintenance, that the caller may see. */
+  function listed({ actor, query }: Pick<ApiRequest, 'actor' | 'query'>, kind: (typeof listedLockKinds)[number]) {
+    const projectId = ownOrAsked(actor, query)
+    const found = kind === 'maintenance' ? [] : locks.list(projectId)
+    const all = kind === 'lock' ? found : [...found, ...maintenance.list(projectId)]
+    return all.filter(each => each.projectId === null || isInScope(actor.projects, each.projectId))
+  }
+
   async function lock(request: ApiRequest, projectId: string | null) {
     const { reason, renew = false, ...until } = readFields(await request.json(), lockFields)
     const seconds = secondsOf(until, clock.now())
@@ -45,15 +55,16 @@ export function lockHandlers({ locks, deployer: { maintenance }, clock }: ApiSer
   }
 
   return {
-    list({ actor, query }) {
-      const asked = queryText(query, 'projectId')
-      // The deploy token of a project always reads its own locks.
-      const projectId = actor.projectId ?? asked
-      if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
-      const kind = oneOf(listedLockKinds)(queryText(query, 'kind') ?? 'lock', 'kind')
-      const listed = kind === 'maintenance' ? [] : locks.list(projectId)
-      const all = kind === 'lock' ? listed : [...listed, ...maintenance.list(projectId)]
-      return json(all.filter(each => each.projectId === null || isInScope(actor.projects, each.projectId)))
+    list(request) {
+      const kind = oneOf(listedLockKinds)(queryText(request.query, 'kind') ?? 'lock', 'kind')
+      return json(listed(request, kind))
+    },
+
+    /** `GET /api/marks`: what lists of projects show beside their status (model/waiting.ts). */
+    marks(request) {
+      const projectId = ownOrAsked(request.actor, request.query)
+      const marks = readMarks(projectId === undefined ? request.actor.projects : [projectId])
+      return json({ ...marks, locks: listed(request, 'all') } satisfies Marks)
     },
 
     lockProject: request => lock(request, param(request, 'id')),
@@ -61,6 +72,13 @@ export function lockHandlers({ locks, deployer: { maintenance }, clock }: ApiSer
     lockServer: request => lock(request, null),
     unlockServer: request => unlock(request, null)
   } satisfies Record<string, Handler>
+}
+
+/** Returns the project that a list is limited to. The deploy token of a project always reads its own. */
+function ownOrAsked(actor: Caller, query: URLSearchParams): string | undefined {
+  const projectId = actor.projectId ?? queryText(query, 'projectId')
+  if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
+  return projectId
 }
 
 /** Returns the seconds until the lock expires, from `seconds` or `expiresAt`. */

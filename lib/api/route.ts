@@ -108,6 +108,7 @@ export type Table =
   | 'categories'
   | 'tags'
   | 'deployments'
+  | 'rollouts'
   | 'audit'
   | 'locks'
   | 'logSources'

@@ -163,6 +163,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       ),
 
       relayed(row('GET', '/api/locks', 'read', 'filtered', 'reads', locks.list)),
+      relayed(byLeaderIfAny(row('GET', '/api/marks', 'read', 'filtered', 'reads', locks.marks))),
       row('PUT', '/api/lock', 'operator', 'server', 'works', locks.lockServer),
       row('DELETE', '/api/lock', 'operator', 'server', 'works', locks.unlockServer),
 

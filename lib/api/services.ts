@@ -33,6 +33,7 @@ import type { ClusterView, ServerStatus } from '../model/health.js'
 import type { FleetNode, PlacedRelease } from '../model/node.js'
 import type { Project, RecentScripts } from '../model/project.js'
 import type { Targets as NotificationTargets } from '../operate/notify/targets.js'
+import type { Marks } from '../model/waiting.js'
 import type { Webhook } from '../operate/notify/webhook.js'
 import type { Pm2 } from '../operate/pm2.js'
 import type { Labels, Projects } from '../projects/projects.js'
@@ -108,6 +109,8 @@ export interface ApiServices {
   /** Whether results of deployments wait in memory for the database. */
   hasUnwritten(): boolean
   locks: Locks
+  /** Returns what waits for somebody, and what failed in the background, in a scope. */
+  readMarks(scope?: ProjectScope): Omit<Marks, 'locks'>
   quota: Quota
   /** Keeps the bodies of large plans on the disk. */
   spool: Spool

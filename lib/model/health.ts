@@ -271,6 +271,8 @@ export const changeTopics = {
   projects: ['projects', 'projectTags', 'categories', 'tags'],
   deployments: ['deployments', 'projects'],
   locks: ['locks', 'projects'],
+  /** What waits for somebody. */
+  marks: ['deployments', 'rollouts', 'locks', 'projects'],
   logSources: ['logSources', 'projects'],
   audit: ['audit'],
   settings: ['settings'],

@@ -39,6 +39,7 @@ import { listAudit } from '../core/store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../core/store/tables/deployments.js'
 import { findRollout } from '../core/store/tables/rollouts.js'
 import {
+  brokenInBackground,
   findLogSource,
   findProject,
   insertLogSource,
@@ -50,7 +51,7 @@ import {
 } from '../core/store/tables/projects.js'
 import { placedReleases } from '../model/node.js'
 import type { FleetHealth } from '../model/health.js'
-import { fleetState, readStatus } from '../operate/machine/status.js'
+import { fleetState, readStatus, readWaiting } from '../operate/machine/status.js'
 import { createBroken, createHealth } from '../operate/machine/health.js'
 import { createDeploymentCounts, createMetrics } from '../operate/machine/metrics.js'
 import { createCpuMeter, createLoopDelayMeter, createResources } from '../operate/machine/resources.js'
@@ -415,6 +416,7 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
     },
     hasUnwritten: () => deployer.kept().length > 0,
     locks: createLocks({ store, clock, audit }),
+    readMarks: scope => ({ waiting: readWaiting(store, scope), failedInBackground: brokenInBackground(store, scope) }),
     quota,
     spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) })
   } satisfies Partial<ApiServices>

@@ -167,7 +167,13 @@ const expectations: Record<
 }
 
 /** The token of another project may request these lists, but sees nothing of this project in them. */
-const listsOfOwn = ['GET /api/nodes/:node/at/*path', 'GET /api/logs', 'GET /api/locks', 'GET /api/rollouts']
+const listsOfOwn = [
+  'GET /api/nodes/:node/at/*path',
+  'GET /api/logs',
+  'GET /api/locks',
+  'GET /api/marks',
+  'GET /api/rollouts'
+]
 
 /** A way to the server: peer address, headers, and whether the address that the server sees is in `allowed_ips`. */
 interface Way {

@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { adminToken, type Stage, startServer } from '../support/server.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
+import type { Marks } from '../../lib/model/waiting.js'
+import { startFleet } from '../support/fleet-on-server.js'
+import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 
 t.test('a locked project refuses uploads before the file, and Retry-After says how long', async t => {
@@ -266,4 +269,55 @@ t.test('of many callers at the same time, one begins the maintenance, and one en
   t.same(readdirSync(shop.deployPath), [])
   const audit = (await stage.client.get('/api/audit?limit=50')).body.items as Array<{ action: string }>
   t.equal(audit.filter(({ action }) => action.startsWith('project.maintenance')).length, 2)
+})
+
+t.test('marks say what waits, what is locked, and what failed in the background', async t => {
+  const { stage, shop } = await startFleet(t, ['web-1', 'web-2'])
+  const other = await stage.createProject('other', { postDeployScript: 'exit 4', postDeployAsync: true })
+  const marks = async (client = stage.client, query = '') => (await client.get(`/api/marks${query}`)).body as Marks
+  t.same(await marks(), { waiting: [], locks: [], failedInBackground: [] })
+
+  await stage.client.put(`/api/projects/${shop.id}`, {
+    policy: { rollout: { canary: 1, then: '1', pause: 'approve' } }
+  })
+  const file = { filename: 'a.zip', bytes: await zipOf({ 'a.txt': '1' }) }
+  const push = (project: { id: string; token: string }) =>
+    stage.as(project.token).upload([
+      ['projectId', project.id],
+      ['file', file]
+    ])
+  const pushed = push(shop)
+  await until(async () => (await marks()).waiting.length > 0)
+  const [waiting] = (await marks()).waiting
+  t.match(waiting, { for: 'approval', projectId: shop.id, projectName: 'shop', until: null, rolloutId: /^ro_/ })
+  t.match(waiting?.deployId, /^dep_/)
+
+  await stage.client.post(`/api/rollouts/${waiting?.rolloutId}/halt`, {})
+  await pushed
+  t.match(
+    (await marks()).waiting,
+    [{ for: 'halted', rolloutId: waiting?.rolloutId }],
+    'somebody must decide what follows'
+  )
+  await push(other)
+  await until(async () => (await marks()).failedInBackground.length > 0)
+  await stage.client.put(`/api/projects/${other.id}/lock`, { reason: 'audit' })
+  t.match(await marks(), {
+    waiting: [{ projectId: shop.id }],
+    locks: [{ kind: 'lock', projectId: other.id }],
+    failedInBackground: [other.id]
+  })
+
+  t.match(await marks(stage.as(shop.token)), { waiting: [{ projectId: shop.id }], locks: [], failedInBackground: [] })
+  t.match(await marks(stage.client, `?projectId=${other.id}`), { waiting: [], failedInBackground: [other.id] })
+  t.match(await stage.as(shop.token).get(`/api/marks?projectId=${other.id}`), {
+    status: 200,
+    body: { failedInBackground: [] }
+  })
+  t.equal((await stage.client.get('/api/marks?projectId=proj_none')).status, 200, 'as the list of locks')
+
+  await stage.client.post(`/api/rollouts/${waiting?.rolloutId}/resume`, {})
+  await until(async () => (await marks()).waiting[0]?.for !== 'halted')
+  await stage.client.post(`/api/rollouts/${waiting?.rolloutId}/approve`, {})
+  await until(async () => (await marks()).waiting.length === 0)
 })

@@ -55,6 +55,7 @@ GET /api/projects/:id/files operator project
 GET /api/projects/:id/file operator project
 GET /api/projects/:id/download operator_download project
 GET /api/locks read filtered
+GET /api/marks read filtered
 PUT /api/lock operator server
 DELETE /api/lock operator server
 GET /api/categories viewer filtered

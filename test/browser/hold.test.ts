@@ -1,11 +1,12 @@
 import t from 'tap'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { updateProject } from '../../lib/core/store/tables/projects.js'
+import type { Marks, Waiting } from '../../lib/model/waiting.js'
 import { gateOf, statusServer } from '../support/held.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { startChromium } from './chromium.js'
-import { desktop, onPhone, openDuring, photographer } from './stage.js'
+import { openWatched, startChromium } from './chromium.js'
+import { desktop, giveSession, holds, onPhone, openDuring, photographer, until } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -15,6 +16,92 @@ import { survey } from './survey.js'
 
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('hold')
+
+t.test('who must decide sees it everywhere: title, overview, lists, page of the project', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront')
+  const other = await stage.createProject('library', { postDeployScript: 'exit 4', postDeployAsync: true })
+  const bytes = await zipOf({ 'index.html': 'one' })
+  const push = (project: { id: string; token: string }, confirm: string) =>
+    stage
+      .as(project.token)
+      .upload([
+        ['projectId', project.id],
+        ...(confirm === '' ? [] : [['confirmSeconds', confirm] as [string, string]]),
+        ['file', { filename: 'site.zip', bytes }]
+      ])
+  await push(other, '')
+  const pushed = push(shop, '3600')
+  pushed.catch(() => {})
+  const marks = async () => (await stage.client.get('/api/marks')).body as Marks
+  await until(async () => (await marks()).waiting.length === 1 && (await marks()).failedInBackground.length === 1)
+  await stage.client.put(`/api/projects/${other.id}/lock`, { reason: 'audit' })
+  const { deployId } = (await marks()).waiting[0] as Waiting
+
+  const { page, watch } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+  const card = page.locator('svc-waiting .mine')
+  await card.getByText(/^waits for confirmation until (\d+ \w+ )?\d\d:\d\d$/).waitFor()
+  t.equal(await page.title(), '● 1 waiting – Overview · svc')
+  t.ok(
+    await page.evaluate(
+      `document.querySelector('svc-waiting').getBoundingClientRect().top < document.querySelector('svc-broken').getBoundingClientRect().top`
+    )
+  )
+  t.same(await survey(page), [])
+  await photograph(page, 'overview-desktop')
+  await page.goto(`${stage.url}/projects`)
+  const rows = page.locator('svc-project-list .row')
+  await rows
+    .filter({ hasText: 'storefront' })
+    .getByText(/^waits for confirmation until/)
+    .waitFor()
+  const library = rows.filter({ hasText: 'library' })
+  await rows.filter({ hasText: 'storefront' }).locator('svc-status[state=waiting]').waitFor()
+  await library.getByText('locked', { exact: true }).waitFor()
+  await library.locator('svc-status[state=failed]').waitFor()
+  await photograph(page, 'projects-desktop')
+  t.same(await survey(page), [])
+  await page.goto(`${stage.url}/projects?status=failed`)
+  await rows.filter({ hasText: 'library' }).waitFor()
+  t.equal(await rows.count(), 1, 'the filter means the status that is shown')
+  await page.goto(`${stage.url}/deployments`)
+  await page.locator('svc-deployments svc-status[state=waiting]').waitFor()
+  await photograph(page, 'deployments-desktop')
+  t.same(await survey(page), [])
+  await page.goto(`${stage.url}/projects/${shop.id}`)
+  await page.locator('.facts a svc-marked').waitFor()
+  await photograph(page, 'project-desktop')
+  await page
+    .locator('.facts a')
+    .filter({ has: page.locator('svc-marked') })
+    .click()
+  await page.locator('.verdict svc-status[state=waiting]').waitFor()
+  t.match(page.url(), new RegExp(`/deployments/${deployId}$`), 'the link leads to the decision')
+
+  const { token } = (await stage.client.post('/api/tokens', { name: 'watcher', role: 'viewer' })).body
+  const small = await openWatched(browser, stage.url, { ...onPhone, locale: 'zh-CN' })
+  t.teardown(() => small.context.close())
+  await giveSession(small.context, stage.url, token)
+  await small.page.goto(`${stage.url}/`)
+  await small.page.getByText('等待他人决定').waitFor()
+  await small.page.getByText('由发起部署的令牌、操作员或管理员决定。').waitFor()
+  t.equal(await small.page.title(), '概览 · svc', 'nothing waits for a viewer')
+  t.same(await survey(small.page), [])
+  await photograph(small.page, 'overview-viewer-phone-zh')
+  await small.page.goto(`${stage.url}/projects`)
+  await small.page.locator('svc-marked').first().waitFor()
+  t.same(await survey(small.page), [])
+  await photograph(small.page, 'projects-phone-zh')
+  await small.page.goto(`${stage.url}/deployments`)
+  await small.page.locator('svc-marked').first().waitFor()
+  await photograph(small.page, 'deployments-phone-zh')
+  t.same(await survey(small.page), [])
+
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  await holds(page, `!document.title.startsWith('●')`)
+  t.same([...watch.complaints, ...small.watch.complaints], [])
+})
 
 t.test('shows the checks and the time that is left, and takes the decision', { skip }, async t => {
   const stage = await startServer(t)

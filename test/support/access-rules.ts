@@ -93,6 +93,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/projects/:id/verify project
      GET /api/projects/:id/drift project
      GET /api/locks lists
+     GET /api/marks lists
      GET /api/deployments/:id/files deployment
      GET /api/deployments/:id/changes deployment
      GET /api/logs lists

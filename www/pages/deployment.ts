@@ -33,6 +33,7 @@ import {
   timeWords
 } from '../elements/base/words.js'
 import { formatBytes } from '../shared/api.js'
+import { shownStatus, waitingOf } from '../shared/waiting.js'
 import { numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
@@ -269,7 +270,7 @@ export class DeploymentPage extends Page {
           <h1 translate="no">${deploymentWords(deployment)}</h1>
           ${lead(deployment)}
           <p class="verdict" role="status">
-            <svc-status state="${status}"></svc-status>
+            <svc-status state="${waitingOf(deployment) === null ? shownStatus(status, hasBackgroundFailure) : 'waiting'}"></svc-status>
             ${hasBackgroundFailure ? html`<svc-background-failure></svc-background-failure>` : null}
             <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
             ${origin(deployment)}

@@ -6,7 +6,7 @@ import { html, type Template } from '../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { Page } from './page.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
@@ -90,6 +90,7 @@ export class DeploymentsPage extends Page {
     this.entitle(t('Deployments'), [{ words: t('Deployments') }])
     this.#projects = this.resource(signal => this.context.calls.projects(signal))
     this.#begin()
+    this.followMarks()
     this.follow(['deployments'], () => {
       // Do not refresh while the next page is loading.
       if (this.#isLoadingMore) return false
@@ -204,7 +205,7 @@ export class DeploymentsPage extends Page {
     const count = countWords(total, 'deployment')
     return html`
       <div class="section">
-        <div class="card"><svc-deployments long="" label="${t('Deployments')}" .items="${items}"></svc-deployments></div>
+        <div class="card"><svc-deployments long="" label="${t('Deployments')}" .items="${items}" .waiting="${this.context.marks.waiting}"></svc-deployments></div>
         <div class="more">
           <p class="muted small number">
             ${items.length < total ? t('{shown} of {all}', { shown: numberWords(items.length), all: count }) : count}
@@ -259,6 +260,7 @@ export const elements = {
   'svc-page-deployments': DeploymentsPage,
   'svc-deployments': SvcDeployments,
   'svc-rows': SvcRows,
+  'svc-marked': SvcMarked,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,

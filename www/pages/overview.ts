@@ -1,12 +1,13 @@
 import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/health.js'
+import type { Marks } from '../../lib/model/waiting.js'
 import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
 import { createLockCalls, type LockCalls, type Restriction } from '../server/project-calls.js'
-import { deploymentWords, inForce, spanWords } from '../elements/base/words.js'
+import { deploymentWords, inForce, projectStatus, spanWords } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
-import { SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import { may } from '../state/session.js'
@@ -18,6 +19,8 @@ const daysRefreshMs = 60_000
 
 /** The charts are loaded after the first paint, when the place of one comes near the screen. */
 const loadCharts = () => import('../elements/machine/svc-machine.js')
+
+const loadWaiting = () => import('../elements/projects/svc-waiting.js')
 
 /** The state of the server and of its deployments. An empty server shows the three steps to a first deployment. */
 export class OverviewPage extends Page {
@@ -85,6 +88,7 @@ export class OverviewPage extends Page {
     })
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
     this.follow(['projects', 'deployments'], () => void this.#overview.load())
+    this.followMarks()
     this.follow(['locks'], () => void this.#locks.refresh())
     // Health and the machine change without a write of the server.
     this.repeat(refreshMs, () => {
@@ -164,6 +168,7 @@ export class OverviewPage extends Page {
     const stale = this.context.connection.state === 'lost' ? null : staleLine(this.#overview)
     const top = html`
       <section class="answer">${isLost ? lostAnswer() : answer(overview)}${stale}</section>
+      ${this.#waitingSection()}
       ${broken.total === 0 ? null : brokenSection(broken, isLost)}
       ${this.#lockSection()}`
     if (status.deploymentCount === 0) {
@@ -181,12 +186,12 @@ export class OverviewPage extends Page {
           : html`
           <section class="section">
             <h2>${t('Pinned projects')}</h2>
-            <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project, isLost)))}</ul>
+            <ul class="pinned">${pinned.map(project => keyed(project.id, pinnedItem(project, { isLost, marks: this.context.marks })))}</ul>
           </section>`
       }
       <section class="section">
         <div class="section-head"><h2>${t('Last deployments')}</h2><a href="deployments">${t('All deployments')}</a></div>
-        <div class="card"><svc-deployments .items="${deployments}"></svc-deployments></div>
+        <div class="card"><svc-deployments .items="${deployments}" .waiting="${this.context.marks.waiting}"></svc-deployments></div>
       </section>
       ${may('health') ? this.#machineSection() : null}
       <div class="space trends" data-late="${this.#hasTrends ? null : 'trends'}">
@@ -202,6 +207,13 @@ export class OverviewPage extends Page {
           ${this.#machine === undefined ? null : html`<svc-machine .readings="${[...this.context.readings]}"></svc-machine>`}
         </div>
       </section>`
+  }
+
+  /** Shows what waits for somebody. Usually nothing does. */
+  #waitingSection(): Template | null {
+    const { waiting } = this.context.marks
+    if (waiting.length === 0 || !this.late(loadWaiting, true)) return null
+    return html`<svc-waiting .items="${waiting}"></svc-waiting>`
   }
 
   /** Shows the locks in force, and the projects in maintenance. */
@@ -324,13 +336,17 @@ function figures({ status, health }: Overview, isLost: boolean): Template {
     </dl>`
 }
 
-function pinnedItem({ id, name, env, status, lastDeployAt }: PinnedProject, isLost: boolean): Template {
+function pinnedItem(
+  { id, name, env, status, lastDeployAt }: PinnedProject,
+  { isLost, marks }: { isLost: boolean; marks: Marks }
+): Template {
+  const shown = projectStatus({ id, status }, marks)
   return html`
     <li>
       <a class="card" href="projects/${id}">
         <span class="cut" title="${name}"><b class="cut">${name}</b></span>
         <span class="below">
-          <svc-status state="${isLost ? 'unknown' : status}"></svc-status>
+          <svc-status state="${isLost ? 'unknown' : shown}"></svc-status>
           ${lastDeployAt === null ? html`<span class="muted small cut">${env}</span>` : html`<svc-time at="${lastDeployAt}"></svc-time>`}
         </span>
       </a>
@@ -342,6 +358,7 @@ export const elements = {
   'svc-page-overview': OverviewPage,
   'svc-deployments': SvcDeployments,
   'svc-background-failure': SvcBackgroundFailure,
+  'svc-marked': SvcMarked,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,
   'svc-time': SvcTime

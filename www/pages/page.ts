@@ -6,6 +6,7 @@ import type { Crumb } from '../elements/base/svc-app.js'
 import { t, countWords } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { type Place, type Router, shownTabs } from '../router.js'
+import type { MarksNow } from '../state/marks.js'
 import { type ChangeWatch, createResource, type Resource } from '../state/resource.js'
 import { type Preferences, type Session, isLookingAtNode, hasFleet, may } from '../state/session.js'
 import type { ChangeTopic } from '../../lib/model/health.js'
@@ -28,6 +29,8 @@ export interface PageContext {
   connection: Connection
   /** One poll for the lists of all pages. */
   changes: ChangeWatch
+  /** What waits for somebody, and what is locked. */
+  marks: MarksNow
   go: Router['go']
   /** Sets or removes the guard of the router. */
   guard(guard: Router['guard']): void
@@ -103,6 +106,11 @@ export abstract class Page extends SvcElement {
   /** Calls `work` when one of the topics may have changed (see ChangeWatch). */
   protected follow(topics: readonly ChangeTopic[], work: () => boolean | void): void {
     this.context.changes.follow(topics, work, this.signal)
+  }
+
+  /** Renders the page again when what waits or is locked has changed. */
+  protected followMarks(): void {
+    this.context.marks.follow(() => this.update(), this.signal)
   }
 
   /** Calls `work` at an interval while the tab is visible, when it becomes visible, and when the server is back. */

@@ -27,11 +27,14 @@ import {
   SvcBackgroundFailure,
   SvcCopy,
   SvcLabel,
+  SvcMarked,
   SvcSpan,
   SvcStatus,
   SvcTime
 } from '../elements/base/facts.js'
-import { inForce } from '../elements/base/words.js'
+import { decisionPath } from '../shared/waiting.js'
+import type { Waiting } from '../../lib/model/waiting.js'
+import { inForce, projectStatus, waitingWords } from '../elements/base/words.js'
 import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
@@ -119,6 +122,7 @@ export class ProjectPage extends Page {
     else this.#findTree(id)
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
+    this.followMarks()
     this.follow(['locks'], () => void this.#locks.refresh())
     // Locks expire without a write of the server.
     this.every(expiryCheckMs, () => {
@@ -212,6 +216,10 @@ export class ProjectPage extends Page {
           <h1 translate="no">${project.name}</h1>
           <div class="facts">
             <svc-status state="${status}"></svc-status>
+            ${this.#waiting(project).map(
+              each =>
+                html`<a href="${decisionPath(each)}"><svc-marked words="${waitingWords(each, serverNow())}"></svc-marked></a>`
+            )}
             <span translate="no">${project.env}</span>
             <span class="labels">${labelList(project, labels)}</span>
             ${this.#isPlaced ? html`<a href="${`${address}/nodes`}">${t('on {nodes}', { nodes: countWords(this.#placements?.value?.length ?? 0, 'node') })}</a>` : html`<code class="anywhere">${project.deployPath}</code>`}
@@ -264,10 +272,15 @@ export class ProjectPage extends Page {
       ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
   }
 
+  #waiting({ id }: Project): Waiting[] {
+    return this.context.marks.waiting.filter(({ projectId }) => projectId === id)
+  }
+
   #status(project: Project): string {
     const { broken, deployments } = this.#overview.value ?? {}
     if (broken?.goingId === null) return 'failed'
-    return deployments?.[0]?.status ?? project.status
+    const status = deployments?.[0]?.status ?? project.status
+    return projectStatus({ id: project.id, status }, this.context.marks)
   }
 
   /** Whether the shown data may be outdated because the connection is lost. */
@@ -387,7 +400,7 @@ export class ProjectPage extends Page {
           : html`
           <section class="section">
             <h2>${t('In progress')}</h2>
-            <div class="card"><svc-deployments single="" .items="${going}"></svc-deployments></div>
+            <div class="card"><svc-deployments single="" .items="${going}" .waiting="${this.context.marks.waiting}"></svc-deployments></div>
           </section>`
       }
       ${
@@ -412,7 +425,7 @@ export class ProjectPage extends Page {
                   : null
               }
             </div>
-            <div class="card"><svc-deployments single="" .items="${deployments}"></svc-deployments></div>
+            <div class="card"><svc-deployments single="" .items="${deployments}" .waiting="${this.context.marks.waiting}"></svc-deployments></div>
           </section>`
       }`
   }
@@ -449,6 +462,7 @@ export const elements = {
   'svc-lock': SvcLock,
   'svc-locks': SvcLocks,
   'svc-maintenance': SvcMaintenance,
+  'svc-marked': SvcMarked,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,
   'svc-span': SvcSpan,

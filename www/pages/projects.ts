@@ -9,7 +9,7 @@ import {
 } from '../server/project-calls.js'
 import { panelPath } from '../dom/address.js'
 import { html, icon, type Template } from '../dom/html.js'
-import { type LabelTable, SvcLabel, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { type LabelTable, SvcLabel, SvcMarked, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { SvcProjectFilter } from '../elements/projects/svc-project-filter.js'
 import {
   createProjectIndex,
@@ -73,6 +73,7 @@ export class ProjectsPage extends Page {
       void this.#projects.load()
       return true
     })
+    this.followMarks()
     this.moved()
   }
 
@@ -136,7 +137,8 @@ export class ProjectsPage extends Page {
           ${may('create_project') ? html`<a class="button" href="${newAddress}">${icon('plus')}${t('New project')}</a>` : null}
         </div>`
     }
-    const found = this.#index.find(filter)
+    const { marks } = this.context
+    const found = this.#index.find(filter, new Set(marks.failedInBackground))
     if (found.length === 0) {
       return html`
         <div class="state">
@@ -151,7 +153,7 @@ export class ProjectsPage extends Page {
     const groups = groupsOf(found, this.context.preferences.grouping, categories)
     return html`
       <svc-project-list plain="${!may('change_projects')}" .calls="${this.#calls}"
-        .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table }}"
+        .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table, marks }}"
         @projectpin="${(event: Event) => void this.#pin((event as Said<'projectpin'>).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`
   }
@@ -206,6 +208,7 @@ export const elements = {
   'svc-choice-head': SvcChoiceHead,
   'svc-dialog': SvcDialog,
   'svc-label': SvcLabel,
+  'svc-marked': SvcMarked,
   'svc-menu': SvcMenu,
   'svc-project-bulk': SvcProjectBulk,
   'svc-project-filter': SvcProjectFilter,

@@ -125,6 +125,8 @@ export function createCalls(client: Client) {
       (await call('POST /api/auth/login', { body: { ...fields, session: true } })).session as BegunSession,
     /** Signs out all tabs of this browser. */
     signOut: () => call('DELETE /api/auth/session'),
+    /** Returns what waits for somebody, and what is locked. */
+    marks: () => call('GET /api/marks'),
     /** Returns the versions of all topics. */
     changeVersions: () => call('GET /api/changes'),
     /** Returns the overview, with the results of the deployments of the last `days` days. */

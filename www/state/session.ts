@@ -1,5 +1,7 @@
 /* The groups of a list of projects. Pure. */
 import type { AccessRole } from '../../lib/model/access.js'
+import type { WaitingFor } from '../shared/waiting.js'
+import type { Waiting } from '../../lib/model/waiting.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Language } from '../words/t.js'
 
@@ -52,6 +54,13 @@ export const rightNeeds = {
   enroll: { role: 'admin', isOfServer: true },
   place: { role: 'admin' }
 } as const satisfies Record<string, Need>
+
+/** The right that each kind of waiting asks for. */
+const decidingRights: Readonly<Record<WaitingFor, keyof typeof rightNeeds>> = {
+  confirmation: 'decide',
+  approval: 'approve_rollouts',
+  halted: 'manage_rollouts'
+}
 
 /** The name of a right. */
 export type Right = keyof typeof rightNeeds
@@ -141,9 +150,20 @@ export function may(right: Right): boolean {
   return lackOf(right) === null && (!isOnNode || rightsOnNode.has(right))
 }
 
+/** Returns whether the signed-in token decides what waits. */
+export function decides({ for: reason, tokenId }: Pick<Waiting, 'for' | 'tokenId'>): boolean {
+  if (lackOf(decidingRights[reason]) !== null) return false
+  return reason !== 'confirmation' || isOwnOrMore({ tokenId })
+}
+
+/** Whether a deployment is one of the signed-in token, which is enough for a deployer, or its role is higher. */
+function isOwnOrMore({ tokenId }: { tokenId?: string | null }): boolean {
+  return mine?.role !== 'deployer' || (mine.token !== null && mine.token.id === tokenId)
+}
+
 /** Returns whether the signed-in token may cancel, confirm or revert a deployment. */
-export function mayDecide({ tokenId }: { tokenId?: string | null }): boolean {
-  return may('decide') && (mine?.role !== 'deployer' || (mine.token !== null && mine.token.id === tokenId))
+export function mayDecide(deployment: { tokenId?: string | null }): boolean {
+  return may('decide') && isOwnOrMore(deployment)
 }
 
 /**

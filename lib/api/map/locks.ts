@@ -1,4 +1,5 @@
 import type { ListedLock, ListedMaintenance, Maintenance } from '../../model/lock.js'
+import type { Marks } from '../../model/waiting.js'
 import type { lockFields, maintenanceFields, unlockFields } from '../locks.js'
 
 /** Locks of projects and of the whole server, and the maintenance of projects. */
@@ -18,6 +19,20 @@ export interface LockRoutes {
     }
     /** The locks, first that of the server, then the projects in maintenance. */
     answer: Array<ListedLock | ListedMaintenance>
+  }
+  /**
+   * List what waits for somebody, locks, and failures in the background.
+   *
+   * A deploy token gets those of its own project.
+   * @errors not_found
+   */
+  'GET /api/marks': {
+    query: {
+      /** Lists only those of this project. */
+      projectId?: string
+    }
+    /** What lists of projects show beside their status. */
+    answer: Marks
   }
   /**
    * Lock a project.

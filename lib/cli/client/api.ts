@@ -5,6 +5,7 @@ import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { Project, ShownProject } from '../../model/project.js'
 import type { RollbackPlan, VerifyEvent } from '../../model/plan.js'
+import type { Marks } from '../../model/waiting.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder, UploadPermit } from '../../model/access.js'
 import type { GivenVariable } from '../../model/variable.js'
@@ -162,6 +163,13 @@ export function createApi(client: Client) {
     },
     /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
     locksAndMaintenance: () => call('GET /api/locks', { query: { kind: 'all' } }),
+    /** Returns what waits for somebody, locks, and failures in the background. Older servers tell nothing. */
+    marks: async (projectId?: string): Promise<Marks> =>
+      (await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting))) ?? {
+        waiting: [],
+        locks: [],
+        failedInBackground: []
+      },
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
     setMaintenance: async (id: string, body: MaintenanceChange) =>

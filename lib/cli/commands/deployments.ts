@@ -13,7 +13,7 @@ import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 import type { Host } from '../host.js'
 import { withMaskedToken } from '../project-options.js'
-import { deploymentColumns, headline, paintStatus } from '../terminal/deployments.js'
+import { deploymentColumns, headline, paintStatus, projectState } from '../terminal/deployments.js'
 import { withInterrupts } from '../terminal/prompt.js'
 
 interface LogsOptions {
@@ -41,7 +41,7 @@ export const commands = {
       ...serverOptions,
       json: {
         type: 'switch',
-        help: 'print {project, deployments, rollout, releases} as JSON, with the deploy token masked'
+        help: 'print {project, deployments, waiting, rollout, releases} as JSON, with the deploy token masked'
       }
     },
     details: projectDetails('viewer'),
@@ -56,9 +56,10 @@ export const commands = {
       const given = operands.projectId
       const { api, config } = await openProject(context, { ...options, project: given }, given === undefined)
       const projectId = projectIdOf(context, config)
-      const [project, deployments] = await Promise.all([
+      const [project, deployments, marks] = await Promise.all([
         projectOf(api, projectId),
-        api.deployments({ projectId, limit, branch, commit })
+        api.deployments({ projectId, limit, branch, commit }),
+        api.marks(projectId)
       ])
       const rollout = await newestRollout(api, deployments)
       // A deploy token knows only what a push needs.
@@ -67,19 +68,14 @@ export const commands = {
         return output.json({
           project: 'token' in project ? withMaskedToken(project) : project,
           deployments,
+          waiting: marks.waiting,
           ...(rollout !== null && { rollout }),
           ...(releases.length > 0 && { releases })
         })
       const { paint } = output
-      const [latest] = deployments
       const isFiltered = branch !== undefined || commit !== undefined
-      const since =
-        !isFiltered && latest?.backgroundFailed
-          ? `, ${paint.red('the post-deploy script failed in the background')}`
-          : ''
-      output.print(
-        `${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, project.status)}${since}`
-      )
+      const { status, words } = projectState(project, marks, Date.now())
+      output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, status, words)}`)
       const nodes = releases.reduce((sum, release) => sum + release.nodes + release.drained, 0)
       const place = nodes > 0 ? countOf(nodes, 'node') : 'deployPath' in project ? project.deployPath : null
       output.print(oneLine(place === null ? project.env : `${project.env} → ${place}`))

@@ -2,6 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import type { ShownProject } from '../../model/project.js'
+import type { Waiting } from '../../model/waiting.js'
 import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, namedProjectOperand, projectJson, sharedOptions } from '../common-options.js'
@@ -15,7 +16,7 @@ import {
   withMaskedToken
 } from '../project-options.js'
 import { checkUserName, ensureUser } from '../system-user.js'
-import { originWords, paintStatus, shownMessage } from '../terminal/deployments.js'
+import { originWords, paintStatus, projectState, shownMessage } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
@@ -35,10 +36,15 @@ export const commands = {
       const { output } = context
       const { api } = await openAdmin(context, options)
       const projects = await api.projects()
+      const marks = await api.marks()
       const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
       if (options.json) {
         const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
-        output.json(projects.map(project => ({ ...withMaskedToken(project), lastDeployment: lastOf(project.id) })))
+        const waitingOf = (id: string): Waiting[] => marks.waiting.filter(({ projectId }) => projectId === id)
+        const listed = projects.map(project => {
+          return { ...withMaskedToken(project), lastDeployment: lastOf(project.id), waiting: waitingOf(project.id) }
+        })
+        output.json(listed)
         return
       }
       if (projects.length === 0) {
@@ -51,8 +57,8 @@ export const commands = {
         { header: 'NAME', cell: project => project.name, shrinkTo: 10 },
         {
           header: 'STATUS',
-          cell: ({ status }) => status,
-          paint: (text, { status }) => paintStatus(output.paint, status, text)
+          cell: project => projectState(project, marks, nowMs).words,
+          paint: (text, project) => paintStatus(output.paint, projectState(project, marks, nowMs).status, text)
         },
         { header: 'ENV', cell: project => project.env, shrinkTo: 6 },
         { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },

@@ -1,11 +1,13 @@
 import { oneLine } from '../../base/text.js'
 import type { DeploymentStatus, ListedDeployment } from '../../model/deployment.js'
-import type { ProjectStatus } from '../../model/project.js'
+import { shownStatus, waitingRows } from '../../base/shared/waiting.js'
+import type { ProjectStatus, ShownProject } from '../../model/project.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
+import type { Marks, Waiting } from '../../model/waiting.js'
 import { type Column, cutToWidth } from './columns.js'
 import type { Paint } from './output.js'
 import { plainText } from './terminal-text.js'
-import { relativeTime } from './words.js'
+import { localTime, relativeTime } from './words.js'
 
 /** Maximum width of a message in columns. The record contains the whole message. */
 const messageWidth = 60
@@ -17,9 +19,40 @@ export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStat
   return status === 'idle' ? paint.dim(text) : paint.yellow(text)
 }
 
-/** Returns the status of a deployment, and whether its background script failed afterwards. */
+/** A post-deploy script failed after its deployment had finished. */
+const behindWords = 'failed in the background'
+
+/** Returns the status of a deployment, or that its script failed in the background afterwards. */
 export function statusWords(row: ListedDeployment): string {
-  return row.backgroundFailed ? `${row.status}, failed in the background` : row.status
+  return row.backgroundFailed ? behindWords : row.status
+}
+
+/** Returns what waits for somebody: `waits for confirmation until 18:34`. */
+export function waitingWords({ for: reason, until }: Waiting, nowMs: number): string {
+  const row = waitingRows[reason]
+  return until === null || row.until === null ? row.words : row.until.words.replace('{time}', localTime(until, nowMs))
+}
+
+/** The status of a project in a list, and whether it is a failure, waits, or is locked. */
+export interface ProjectState {
+  status: ProjectStatus
+  words: string
+}
+
+/** Returns the status that people see, with its marks: `running, waits for confirmation until 18:34, locked`. */
+export function projectState(
+  { id, status }: Pick<ShownProject, 'id' | 'status'>,
+  marks: Marks,
+  nowMs: number
+): ProjectState {
+  const ofIt = (each: { projectId: string | null }): boolean => each.projectId === id
+  const isFailedBehind = marks.failedInBackground.includes(id)
+  const words = [
+    isFailedBehind ? behindWords : status,
+    ...marks.waiting.filter(ofIt).map(each => waitingWords(each, nowMs)),
+    ...marks.locks.filter(ofIt).map(({ kind }) => (kind === 'lock' ? 'locked' : 'in maintenance'))
+  ]
+  return { status: shownStatus(status, isFailedBehind), words: words.join(', ') }
 }
 
 /** Returns the message of a deployment, shortened for a table. */
@@ -34,7 +67,7 @@ export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDep
     {
       header: 'STATUS',
       cell: statusWords,
-      paint: (text, row) => paintStatus(paint, row.backgroundFailed ? 'failed' : row.status, text)
+      paint: (text, row) => paintStatus(paint, shownStatus(row.status, row.backgroundFailed), text)
     },
     { header: 'MESSAGE', cell: shownMessage, shrinkTo: 8 },
     { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },

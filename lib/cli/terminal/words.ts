@@ -53,3 +53,12 @@ export function splitList(text: string): string[] {
 export function minuteOf(instant: string): string {
   return `${instant.slice(0, 16).replace('T', ' ')} UTC`
 }
+
+/** Formats an instant in the time of this machine: `18:34`, on another day `2026-11-29 18:34`. */
+export function localTime(instant: string, nowMs: number): string {
+  const two = (number: number): string => String(number).padStart(2, '0')
+  const dayOf = (at: Date): string => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  const at = new Date(instant)
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`
+  return dayOf(at) === dayOf(new Date(nowMs)) ? time : `${dayOf(at)} ${time}`
+}

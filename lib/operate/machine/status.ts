@@ -1,12 +1,19 @@
 import type { ProjectScope } from '../../model/access.js'
+import { waitingOf } from '../../base/shared/waiting.js'
+import type { DeploymentRow } from '../../model/deployment.js'
 import type { FleetHealth, ServerStatus } from '../../model/health.js'
+import type { Waiting } from '../../model/waiting.js'
 import { maySwitchUser } from '../../core/proc/identity.js'
 import type { Reader } from '../../core/store/database.js'
-import { countDeploymentsByStatus } from '../../core/store/tables/deployments.js'
+import {
+  countDeploymentsByStatus,
+  findDeployment,
+  unconfirmedDeployments
+} from '../../core/store/tables/deployments.js'
 import { countProjects } from '../../core/store/tables/projects.js'
 import { isGoing, rolloutStates } from '../../model/rollout.js'
 import { countNodes, sharedNodes } from '../../core/store/tables/fleet.js'
-import { countRollouts } from '../../core/store/tables/rollouts.js'
+import { countRollouts, type WaitingRollout, waitingRollouts } from '../../core/store/tables/rollouts.js'
 
 /** Returns the counts of projects and deployments in a scope, with the uptime in words. */
 export function readStatus(
@@ -66,4 +73,23 @@ export function fleetState(db: Reader, links: Pick<FleetHealth, 'connected' | 'o
   const states = countRollouts(db)
   const going = rolloutStates.filter(isGoing).reduce((sum, state) => sum + (states[state] ?? 0), 0)
   return { nodes, ...links, shared: sharedNodes(db).length, going, halted: states.halted ?? 0 }
+}
+
+/** Returns what waits for somebody in a scope, the longest wait first. */
+export function readWaiting(db: Reader, scope?: ProjectScope): Waiting[] {
+  const deployments = unconfirmedDeployments(db, scope).flatMap((row): Waiting[] => {
+    const waiting = waitingOf(row)
+    if (waiting === null) return []
+    const { id: deployId, projectId, projectName, tokenId } = row
+    return [{ ...waiting, projectId, projectName, deployId, rolloutId: null, tokenId }]
+  })
+  const rollouts = waitingRollouts(db, scope).map(row => waitingRollout(row, findDeployment(db, row.deployId)))
+  return [...deployments, ...rollouts].sort((one, other) => Date.parse(one.since) - Date.parse(other.since))
+}
+
+function waitingRollout(row: WaitingRollout, deployment: DeploymentRow | undefined): Waiting {
+  const { id: rolloutId, projectId, projectName, deployId, since } = row
+  const tokenId = deployment?.tokenId ?? null
+  const reason = row.state === 'approval' ? 'approval' : 'halted'
+  return { for: reason, projectId, projectName, deployId, rolloutId, since, until: null, tokenId }
 }

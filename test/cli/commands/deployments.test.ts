@@ -42,13 +42,37 @@ t.test('status', async t => {
     while (!end.test((await svc(['logs', push.deployId], options)).stdout));
     while (!/in the background/.test((await svc(['status', other.id], options)).stdout));
     const { stdout } = await svc(['status', other.id], options)
-    t.match(stdout, `behind (${other.id}): success, the post-deploy script failed in the background`)
-    t.match(stdout, /success, failed in the background/)
+    t.match(stdout, `behind (${other.id}): failed in the background\n`)
+    t.match(stdout, /^dep_\w+ +failed in the background /m)
+    t.match((await svc(['list'], options)).stdout, / behind +failed in the background +production/)
+    t.match(JSON.parse((await svc(['status', other.id, '--json'], options)).stdout).project, { status: 'success' })
     const { code, stderr } = await svc(['logs', '-f', push.deployId], options)
     t.equal(code, 0, 'the deployment is a success all the same')
     t.match(stderr, `${push.deployId}: the post-deploy script failed in the background`)
     t.match((await svc(['logs', push.deployId], options)).stderr, 'failed in the background')
     t.notMatch((await svc(['logs', good.deployId], options)).stderr, 'failed in the background')
+  })
+
+  await t.test('says what waits for somebody, also in the list of projects', async t => {
+    const held = await server.createProject({ name: 'held', deployPath: join(cwd, 'held') })
+    const push = await server.upload(held, { 'a.txt': 'one' }, { confirmSeconds: '3600' })
+    const waits = /: running, waits for confirmation until (\d{4}-\d\d-\d\d )?\d\d:\d\d\n/
+    await until(async () => waits.test((await svc(['status', held.id], options)).stdout))
+    const { project: shown, waiting } = JSON.parse((await svc(['status', held.id, '--json'], options)).stdout)
+    t.match(
+      { shown, waiting },
+      { shown: { status: 'running' }, waiting: [{ for: 'confirmation', deployId: push.deployId }] }
+    )
+    const token = { ...options, env: { ...env, SVC_TOKEN: held.token } }
+    t.match((await svc(['status', held.id], token)).stdout, waits, 'with the deploy token of the project')
+    await svc(['lock', held.id, '--reason', 'release day'], options)
+    const { stdout } = await svc(['list'], options)
+    t.match(stdout, / held +running, waits for confirmation until [\d: -]+, locked +production/)
+    t.match(stdout, / shop +failed +production/, 'other projects have no mark')
+    await svc(['unlock', held.id], options)
+    t.equal((await svc(['confirm', push.deployId], options)).code, 0)
+    await push.finished
+    t.match((await svc(['status', held.id], options)).stdout, `held (${held.id}): success\n`)
   })
 
   await t.test('shows the origin of deployments and filters by it', async t => {

@@ -76,6 +76,7 @@ function versions(n: number, changed: Partial<ChangeVersions> = {}): ChangeVersi
     projects: text,
     deployments: text,
     locks: text,
+    marks: text,
     logSources: text,
     audit: text,
     settings: text,

@@ -1,6 +1,6 @@
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { css, SvcElement } from '../element.js'
-import { html, icon, type Template } from '../../dom/html.js'
+import { html, icon, type IconName, type Template } from '../../dom/html.js'
 import { agoWords, commitTitle, commitWords, exactWords, spanWords } from './words.js'
 import { t } from '../../words/t.js'
 import { serverNow } from '../../server/client.js'
@@ -42,6 +42,32 @@ export class SvcSpan extends SvcElement {
   }
 }
 
+/** A mark of a project or a deployment: it waits for somebody, or is locked. Attribute: `words`. */
+export class SvcMarked extends SvcElement {
+  static readonly observedAttributes = ['words']
+
+  static override sheet = css`
+    svc-marked {
+      flex: none;
+      max-width: 100%;
+      padding: 0 7px;
+      border-radius: 99px;
+      background: var(--warning-quiet);
+      color: var(--warning);
+      font-size: var(--size-12);
+      font-weight: 500;
+      line-height: 1.5;
+      white-space: nowrap;
+      overflow: hidden;
+      text-overflow: ellipsis;
+    }
+  `
+
+  protected override view(): Template {
+    return html`${this.getAttribute('words')}`
+  }
+}
+
 /** A label beside the status that says that the post-deploy script of a deployment failed in the background. */
 export class SvcBackgroundFailure extends SvcElement {
   static override sheet = css`
@@ -75,9 +101,10 @@ export function originOf(provenance: Provenance | null | undefined): Template | 
 }
 
 /** A status that `svc-status` can show. */
-export type Status = 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped' | 'unknown'
+export type Status = 'waiting' | 'queued' | 'running' | 'success' | 'failed' | 'idle' | 'skipped' | 'unknown'
 
 const words: Record<Status, string> = {
+  waiting: 'Waiting',
   queued: 'Queued',
   running: 'Running',
   success: 'Success',
@@ -86,6 +113,8 @@ const words: Record<Status, string> = {
   skipped: 'Not run',
   unknown: 'Unknown'
 }
+
+const pictures: Partial<Record<Status, IconName>> = { unknown: 'idle', waiting: 'pause' }
 
 /** A status as shape, word and colour. Attribute `state`: a Status. */
 export class SvcStatus extends SvcElement {
@@ -104,7 +133,7 @@ export class SvcStatus extends SvcElement {
       &[state='success'] { color: var(--success); }
       &[state='failed'] { color: var(--failure); }
       &[state='running'] { color: var(--running); }
-      &[state='queued'] { color: var(--warning); }
+      &[state='queued'], &[state='waiting'] { color: var(--warning); }
 
       @media (prefers-reduced-motion: no-preference) {
         [data-connection='open'] &[state='running'] .icon { animation: svc-status-turn 1.2s linear infinite; }
@@ -122,7 +151,7 @@ export class SvcStatus extends SvcElement {
   }
 
   protected override view(): Template {
-    return html`${icon(this.state === 'unknown' ? 'idle' : this.state)}<span>${t(words[this.state])}</span>`
+    return html`${icon(pictures[this.state] ?? (this.state as IconName))}<span>${t(words[this.state])}</span>`
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Said, type Overlay, said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template, sprite } from '../../dom/html.js'
-import { t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import { twoLines } from '../../words/errors.js'
 import type { ConnectionState } from '../../server/client.js'
 import { fleetRoom, shownRooms } from '../../router.js'
@@ -128,7 +128,7 @@ const absolute = (address: string): string => new URL(address, base).href
 /**
  * The frame around every page: navigation at the side (at the bottom on a phone), breadcrumb, connection state,
  * notices. Properties: `page`, an element; `room`, the address of its room, or null for a page without a frame;
- * `connection`; `answeredAtMs`, the time of the last answer of the server; `staleSeconds`, how old the answers of a hub are
+ * `connection`; `waitingCount`; `answeredAtMs`, the time of the last answer of the server; `staleSeconds`, how old the answers of a hub are
  * that is cut off from its cluster, or null; `node`, what is above the pages of a node,
  * or null. Listens to `pagetitle`, `notice` and `framechange`. Event: `overlay`.
  */
@@ -284,6 +284,8 @@ export class SvcApp extends SvcElement {
   connection: ConnectionState = 'open'
   answeredAtMs: number | null = null
   staleSeconds: number | null = null
+  #title = ''
+  #waitingCount = 0
   #isTurning = false
   /** Phone only: the rooms behind the last button are visible. */
   #isOpen = false
@@ -306,7 +308,8 @@ export class SvcApp extends SvcElement {
     this.addEventListener(
       'pagetitle',
       event => {
-        document.title = `${event.pageTitle} · svc`
+        this.#title = event.pageTitle
+        this.#entitle()
         this.#crumbs = event.crumbs
         this.update()
       },
@@ -320,6 +323,24 @@ export class SvcApp extends SvcElement {
       { signal: this.signal }
     )
     this.addEventListener('framechange', () => this.update(), { signal: this.signal })
+  }
+
+  /** How much waits for the signed-in user. The title of the tab says it. */
+  set waitingCount(count: number) {
+    this.#waitingCount = count
+    this.#entitle()
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCount
+  }
+
+  #entitle(): void {
+    const waiting =
+      this.#waitingCount === 0 || this.room === null
+        ? ''
+        : `● ${t('{count} waiting', { count: numberWords(this.#waitingCount) })} – `
+    document.title = `${waiting}${this.#title === '' ? '' : `${this.#title} · `}svc`
   }
 
   protected override view(): Template {

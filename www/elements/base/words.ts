@@ -4,6 +4,8 @@ import type { Provenance } from '../../../lib/model/provenance.js'
 import { language as languageNow, t } from '../../words/t.js'
 import type { AccessRole } from '../../../lib/model/access.js'
 import type { Restriction } from '../../server/project-calls.js'
+import { shownStatus, waitingRows } from '../../shared/waiting.js'
+import type { Marks, Waiting } from '../../../lib/model/waiting.js'
 import { holderNow } from '../../state/session.js'
 
 /** Language and time zone. Defaults: those of the reader. */
@@ -185,6 +187,41 @@ export function commitTitle({ commit, dirty }: Provenance): string {
 /** Returns how long a deployment took, or has taken so far, in milliseconds. */
 export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTime'>, nowMs: number): number {
   return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)
+}
+
+/* What waits for somebody, and marks of projects. Pure. */
+
+/** Returns what waits for somebody: `waits for confirmation until 18:34`. */
+export function waitingWords({ for: reason, until }: Pick<Waiting, 'for' | 'until'>, nowMs: number): string {
+  const row = waitingRows[reason]
+  if (until === null || row.until === null) return t(row.words)
+  const dayOf = (ms: number): string => formatted('isoDay', ms, { language: 'en-CA' })
+  const atMs = Date.parse(until)
+  const day = dayOf(atMs) === dayOf(nowMs) ? '' : `${formatted('date', atMs, {})} `
+  return t(row.until.words, { time: `${day}${formatted('time', atMs, {})}` })
+}
+
+/** Returns the status of a project that people see. */
+export function projectStatus<S extends string>(
+  { id, status }: { id: string; status: S },
+  { waiting, failedInBackground }: Pick<Marks, 'waiting' | 'failedInBackground'>
+): S | 'waiting' | 'failed' {
+  if (status === 'running' && waiting.some(({ projectId }) => projectId === id)) return 'waiting'
+  return shownStatus(status, failedInBackground.includes(id))
+}
+
+/** Returns what a list shows beside the status of a project: what waits, whether it is locked, or in maintenance. */
+export function projectMarks(
+  id: string,
+  { waiting, locks }: Pick<Marks, 'waiting' | 'locks'>,
+  nowMs: number
+): string[] {
+  return [
+    ...waiting.filter(({ projectId }) => projectId === id).map(each => waitingWords(each, nowMs)),
+    ...inForce(locks, nowMs)
+      .filter(({ projectId }) => projectId === id)
+      .map(({ kind }) => (kind === 'lock' ? t('locked') : t('in maintenance')))
+  ]
 }
 
 /* Labels of the roles. Pure. */

@@ -1,12 +1,15 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { originOf } from '../base/facts.js'
-import { deploymentWords } from '../base/words.js'
+import { shownStatus } from '../../shared/waiting.js'
+import type { Waiting } from '../../../lib/model/waiting.js'
+import { serverNow } from '../../server/client.js'
+import { originOf, type Status } from '../base/facts.js'
+import { deploymentWords, waitingWords } from '../base/words.js'
 
 /**
- * A list of deployments, each a link to its page: title, commit and branch, then other facts. Property: `items`, newest
- * first. Attributes: `single`, if all belong to one project, whose name is then omitted; `long`, if there can be
+ * A list of deployments, each a link to its page: title, commit and branch, then other facts. Properties: `items`, newest
+ * first; `waiting`, what waits for somebody. Attributes: `single`, if all belong to one project, whose name is then omitted; `long`, if there can be
  * thousands, of which only the visible ones are on the page (the page must register `svc-rows`); `label`, the name of a
  * long list.
  */
@@ -66,6 +69,7 @@ export class SvcDeployments extends SvcElement {
   `
 
   items: readonly ListedDeployment[] = []
+  waiting: readonly Waiting[] = []
 
   protected override view(): Template {
     if (!this.hasAttribute('long')) {
@@ -80,15 +84,17 @@ export class SvcDeployments extends SvcElement {
 
   #link(item: ListedDeployment, isCurrent: boolean): Template {
     const words = deploymentWords(item)
+    const waiting = this.waiting.find(({ deployId }) => deployId === item.id)
     const isSingle = this.hasAttribute('single')
     const origin =
       originOf(item.provenance) ??
       (isSingle ? html`<code class="muted">${item.id.slice(-6)}</code>` : html`<span></span>`)
     return html`
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
-        <svc-status state="${item.status}"></svc-status>
+        <svc-status state="${stateOf(item, waiting)}"></svc-status>
         <span class="what" title="${words}" translate="no">
           ${item.triggerSource !== 'cli' ? icon('roll-back') : null}<b class="cut">${words}</b>
+          ${waiting === undefined ? null : html`<svc-marked words="${waitingWords(waiting, serverNow())}"></svc-marked>`}
           ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}
         </span>
         <span class="where">${origin}${isSingle ? null : html`<span class="cut muted" translate="no">${item.projectName}</span>`}</span>
@@ -97,6 +103,10 @@ export class SvcDeployments extends SvcElement {
         ${icon('next')}
       </a>`
   }
+}
+
+function stateOf({ status, backgroundFailed }: ListedDeployment, waiting: Waiting | undefined): Status {
+  return status === 'running' && waiting !== undefined ? 'waiting' : shownStatus(status, backgroundFailed)
 }
 
 const idOf = ({ id }: ListedDeployment): string => id

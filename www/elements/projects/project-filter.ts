@@ -1,3 +1,4 @@
+import { shownStatus } from '../../shared/waiting.js'
 import type { Label, ShownProject as Project, ProjectStatus } from '../../../lib/model/project.js'
 
 /* Which projects are shown and in which order, and how the address expresses this. Pure. */
@@ -62,8 +63,11 @@ export interface ProjectIndex {
   readonly projects: readonly Project[]
   /** All existing environments by name. */
   readonly environments: readonly string[]
-  /** Returns the matching projects: pinned ones first, then in the order of the filter. */
-  find(filter: ProjectFilter): Project[]
+  /**
+   * Returns the matching projects: pinned ones first, then in the order of the filter. The status of those whose script failed
+   * in the background counts as failed.
+   */
+  find(filter: ProjectFilter, failedInBackground?: ReadonlySet<string>): Project[]
 }
 
 interface Row {
@@ -91,10 +95,12 @@ export function createProjectIndex(projects: readonly Project[], labels: readonl
   return {
     projects,
     environments: [...new Set(projects.map(({ env }) => env))].sort(collator.compare),
-    find(filter) {
+    find(filter, failedInBackground = new Set()) {
       const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean)
       return ordered(filter.sort)
-        .filter(({ project, text }) => passes(project, filter) && words.every(word => text.includes(word)))
+        .filter(
+          ({ project, text }) => passes(project, filter, failedInBackground) && words.every(word => text.includes(word))
+        )
         .map(({ project }) => project)
     }
   }
@@ -115,9 +121,14 @@ function textOf(project: Project, names: ReadonlyMap<string, string>): string {
   return [project.name, project.description, project.deployPath, project.env, ...labels].join('\n').toLowerCase()
 }
 
-function passes(project: Project, { category, tags, env, status }: ProjectFilter): boolean {
+function passes(
+  project: Project,
+  { category, tags, env, status }: ProjectFilter,
+  failedInBackground: ReadonlySet<string>
+): boolean {
   if (category !== '' && (project.categoryId ?? noCategory) !== category) return false
   if (env !== '' && project.env !== env) return false
-  if (status !== '' && project.status !== status) return false
+  const shown = shownStatus(project.status, failedInBackground.has(project.id))
+  if (status !== '' && shown !== status) return false
   return tags.every(tag => project.tagIds.includes(tag))
 }

@@ -1,6 +1,9 @@
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
+import type { Marks } from '../../../lib/model/waiting.js'
+import { serverNow } from '../../server/client.js'
+import { projectMarks, projectStatus } from '../base/words.js'
 import { labelList, type LabelTable } from '../base/facts.js'
 import { may, type ProjectGroup } from '../../state/session.js'
 import { said, type Said, css, SvcElement } from '../element.js'
@@ -11,6 +14,7 @@ import type { SvcRows } from '../base/svc-rows.js'
 /** The state of a row of the list. */
 export interface ProjectRowState {
   labels: LabelTable
+  marks: Marks
   isChosen: boolean
   /** The controls of this row can be reached with Tab. */
   isCurrent: boolean
@@ -24,7 +28,7 @@ const shownLabels = 2
 /** Returns a row of the list of projects. The list contains its styles. */
 export function projectRow(
   project: Project,
-  { labels, isChosen, isCurrent, onChoose, onPin }: ProjectRowState
+  { labels, marks, isChosen, isCurrent, onChoose, onPin }: ProjectRowState
 ): Template {
   const stop = isCurrent ? null : '-1'
   const under = [project.env, project.description].filter(Boolean).join(' · ')
@@ -39,11 +43,14 @@ export function projectRow(
       }
       <a href="projects/${project.id}" translate="no" tabindex="${stop}">
         <b class="cut" title="${project.name}">${project.name}</b>
-        <span class="cut" title="${under}">${under}</span>
+        <span class="under">
+          ${projectMarks(project.id, marks, serverNow()).map(words => html`<svc-marked words="${words}"></svc-marked>`)}
+          <span class="cut" title="${under}">${under}</span>
+        </span>
       </a>
       <span class="labels">${labelList(project, labels, shownLabels)}</span>
       <code class="cut" title="${project.deployPath}"><bdi>${project.deployPath}</bdi></code>
-      <svc-status state="${project.status}"></svc-status>
+      <svc-status state="${projectStatus(project, marks)}"></svc-status>
       ${project.lastDeployAt === null ? html`<span></span>` : html`<svc-time at="${project.lastDeployAt}"></svc-time>`}
       ${
         may('change_projects')
@@ -65,6 +72,8 @@ export interface ProjectListing {
   groups: readonly ProjectGroup[]
   labels: Labels
   table: LabelTable
+  /** What waits for somebody, and what is locked. */
+  marks: Marks
 }
 
 /**
@@ -99,6 +108,9 @@ export class SvcProjectList extends SvcElement {
       .row > a:focus-visible { outline-color: transparent; }
       .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row b { font-weight: 500; }
+      /* Words that have no place beside the marks go to a second line, which is not visible. */
+      .row .under { display: flex; flex-wrap: wrap; gap: 6px; min-width: 0; height: 20px; overflow: hidden; }
+      .row .under > .cut { flex: 1 1 72px; }
       .row a span, .row code, .row svc-time { color: var(--muted); font-size: var(--size-13); }
       .row .labels { display: flex; align-items: center; gap: 4px; min-width: 0; overflow: hidden; }
       .row .labels svc-label { flex: 0 1 auto; }
@@ -159,12 +171,13 @@ export class SvcProjectList extends SvcElement {
   }
 
   protected override view(): Template {
-    const { all, groups, labels, table } = this.listing
+    const { all, groups, labels, table, marks } = this.listing
     const found = foundIn(this.listing)
     const { ids } = this.#choice
     const row = (project: Project, { isCurrent }: { isCurrent: boolean }): Template =>
       projectRow(project, {
         labels: table,
+        marks,
         isCurrent,
         isChosen: ids.has(project.id),
         onChoose: event => this.#choice.choose(project.id, event.shiftKey),

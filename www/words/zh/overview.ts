@@ -44,6 +44,12 @@ export const words: Words = {
     '在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
   'The copied text contains the deploy token of the project.': '复制的内容包含该项目的部署令牌。',
+  // What waits for somebody.
+  'Waiting for you': '等待您决定',
+  'Waiting for others': '等待他人决定',
+  since: '开始于',
+  'Decide…': '去决定…',
+  Show: '查看',
   // Locks.
   Locked: '已锁定',
   'In maintenance': '维护中'

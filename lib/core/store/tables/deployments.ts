@@ -237,6 +237,13 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return db.all(sql).map(readDeployment)
 }
 
+/** Returns the deployments that are held until somebody confirms them, or until they go back. */
+export function unconfirmedDeployments(db: Reader, projects?: ProjectScope): DeploymentRow[] {
+  const wanted = among(equalities({ status: 'running', heldFor: 'confirm' }), 'projectId', projects)
+  const sql = `SELECT * FROM deployments ${where(wanted.conditions)} ORDER BY orderedAt, position`
+  return db.all(sql, ...wanted.values).map(readDeployment)
+}
+
 /** The state of a deployment, which determines its files. */
 export interface DeploymentState {
   /** The position of its row. */

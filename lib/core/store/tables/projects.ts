@@ -219,6 +219,7 @@ const readBroken = rowReader<BrokenRow>('brokenProjects', {
   deployId: text,
   since: text
 })
+const readBrokenId = valueReader('brokenProjects.projectId', text)
 const readBrokenCount = valueReader('count of brokenProjects', number)
 
 const selectBroken = `
@@ -236,6 +237,13 @@ export function listBrokenProjects(db: Reader, limit: number, scope?: ProjectSco
 export function countBrokenProjects(db: Reader, scope?: ProjectScope): number {
   const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', scope)
   return db.all(`SELECT count(*) FROM brokenProjects ${where(conditions)}`, ...values).map(readBrokenCount)[0] ?? 0
+}
+
+/** Returns the projects of a scope that are broken although their status is a success: a script failed in the background. */
+export function brokenInBackground(db: Reader, scope?: ProjectScope): string[] {
+  const { conditions, values } = among({ conditions: ["status = 'success'"], values: [] }, 'id', scope)
+  const sql = `SELECT id FROM projects ${where(conditions)} AND id IN (SELECT projectId FROM brokenProjects)`
+  return db.all(sql, ...values).map(readBrokenId)
 }
 
 /** Returns why a project is broken; undefined if it is not. */

@@ -99,10 +99,30 @@ export function rolloutAhead(db: Reader, projectId: string): RolloutAhead | null
   if (last === undefined || !isGoing(last.state)) return null
   const { id, state, createdAt, pausedUntil: until } = last
   const isWaiting = state === 'approval' || state === 'pausing'
-  const [moved] = isWaiting
-    ? db.all('SELECT max(updatedAt) FROM rolloutNodes WHERE rolloutId = ?', id).map(readMoved)
-    : []
-  return { id, state, since: moved ?? createdAt, until }
+  return { id, state, since: (isWaiting ? lastMoved(db, id) : null) ?? createdAt, until }
+}
+
+/** Returns when a node of a rollout changed its phase last; null: it has no nodes. */
+function lastMoved(db: Reader, id: string): string | null {
+  return db.all('SELECT max(updatedAt) FROM rolloutNodes WHERE rolloutId = ?', id).map(readMoved)[0] ?? null
+}
+
+/** A rollout that waits for somebody, with the begin of its wait. */
+export type WaitingRollout = StoredRollout & { projectName: string; since: string }
+
+/** Returns the last rollouts of their projects that wait for an approval, or were halted. */
+export function waitingRollouts(db: Reader, scope?: ProjectScope): WaitingRollout[] {
+  const { conditions, values } = among(
+    { conditions: ["state IN ('approval', 'halted')"], values: [] },
+    'projectId',
+    scope
+  )
+  const sql = `SELECT one.*, projects.name AS projectName FROM rollouts AS one JOIN projects ON projects.id = one.projectId
+    ${where(conditions)} AND number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId)`
+  return db
+    .all(sql, ...values)
+    .map(readNamed)
+    .map(row => ({ ...row, since: lastMoved(db, row.id) ?? row.createdAt }))
 }
 
 /** Returns the last rollout of a deployment. */

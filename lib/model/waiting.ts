@@ -1,0 +1,30 @@
+import type { WaitingFor } from '../base/shared/waiting.js'
+import type { ListedLock, ListedMaintenance } from './lock.js'
+import type { Instant } from './scalars.js'
+
+/** A deployment or a rollout that waits for somebody's decision. @schema Waiting */
+export interface Waiting {
+  /** `confirmation` of a deployment, `approval` of the next wave of a rollout, or the end of a `halted` rollout. */
+  for: WaitingFor
+  projectId: string
+  projectName: string
+  /** The deployment, also of a rollout. */
+  deployId: string
+  /** The rollout that waits; null: the deployment does. */
+  rolloutId: string | null
+  since: Instant
+  /** When it ends without a decision; null: it does not. */
+  until: Instant | null
+  /** The named token that started the deployment. */
+  tokenId: string | null
+}
+
+/** What lists of projects show beside their status. @schema Marks */
+export interface Marks {
+  /** What waits for somebody, the longest wait first. */
+  waiting: Waiting[]
+  /** The locks in force, and the projects in maintenance. */
+  locks: Array<ListedLock | ListedMaintenance>
+  /** The projects whose last post-deploy script failed in the background. */
+  failedInBackground: string[]
+}
