@@ -80,6 +80,12 @@ export function notFound(what: string, id: string): Refusal {
   return new Refusal('not_found', 'not_found', `${what} not found: "${id}"`)
 }
 
+/** Returns the refusal of a name that another record has: 409 `name_taken`. */
+export function nameTaken(name: string, other: OtherRecord): Refusal {
+  const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
+  return new Refusal('conflict', 'name_taken', sentence, { field: 'name', other })
+}
+
 /*
  * Errors of system calls, by the names of errno(3). Only this file turns a name into words. Node does not know every
  * number: it reports an exceeded quota (EDQUOT) as "Unknown system error -122", in some versions as "UNKNOWN: unknown

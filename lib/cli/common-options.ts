@@ -17,7 +17,12 @@ export const sharedOptions = {
     value: 'token',
     help: 'a token of the server or the deploy token; "-" reads it from standard input'
   },
-  project: { type: 'text', value: 'id', complete: 'projects', help: 'use the stored deploy token of this project' },
+  project: {
+    type: 'text',
+    value: 'project',
+    complete: 'projects',
+    help: 'id or name of the project, whose stored deploy token is used'
+  },
   env: {
     type: 'text',
     alias: 'e',
@@ -52,14 +57,8 @@ export const deploymentOptions = {
   token: sharedOptions.token
 } as const
 
-/** The operand that names a project by its id. */
-export const projectOperand = {
-  complete: 'projects',
-  help: 'the project; default: the one in svc.config.json'
-} as const
-
 /** The operand that names a project by its id or its name. */
-export const namedProjectOperand = {
+export const projectOperand = {
   complete: 'projects',
   help: 'id or name of the project; default: the one in svc.config.json'
 } as const

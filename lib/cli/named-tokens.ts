@@ -4,9 +4,9 @@ import { Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
 import { type AccessToken, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import type { Api } from './client/api.js'
+import { findProject } from './client/named-project.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
 import type { Context } from './command.js'
-import { findProject } from './project-options.js'
 import { relativeTime } from './terminal/words.js'
 
 /** The operand of the commands for one token. */

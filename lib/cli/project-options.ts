@@ -1,10 +1,7 @@
-import { Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
 import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
-import type { Api } from './client/api.js'
-import { type AdminOptions, openProject, projectIdOf } from './client/session.js'
-import { type Context, usage } from './command.js'
+import { usage } from './command.js'
 
 /** Settings of a project as options; `fieldOf` maps each to its field. An empty text resets the setting. */
 export const projectOptions = {
@@ -54,35 +51,6 @@ const fieldOf: { [flag in keyof typeof projectOptions]: (value: never) => Partia
 export function projectFields(options: Readonly<Record<string, unknown>>): Partial<Project> {
   const given = Object.entries(fieldOf).filter(([flag]) => options[flag] !== undefined)
   return Object.assign({}, ...given.map(([flag, field]) => field(options[flag] as never)))
-}
-
-/** Returns the project with an id or a name. Refuses an unknown name, and a name that several projects have. */
-export async function findProject(api: Api, word: string): Promise<ShownProject> {
-  if (isProjectId(word)) return api.project(word)
-  const found = (await api.projects()).filter(({ name }) => name === word)
-  if (found.length === 1) return found[0] as ShownProject
-  if (found.length === 0)
-    throw new Refusal('not_found', 'no_such_project', `Project not found: "${word}". "svc list" shows ids and names`)
-  throw usage(
-    word,
-    `Several projects have the name "${word}". Use one of their ids: ${found.map(({ id }) => id).join(', ')}`
-  )
-}
-
-/** Opens the API, and returns the id of the project that is named, or configured. A deploy token cannot look up names. */
-export async function openNamedProject(
-  context: Context,
-  options: AdminOptions,
-  project: string | undefined
-): Promise<{ api: Api; projectId: string }> {
-  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
-  const word = projectIdOf(context, config)
-  return { api, projectId: isProjectId(word) ? word : (await findProject(api, word)).id }
-}
-
-/** Returns whether a word is an id, not a name. */
-export function isProjectId(word: string): boolean {
-  return /^proj_\w+$/.test(word)
 }
 
 /** Returns the name, id and directory of a project on one line. */

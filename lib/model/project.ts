@@ -148,6 +148,24 @@ export interface ProjectFields {
 /** The fields of a new project. */
 export type NewProject = ProjectFields & { name: string; deployPath: string }
 
+/** Whether two projects have one name: commands find a project by it. */
+export function isSameName(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+/** Returns the names that several projects have, as earlier versions allowed, each with the ids of these projects. */
+export function sharedNames(
+  projects: ReadonlyArray<Pick<Project, 'id' | 'name'>>
+): Array<{ name: string; ids: string[] }> {
+  const found: Array<{ name: string; ids: string[] }> = []
+  for (const { id, name } of projects) {
+    const same = found.find(other => isSameName(other.name, name))
+    if (same === undefined) found.push({ name, ids: [id] })
+    else same.ids.push(id)
+  }
+  return found.filter(({ ids }) => ids.length > 1)
+}
+
 /** Returns a new project: fields that are not given have their defaults. */
 export function newProject(fields: NewProject, { id, token, at }: { id: string; token: string; at: string }): Project {
   return {

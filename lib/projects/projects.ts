@@ -1,6 +1,6 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import { invalid, notFound, Refusal } from '../base/errors.js'
+import { invalid, nameTaken, notFound, Refusal } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { beyondDefaults, changes } from '../model/changes.js'
@@ -10,6 +10,7 @@ import type { ProjectScope } from '../model/access.js'
 import {
   type Label,
   type LabelColor,
+  isSameName,
   labelColors,
   type LabelKind,
   newProject,
@@ -89,7 +90,7 @@ export class Projects {
     return this.#current([found(this.#find(id), id)])[0] as Project
   }
 
-  /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if the path is used by another project. */
+  /** Refuses: 400 if the path is not allowed or a label is unknown, 409 if another project has the path or the name. */
   async create(given: NewProject, actor: Actor): Promise<Project> {
     const { headers, store, ids, clock, audit } = this.#needs
     await checkChangedRights(given, null)
@@ -97,6 +98,7 @@ export class Projects {
     return store.write(tx => {
       const fields = this.#checked(tx, given)
       this.#checkPathIsFree(fields.deployPath)
+      this.#checkNameIsFree(fields.name)
       const made = newProject(fields, { id: ids.id('proj_'), token: ids.token(), at: instantOf(clock) })
       const project = { ...made, policy: sealed(made.policy, { projectId: made.id, before: {} }) }
       insertProject(tx, project)
@@ -106,7 +108,15 @@ export class Projects {
   }
 
   /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
-  async update(id: string, { seen, ...given }: ProjectFields & Seen, actor: Actor): Promise<Project> {
+  async update(id: string, given: ProjectFields & Seen, actor: Actor): Promise<Project> {
+    return this.#change(id, given, { actor, mayShareName: false })
+  }
+
+  async #change(
+    id: string,
+    { seen, ...given }: ProjectFields & Seen,
+    { actor, mayShareName }: { actor: Actor; mayShareName: boolean }
+  ): Promise<Project> {
     const { headers, store, deployments, clock, audit } = this.#needs
     await checkChangedRights(given, found(this.#find(id), id))
     const sealed = await headers.sealer([given.policy])
@@ -122,6 +132,9 @@ export class Projects {
         if (deployments.hasRunning(id)) throw busy(tx, 'Cannot change the deployPath', id)
         if (findMaintenance(tx, id) !== undefined) throw inMaintenance(before.name)
       }
+      // Earlier versions let several projects have one name. It stays valid until it changes.
+      const isNew = fields.name !== undefined && !isSameName(fields.name, before.name)
+      if (isNew && !mayShareName) this.#checkNameIsFree(fields.name as string)
       updateProject(tx, id, { ...fields, updatedAt: instantOf(clock) })
       const changed = changes(audited(tx, before), audited(tx, { ...before, ...fields }), projectReaders)
       const detail = writeChanges(before.name, changed)
@@ -132,7 +145,8 @@ export class Projects {
 
   /**
    * Makes a project of the hub of a fleet one of this node, with the same id, or brings its fields up to date. Writes
-   * nothing if nothing has changed. Refuses: as `create` and `update`.
+   * nothing if nothing has changed. Its name may be that of a project of this node: who pushes to the hub knows nothing
+   * of it. Refuses: as `create` and `update` otherwise.
    */
   async adopt(id: string, fields: NewProject, actor: Actor): Promise<Project> {
     const { headers, store, ids, clock, audit } = this.#needs
@@ -144,7 +158,8 @@ export class Projects {
       const before = await headers.open(id, known.policy).catch(() => null)
       const isSamePolicy = before !== null && !isOther(before, changePolicy({}, policy))
       if (changed.length === 0 && isSamePolicy) return known
-      return this.update(id, { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }, actor)
+      const change = { ...Object.fromEntries(changed), policy: replacing(known.policy, policy) }
+      return this.#change(id, change, { actor, mayShareName: true })
     }
     await checkChangedRights(fields, null)
     const sealed = await headers.sealer([fields.policy])
@@ -218,6 +233,12 @@ export class Projects {
       ...(allowedEnv === undefined ? {} : { allowedEnv: [...new Set(allowedEnv)] }),
       ...(tagIds === undefined ? {} : { tagIds: [...new Set(tagIds)] })
     }
+  }
+
+  /** Commands name projects, so a name must mean one. */
+  #checkNameIsFree(name: string): void {
+    const other = this.#all().find(project => isSameName(project.name, name))
+    if (other !== undefined) throw nameTaken(name, { kind: 'project', id: other.id, name: other.name })
   }
 
   #checkPathIsFree(deployPath: string, ownId?: string): void {
@@ -385,11 +406,7 @@ export function createLabels(kind: LabelKind, { store, clock, ids, audit }: Labe
   function checkName(db: Reader, name: string, ownId?: string): void {
     const other = findLabelByName(db, kind, name)
     if (other === undefined || other.id === ownId) return
-    const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
-    throw new Refusal('conflict', 'name_taken', sentence, {
-      field: 'name',
-      other: { kind, id: other.id, name: other.name }
-    })
+    throw nameTaken(name, { kind, id: other.id, name: other.name })
   }
 
   return {

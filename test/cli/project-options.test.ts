@@ -1,20 +1,8 @@
 import t from 'tap'
-import type { Api } from '../../lib/cli/client/api.js'
-import {
-  findProject,
-  policyField,
-  projectFields,
-  projectOptions,
-  withMaskedToken
-} from '../../lib/cli/project-options.js'
+import { policyField, projectFields, projectOptions, withMaskedToken } from '../../lib/cli/project-options.js'
 import type { ShownProject } from '../../lib/model/project.js'
 
 const project = (id: string, name: string) => ({ id, name })
-const api = {
-  project: async (id: string) => project(id, 'by id'),
-  projects: async () => [project('proj_a', 'one'), project('proj_b', 'twice'), project('proj_c', 'twice')]
-} as unknown as Api
-
 t.test('only the options that were given become fields', async t => {
   t.same(projectFields({}), {})
   t.same(projectFields({ pre: '', 'post-async': 'true', 'client-scripts': 'default', 'max-disk-mb': 0, pm2: '' }), {
@@ -31,13 +19,6 @@ t.test('each option sets one field', async t => {
   for (const flag of Object.keys(projectOptions)) {
     t.equal(Object.keys(projectFields({ [flag]: 'true' })).length, 1, flag)
   }
-})
-
-t.test('a project is found by its id, or by a name that one project has', async t => {
-  t.match(await findProject(api, 'proj_x'), { id: 'proj_x' })
-  t.match(await findProject(api, 'one'), { id: 'proj_a' })
-  await t.rejects(findProject(api, 'none'), { code: 'no_such_project' })
-  await t.rejects(findProject(api, 'twice'), { kind: 'usage', message: /proj_b, proj_c/ })
 })
 
 t.test('a token that the caller may see is masked; a hidden one stays null', async t => {

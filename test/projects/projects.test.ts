@@ -76,7 +76,24 @@ t.test('projects', async t => {
     ]) {
       await t.rejects(projects.create({ name: 'x', deployPath: path }, actor), taken, path)
     }
-    for (const path of [at('shop-2'), at('sho')]) await projects.create({ name: 'x', deployPath: path }, actor)
+    for (const name of ['shop-2', 'sho']) await projects.create({ name, deployPath: at(name) }, actor)
+  })
+
+  t.test('a name belongs to one project, except for those that have the same since before', async t => {
+    const taken = { kind: 'conflict', code: 'name_taken', field: 'name' }
+    const { id } = await projects.create({ name: 'Wiki', deployPath: at('wiki') }, actor)
+    await t.rejects(projects.create({ name: 'wiki', deployPath: at('wiki-2') }, actor), {
+      ...taken,
+      other: { kind: 'project', id, name: 'Wiki' }
+    })
+    t.equal((await projects.update(id, { name: 'wiki' }, actor)).name, 'wiki', 'its own name')
+    const before = await projects.adopt('proj_same', { name: 'Wiki', deployPath: at('wiki-3') }, actor)
+    t.equal((await projects.update(before.id, { name: 'WIKI', env: 'b' }, actor)).name, 'WIKI')
+    const docs = await projects.create({ name: 'docs', deployPath: at('docs') }, actor)
+    await t.rejects(projects.update(docs.id, { name: 'WIKI' }, actor), taken)
+    await projects.adopt(before.id, { name: 'docs', deployPath: at('wiki-3') }, actor)
+    for (const each of [id, before.id, docs.id]) await projects.remove(each, actor)
+    removed.length = 0
   })
 
   t.test('refuses a link to the target of another project', async t => {

@@ -24,7 +24,7 @@ export interface ProjectRoutes {
     /** The projects. */
     answer: ShownProject[]
   }
-  /** Create a project. @errors path_taken not_found */
+  /** Create a project. @errors path_taken name_taken not_found */
   'POST /api/projects': {
     body: typeof newProjectFields
     /** The project, with its deploy token. */
@@ -50,7 +50,7 @@ export interface ProjectRoutes {
    * Change a project.
    *
    * Fields that are absent keep their values.
-   * @errors not_found changed_since path_taken deployment_running maintenance_on
+   * @errors not_found changed_since path_taken name_taken deployment_running maintenance_on
    */
   'PUT /api/projects/:id': {
     headers: IfUpdated

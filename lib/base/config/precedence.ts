@@ -73,6 +73,8 @@ export interface EffectiveConfig {
   deployToken: SourcedToken | null
   /** The token for operations commands: `list`, `status`, `logs`, `rollback`, `doctor`. */
   adminToken: SourcedToken | null
+  /** The deploy tokens in the global file, of every project. */
+  storedTokens: SourcedToken[]
   outputDir: Sourced<string>
   files: Sourced<string[]>
   /** `ignore` of the project's file. The patterns of `--ignore` apply after it. */
@@ -101,6 +103,7 @@ export function effectiveConfig(layers: Layers): EffectiveConfig {
     projectId: projectIdOf(layers),
     deployToken: deployToken ?? ifNamed(adminToken),
     adminToken: adminToken ?? ifNamed(deployToken),
+    storedTokens: Object.keys(layers.global.config.projectToken ?? {}).flatMap(key => storedToken(layers, key) ?? []),
     outputDir:
       flag(flags.out, '--out') ??
       ofClient(layers, 'SVC_OUTPUT_DIR') ??
@@ -215,16 +218,17 @@ function deployVariable(layers: Layers): SourcedToken | null {
 
 /** Returns the token of `projectId:<env>` if an environment was selected, else the token of `projectId`. */
 function projectToken(layers: Layers): SourcedToken | null {
-  const { global, env } = layers
   const id = projectIdOf(layers)?.value
-  const tokens = new Map(Object.entries(global.config.projectToken ?? {}))
   if (id === undefined) return null
-  for (const key of env === null ? [id] : [`${id}:${env}`, id]) {
-    const token = tokens.get(key)
-    const from = `projectToken "${key}" in ${global.path}`
-    if (token) return bound(sourced(token, 'global', from), projectTokenOrigin(global.config, key))
-  }
-  return null
+  return (layers.env === null ? null : storedToken(layers, `${id}:${layers.env}`)) ?? storedToken(layers, id)
+}
+
+/** Returns a token of the global `projectToken`. */
+function storedToken({ global: { path, config } }: Layers, key: string): SourcedToken | null {
+  const token = new Map(Object.entries(config.projectToken ?? {})).get(key)
+  return token
+    ? bound(sourced(token, 'global', `projectToken "${key}" in ${path}`), projectTokenOrigin(config, key))
+    : null
 }
 
 function postScript(flags: Flags): Sourced<string> | null {

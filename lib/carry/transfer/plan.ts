@@ -8,7 +8,8 @@
  */
 import { oneLine } from '../../base/text.js'
 import { Refusal, invalid } from '../../base/errors.js'
-import type { Label, LabelKind, Project } from '../../model/project.js'
+import { maxNameLength } from '../../base/fields.js'
+import { isSameName, type Label, type LabelKind, type Project } from '../../model/project.js'
 import type { NotificationTarget } from '../../model/setting.js'
 import { hiddenValue } from '../../model/readers.js'
 import type { Strategy } from '../../model/transfer.js'
@@ -112,6 +113,7 @@ export function planImport(db: Reader, needs: PlanNeeds): ImportPlan {
     const record = withReferences(db, project, { categories: categories.ids, tags: tags.ids, notes })
     return { id: project.id, action: actionOf(existingIds.has(project.id)), record }
   })
+  giveFreeNames(projects, existing, notes)
   checkProjects(db, { needs, planned: projects, existing })
   const projectIds = new Set([...existingIds, ...projects.map(({ id }) => id)])
   checkReferences(
@@ -290,6 +292,32 @@ function withReferences(db: Reader, project: Project, { categories, tags, notes 
     categoryId: project.categoryId === null ? null : (here('category', categories, project.categoryId)[0] ?? null),
     tagIds: [...new Set(project.tagIds.flatMap(id => here('tag', tags, id)))]
   }
+}
+
+/**
+ * Gives a project another name if one here, or an earlier one of the package, has its name: `shop (2)`. A project that
+ * keeps the name that it has here stays as it is.
+ */
+function giveFreeNames(planned: ReadonlyArray<Planned<Project>>, existing: readonly Project[], notes: string[]): void {
+  const written = planned.filter(({ action }) => action !== 'skip')
+  const ids = new Set(written.map(({ id }) => id))
+  const byId = new Map(existing.map(project => [project.id, project]))
+  const taken = existing.filter(({ id }) => !ids.has(id)).map(({ name }) => name)
+  for (const { id, record } of written) {
+    const given = record.name
+    const isTaken = (name: string): boolean => taken.some(other => isSameName(other, name))
+    const isKept = isSameName(byId.get(id)?.name ?? '', given)
+    for (let n = 2; !isKept && isTaken(record.name); n++) record.name = numbered(given, n)
+    taken.push(record.name)
+    if (record.name !== given)
+      notes.push(`"${given}" (${id}) is imported as "${record.name}": another project has its name`)
+  }
+}
+
+function numbered(name: string, n: number): string {
+  const end = ` (${n})`
+  // No half of a character at the cut.
+  return `${name.slice(0, maxNameLength - end.length).replace(/[\ud800-\udbff]$/, '')}${end}`
 }
 
 interface ProjectsInQuestion {

@@ -10,11 +10,13 @@ import {
   type Sourced,
   type SourcedToken
 } from '../../base/config/precedence.js'
+import { isSameName } from '../../model/project.js'
 import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'
 import { type Api, createApi } from './api.js'
 import { createClient } from './client.js'
+import { isProjectId, projectIdOfWord } from './named-project.js'
 
 /** The configuration of a command, merged and by layer. */
 interface Configuration {
@@ -81,18 +83,82 @@ export async function openAdmin(
   return { api: await openAdminApi(context, config), config }
 }
 
+/** Options of a command for one project. */
+export type ProjectWish = AdminOptions & {
+  /** Id or name of the project; undefined: the one in svc.config.json. */
+  project?: string | undefined
+}
+
+/** The API, and the configuration with the id of the project, if the command line or a file names one. */
+export interface Opened {
+  api: Api
+  config: EffectiveConfig
+}
+
 /**
  * Loads the configuration and opens the API with any token, for commands with `serverOptions`. `isNeeded` says whether
  * the command needs the project of svc.config.json.
  */
-export async function openProject(
+export async function openProject(context: Context, wish: ProjectWish, isNeeded = false): Promise<Opened> {
+  const config = await projectConfiguration(context, wish, isNeeded)
+  const named = await withStoredToken(context, config)
+  const api = await openProjectApi(context, named)
+  const isUsed = isNeeded || wish.project !== undefined
+  return { api, config: isUsed ? await withProjectId(api, named) : named }
+}
+
+/** As `openProject`, with a token of the server only. */
+export async function openProjectAsAdmin(context: Context, wish: ProjectWish, isNeeded = true): Promise<Opened> {
+  const config = await projectConfiguration(context, wish, isNeeded)
+  const api = await openAdminApi(context, config)
+  return { api, config: await withProjectId(api, config) }
+}
+
+/** Opens the API with the deploy token of the project. */
+export async function openDeploy(context: Context, config: EffectiveConfig): Promise<Opened> {
+  const named = await withStoredToken(context, config)
+  const api = await openDeployApi(context, named)
+  const isId = named.projectId === null || isProjectId(named.projectId.value)
+  // The server refuses the push to an unknown id.
+  return { api, config: isId ? named : await withProjectId(api, named) }
+}
+
+async function projectConfiguration(
   context: Context,
-  { env, server, token, project }: AdminOptions & { project?: string | undefined },
-  isNeeded = false
-): Promise<{ api: Api; config: EffectiveConfig }> {
+  { env, server, token, project }: ProjectWish,
+  isNeeded: boolean
+): Promise<EffectiveConfig> {
   const flags = { server, token, project }
-  const { config } = await loadConfiguration(context, { flags, env, project: isNeeded ? 'needed' : 'optional' })
-  return { api: await openProjectApi(context, config), config }
+  return (await loadConfiguration(context, { flags, env, project: isNeeded ? 'needed' : 'optional' })).config
+}
+
+/** Replaces the name of a project by its id. Refuses an unknown project. */
+async function withProjectId(api: Api, config: EffectiveConfig): Promise<EffectiveConfig> {
+  const { projectId } = config
+  if (projectId === null) return config
+  return { ...config, projectId: { ...projectId, value: await projectIdOfWord(api, projectId.value) } }
+}
+
+/**
+ * Finds the stored deploy token of a project that is named by its name: tokens are stored by id, and the server knows
+ * which name a token is for. Asks only where a token is missing, and only the server that each token belongs to.
+ */
+async function withStoredToken({ env }: Context, config: EffectiveConfig): Promise<EffectiveConfig> {
+  const { projectId, serverUrl, deployToken, storedTokens } = config
+  if (projectId === null || serverUrl === null || deployToken !== null || isProjectId(projectId.value)) return config
+  for (const token of storedTokens.filter(token => maySend(token, serverUrl.value))) {
+    const holder = await createApi(createClient({ serverUrl: serverUrl.value, token, env }))
+      .whoami()
+      .catch((error: unknown) => {
+        // One that was replaced, for example.
+        if (error instanceof Refusal && error.kind === 'unauthorized') return null
+        throw error
+      })
+    const project = holder?.project ?? null
+    if (project === null || !isSameName(project.name, projectId.value)) continue
+    return { ...config, projectId: { ...projectId, value: project.id }, deployToken: token }
+  }
+  return config
 }
 
 /** Opens the API with the token of an admin or a named one (§4.13: `--token`, `SVC_TOKEN`, the global token). */
@@ -125,7 +191,7 @@ export async function openProjectApi(context: Context, config: EffectiveConfig):
 }
 
 /** Opens the API with the deploy token of the project. */
-export async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
+async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
   const token =
     config.deployToken ??
     missing(

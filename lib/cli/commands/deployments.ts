@@ -6,8 +6,9 @@ import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/access.js'
 import { inheritedEnvironment } from '../../core/proc/environment.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openProject, projectIdOf, serverUrlOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { isProjectId } from '../client/named-project.js'
+import { loadConfiguration, openProject, projectIdOf, type ProjectWish, serverUrlOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
 import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
@@ -47,7 +48,7 @@ export const commands = {
     details: projectDetails('viewer'),
     examples: [
       ['status', 'show the project in this directory and its five latest deployments'],
-      ['status proj_abcdefghijklmnop --limit 20', 'show more deployments of another project'],
+      ['status shop --limit 20', 'show more deployments of another project'],
       ['status --branch main', 'show the deployments of a branch']
     ],
     async run({ options, operands }, context) {
@@ -122,7 +123,7 @@ export const commands = {
   open: defineCommand({
     operands: {
       id: {
-        help: 'a deployment (dep_…) or project (proj_…); default: the project in svc.config.json',
+        help: 'id of a deployment, or id or name of a project; default: the project in svc.config.json',
         complete: 'deployments'
       }
     },
@@ -133,7 +134,7 @@ export const commands = {
     },
     details:
       'Prints the address, and opens it in a browser if the output is a terminal and this machine has a display.\n' +
-      'The address contains no token: the panel asks for it.',
+      'The address contains no token: the panel asks for it. The name of a project is looked up with the stored token.',
     examples: [
       ['open', 'open the page of the project'],
       ['open dep_abcdefghijklmnop --no-browser', 'print the address of a deployment']
@@ -141,7 +142,9 @@ export const commands = {
     async run({ options, operands }, context) {
       const { env, server } = options
       const { config } = await loadConfiguration(context, { flags: { server }, env, project: 'optional' })
-      const id = operands.id ?? config.projectId?.value
+      const word = operands.id ?? config.projectId?.value
+      const isId = word === undefined || isProjectId(word) || /^dep_\w+$/.test(word)
+      const id = isId ? word : await idOfName(context, { env, server, token: undefined, project: word })
       const address = `${serverUrlOf(config, context.command).value}/${pageOf(id)}`
       context.output.print(address)
       if (!options.browser || context.host.stdout.isTTY !== true) return
@@ -227,12 +230,15 @@ async function follow(api: Api, options: LogsOptions, { host, output }: Context)
   })
 }
 
+/** Asks the server for the id of a project. */
+async function idOfName(context: Context, wish: ProjectWish): Promise<string> {
+  return projectIdOf(context, (await openProject(context, wish)).config)
+}
+
 /** Returns the path of the page below the address of the server. Without an id, this is the overview. */
 function pageOf(id: string | undefined): string {
   if (id === undefined) return ''
-  if (/^dep_\w+$/.test(id)) return `deployments/${id}`
-  if (/^proj_\w+$/.test(id)) return `projects/${id}`
-  throw usage(id, `"${id}" is not an id: ids begin with "dep_" or "proj_"`)
+  return isProjectId(id) ? `projects/${id}` : `deployments/${id}`
 }
 
 /** The command line of a program that opens an address. */

@@ -3,15 +3,15 @@ import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
 import type { Api } from '../client/api.js'
-import { type AdminOptions, loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
+import { openProjectAsAdmin, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, adminOptions } from '../common-options.js'
+import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
 import { relativeTime, splitList } from '../terminal/words.js'
 
 /** Options that the commands of `svc env` share. */
 const variableOptions = {
-  project: { type: 'text', value: 'id', help: 'the project; default: the one in svc.config.json' },
+  project: { ...sharedOptions.project, help: projectOperand.help },
   ...adminOptions
 } as const
 
@@ -19,16 +19,9 @@ const variableOptions = {
 const variableDetails = `Changes take effect with the next deployment.\n${adminDetails('admin')}`
 
 /** Opens the API of the server with a token of the server. Returns it with the id of the project. */
-export async function openVariables(
-  context: Context,
-  { project, env, server, token }: AdminOptions & { project: string | undefined }
-): Promise<{ api: Api; projectId: string }> {
-  const { config } = await loadConfiguration(context, {
-    flags: { server, token, project },
-    env,
-    project: project === undefined ? 'needed' : 'optional'
-  })
-  return { api: await openAdminApi(context, config), projectId: projectIdOf(context, config) }
+export async function openVariables(context: Context, wish: ProjectWish): Promise<{ api: Api; projectId: string }> {
+  const { api, config } = await openProjectAsAdmin(context, wish, wish.project === undefined)
+  return { api, projectId: projectIdOf(context, config) }
 }
 
 /** The commands for the script variables of a project. */
@@ -41,7 +34,7 @@ export const commands = {
     details: `The values of secrets are never shown.\n\n${adminDetails('operator')}`,
     examples: [
       ['env list', 'list the variables of the project in this directory'],
-      ['env list --project proj_abcdefghijklmnop --json', 'list the variables of another project, for a script']
+      ['env list --project shop --json', 'list the variables of another project, for a script']
     ],
     async run({ options }, context) {
       const { api, projectId } = await openVariables(context, options)

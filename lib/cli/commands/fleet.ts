@@ -3,6 +3,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import type { ListedPlacement } from '../../model/node.js'
 import type { Api } from '../client/api.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
+import { findProject } from '../client/named-project.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
@@ -19,7 +20,6 @@ import {
   readLabels
 } from '../fleet/nodes.js'
 import { handOver, outOption } from '../named-tokens.js'
-import { findProject } from '../project-options.js'
 import { confirmation } from '../terminal/prompt.js'
 import { minuteOf, splitList } from '../terminal/words.js'
 
@@ -29,7 +29,7 @@ const nodesOption = { type: 'text', value: 'node', repeatable: true, complete: '
 export const commands = {
   'fleet nodes': defineCommand({
     options: {
-      project: { type: 'text', value: 'id', complete: 'projects', help: 'list only the nodes of this project' },
+      project: { ...sharedOptions.project, help: 'list only the nodes of this project, by its id or name' },
       label: { type: 'text', value: 'key=value', help: 'list only the nodes with this label' },
       json: { type: 'switch', help: 'print the list as JSON' },
       ...adminOptions

@@ -18,6 +18,7 @@ import { locateHome, readConfig, writeConfig } from '../../base/config/home.js'
 import { defaultOutputDir } from '../../base/config/precedence.js'
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
+import { isProjectId, projectAmong } from '../client/named-project.js'
 import { askServer, loadConfiguration } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
@@ -44,7 +45,7 @@ interface Answers {
 export const commands = {
   init: defineCommand({
     options: {
-      project: { type: 'text', value: 'id', complete: 'projects', help: 'id of the project' },
+      project: { ...sharedOptions.project, help: 'id or name of the project' },
       out: { type: 'text', value: 'dir', help: 'directory to pack' },
       server: sharedOptions.server,
       env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
@@ -60,13 +61,12 @@ export const commands = {
     details:
       'Run this in the root of your repository, not in the build directory. On a terminal, svc asks for missing\n' +
       'values and lists the projects that the token can access. The file never contains a token, so you can commit\n' +
-      'it. You do not have to store a token if SVC_DEPLOY_TOKEN is set.',
+      'it. You do not have to store a token if SVC_DEPLOY_TOKEN is set.\n\n' +
+      'The file contains the id of the project. After "svc login", its name is enough: svc looks it up on the server,\n' +
+      'and stores the deploy token if the token is that of an admin.',
     examples: [
       ['init', 'ask for all values'],
-      [
-        'init --project proj_abcdefghijklmnop --server https://deploy.example.com --out dist',
-        'ask nothing, for a script'
-      ],
+      ['init --project shop --server https://deploy.example.com --out dist', 'ask nothing, after "svc login"'],
       ['init --env staging --project proj_ponmlkjihgfedcba', 'add a second environment']
     ],
     async run({ options }, context) {
@@ -119,8 +119,8 @@ function checkedServer(server: string): string {
 }
 
 /**
- * Determines the project and its deploy token. On a terminal the user chooses from the projects that a token can
- * access: the token of the options, one that is stored for the server, or one that svc asks for.
+ * Determines the project and its deploy token. A token looks up a name, and the deploy token of the project: the one of
+ * the options, one that is stored for the server, or, on a terminal, one that svc asks for.
  */
 async function gatherProject(
   given: Given,
@@ -129,14 +129,33 @@ async function gatherProject(
 ): Promise<{ projectId: string; token: string | undefined }> {
   const { host, env } = context
   const own = given.token === undefined ? undefined : await readTokenOption(host, '--token', given.token)
-  if (!canAsk(host)) return { projectId: given.project as string, token: own }
+  const isAsking = canAsk(host)
+  // An id and its token are all that a script needs, with or without a server.
+  if (!isAsking && own !== undefined && isProjectId(given.project as string))
+    return { projectId: given.project as string, token: own }
   const known = own ?? (env['SVC_DEPLOY_TOKEN'] || (await storedAdminToken(server, context)))
-  const { token, visible } = known === undefined ? await askToken(server, context) : await look(known, server, context)
-  const projectId = await chooseProject(given.project, visible?.projects ?? null, context)
+  const { token, visible } = known !== undefined ? await look(known, server, context) : await askToken(server, context)
+  const word = given.project ?? (await chooseProject(visible?.projects ?? null, context))
+  const projectId = idOf(word, visible, { server, isToken: token !== undefined })
   // Never store the admin token for a project. Use the deploy token of the project instead.
   if (visible?.isAdmin)
     return { projectId, token: visible.projects.find(({ id }) => id === projectId)?.token ?? undefined }
   return { projectId, token: known === undefined || known === own ? token : undefined }
+}
+
+/**
+ * Returns the id of a project that is named by its id or name. Refuses one that the token does not see. An id is taken as
+ * it is if the server cannot be asked, or if the token is that of another project.
+ */
+function idOf(word: string, visible: Visible | null, asked: { server: string | undefined; isToken: boolean }): string {
+  if (visible !== null && !(isProjectId(word) && visible.isOfProject)) return projectAmong(visible.projects, word).id
+  if (isProjectId(word)) return word
+  const [code, why] = !asked.isToken
+    ? ['no_token', 'no token is stored. Run "svc login" first, use --token']
+    : asked.server === undefined
+      ? ['no_server', 'the address of the server is missing. Use --server']
+      : ['no_token', 'the server did not list its projects. Check the address and the token']
+  throw new Refusal('invalid', code, `Cannot look up the project "${oneLine(word)}": ${why}, or give its id`)
 }
 
 /** A token and the projects that it can access. */
@@ -148,14 +167,15 @@ interface Looked {
   isWrong: boolean
 }
 
-/** Asks for a token until the server accepts it or the user skips the question. */
+/** Asks for a token until the server accepts it or the user skips the question. Nobody is asked without a terminal. */
 async function askToken(server: string | undefined, context: Context): Promise<Looked> {
-  for (;;) {
+  while (canAsk(context.host)) {
     const token = await askSecret(context.host, 'Admin token or deploy token (press Enter to skip)')
     if (token.trim() === '') return { token: undefined, visible: null, isWrong: false }
     const looked = await look(tokenOf(token, 'the answer'), server, context)
     if (!looked.isWrong) return looked
   }
+  return { token: undefined, visible: null, isWrong: false }
 }
 
 async function look(token: string, server: string | undefined, context: Context): Promise<Looked> {
@@ -179,6 +199,8 @@ async function storedAdminToken(server: string | undefined, context: Context): P
 /** The projects that a token can access. */
 interface Visible {
   isAdmin: boolean
+  /** Whether it is the deploy token of a project, which sees no other. */
+  isOfProject: boolean
   projects: Array<{ id: string; name: string; token?: string | null }>
 }
 
@@ -186,17 +208,12 @@ interface Visible {
 async function visibleProjects(serverUrl: string, value: string, { env }: Context): Promise<Visible | null> {
   const api = createApi(createClient({ serverUrl, token: { value, from: 'this command', origin: null }, env }))
   const holder = await api.whoami()
-  if (holder?.role === 'admin') return { isAdmin: true, projects: await api.projects() }
-  if (holder?.token) return { isAdmin: false, projects: await api.projects() }
-  return holder?.project ? { isAdmin: false, projects: [holder.project] } : null
+  const isAdmin = holder?.role === 'admin'
+  if (isAdmin || holder?.token) return { isAdmin, isOfProject: false, projects: await api.projects() }
+  return holder?.project ? { isAdmin, isOfProject: true, projects: [holder.project] } : null
 }
 
-async function chooseProject(
-  given: string | undefined,
-  projects: Visible['projects'] | null,
-  { host, output }: Context
-): Promise<string> {
-  if (given !== undefined) return given
+async function chooseProject(projects: Visible['projects'] | null, { host, output }: Context): Promise<string> {
   const [first, ...others] = projects ?? []
   if (first === undefined) {
     if (projects !== null)

@@ -1,10 +1,9 @@
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance } from '../../model/lock.js'
 import type { Api } from '../client/api.js'
-import { type AdminOptions, openAdmin, openProject } from '../client/session.js'
+import { type AdminOptions, openAdmin, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
-import { durationOption, namedProjectOperand, projectDetails, serverOptions } from '../common-options.js'
-import { openNamedProject } from '../project-options.js'
+import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
 import { minuteOf, relativeTime } from '../terminal/words.js'
 
 /** Options of the commands that place and remove locks. */
@@ -16,7 +15,7 @@ const lockOptions = {
 
 /** The operand of these commands. */
 const lockOperands = {
-  project: namedProjectOperand
+  project: projectOperand
 } as const
 
 /** Opens the API, and returns the id of the project that the command line names, or null for the whole server. */
@@ -28,7 +27,17 @@ async function openLockPlace(
   const { all } = options
   if (all && project !== undefined) throw usage('--all', 'Give a project or --all, not both')
   if (all) return { api: (await openAdmin(context, options)).api, projectId: null }
-  return openNamedProject(context, options, project)
+  return openOne(context, options, project)
+}
+
+/** Opens the API, and returns the id of the project that is named, or configured. */
+async function openOne(
+  context: Context,
+  options: AdminOptions,
+  project: string | undefined
+): Promise<{ api: Api; projectId: string }> {
+  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
+  return { api, projectId: projectIdOf(context, config) }
 }
 
 /** Options of the commands for maintenance. */
@@ -138,7 +147,7 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { reason, force, json } = options
-      const { api, projectId } = await openNamedProject(context, options, operands.project)
+      const { api, projectId } = await openOne(context, options, operands.project)
       const maintenance = await api.setMaintenance(projectId, { on: true, reason, force })
       context.output.result(json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
@@ -156,7 +165,7 @@ export const commands = {
     examples: [['maintenance off shop', 'let visitors in again']],
     async run({ options, operands }, context) {
       const { force, json } = options
-      const { api, projectId } = await openNamedProject(context, options, operands.project)
+      const { api, projectId } = await openOne(context, options, operands.project)
       const maintenance = await api.setMaintenance(projectId, { on: false, force })
       context.output.result(json, { maintenance }, maintenanceSentence(maintenance))
     }
@@ -168,7 +177,7 @@ export const commands = {
     details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails('viewer')}`,
     examples: [['maintenance status shop', 'find out since when, by whom and why']],
     async run({ options, operands }, context) {
-      const { api, projectId } = await openNamedProject(context, options, operands.project)
+      const { api, projectId } = await openOne(context, options, operands.project)
       const maintenance = await api.maintenance(projectId)
       context.output.result(options.json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { openDeployApi, projectIdOf } from '../client/session.js'
+import { openDeploy, projectIdOf } from '../client/session.js'
 import { defineCommand, type Family } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration } from '../pack/pack.js'
@@ -14,7 +14,7 @@ export const commands = {
       env: sharedOptions.env,
       ...packOptions,
       server: sharedOptions.server,
-      project: { type: 'text', value: 'id', complete: 'projects', help: 'project to plan for' },
+      project: { ...sharedOptions.project, help: 'id or name of the project to plan for' },
       token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
       ...scriptOptions,
       ...wishOptions,
@@ -42,10 +42,11 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const config = await packConfiguration(context, options)
+      const given = await packConfiguration(context, options)
+      projectIdOf(context, given)
+      await listIgnored(context, given, options)
+      const { api, config } = await openDeploy(context, given)
       const projectId = projectIdOf(context, config)
-      await listIgnored(context, config, options)
-      const api = await openDeployApi(context, config)
       const { all, save } = options
       const plan = await withInterrupts(context.host, signal =>
         planProject(

@@ -1,14 +1,14 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
-import type { ShownProject } from '../../model/project.js'
+import { sharedNames, type ShownProject } from '../../model/project.js'
 import type { Waiting } from '../../model/waiting.js'
+import { findProject } from '../client/named-project.js'
 import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, adminOptions, namedProjectOperand, projectJson, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, projectOperand, projectJson, sharedOptions } from '../common-options.js'
 import {
   describeProject,
-  findProject,
   policyField,
   policyOption,
   projectFields,
@@ -66,6 +66,10 @@ export const commands = {
         { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
         { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
       ])
+      for (const { name, ids } of sharedNames(projects))
+        output.note(
+          `"${oneLine(name)}" is the name of ${ids.join(', ')}. Rename one: svc projects set <id> --name <name>`
+        )
     }
   }),
 
@@ -117,7 +121,7 @@ export const commands = {
   }),
 
   'projects show': defineCommand({
-    operands: { project: namedProjectOperand },
+    operands: { project: projectOperand },
     options: {
       ...adminOptions,
       json: projectJson
@@ -184,7 +188,7 @@ export const commands = {
   }),
 
   'projects token': defineCommand({
-    operands: { project: namedProjectOperand },
+    operands: { project: projectOperand },
     options: {
       new: { type: 'switch', help: 'replace the token; the old one becomes invalid' },
       yes: { ...sharedOptions.yes, help: 'do not ask before replacing the token; required without a terminal' },

@@ -9,7 +9,7 @@ import type { UploadPermit } from '../../model/access.js'
 import { sendReport } from '../../operate/telemetry/telemetry.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
-import { openDeployApi, projectIdOf } from '../client/session.js'
+import { openDeploy, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
@@ -41,7 +41,7 @@ export const commands = {
       env: sharedOptions.env,
       ...packOptions,
       server: sharedOptions.server,
-      project: { type: 'text', value: 'id', complete: 'projects', help: 'project to deploy to' },
+      project: { ...sharedOptions.project, help: 'id or name of the project to deploy to' },
       token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
       message: {
         ...sharedOptions.message,
@@ -115,15 +115,16 @@ export const commands = {
         const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
         const rollout = readRolloutOptions(options)
-        const config = await packConfiguration(context, options, {
+        const given = await packConfiguration(context, options, {
           ...(postDeployAsync !== undefined && {
             postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
           }),
           setEnv: variables(options['set-env'])
         })
+        known.projectId = projectIdOf(context, given)
+        await listIgnored(context, given, options)
+        const { api, config } = await openDeploy(context, given)
         const projectId = (known.projectId = projectIdOf(context, config))
-        await listIgnored(context, config, options)
-        const api = await openDeployApi(context, config)
         const wishes = wishesOf(options)
         if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
@@ -133,24 +134,36 @@ export const commands = {
         const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
         const print = json ? context.output.note : context.output.print
         const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
-        const given = { env: options.env, server: options.server, project: options.project, token: options.token }
+        const again = { env: options.env, server: options.server, project: options.project, token: options.token }
         const report = reportPush(context)
         const watched = await withInterrupts(context.host, async signal => {
           if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
           const asked = { wishes, planId: plan?.planId }
-          const upload = { api, projectId, config, confirm, rollout, given, origin, known, waitMs, ...asked, signal }
+          const upload = {
+            api,
+            projectId,
+            config,
+            confirm,
+            rollout,
+            given: again,
+            origin,
+            known,
+            waitMs,
+            ...asked,
+            signal
+          }
           const { run, permit } = await packAndUpload(upload, context)
           log.open('Deployment output')
           const { note } = context.output
           const onConfirm = (waiting: Waiting): void => {
             if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
           }
-          const watching = { api, projectId, given, permit, print: log.line, onConfirm, signal }
+          const watching = { api, projectId, given: again, permit, print: log.line, onConfirm, signal }
           return await watchRun(run, context, watching).finally(log.close)
         }).finally(() => report.abort())
         const { harmless } = log
         const finish = () =>
-          reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
+          reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given: again, known, harmless })
         return () => withWitness({ client: api.client, mode: options.witness }, context, finish)
       })
     }

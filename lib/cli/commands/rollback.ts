@@ -2,7 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openAdminApi, projectIdOf } from '../client/session.js'
+import { openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, checkMessage, projectOperand } from '../common-options.js'
 import { exactOptions, runAndReport, showRollback } from '../exact-run.js'
@@ -49,13 +49,9 @@ export const commands = {
       if (force && options.overlay)
         throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
       const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
-      const { config } = await loadConfiguration(context, {
-        flags: { server, token, project: operands.projectId },
-        env,
-        project: operands.projectId === undefined && to === undefined ? 'needed' : 'optional'
-      })
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A rollback', done: 'rolled back' })
-      const api = await openAdminApi(context, config)
+      const wish = { env, server, token, project: operands.projectId }
+      const { api, config } = await openProjectAsAdmin(context, wish, wish.project === undefined && to === undefined)
       const { source, why } =
         to === undefined
           ? await choose(api, projectIdOf(context, config), exact)

@@ -1,12 +1,11 @@
 import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '../../model/rollout.js'
 import { createFleetApi } from '../client/fleet-api.js'
-import { openProject } from '../client/session.js'
+import { openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { nextLine, openRollout, rolloutOperand, type RolloutPlace, watchRollout } from '../fleet/rollouts.js'
 import { countWords, paintState, rolloutLines, stateWords } from '../fleet/wave-view.js'
 import type { GivenOptions } from '../hints.js'
-import { findProject, isProjectId } from '../project-options.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** The option `--no-wait`. */
@@ -89,9 +88,9 @@ export const commands = {
     async run({ options, operands }, context) {
       const { output } = context
       const { limit, json } = options
-      const { api } = await openProject(context, options)
-      const word = operands.project
-      const projectId = word === undefined || isProjectId(word) ? word : (await findProject(api, word)).id
+      const { project } = operands
+      const { api, config } = await openProject(context, { ...options, project })
+      const projectId = project === undefined ? undefined : projectIdOf(context, config)
       const state = options.state as RolloutState | undefined
       const rollouts = await createFleetApi(api.client).rollouts({ projectId, state, limit })
       output.list(json, rollouts, {

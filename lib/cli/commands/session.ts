@@ -6,6 +6,7 @@ import { addAdminToken, maySend, originOf, removeTokens, storeProjectTokens } fr
 import type { TokenHolder } from '../../model/access.js'
 import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
+import { projectAmong, projectIdOfWord } from '../client/named-project.js'
 import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { serverOptions, sharedOptions } from '../common-options.js'
@@ -33,12 +34,7 @@ export const commands = {
     options: {
       server: sharedOptions.server,
       token: { type: 'text', value: 'token', help: 'token to store; "-" reads it from standard input' },
-      project: {
-        type: 'text',
-        value: 'id',
-        help: 'project to store a global deploy token for',
-        complete: 'projects'
-      },
+      project: { ...sharedOptions.project, help: 'id or name of the project to store a global deploy token for' },
       env: sharedOptions.env
     },
     details:
@@ -63,7 +59,8 @@ export const commands = {
           : serverUrlOf(config, context.command).value
       const token = await readToken(options.token, address, context)
       const holder = await checkToken(token, address, context)
-      const name = projectNameOf(holder, config.projectId?.value)
+      const here = await projectHere(holder, { given: options.project, config, token, address }, context)
+      const name = projectNameOf(holder, here)
       const home = locateHome(context.env, context.cwd)
       await writeConfig(home, stored => {
         if (isForServer(holder)) addAdminToken(stored, token, address)
@@ -149,6 +146,29 @@ async function checkToken(value: string, serverUrl: string, { env }: Context): P
 /** Returns whether a token is stored for the whole server: the admin token, and every named one. */
 function isForServer({ role, token = null }: TokenHolder): boolean {
   return role === 'admin' || token !== null
+}
+
+/**
+ * Returns the id of the project that the command line names, else of the configured one. A token of the server looks it
+ * up: the new one, or for the global deploy token a stored one.
+ */
+async function projectHere(
+  { role, project }: TokenHolder,
+  {
+    given,
+    config,
+    token,
+    address
+  }: { given: string | undefined; config: EffectiveConfig; token: string; address: string },
+  { env }: Context
+): Promise<string | undefined> {
+  const word = given ?? config.projectId?.value
+  if (word === undefined || (given === undefined && role !== 'global')) return word
+  if (project !== null) return projectAmong([project], word).id
+  const { adminToken } = config
+  const isAsking = role === 'global' && adminToken !== null && maySend(adminToken, address)
+  const asking = isAsking ? adminToken : { value: token, from: 'this login', origin: null }
+  return projectIdOfWord(createApi(createClient({ serverUrl: address, token: asking, env })), word)
 }
 
 /** Returns the key of `projectToken` for this token, or null for one that is stored for the server. */

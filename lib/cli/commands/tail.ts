@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { logLevels } from '../../base/shared/log-line.js'
+import { findProject } from '../client/named-project.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
@@ -16,7 +17,7 @@ import {
   type TailLine
 } from '../log/log-lines.js'
 import { createPast, followLog, type PastOf } from '../log/log-past.js'
-import { describeProject, findProject } from '../project-options.js'
+import { describeProject } from '../project-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { durationOf } from '../terminal/words.js'
 

@@ -4,7 +4,7 @@ import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Api } from '../client/api.js'
-import { loadConfiguration, openAdmin, openAdminApi, openProject, projectIdOf } from '../client/session.js'
+import { openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import {
   adminDetails,
@@ -77,18 +77,14 @@ export const commands = {
       adminDetails('operator'),
     examples: [
       ['repair', 'put back every file that is not as deployed'],
-      ['repair proj_abcdefghijklmnop --path index.html --yes', 'put back one file, from a script']
+      ['repair shop --path index.html --yes', 'put back one file, from a script']
     ],
     async run({ options, operands }, context) {
       const { env, server, token, message, json } = options
       checkMessage(message)
-      const { config } = await loadConfiguration(context, {
-        flags: { server, token, project: operands.projectId },
-        env,
-        project: operands.projectId === undefined ? 'needed' : 'optional'
-      })
       const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
-      const api = await openAdminApi(context, config)
+      const named = { env, server, token, project: operands.projectId }
+      const { api, config } = await openProjectAsAdmin(context, named, named.project === undefined)
       const projectId = projectIdOf(context, config)
       const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
       if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed

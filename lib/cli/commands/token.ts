@@ -37,7 +37,7 @@ export const commands = {
       role: { type: 'text', value: 'role', choices: accessRoles, help: 'what the token may do' },
       project: {
         type: 'text',
-        value: 'id',
+        value: 'project',
         repeatable: true,
         complete: 'projects',
         help: 'id or name of a project that the token is limited to; default: all'

@@ -14,9 +14,11 @@ import {
 } from '../../model/transfer.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { type Manifest, openPackage } from '../../carry/transfer/package.js'
+import { createApi } from '../client/api.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'
+import { projectAmong } from '../client/named-project.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -30,7 +32,11 @@ export const commands = {
   export: defineCommand({
     options: {
       out: { type: 'text', value: 'file', help: 'package to write (default ./svc-export-<timestamp>.zip)' },
-      projects: { type: 'text', value: 'ids', help: 'export only these projects; separate ids with commas' },
+      projects: {
+        type: 'text',
+        value: 'projects',
+        help: 'export only these, by id or name; separate several with commas'
+      },
       'include-artifacts': { type: 'switch', default: true, help: 'leave out the archives and files of deployments' },
       'include-logs': { type: 'switch', default: true, help: 'leave out deployments and their outputs' },
       recent: {
@@ -50,10 +56,7 @@ export const commands = {
       'case.',
     examples: [
       ['export', 'export everything to a package in the current directory'],
-      [
-        'export --projects proj_abcdefghijklmnop --no-include-logs --out shop.zip',
-        'export one project without its deployments'
-      ]
+      ['export --projects shop --no-include-logs --out shop.zip', 'export one project without its deployments']
     ],
     async run({ options }, context) {
       const { env, cwd, host } = context
@@ -62,14 +65,18 @@ export const commands = {
       const path = resolve(cwd, options.out ?? `svc-export-${at}.zip`)
       await requireDatabase(home, 'export')
       const query = new URLSearchParams()
-      if (options.projects !== undefined) query.set('projects', options.projects)
       if (options.recent !== undefined) query.set('recent', String(options.recent))
       query.set('artifacts', String(options['include-artifacts']))
       query.set('logs', String(options['include-logs']))
       query.set('ignoreBuiltin', String(options['ignore-builtin']))
       for (const pattern of options.ignore.flatMap(splitList)) query.append('ignore', pattern)
       const manifest = await withInterrupts(host, signal =>
-        withLocalApi(context, home, ({ client }) => download(context, { client, path, query, signal }))
+        withLocalApi(context, home, async ({ client }) => {
+          const words = options.projects === undefined ? [] : splitList(options.projects)
+          const known = words.length === 0 ? [] : await createApi(client).projects({ signal })
+          if (words.length > 0) query.set('projects', words.map(word => projectAmong(known, word).id).join(','))
+          return await download(context, { client, path, query, signal })
+        })
       )
       for (const note of manifest.notes) context.output.warn(note)
       context.output.result(options.json, { path, ...manifest }, path)

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import type { Api } from '../client/api.js'
-import { type AdminOptions, loadConfiguration, openAdminApi, openProject, projectIdOf } from '../client/session.js'
+import { type AdminOptions, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import {
   adminDetails,
@@ -32,15 +32,14 @@ export const commands = {
     examples: [
       ['undo --dry-run', 'show what an undo would do'],
       ['undo', 'undo the last deployment'],
-      ['undo proj_abcdefghijklmnop --yes', 'undo from a script']
+      ['undo shop --yes', 'undo from a script']
     ],
     async run({ options, operands }, context) {
       const { env, server, token, message, json, force } = options
       checkMessage(message)
       const project = operands.projectId
-      const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'needed' })
       const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
-      const api = await openAdminApi(context, config)
+      const { api, config } = await openProjectAsAdmin(context, { env, server, token, project })
       const projectId = projectIdOf(context, config)
       const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
       if (options['dry-run']) return showRollback(ask, { json, force }, context)

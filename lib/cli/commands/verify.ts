@@ -43,8 +43,8 @@ export const commands = {
     examples: [
       ['verify', 'verify the data after an import or a move to another machine'],
       ['verify --check-server --json', 'verify the data and the server, for a script'],
-      ['verify proj_abcdefghijklmnop', 'find out whether the files are those that were deployed'],
-      ['verify proj_abcdefghijklmnop --sums > sums', 'write a list for "sha256sum -c"']
+      ['verify shop', 'find out whether the files are those that were deployed'],
+      ['verify shop --sums > sums', 'write a list for "sha256sum -c"']
     ],
     async run({ options, operands: { projectId } }, context) {
       if (projectId !== undefined) return verifyOnServer(projectId, options, context)

@@ -12,7 +12,7 @@ import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../operate/machine/disk.js'
 import type { Client } from '../client/client.js'
 import { createFleetApi } from '../client/fleet-api.js'
-import { type Finding, fleetFindings, tokenFindings, userFindings } from './findings.js'
+import { type Finding, fleetFindings, sharedNameFindings, tokenFindings, userFindings } from './findings.js'
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10
@@ -183,7 +183,9 @@ export async function diagnoseServer(
       ...auditFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
-      ...(access instanceof Refusal ? [] : [...tokenFindings(access), ...userFindings(access)]),
+      ...(access instanceof Refusal
+        ? []
+        : [...tokenFindings(access), ...userFindings(access), ...sharedNameFindings(access)]),
       // An older server has no fleet.
       ...(nodes instanceof Refusal ? [] : fleetFindings(nodes))
     ]

@@ -3,6 +3,7 @@ import { countOf, oneLine } from '../../base/text.js'
 import { type AccessReport, type ReportedToken, type TokenAdvice, unusedDays } from '../../model/access.js'
 import type { ListedNode } from '../../model/node.js'
 import { namesOf, withoutUser } from '../../model/project-users.js'
+import { sharedNames } from '../../model/project.js'
 import { type HttpAnswer, probeHttp } from '../../http/outgoing/probe.js'
 
 /** The result of one check. */
@@ -16,6 +17,16 @@ export interface Finding {
 }
 
 const maxNamesShown = 10
+
+/** Returns a warning if several projects have one name, which no command can mean then. Pure. */
+export function sharedNameFindings({ projects }: Pick<AccessReport, 'projects'>): Finding[] {
+  return sharedNames(projects).map(({ name, ids }) => ({
+    check: 'Names of projects',
+    result: 'warning',
+    detail: `"${oneLine(name)}" is the name of ${ids.join(', ')}`,
+    advice: 'Commands take their ids. Give each another name: svc projects set <id> --name <name>'
+  }))
+}
 
 const userCheck = 'Users of projects'
 

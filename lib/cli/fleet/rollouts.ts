@@ -14,7 +14,6 @@ import { type AdminOptions, openProject, projectIdOf } from '../client/session.j
 import { mayRepeat } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { commandLine, type GivenOptions } from '../hints.js'
-import { findProject, isProjectId } from '../project-options.js'
 import { type Host, isScreen } from '../host.js'
 import { widthOf } from '../terminal/columns.js'
 import { createPaint, type Paint } from '../terminal/output.js'
@@ -49,10 +48,10 @@ export async function openRollout(
   const { api, config } = await openProject(context, options, isNeeded)
   const fleet = createFleetApi(api.client)
   if (rolloutId !== undefined) return { api, fleet, rolloutId }
-  const word = projectIdOf(context, config)
-  const projectId = isProjectId(word) ? word : (await findProject(api, word)).id
+  const projectId = projectIdOf(context, config)
   const [newest] = await fleet.rollouts({ projectId, limit: 1 })
-  if (newest === undefined) throw new Refusal('not_found', 'no_rollout', `There is no rollout of ${word}`)
+  if (newest === undefined)
+    throw new Refusal('not_found', 'no_rollout', `There is no rollout of ${options.project ?? projectId}`)
   return { api, fleet, rolloutId: newest.id }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
-import { invalid, notFound, Refusal } from '../../base/errors.js'
+import { invalid, nameTaken, notFound, Refusal } from '../../base/errors.js'
 import { writeChanges } from '../../base/shared/audit-changes.js'
 import { isInScope, type ProjectScope } from '../../model/access.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
@@ -162,11 +162,7 @@ export function requireNode(db: Reader, idOrName: string): FleetNode {
 function refuseTaken(db: Reader, name: string, ownId?: string): void {
   const other = findNodeByName(db, name)
   if (other === undefined || other.id === ownId) return
-  const sentence = `The name "${name}" is already used: names must be unique, ignoring case`
-  throw new Refusal('conflict', 'name_taken', sentence, {
-    field: 'name',
-    other: { kind: 'node', id: other.id, name: other.name }
-  })
+  throw nameTaken(name, { kind: 'node', id: other.id, name: other.name })
 }
 
 /*

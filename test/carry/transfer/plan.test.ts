@@ -173,6 +173,28 @@ t.test('refuses a target or token of another project, here or in the package', a
   await plan({ 'projects.json': [projectOf('proj_a', { deployPath: '/etc' })] }, 'skip-existing')
 })
 
+t.test('a project whose name another has gets a number, with a note', async t => {
+  const { have, plan } = await stageOf(t)
+  await have({ 'projects.json': [projectOf('proj_a', { name: 'shop' }), projectOf('proj_b', { name: 'Shop (2)' })] })
+  const long = 'x'.repeat(200)
+  const package_ = {
+    'projects.json': [
+      projectOf('proj_a', { name: 'Shop' }),
+      projectOf('proj_c', { name: 'SHOP' }),
+      projectOf('proj_d', { name: long }),
+      projectOf('proj_e', { name: long })
+    ]
+  }
+  const { projects, notes } = await plan(package_)
+  t.same(
+    projects.map(({ record }) => record.name),
+    ['Shop', 'SHOP (3)', long, `${'x'.repeat(196)} (2)`]
+  )
+  t.match(notes, [/^"SHOP" \(proj_c\) is imported as "SHOP \(3\)": another project has its name$/, /^"x+" \(proj_e\)/])
+  t.equal(notes.length, 2)
+  t.match((await plan(package_, 'skip-existing')).projects[1], { record: { name: 'SHOP (3)' } })
+})
+
 t.test('refuses to change the target of a project with an unfinished deployment', async t => {
   const { have, plan } = await stageOf(t)
   await have({ 'projects.json': [projectOf('proj_a')] })

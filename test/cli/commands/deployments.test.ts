@@ -5,7 +5,7 @@ import { openBrowser, openerFor } from '../../../lib/cli/commands/deployments.js
 import { apiSays } from '../../support/sentences/api.js'
 import { matching } from '../../support/sentences/matching.js'
 import { startServe } from '../../support/serve-process.js'
-import { svc } from '../../support/svc.js'
+import { type Ended, svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
 
@@ -190,18 +190,15 @@ t.test('logs and cancel', async t => {
 
   await t.test('logs -f follows a running deployment, and cancel stops it', async t => {
     const long = await server.upload(project, { 'a.txt': 'three' }, { postDeploy: 'echo begun; sleep 60' })
-    let isCancelled = false
+    let cancelled: Promise<Ended> | null = null
     const followed = await svc(['logs', '-f', long.deployId], {
       ...options,
       onOutput(text) {
-        if (isCancelled || !text.includes('begun')) return
-        isCancelled = true
-        void svc(['cancel', long.deployId], options).then(ended =>
-          t.match(ended, { code: 0, stdout: /Cancelled dep_/ })
-        )
+        if (text.includes('begun')) cancelled ??= svc(['cancel', long.deployId], options)
       }
     })
     t.match(followed, { code: 1, stderr: /failed in/ })
+    t.match(await cancelled, { code: 0, stdout: /Cancelled dep_/ })
     await long.finished
     t.match(await svc(['cancel', long.deployId], options), { code: 1, stderr: /^error: / })
   })
@@ -233,7 +230,7 @@ t.test('open prints the address of a page', async t => {
   ]
   for (const [words, address] of cases)
     t.match(await svc(['open', ...words], { cwd }), { code: 0, stdout: `${address}\n`, stderr: '' })
-  t.match(await svc(['open', '../x'], { cwd }), { code: 2, stderr: /is not an id/ })
+  t.match(await svc(['open', '../x'], { cwd }), { code: 1, stdout: '', stderr: /token is missing/ }, 'a name')
   t.match(await svc(['open', '--server', 'https://other.test'], { cwd: t.testdir({}) }), {
     code: 0,
     stdout: 'https://other.test/\n'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suggestOutputDirectory } from '../../../lib/cli/commands/init.js'
 import { findProgram } from '../../support/programs.js'
@@ -161,6 +161,50 @@ t.test('init lists the projects that a token may see', { skip: noTerminal }, asy
   )
   t.equal(again.code, 0, again.text)
   t.match(await svc(['whoami'], { cwd }), { code: 0, stdout: `deploy token of forum (${forum.id})` })
+})
+
+t.test('init looks up a name after svc login, and stores the deploy token', async t => {
+  const top = t.testdir({ admin: {}, deployer: {}, project: {}, nobody: {}, server: {} })
+  const server = await startServe(t, join(top, 'server'))
+  const shop = await server.createProject({ name: 'shop', deployPath: join(top, 'www/shop') })
+  await server.createProject({ name: 'forum', deployPath: join(top, 'www/forum') })
+  const init = (cwd: string, ...words: string[]) => svc(['init', ...words], { cwd: join(top, cwd) })
+  const login = async (cwd: string, token: string) =>
+    t.match(await svc(['login', '--server', server.url, '--token', token], { cwd: join(top, cwd) }), { code: 0 })
+
+  await login('admin', server.adminToken)
+  t.match(await init('admin', '--project', 'nothing'), { code: 1, stderr: /Project not found: "nothing"/ })
+  t.notOk(existsSync(join(top, 'admin/svc.config.json')))
+  t.match(await init('admin', '--project', 'shop'), { code: 0, stdout: /Stored the token for/ })
+  t.match(read(join(top, 'admin'), 'svc.config.json'), { projectId: shop.id })
+  t.match(read(join(top, 'admin'), '.svc/config.json'), { projectToken: { [shop.id]: shop.token } })
+  mkdirSync(join(top, 'admin/dist'))
+  writeFileSync(join(top, 'admin/dist/index.html'), 'one')
+  t.match(await svc(['push', '--out', 'dist'], { cwd: join(top, 'admin') }), { code: 0 })
+
+  const named = await server.api<{ token: string }>('POST', '/api/tokens', { name: 'ci', role: 'deployer' })
+  await login('deployer', named.token)
+  t.match(await init('deployer', '--project', 'shop'), { code: 0 })
+  t.match(read(join(top, 'deployer'), 'svc.config.json'), { projectId: shop.id })
+  t.notOk(read(join(top, 'deployer'), '.svc/config.json')['projectToken'], 'a named token pushes by itself')
+
+  const own = ['--server', server.url, '--token', shop.token as string]
+  t.match(await init('project', '--project', 'forum', ...own), { code: 1, stderr: /Project not found: "forum"/ })
+  t.match(await init('project', '--project', 'shop', ...own), { code: 0 })
+  t.match(read(join(top, 'project'), '.svc/config.json'), { projectToken: { [shop.id]: shop.token } })
+
+  t.match(await init('nobody', '--project', 'shop', '--server', server.url), {
+    code: 1,
+    stderr: /Run "svc login" first/
+  })
+  const nowhere = ['--token', shop.token as string]
+  t.match(await init('nobody', '--project', 'shop', ...nowhere), {
+    code: 1,
+    stderr: /address of the server is missing/
+  })
+  const wrong = ['--server', server.url, '--token', 'a-wrong-token']
+  t.match(await init('nobody', '--project', 'shop', ...wrong), { code: 1, stderr: /did not list its projects/ })
+  t.notOk(existsSync(join(top, 'nobody/svc.config.json')))
 })
 
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {

@@ -7,6 +7,7 @@ import {
   exposureFinding,
   fleetFindings,
   tokenFindings,
+  sharedNameFindings,
   userFindings
 } from '../../../lib/cli/doctor/findings.js'
 import type { ReportedProject, ReportedToken } from '../../../lib/model/access.js'
@@ -155,4 +156,12 @@ t.test('other hosts are not asked, and a silent one is a warning', async t => {
   const foreign = await askForOwnNames('http://192.0.2.1/', options)
   t.match(foreign, { result: 'warning', detail: /not checked: .*gate_hosts/, advice: /gate_hosts/ })
   t.match(await askForOwnNames('http://127.0.0.1:1/', options), { result: 'warning', detail: /connection refused/ })
+})
+
+t.test('a name that several projects have is a warning with their ids', async t => {
+  const named = (id: string, name: string) => ({ ...project(name, {}), id })
+  t.same(sharedNameFindings({ projects: [named('proj_a', 'shop'), named('proj_b', 'wiki')] }), [])
+  t.match(sharedNameFindings({ projects: [named('proj_a', 'shop'), named('proj_b', 'Shop')] }), [
+    { result: 'warning', detail: '"shop" is the name of proj_a, proj_b', advice: /svc projects set <id> --name/ }
+  ])
 })

@@ -1,0 +1,57 @@
+/* Projects on the command line: by id, or by the name that the server knows. */
+import { Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
+import { isSameName, type ShownProject } from '../../model/project.js'
+import { usage } from '../command.js'
+import type { Api } from './api.js'
+
+/** Returns whether a word is an id, not a name. */
+export function isProjectId(word: string): boolean {
+  return /^proj_\w+$/.test(word)
+}
+
+/** Returns the project with an id or a name. Refuses an unknown name, and a name that several projects have. */
+export async function findProject(api: Pick<Api, 'project' | 'projects'>, word: string): Promise<ShownProject> {
+  return isProjectId(word) ? api.project(word) : theOnly(await api.projects(), word)
+}
+
+/** Returns the project with a name, whatever its case. Refuses an unknown name, and one that several projects have. */
+function theOnly<P extends { id: string; name: string }>(projects: readonly P[], name: string): P {
+  const same = projects.filter(project => isSameName(project.name, name))
+  const exact = same.filter(project => project.name === name)
+  const [found, ...others] = exact.length > 0 ? exact : same
+  if (found === undefined) throw noProject(name)
+  if (others.length === 0) return found
+  const ids = [found, ...others].map(({ id }) => id).join(', ')
+  throw usage(name, `Several projects have the name "${name}". Use one of their ids: ${ids}`)
+}
+
+/** Returns the project with an id or a name among those that a token can access. Refuses as `findProject`. */
+export function projectAmong<P extends { id: string; name: string }>(projects: readonly P[], word: string): P {
+  if (!isProjectId(word)) return theOnly(projects, word)
+  const found = projects.find(({ id }) => id === word)
+  if (found === undefined) throw noProject(word)
+  return found
+}
+
+/**
+ * Returns the id of a project that is named by its id or name, with any token. Refuses as `findProject`. A deploy token
+ * cannot list projects: the server refuses it another id than that of its own.
+ */
+export async function projectIdOfWord(
+  api: Pick<Api, 'whoami' | 'project' | 'projects'>,
+  word: string
+): Promise<string> {
+  const holder = await api.whoami()
+  const own = holder?.project ?? null
+  const isDeployToken = own !== null || holder?.role === 'global'
+  if (!isDeployToken) return (await findProject(api, word)).id
+  if (isProjectId(word)) return word
+  if (own !== null) return theOnly([own], word).id
+  throw usage(word, `The global deploy token cannot look up names: give the id of the project "${oneLine(word)}"`)
+}
+
+function noProject(word: string): Refusal {
+  const sentence = `Project not found: "${oneLine(word)}". "svc list" shows ids and names`
+  return new Refusal('not_found', 'no_such_project', sentence)
+}

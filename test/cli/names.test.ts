@@ -1,0 +1,180 @@
+import t from 'tap'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { commands } from '../../lib/cli/command-table.js'
+import { startFleet } from '../support/fleet-on-server.js'
+import { nameAsBefore } from '../support/same-name.js'
+import { adminToken, startServer } from '../support/server.js'
+import { bareEnvironment, programHere } from '../support/svc.js'
+
+/** Runs a command line in this process. */
+async function here(words: string[], cwd: string, env: Record<string, string>) {
+  let text = ''
+  const program = programHere({ cwd, env: bareEnvironment(cwd, env), hear: (_, said) => void (text += said) })
+  return { code: await program.run(words), text }
+}
+
+/** A command that takes a project, written as `@`, and what it prints about one that exists. */
+interface Row {
+  line: string
+  says: RegExp
+  /** Whether a stored deploy token permits it. */
+  deploy?: true
+  /** What it prints about an unknown project, if not that it is not found. */
+  unknown?: RegExp
+  /** Makes a project of its own, which the command removes. */
+  own?: true
+  /** Whether it does not ask the server about an id. */
+  trustsIds?: true
+}
+
+const rows: Row[] = [
+  { line: 'push --project @ --out site --witness off', says: /status success|deployed to proj_/, deploy: true },
+  { line: 'plan --project @ --out site', says: /[Nn]othing would change|1 unchanged|Plan|plan/, deploy: true },
+  { line: 'status @', says: /^shop \(proj_/, deploy: true },
+  { line: 'logs DEP --project @', says: /shop/, deploy: true },
+  { line: 'open @ --no-browser', says: /projects\/proj_/, deploy: true, trustsIds: true },
+  { line: 'cancel DEP --project @', says: /not running|finished|already/, deploy: true },
+  { line: 'rollback @ --dry-run', says: /The archive of a deployment/ },
+  { line: 'undo @ --dry-run', says: /^Exactly to/ },
+  { line: 'confirm --project @', says: /No deployment of proj_\w+ waits/, deploy: true },
+  { line: 'revert --project @', says: /No deployment of proj_\w+ waits/, deploy: true },
+  { line: 'drift @', says: /No file was edited/, deploy: true },
+  { line: 'repair @ --yes', says: /Every file is as deployed/ },
+  { line: 'verify @', says: /as deployed/, deploy: true },
+  { line: 'projects show @', says: /deployPath/ },
+  { line: 'projects set @ --description word', says: /Changed description of shop/ },
+  { line: 'projects token @', says: /\w{20}/ },
+  { line: 'projects pm2-logs @', says: /PM2/ },
+  { line: 'projects delete @ --yes', says: /^Deleted own/, own: true },
+  { line: 'lock @ --reason word --renew', says: /Project shop is locked by/, deploy: true },
+  { line: 'unlock @', says: /Unlocked project shop|Lock not found: "proj_/, deploy: true },
+  { line: 'maintenance on @', says: /[Mm]aintenance (is on|since)/, deploy: true },
+  { line: 'maintenance status @', says: /Maintenance is o/, deploy: true },
+  { line: 'maintenance off @', says: /Maintenance is off/, deploy: true },
+  { line: 'env set KEY=value --project @', says: /Set KEY/ },
+  { line: 'env list --project @', says: /KEY/ },
+  { line: 'env import vars.env --project @', says: /Set 1 variable/ },
+  { line: 'env unset OTHER --project @', says: /Removed OTHER|not set/ },
+  { line: 'fleet nodes --project @', says: /No node matches/ },
+  { line: 'fleet place @', says: /not placed on nodes/ },
+  { line: 'fleet unplace @ --all', says: /not placed on nodes/ },
+  { line: 'rollout list @', says: /There is no rollout/, deploy: true },
+  { line: 'rollout status --project @', says: /There is no rollout of/, deploy: true },
+  { line: 'rollout halt --project @', says: /There is no rollout of/, deploy: true },
+  { line: 'rollout resume --project @', says: /There is no rollout of/, deploy: true },
+  { line: 'rollout revert --project @', says: /There is no rollout of/, deploy: true },
+  { line: 'rollout approve --project @', says: /There is no rollout of/, deploy: true },
+  { line: 'tail @', says: /has no log sources/, unknown: /No log source and no project is called/ },
+  { line: 'token create NEW --role viewer --project @', says: /viewer of shop/ },
+  { line: 'export --projects @ --out NEW.zip', says: /\.zip/ },
+  { line: 'init --project @ --force', says: /Stored the token for/ },
+  { line: 'login --project @ --token TOKEN', says: /Logged in/ }
+]
+
+/** Commands whose project is tested with their other rooms. */
+const elsewhere = ['audit list']
+
+t.test('every command that takes a project takes its name or its id, and refuses an unknown one', async t => {
+  const { stage, env, shop } = await startFleet(t)
+  const cwd = stage.sites
+  mkdirSync(join(cwd, 'site'))
+  writeFileSync(join(cwd, 'site/index.html'), 'one')
+  writeFileSync(join(cwd, 'vars.env'), 'OTHER=1\n')
+  const { token } = (await stage.client.post('/api/tokens', { name: 'ana', role: 'admin' })).body
+  const ofServer = { ...env, SVC_HOME: stage.home.directory, SVC_TOKEN: token }
+  const loggedIn = { SVC_SERVER_URL: stage.url, SVC_HOME: join(cwd, 'logged-in') }
+  const pushed = await here(['push', '--project', shop.id, '--out', 'site', '--witness', 'off'], cwd, ofServer)
+  const deployId = /dep_\w+/.exec(pushed.text)?.[0] as string
+  t.match(await here(['login', '--token', shop.token], cwd, loggedIn), { code: 0 })
+
+  let made = 0
+  const wordsOf = (line: string, word: string): string[] =>
+    line
+      .split(' ')
+      .map(each => each.replace('@', word).replace('DEP', deployId).replace('NEW', `new${made++}`))
+      .map(each => (each === 'TOKEN' ? shop.token : each))
+
+  await here(['push', '--project', shop.id, '--out', 'site', '--witness', 'off'], cwd, ofServer)
+  for (const { line, says, deploy, unknown, own, trustsIds } of rows) {
+    const nothing = unknown ?? /Project not found: "(nothing|proj_nothing)"/
+    for (const kind of ['name', 'id'] as const) {
+      const project = own ? await stage.createProject(`own${made++}`) : shop
+      const known = await here(wordsOf(line, project[kind]), cwd, ofServer)
+      t.match(known.text, says, `${line} by ${kind}`)
+      if (kind === 'id' && trustsIds) continue
+      const other = await here(wordsOf(line, kind === 'id' ? 'proj_nothing' : 'nothing'), cwd, ofServer)
+      t.equal(other.code, 1, `${line} by unknown ${kind}`)
+      t.match(other.text, nothing, `${line} by unknown ${kind}`)
+    }
+    if (!deploy) continue
+    const known = await here(wordsOf(line, shop.name), cwd, loggedIn)
+    t.match(known.text, says, `${line} by name, with a stored deploy token`)
+    t.equal((await here(wordsOf(line, 'nothing'), cwd, loggedIn)).code, 1, `${line} with another name`)
+  }
+})
+
+t.test('the commands above are all that take a project', async t => {
+  const takes: string[] = []
+  for (const { name, load, family } of commands) {
+    if (family === null) continue
+    const { operands, options } = await load()
+    const all = Object.entries({ ...operands, ...options })
+    if (all.some(([key, { complete }]) => /^projects?(Id)?$/.test(key) || complete === 'projects')) takes.push(name)
+  }
+  const tested = rows.map(({ line }) => takes.find(name => `${line} `.startsWith(`${name} `)))
+  const missing = takes.filter(name => ![...tested, ...elsewhere].includes(name))
+  t.same(missing, [])
+})
+
+t.test('a name that several projects have is refused with their ids', async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  const other = await stage.createProject('other')
+  await nameAsBefore(stage, other.id, 'shop')
+  const env = { SVC_SERVER_URL: stage.url, SVC_TOKEN: adminToken }
+  const { code, text } = await here(['status', 'shop'], stage.sites, env)
+  t.equal(code, 2)
+  t.match(text, /Several projects have the name "shop"/)
+  for (const { id } of [shop, other]) t.match(text, id)
+  t.match(await here(['status', other.id], stage.sites, env), { code: 0 })
+  t.match((await here(['list'], stage.sites, env)).text, /"shop" is the name of .*svc projects set <id> --name/)
+  t.match(await here(['projects', 'set', other.id, '--name', 'wiki'], stage.sites, env), { code: 0 })
+  t.notMatch((await here(['list'], stage.sites, env)).text, /is the name of/)
+})
+
+t.test('nodes and named tokens are named by name or id', async t => {
+  const { stage, env } = await startFleet(t, ['web-1', 'web-2'])
+  const cwd = stage.sites
+  const idOf = async (path: string, name: string): Promise<string> => {
+    const { body } = await stage.client.get(path)
+    const all = (body.nodes ?? body.items) as Array<{ id: string; name: string }>
+    return all.find(each => each.name === name)?.id as string
+  }
+  const nodes = [
+    'fleet node @',
+    'fleet set @ --label a=b',
+    'fleet drain @',
+    'fleet undrain @',
+    'fleet unplace shop --from @',
+    'fleet place shop --on @'
+  ]
+  for (const line of nodes) {
+    for (const word of ['web-1', await idOf('/api/nodes', 'web-2')])
+      t.match(await here(line.replace('@', word).split(' '), cwd, env), { code: 0 }, `${line}: ${word}`)
+    const unknown = await here(line.replace('@', 'nothing').split(' '), cwd, env)
+    t.match(unknown, { code: 1, text: /Node not found: "nothing"/ }, line)
+  }
+  for (const word of ['web-1', await idOf('/api/nodes', 'web-2')])
+    t.match(await here(['fleet', 'forget', word, '--yes'], cwd, env), { code: 0 }, word)
+
+  for (const line of ['token rotate @', 'token revoke @ --yes']) {
+    for (const name of ['ana', 'Ben']) {
+      if (line.includes('rotate')) await stage.client.post('/api/tokens', { name, role: 'viewer' })
+      const word = name === 'ana' ? name : await idOf('/api/tokens', name)
+      t.match(await here(line.replace('@', word).split(' '), cwd, env), { code: 0 }, `${line}: ${word}`)
+    }
+    const unknown = await here(line.replace('@', 'nothing').split(' '), cwd, env)
+    t.match(unknown, { code: 1, text: /Token not found: "nothing"/ }, line)
+  }
+})
