@@ -7,7 +7,6 @@ import { eventsOf, formOf } from '../support/client.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Variable } from '../../lib/model/variable.js'
 import { loadSqlite } from '../../lib/core/store/sqlite.js'
-import { until } from '../support/until.js'
 
 t.test('projects', async t => {
   const stage = await startServer(t)
@@ -650,7 +649,9 @@ t.test('scripts get the values, and secrets appear nowhere else', async t => {
   ]) {
     t.notOk(/correct-horse|battery|line of it/.test(shown as string), `not in ${where}`)
   }
-  await until(() => filesOf(stage.home.directory).length > 0)
+  // Its last files are being written until then.
+  await stage.server.stop({ wait: true })
+  t.ok(filesOf(stage.home.directory).length > 0)
   for (const [path, contents] of filesOf(stage.home.directory))
     t.notOk(/correct-horse|second line of it/.test(contents), path)
 

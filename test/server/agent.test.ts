@@ -16,6 +16,7 @@ import { repetitions } from '../support/thorough.js'
 import { until } from '../support/until.js'
 import { locateHome } from '../../lib/base/config/home.js'
 import { startAgent } from '../../lib/server/agent.js'
+import { layDatabase } from '../support/new-database.js'
 import { type Stage, startServer } from '../support/server.js'
 import { noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
@@ -181,6 +182,7 @@ async function isConnected({ client }: Stage): Promise<boolean> {
 async function startNode(t: Parameters<typeof startServer>[0], stage: Stage, options: { relay?: boolean } = {}) {
   const directory = join(stage.sites, `node-${Math.random().toString(36).slice(2)}`)
   mkdirSync(directory)
+  await layDatabase(join(directory, 'home'))
   const created = await stage.client.post('/api/enrollments', { name: 'plant' })
   const { token } = created.body as { token: string }
   const agent = await startAgent({

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { layDatabase } from './new-database.js'
 import { tokenSaid } from './serve-process.js'
 import { bare } from './bare.js'
 import { bareEnvironment, svcPath } from './svc.js'
@@ -31,6 +32,7 @@ export async function startAgentProcess(
   { env = {}, nodeWords = [] }: { env?: Record<string, string>; nodeWords?: string[] } = {}
 ): Promise<AgentProcess> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'agent-home'), ...env })
+  await layDatabase(environment['SVC_HOME'] as string)
   const child = spawn(...bare(process.execPath, [...nodeWords, svcPath, 'agent', ...words]), {
     cwd,
     env: environment,

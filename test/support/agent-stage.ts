@@ -5,6 +5,7 @@ import { locateHome } from '../../lib/base/config/home.js'
 import { type AgentOptions, type RunningAgent, startAgent } from '../../lib/server/agent.js'
 import { until } from './until.js'
 import { startFakeHub, type FakeHub } from './fake-hub.js'
+import { layDatabase } from './new-database.js'
 
 /** An agent in this process, and its fake hub. */
 export interface AgentStage {
@@ -42,6 +43,7 @@ export async function startAgentStage(
       times: { reportEveryMs: 5000, driftEveryMs: 60_000, waits: { jitterMs: 20, firstMs: 10, longestMs: 100 } },
       ...options
     })
+  await layDatabase(home.directory)
   let agent = await start(hub.token())
   t.teardown(async () => {
     await agent.stop({ wait: false })

@@ -14,6 +14,7 @@ import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { OpenedVariable } from '../../lib/model/variable.js'
 import type { Store } from '../../lib/core/store/database.js'
+import { layDatabase } from './new-database.js'
 import { headersIn } from './store.js'
 import type { CheckHeaders } from '../../lib/projects/seal.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
@@ -68,6 +69,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     tmp: join(top, 'home/tmp'),
     ...places
   }
+  await layDatabase(home.directory)
   await mkdir(home.directory, { recursive: true })
   const store = await openStore({ directory: home.directory })
   const notices: Notice[] = []

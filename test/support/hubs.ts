@@ -9,6 +9,7 @@ import { putSecret } from '../../lib/core/store/tables/fleet.js'
 import { createClient, type Client } from './client.js'
 import { freePort } from './free-port.js'
 import { copyHome, createMemoryCluster, type MemoryCluster } from './memory-cluster.js'
+import { layDatabase } from './new-database.js'
 import { adminToken } from './server.js'
 
 /** A hub of a test. */
@@ -62,6 +63,7 @@ export async function startHubs(t: Test, count = 2, options: { base?: string } =
 }
 
 async function seed(directory: string): Promise<void> {
+  await layDatabase(directory)
   const store = await openStore({ directory })
   await store.write(tx => putSecret(tx, 'adminToken', adminToken))
   await store.close()
@@ -89,7 +91,8 @@ async function createHub({ cluster, name, directory, base }: HubNeeds): Promise<
       report: { info: line => void told.info.push(line), warn: line => void told.warn.push(line) },
       cluster: {
         name: 'test',
-        etcd: { endpoints: [] },
+        // Nobody listens there, as if etcd were away. Without an address the connection would never pause.
+        etcd: { endpoints: ['http://127.0.0.1:1'] },
         hub: { name, url },
         key: testKey,
         openStore: cluster.open,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { locateHome } from '../../lib/base/config/home.js'
 import { type RunningAgent, startAgent } from '../../lib/server/agent.js'
+import { layDatabase } from './new-database.js'
 import type { Stage } from './server.js'
 import { until } from './until.js'
 
@@ -47,6 +48,7 @@ export async function startNodes(
           report: { info() {}, warn() {} },
           times: { reportEveryMs: 5000, driftEveryMs, waits: { jitterMs: 20, firstMs: 10, longestMs: 100 } }
         })
+      await layDatabase(join(directory, 'home'))
       let agent = await start(token)
       t.teardown(async () => {
         await agent.stop({ wait: false })

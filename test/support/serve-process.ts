@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import { parseDotenv } from '../../lib/base/config/files.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
+import { layDatabase } from './new-database.js'
 import { bareEnvironment, programHere, svcPath } from './svc.js'
 import { zipOf } from './zip.js'
 import { bare } from './bare.js'
@@ -106,26 +107,29 @@ export async function startServeProcess(
   { nodeWords = [], program = svcPath, onOutput = () => {} }: ServeProgram = {}
 ): Promise<ServeProcess> {
   let pid = 0
-  const serving = await startServing({ cwd, words, env }, ({ command, environment, hear }) => {
-    const child = spawn(...bare(process.execPath, [...nodeWords, program, ...command]), {
-      cwd,
-      env: environment,
-      stdio: 'pipe'
-    })
-    pid = child.pid as number
-    for (const name of ['stdout', 'stderr'] as const) {
-      child[name].setEncoding('utf8').on('data', (text: string) => {
-        hear(name, text)
-        onOutput(text)
+  const serving = await startServing(
+    { cwd, words, env, ofThisVersion: program === svcPath },
+    ({ command, environment, hear }) => {
+      const child = spawn(...bare(process.execPath, [...nodeWords, program, ...command]), {
+        cwd,
+        env: environment,
+        stdio: 'pipe'
       })
+      pid = child.pid as number
+      for (const name of ['stdout', 'stderr'] as const) {
+        child[name].setEncoding('utf8').on('data', (text: string) => {
+          hear(name, text)
+          onOutput(text)
+        })
+      }
+      const ended = (once(child, 'close') as Promise<[number | null]>).then(([code]) => code)
+      t.teardown(async () => {
+        child.kill('SIGKILL')
+        await ended
+      })
+      return { ended, signal: name => child.kill(name) }
     }
-    const ended = (once(child, 'close') as Promise<[number | null]>).then(([code]) => code)
-    t.teardown(async () => {
-      child.kill('SIGKILL')
-      await ended
-    })
-    return { ended, signal: name => child.kill(name) }
-  })
+  )
   return { ...serving, pid }
 }
 
@@ -137,10 +141,17 @@ interface Beginning {
 
 /** Resolves when the server has said where it listens. */
 async function startServing(
-  { cwd, words, env }: { cwd: string; words: string[]; env: Record<string, string> },
+  {
+    cwd,
+    words,
+    env,
+    ofThisVersion = true
+  }: { cwd: string; words: string[]; env: Record<string, string>; ofThisVersion?: boolean },
   begin: (how: Beginning) => { ended: Promise<number | null>; signal(name: NodeJS.Signals): void }
 ): Promise<Serving> {
   const environment = bareEnvironment(cwd, { SVC_HOME: join(cwd, 'server-home'), ...env })
+  // A hub gets the database of its cluster.
+  if (!words.includes('--store') && ofThisVersion) await layDatabase(environment['SVC_HOME'] as string)
   const listening = words.includes('--socket') ? [] : ['--port', '0']
   const said = { stdout: '', stderr: '' }
   const heard = new EventEmitter()

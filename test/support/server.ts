@@ -6,6 +6,7 @@ import { type Home, locateHome } from '../../lib/base/config/home.js'
 import { type RunningServer, serve } from '../../lib/server/serve.js'
 import type { Project } from '../../lib/model/project.js'
 import { createClient, type Client } from './client.js'
+import { layDatabase } from './new-database.js'
 
 export const adminToken = 'test-admin-token-0123456789'
 
@@ -75,6 +76,7 @@ export async function startServer(t: Test, options: StageOptions = {}): Promise<
       ...(options.clock === undefined ? {} : { clock: options.clock })
     })
 
+  await layDatabase(home.directory)
   let server = await start()
   t.teardown(() => server.stop({ wait: false }))
   const as = (token: string | null): Client => createClient(() => server.url, token)

@@ -6,11 +6,13 @@ import { openStore } from '../../lib/core/store/durable-store.js'
 import type { Store } from '../../lib/core/store/database.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../../lib/projects/seal.js'
 import { setClock } from './clock.js'
+import { layDatabase } from './new-database.js'
 
 /** Creates a store in a temporary directory with a settable clock, ids and an audit log. */
 export async function openStage(t: { testdir(): string; teardown(work: () => unknown): void }) {
   const clock = setClock()
   const directory = t.testdir()
+  await layDatabase(directory)
   const store = await openStore({ directory, clock })
   t.teardown(() => store.close())
   const audit = createAudit({

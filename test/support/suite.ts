@@ -1,8 +1,10 @@
-import { readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { env, execPath, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { bare } from './bare.js'
+import { newDatabase } from './new-database.js'
 import { isThorough } from './thorough.js'
 import { processorSeconds } from './processor-time.js'
 
@@ -70,6 +72,9 @@ function grouped(): string[][] {
 process.umask(0o022)
 t.jobs = Number(jobs)
 t.setTimeout(0)
+const database = resolve('.tap/new.db')
+mkdirSync('.tap', { recursive: true })
+writeFileSync(database, await newDatabase())
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
 for (const group of grouped()) {
@@ -78,7 +83,7 @@ for (const group of grouped()) {
     buffered: true,
     timeout: timeoutSeconds * 1000 * group.length,
     // tap would remove a test's directory before what runs in it is stopped.
-    env: { ...env, TAP_SAVE_FIXTURE: '1', TAP_TIMEOUT: String(timeoutSeconds) }
+    env: { ...env, TAP_SAVE_FIXTURE: '1', TAP_TIMEOUT: String(timeoutSeconds), NEW_DATABASE: database }
   })
   runs.push(run)
   void run.then(results => {

@@ -10,6 +10,7 @@ import { countDeploymentsByDay, listDeployments } from '../../../lib/core/store/
 import { readSettings } from '../../../lib/core/store/tables/server.js'
 import { openStore, type StoreOptions } from '../../../lib/core/store/durable-store.js'
 import type { Reader, Store } from '../../../lib/core/store/database.js'
+import { layDatabase } from '../../support/new-database.js'
 
 /** Shared parts of the store's tests: complete records, and a disk that fails on demand. */
 
@@ -127,7 +128,9 @@ export function countedSummaries(db: Reader): unknown {
 
 /** Opens a store and closes it when the test ends. */
 export async function aStore(t: Test, options: Partial<StoreOptions> = {}): Promise<Store> {
-  const store = await openStore({ directory: t.testdir(), ...options })
+  const given = { directory: t.testdir(), ...options }
+  if (options.disk === undefined) await layDatabase(given.directory)
+  const store = await openStore(given)
   t.teardown(() => store.close())
   return store
 }
