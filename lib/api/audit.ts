@@ -1,6 +1,9 @@
 import type { Caller } from '../access/bearer.js'
 import { instantOf } from '../base/clock.js'
-import { invalid } from '../base/errors.js'
+import { invalid, type Refusal } from '../base/errors.js'
+import { instant } from '../base/fields.js'
+import { auditActions, isAuditAction } from '../base/shared/audit-actions.js'
+import { closest } from '../base/text.js'
 import { streamHeaders } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
 import { type AccessRole, includesRole } from '../model/access.js'
@@ -16,15 +19,22 @@ export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: ApiSe
   return {
     /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {
+      const action = queryText(query, 'action')
+      const before = queryText(query, 'before')
       const items = listAudit({
-        action: queryText(query, 'action'),
+        action,
         projectId: queryText(query, 'projectId'),
         tokenId: queryText(query, 'tokenId'),
         tokenName: queryText(query, 'tokenName'),
         seenBy: readerOf(actor),
-        before: queryText(query, 'before'),
+        since: queryTime(query, 'since'),
+        until: queryTime(query, 'until'),
+        before,
         limit: queryLimit(query, 'limit', { fallback: 100, max: 500 })
       })
+      // An earlier version may have recorded an action that this one does not know.
+      if (items.length === 0 && before === undefined && action !== undefined && !isAuditAction(action))
+        throw unknownAction(action)
       return json({ items })
     },
 
@@ -69,6 +79,19 @@ export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: ApiSe
       }
     }
   } satisfies Record<string, Handler>
+}
+
+/** Reads a time in the query, as the text that the log has. */
+function queryTime(query: URLSearchParams, field: string): string | undefined {
+  const given = queryText(query, field)
+  return given === undefined ? undefined : new Date(instant(given, field)).toISOString()
+}
+
+function unknownAction(action: string): Refusal {
+  const near = closest(action, auditActions)
+  const hint = near === undefined ? '' : `Did you mean "${near}"? `
+  const known = auditActions.join(', ')
+  return invalid('action', `"action" is "${action}": svc does not record such an action. ${hint}Known: ${known}`)
 }
 
 /** Reads the size of a tree in the query. */

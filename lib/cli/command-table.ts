@@ -130,6 +130,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['health', 'health', 'check the health of the server, for scripts'],
     ['systemd', 'systemd', 'print a systemd unit for the server'],
     ['audit list', 'audit', 'list the audit log'],
+    ['audit report', 'audit', 'write a report for an auditor'],
     ['audit export', 'audit', 'export the audit log, so that it can be verified'],
     ['audit verify', 'audit', 'verify an export of the audit log, without a server'],
     ['cluster status', 'cluster', 'show the hubs of the cluster, and which one leads'],

@@ -4,6 +4,7 @@ import { countOf, formatSeconds } from '../base/text.js'
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { type Policy, policyOf } from '../model/policy.js'
+import { actorText } from '../base/shared/actor-text.js'
 import { formatBytes } from '../base/shared/api.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
@@ -437,7 +438,7 @@ function firstLines(id: string, draft: Draft): string[] {
   const what = `Deployment ${id}${purposeOf(draft)}`
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
-  const begin = `${what} of ${project.name} (${project.env}), started by ${actor.name}`
+  const begin = `${what} of ${project.name} (${project.env}), started by ${actorText(actor.name, () => project.name)}`
   return isComposed(draft) ? [begin] : [begin, `→ stored the archive${size} (${took})`]
 }
 

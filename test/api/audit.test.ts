@@ -46,7 +46,18 @@ t.test('the audit log', async t => {
       (await items(`?before=${newest?.['id']}`)).map(({ projectId }) => projectId),
       [two.id, one.id]
     )
-    t.same(await items('?action=nothing'), [])
+    t.match(await client.get('/api/audit?action=nothing'), {
+      status: 400,
+      body: { code: 'invalid_field', field: 'action', error: /"nothing": svc does not record .* Known: auth\.login, / }
+    })
+    t.same(await items('?action=terminal.open'), [], 'a known one without entries')
+    t.same(await items('?until=2020-01-01T00:00:00Z'), [])
+    const [third, second] = await items()
+    t.same((await items(`?since=${third?.['at']}`))[0], third, 'from this time on')
+    t.ok((await items(`?until=${second?.['at']}`)).every(({ at }) => String(at) < String(second?.['at'])))
+    t.equal((await items('?since=2020-01-01T00:00:00%2B02:00')).length, 3)
+    for (const wrong of ['since=yesterday', 'until=2020'])
+      t.match(await client.get(`/api/audit?${wrong}`), { status: 400, body: { code: 'invalid_field' } }, wrong)
     t.equal((await client.get('/api/audit?limit=none')).status, 400)
     t.equal((await client.get('/api/audit?before=aud_unknown')).status, 400)
   })

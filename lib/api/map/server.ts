@@ -1,3 +1,4 @@
+import type { Instant } from '../../model/scalars.js'
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof, RotatedKey } from '../../model/audit.js'
 import type {
   ChangeVersions,
@@ -205,6 +206,10 @@ export interface ServerRoutes {
       tokenName?: string
       /** Only entries of this project. */
       projectId?: string
+      /** Only entries from this time on. */
+      since?: Instant
+      /** Only entries before this time. */
+      until?: Instant
       /** Id of an entry. Lists only older ones. */
       before?: string
       /** Maximum number of items. Default: 100. Values above 500 are lowered to 500. @minimum 1 */

@@ -51,7 +51,8 @@ export async function projectIdOfWord(
   throw usage(word, `The global deploy token cannot look up names: give the id of the project "${oneLine(word)}"`)
 }
 
-function noProject(word: string): Refusal {
+/** Returns the refusal of a project that is unknown. */
+export function noProject(word: string): Refusal {
   const sentence = `Project not found: "${oneLine(word)}". "svc list" shows ids and names`
   return new Refusal('not_found', 'no_such_project', sentence)
 }

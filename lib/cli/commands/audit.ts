@@ -1,4 +1,5 @@
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { keptFailures, unsignedVersion } from '../../core/audit/tree.js'
 import type { RemovedRange } from '../../core/audit/removals.js'
@@ -13,18 +14,25 @@ import { ExportVerifier, type Verdict, type VerifierOptions } from '../../core/a
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { locateHome } from '../../base/config/home.js'
-import type { AuditEntry, RotatedKey } from '../../model/audit.js'
+import type { AuditCheckpoint, AuditEntry, RotatedKey } from '../../model/audit.js'
+import { actorText } from '../../base/shared/actor-text.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
+import { csvCells, csvHeader, entriesOf, periodOf, projectIdFor, projectNamesOf } from '../audit/entries.js'
+import { csvOf, makeReport, proofOf, type ReportProof } from '../audit/report.js'
+import { htmlOf } from '../audit/report-html.js'
+import type { Api } from '../client/api.js'
 import type { Client } from '../client/client.js'
+import { noProject } from '../client/named-project.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/local.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { csvLine } from '../terminal/csv.js'
+import type { Output } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
 
-const defaultLimit = 50
 const maxLimit = 500
 
 /** Time limit for the beginning of the answer: the server may have to sign a checkpoint first. */
@@ -38,42 +46,108 @@ export const commands = {
   'audit list': defineCommand({
     options: {
       action: { type: 'text', value: 'noun.verb', help: 'only entries with this action, for example project.update' },
-      project: { type: 'text', value: 'id', complete: 'projects', help: 'only entries of this project' },
+      project: { type: 'text', value: 'name', complete: 'projects', help: 'only entries of this project (id or name)' },
       by: { type: 'text', value: 'name', help: 'only entries of the named token with this name' },
+      since: { type: 'text', value: 'time', help: 'only entries since 30d, 12:04 or 2026-11-21T12:04' },
+      until: { type: 'text', value: 'time', help: 'only entries before this time' },
       before: { type: 'text', value: 'id', help: 'only entries older than this one' },
       limit: {
         type: 'count',
         value: 'number',
-        default: defaultLimit,
         minimum: 1,
         maximum: maxLimit,
-        help: 'maximum number of entries'
+        help: 'maximum number of entries (default 50; with --csv: all)'
       },
+      csv: { type: 'switch', help: 'print the entries as CSV, without a limit' },
       ...adminOptions,
       json: { type: 'switch', help: 'print the entries as JSON' }
     },
     details: `The newest entry comes first. A named token lists its own entries; an operator also those of its projects.\n\n${adminDetails('viewer')}`,
     examples: [
       ['audit list', 'list the newest entries'],
-      ['audit list --by ci-shop --json', 'list what a named token did, for a script']
+      ['audit list --by ci-shop --json', 'list what a named token did, for a script'],
+      ['audit list --since 30d --project shop --csv > shop.csv', 'list what was done with a project in 30 days']
     ],
     async run({ options }, context) {
-      const { action, project: projectId, by: tokenName, before, limit, json } = options
+      const { action, project, by: tokenName, before, limit, json, csv } = options
+      if (csv && json) throw usage('--csv', 'Give --csv or --json, not both')
+      const period = periodOf(options, Date.now())
       const { api } = await openAdmin(context, options)
-      const query = { action, projectId, tokenName, before, limit: String(limit) }
-      const { items } = await api.client.json<{ items: AuditEntry[] }>({ path: '/api/audit', query })
+      const projectId = await projectIdFor(api, project)
+      const names = await projectNamesOf(api)
+      const entries = entriesOf(
+        api,
+        { action, projectId, tokenName, before, ...period },
+        limit ?? (csv ? Infinity : 50)
+      )
+      const refuseUnknown = (count: number): void => {
+        if (count === 0 && project !== undefined && projectId !== undefined && !names.has(projectId))
+          throw noProject(project)
+      }
+      if (csv) return printCsv(context.output, { entries, names, refuseUnknown })
+      const items: AuditEntry[] = []
+      for await (const entry of entries) items.push(entry)
+      refuseUnknown(items.length)
+      const nameOf = (id: string): string | undefined => names.get(id)
       context.output.list(json, items, {
         empty: 'No entries.',
         columns: [
           { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)) },
           { header: 'TIME', cell: ({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z` },
-          { header: 'ACTOR', cell: ({ actor }) => actor, shrinkTo: 10 },
+          { header: 'ACTOR', cell: ({ actor }) => actorText(actor, nameOf), shrinkTo: 10 },
           { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-' },
           { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`) },
-          { header: 'TARGET', cell: ({ target, projectId }) => target ?? projectId ?? '-', shrinkTo: 10 },
+          { header: 'PROJECT', cell: ({ projectId: id }) => (id === null ? '-' : (names.get(id) ?? id)), shrinkTo: 10 },
+          {
+            header: 'TARGET',
+            cell: ({ target, projectId: id }) => (target === id ? '-' : (target ?? '-')),
+            shrinkTo: 10
+          },
           { header: 'DETAIL', cell: ({ detail }) => detailLine(detail ?? ''), shrinkTo: 10 }
         ]
       })
+    }
+  }),
+
+  'audit report': defineCommand({
+    options: {
+      since: { type: 'text', value: 'time', default: '30d', help: 'begin of the period: 30d or 2026-11-01' },
+      until: { type: 'text', value: 'time', help: 'end of the period; default: now' },
+      format: { type: 'text', value: 'format', choices: ['html', 'csv'], default: 'html', help: 'format of the file' },
+      out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-report-<date>.<format>)' },
+      ...adminOptions,
+      json: sharedOptions.json
+    },
+    details:
+      'The report lists the deployments of the period with who made them, their commits and results; approvals; changes of\n' +
+      'rights, settings and projects; and refused sign-ins. At the end it says how the log proves itself: the log is exported\n' +
+      `and verified at that moment. The HTML is one file without scripts that prints well.\n\n${adminDetails('operator')}`,
+    examples: [
+      ['audit report', 'write the report of the last 30 days'],
+      ['audit report --since 2026-10-01 --until 2026-11-01 --format csv --out october.csv', 'write that of a month']
+    ],
+    async run({ options }, context) {
+      const { format, json } = options
+      const nowMs = Date.now()
+      const { since = '', until = new Date(nowMs).toISOString() } = periodOf(options, nowMs)
+      const path = resolve(context.cwd, options.out ?? `svc-audit-report-${until.slice(0, 10)}.${format}`)
+      const { api } = await openAdmin(context, options)
+      const holder = await api.whoami()
+      const head = {
+        server: api.address,
+        since,
+        until,
+        by: holder?.name ?? 'unknown',
+        at: new Date(nowMs).toISOString()
+      }
+      const proof = await provenNow(context, api)
+      const report = await makeReport({ api, head, names: await projectNamesOf(api), proof })
+      await writePieces(path, format === 'html' ? htmlOf(report) : csvOf(report))
+      const isGood = proof.verdict === null || proof.verdict.faults.length === 0
+      const { deployments } = report.rows
+      context.output.result(json, { path, ok: isGood, entries: report.entries, deployments: deployments.length }, path)
+      for (const fault of proof.verdict?.faults ?? []) context.output.error(fault)
+      return isGood ? exitCodes.success : exitCodes.failed
     }
   }),
 
@@ -197,6 +271,22 @@ export const commands = {
   })
 } satisfies Family
 
+interface Printed {
+  entries: AsyncIterable<AuditEntry>
+  names: ReadonlyMap<string, string>
+  refuseUnknown(count: number): void
+}
+
+async function printCsv(output: Output, { entries, names, refuseUnknown }: Printed): Promise<void> {
+  let count = 0
+  for await (const entry of entries) {
+    if (count++ === 0) await output.write(csvLine(csvHeader))
+    await output.write(csvLine(csvCells(entry, names)))
+  }
+  refuseUnknown(count)
+  if (count === 0) await output.write(csvLine(csvHeader))
+}
+
 interface Download {
   query: Record<string, string | undefined>
   path: string
@@ -235,6 +325,36 @@ async function download(
     await rm(waiting, { force: true })
     signal.throwIfAborted()
     throw explain(error, { what: 'export', nothing: 'Nothing was exported' })
+  }
+}
+
+/** Exports the log to a temporary file and verifies it. There is no verdict if the token cannot export it. */
+async function provenNow(context: Context, api: Api): Promise<ReportProof> {
+  const checkpoint = (): Promise<AuditCheckpoint> => api.client.json({ path: '/api/audit/checkpoint' })
+  const directory = await mkdtemp(join(tmpdir(), 'svc-audit-'))
+  try {
+    const { verdict } = await withInterrupts(context.host, signal =>
+      download(api.client, { query: {}, path: join(directory, 'log.jsonl'), signal, onBytes: () => {} })
+    )
+    return proofOf(await checkpoint(), verdict)
+  } catch (error) {
+    if (error instanceof Refusal && error.kind === 'forbidden') return proofOf(await checkpoint(), null)
+    throw error
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** Writes a file that only its owner can read, and renames it once it is complete. */
+async function writePieces(path: string, pieces: Iterable<string>): Promise<void> {
+  const waiting = `${path}.part`
+  try {
+    await rm(waiting, { force: true })
+    await writeFile(waiting, pieces, { flag: 'wx', mode: fileMode })
+    await rename(waiting, path)
+  } catch (error) {
+    await rm(waiting, { force: true })
+    throw new Refusal('invalid', 'not_writable', `Cannot write "${path}": ${reasonOf(error)}`, { cause: error })
   }
 }
 

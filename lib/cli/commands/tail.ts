@@ -4,7 +4,7 @@ import { logLevels } from '../../base/shared/log-line.js'
 import { findProject } from '../client/named-project.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
-import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, sharedOptions, timeOption } from '../common-options.js'
 import { createLogApi, type LogApi } from '../log/log-api.js'
 import {
   createLinePrinter,
@@ -19,7 +19,6 @@ import {
 import { createPast, followLog, type PastOf } from '../log/log-past.js'
 import { describeProject } from '../project-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { durationOf } from '../terminal/words.js'
 
 const defaultLines = 10
 /** Maximum number of lines of one source; a search returns no more. */
@@ -68,7 +67,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { since, lines } = options
       const filter = filterOf(options)
-      const sinceMs = since === undefined ? undefined : instantOf(since, Date.now())
+      const sinceMs = since === undefined ? undefined : timeOption('--since', since, Date.now())
       const { api, config } = await openAdmin(context, options)
       const logs = createLogApi(api.client)
       const word = operands.source ?? projectIdOf(context, config)
@@ -236,28 +235,3 @@ function createMeeting(
 }
 
 const sentence = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
-
-/**
- * Parses `--since` to milliseconds since the epoch. Accepts a duration before now (`90s`, `10m`, `2h`, `1d`, `1w`), a
- * time of today (`12:04`), and a date with or without time and zone. The default zone is that of this machine. Refuses
- * anything else with the kind `usage`.
- */
-export function instantOf(text: string, nowMs: number): number {
-  const ago = durationOf(text)
-  if (ago !== null) return nowMs - ago
-  const ms = parse(text, nowMs)
-  if (!Number.isNaN(ms)) return ms
-  throw usage(
-    '--since',
-    `--since cannot be "${text}": use a duration like 10m or 2h, or a time like 12:04 or 2026-11-21T12:04`
-  )
-}
-
-function parse(text: string, nowMs: number): number {
-  const now = new Date(nowMs)
-  const today = `${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, '0')}-${String(now.getDate()).padStart(2, '0')}`
-  if (/^\d\d:\d\d(:\d\d)?$/.test(text)) return Date.parse(`${today}T${text}`)
-  // A date alone means local midnight, like a time without a zone; Date.parse would take it as UTC.
-  if (/^\d{4}-\d\d-\d\d$/.test(text)) return Date.parse(`${text}T00:00`)
-  return /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN
-}

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { instantOf } from '../../../lib/cli/commands/tail.js'
+import { timeOption } from '../../../lib/cli/common-options.js'
 import { startCutProxy } from '../../support/cut-proxy.js'
 import { standInPm2 } from '../../support/pm2.js'
 import { startServe } from '../../support/serve-process.js'
@@ -245,7 +245,7 @@ t.test('understands durations and times', async t => {
     ['2026-11-20T10:00:00Z', Date.UTC(2026, 10, 20, 10)],
     ['2026-11-20T10:00:00+02:00', Date.UTC(2026, 10, 20, 8)]
   ] as const) {
-    t.equal(instantOf(text, now), expected, text)
+    t.equal(timeOption('--since', text, now), expected, text)
   }
 })
 
@@ -263,6 +263,6 @@ t.test('refuses any other text', async t => {
     '2026-11-21T99:00',
     '12'
   ]) {
-    t.throws(() => instantOf(text, now), { code: 'usage', message: /--since cannot be/ }, text)
+    t.throws(() => timeOption('--since', text, now), { code: 'usage', message: /--since cannot be/ }, text)
   }
 })

@@ -47,6 +47,10 @@ export interface AuditFilter {
   tokenName?: string | undefined
   /** The callers whose entries are listed; undefined: all. */
   seenBy?: AuditReader | undefined
+  /** Only entries from this time on, as ISO text. */
+  since?: string | undefined
+  /** Only entries before this time, as ISO text. */
+  until?: string | undefined
   limit: number
   /** The id of an entry: only older ones are listed. */
   before?: string | undefined
@@ -67,12 +71,20 @@ export const updateAudit = entries.update
 /** Returns a page of entries, newest first. Refuses an unknown `before` (the entry may have been trimmed). */
 export function listAudit(
   db: Reader,
-  { action, projectId, tokenId, tokenName, seenBy, limit, before }: AuditFilter
+  { action, projectId, tokenId, tokenName, seenBy, since, until, limit, before }: AuditFilter
 ): AuditEntry[] {
   const seen = visibleTo(seenBy)
   const wanted = equalities({ action, projectId, tokenId, tokenName })
   const conditions = [...wanted.conditions, ...seen.conditions]
   const values = [...wanted.values, ...seen.values]
+  for (const [condition, value] of [
+    ['at >= ?', since],
+    ['at < ?', until]
+  ] as const) {
+    if (value === undefined) continue
+    conditions.push(condition)
+    values.push(value)
+  }
   if (before !== undefined) {
     // An entry that the reader may not see is as unknown as one that does not exist.
     const sql = `SELECT position FROM audit ${where(['id = ?', ...seen.conditions])}`

@@ -1,0 +1,186 @@
+import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
+import type { Verdict } from '../../core/audit/verifier.js'
+import { actorText } from '../../base/shared/actor-text.js'
+import { detailLine } from '../../base/shared/audit-changes.js'
+import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
+import type { Deployment } from '../../model/deployment.js'
+import type { Api } from '../client/api.js'
+import { csvLine } from '../terminal/csv.js'
+import { entriesOf, maxPage } from './entries.js'
+
+/** What a report begins with. */
+export interface ReportHead {
+  server: string
+  since: string
+  until: string
+  /** Who made it, as the server names the token. */
+  by: string
+  at: string
+}
+
+/** How the log proves itself, at the moment of the report. */
+export interface ReportProof {
+  size: number
+  root: string
+  key: string
+  /** The result of the verification; null if the token may not export the log. */
+  verdict: Verdict | null
+}
+
+/** One row of a report: time, project, who, what, result, detail. Empty cells are empty texts. */
+export type ReportRow = readonly [at: string, project: string, who: string, what: string, result: string, more: string]
+
+/** The parts of a report, in its order. */
+export const sections = [
+  { key: 'deployments', title: 'Deployments' },
+  { key: 'approvals', title: 'Approvals, confirmations and corrections' },
+  { key: 'rights', title: 'Changes of rights' },
+  { key: 'settings', title: 'Changes of settings and projects' },
+  { key: 'failures', title: 'Refused sign-ins' },
+  { key: 'others', title: 'Other entries' }
+] as const
+
+/** The key of a part. */
+export type SectionKey = (typeof sections)[number]['key']
+
+/** The column headers of the rows. */
+export const columns = ['Time', 'Project', 'Who', 'What', 'Result', 'Detail'] as const
+
+/** The report: rows by part, and counts of what is not listed one by one. */
+export interface Report {
+  head: ReportHead
+  rows: Record<SectionKey, ReportRow[]>
+  /** Number of refused attempts to sign in, of which an entry can sum up many. */
+  refusedSignIns: number
+  entries: number
+  proof: ReportProof
+}
+
+const approvals = /^(deployment\.(confirm|revert|cancel|mark_status|give_up)|rollout\.(approve|halt|resume|revert))$/
+const rights =
+  /^(token|second_factor|session|enrollment|placement)\.|^auth\.(change|reset)_token$|^project\.regenerate_token$|^audit\.rotate_key$|^cluster\.rekey$/
+const changes = /^(settings|project|category|tag|log_source|notification_target|node|server)\./
+const deploys = /^deployment\.(upload|end|rollback|undo|repair)$/
+
+/** Returns the part of a report to which an entry belongs; null: the rows of the deployments say it. */
+export function sectionOf(action: string): SectionKey | null {
+  if (deploys.test(action)) return null
+  if (action === 'auth.login_failed') return 'failures'
+  if (approvals.test(action)) return 'approvals'
+  if (rights.test(action)) return 'rights'
+  return changes.test(action) ? 'settings' : 'others'
+}
+
+/** What a report is made from. */
+export interface ReportNeeds {
+  api: Api
+  head: ReportHead
+  names: ReadonlyMap<string, string>
+  proof: ReportProof
+}
+
+/** Reads the log and the deployments of a period, page by page. Each entry is kept once, as its row. */
+export async function makeReport({ api, head, names, proof }: ReportNeeds): Promise<Report> {
+  const { since, until } = head
+  const rows: Report['rows'] = { deployments: [], approvals: [], rights: [], settings: [], failures: [], others: [] }
+  let [refusedSignIns, entries] = [0, 0]
+  for await (const deployment of deploymentsOf(api, since, until))
+    rows.deployments.push(deploymentRow(deployment, names))
+  for await (const entry of entriesOf(api, { since, until })) {
+    entries++
+    const section = sectionOf(entry.action)
+    if (section === 'failures') refusedSignIns += entry.failures ?? 1
+    if (section !== null) rows[section].push(entryRow(entry, names))
+  }
+  return { head, rows, refusedSignIns, entries, proof }
+}
+
+/** Yields the deployments that started in a period, the newest first. */
+async function* deploymentsOf(api: Api, since: string, until: string): AsyncGenerator<Deployment> {
+  for (let before: string | undefined; ; ) {
+    const page = await api.deployments({ output: 'none', limit: maxPage, ...(before !== undefined && { before }) })
+    yield* page.filter(({ startTime }) => startTime >= since && startTime < until)
+    before = page.at(-1)?.id
+    // The order is that in which they were queued, so a page whose deployments are all older ends the period.
+    if (page.length < maxPage || page.every(({ startTime }) => startTime < since)) return
+  }
+}
+
+function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string>): ReportRow {
+  const { startTime, projectId, projectName, actor, message, provenance, rollbackOf, undoOf, treeSha256 } = deployment
+  const kind = undoOf !== null ? `undo of ${undoOf}` : rollbackOf === null ? 'deployment' : `rollback to ${rollbackOf}`
+  const more = [
+    message,
+    provenance?.commit == null
+      ? null
+      : `commit ${provenance.commit}${provenance.dirty ? ' with uncommitted changes' : ''}`,
+    provenance?.author == null ? null : `author ${provenance.author}`,
+    treeSha256 == null ? null : `tree ${treeSha256}`,
+    deployment.errorMessage
+  ]
+  const project = names.get(projectId) ?? projectName
+  const who = actorText(actor ?? 'unknown', id => names.get(id) ?? (id === projectId ? projectName : undefined))
+  return [startTime, project, who, `${kind} ${deployment.id}`, resultOf(deployment), more.filter(Boolean).join('; ')]
+}
+
+function resultOf({ status, revertedAt, revertReason }: Deployment): string {
+  return revertedAt === null ? status : `${status}, reverted (${revertReason ?? 'unknown reason'})`
+}
+
+function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): ReportRow {
+  const { at, projectId, actor, tokenName, action, ok, target, detail, ip, failures } = entry
+  const project = projectId === null ? '' : (names.get(projectId) ?? projectId)
+  const count = failures === null ? '' : `${failures} attempts`
+  const about = target === projectId ? '' : target
+  const who = [tokenName ?? actorText(actor, id => names.get(id)), ip].filter(Boolean).join(', ')
+  return [
+    at,
+    project,
+    who,
+    action,
+    ok ? 'done' : 'failed',
+    [about, detailLine(detail ?? ''), count].filter(Boolean).join('; ')
+  ]
+}
+
+/** Returns the tree of a checkpoint and the result of a verification. */
+export function proofOf({ note, key }: AuditCheckpoint, verdict: Verdict | null): ReportProof {
+  const checkpoint = readCheckpoint(readNote(note)?.text ?? '')
+  return { size: checkpoint?.size ?? 0, root: checkpoint?.root.toString('base64') ?? '', key, verdict }
+}
+
+/** Returns what a report says about the log itself, as pairs of name and value. */
+export function proofLines({ size, root, key, verdict }: ReportProof): Array<[name: string, value: string]> {
+  const result =
+    verdict === null
+      ? 'Not verified: only an operator of all projects can export the log'
+      : verdict.faults.length === 0
+        ? `Verified: ${verdict.entries} entries match the checkpoint of ${verdict.size}, ${verdict.removed} were removed before`
+        : `Broken: ${verdict.faults.join('. ')}`
+  return [
+    ['Entries in the tree', String(size)],
+    ['Root', root],
+    ['Key of the server', key],
+    ['Verification', result]
+  ]
+}
+
+/** Returns the lines about the report itself. */
+export function headLines({ head, entries, refusedSignIns }: Report): Array<[name: string, value: string]> {
+  return [
+    ['Server', head.server],
+    ['Period', `${head.since} to ${head.until}`],
+    ['Made by', head.by],
+    ['Made at', head.at],
+    ['Entries of the audit log in the period', String(entries)],
+    ['Refused attempts to sign in', String(refusedSignIns)]
+  ]
+}
+
+/** Yields a report as CSV: a column for the part, then the columns of the rows. */
+export function* csvOf(report: Report): Generator<string> {
+  yield csvLine(['Part', ...columns])
+  for (const [name, value] of headLines(report)) yield csvLine(['Report', '', '', '', name, '', value])
+  for (const { key, title } of sections) for (const row of report.rows[key]) yield csvLine([title, ...row])
+  for (const [name, value] of proofLines(report.proof)) yield csvLine(['Proof of the log', '', '', '', name, '', value])
+}
