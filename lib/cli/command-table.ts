@@ -1,15 +1,25 @@
 import type { Command, CommandGroup, CommandRow, Family } from './command.js'
 
-/** Headings of the groups of commands, in the order of the help. */
+/** Headings of the groups of commands, in the order of `svc help --all`. */
 export const commandGroups: Readonly<Record<CommandGroup, string>> = {
-  deploying: 'Deploying',
+  verbs: 'Deploying',
   projects: 'Projects',
   fleet: 'Fleet',
-  logs: 'Logs',
   access: 'Access',
   server: 'Server',
   data: 'Data',
-  configuration: 'Configuration'
+  settings: 'Settings',
+  older: 'Older names'
+}
+
+/** The groups that `svc help <topic>` shows, and what they are about. */
+export const topics: Readonly<Partial<Record<CommandGroup, string>>> = {
+  projects: 'projects, their settings, variables, locks and log files',
+  fleet: 'nodes, the projects on them, and rollouts',
+  access: 'named tokens, and who can deploy where',
+  server: 'run it, diagnose it, its audit log, a cluster',
+  data: 'backup, export, import, verification',
+  settings: 'the configuration of this machine, completion, statistics'
 }
 
 /** The modules of commands/, each a family of commands. One is loaded when a command of it runs. */
@@ -54,28 +64,25 @@ type Row = readonly [
   name: string,
   family: keyof typeof families | null,
   summary: string,
-  more?: Pick<CommandRow, 'aliases' | 'outlivesReader' | 'hidden'>
+  more?: Pick<CommandRow, 'aliases' | 'outlivesReader' | 'hidden' | 'now'>
 ]
 
 /** All commands, by group, the most used first. */
 const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
-  deploying: [
+  verbs: [
     ['push', 'push', 'pack, upload and deploy a build (alias: svc deploy)', { aliases: ['deploy'] }],
-    ['plan', 'plan', 'show what a push would do, without changing anything'],
-    ['drift', 'target', 'list the files that were edited on the server'],
     ['status', 'deployments', 'show a project and its latest deployments'],
-    ['rollback', 'rollback', 'redeploy the archive of an earlier deployment'],
-    ['undo', 'undo', 'restore the files before the last deployment'],
-    ['repair', 'target', 'put back files that are not as deployed'],
-    ['init', 'init', 'create svc.config.json in the current directory'],
+    ['logs', 'deployments', 'print or follow the output of a deployment'],
+    ['rollback', 'rollback', 'go back to an earlier deployment'],
+    ['confirm', 'undo', 'confirm a deployment that waits for it, or say --no'],
     ['cancel', 'deployments', 'cancel a queued or running deployment'],
-    ['confirm', 'undo', 'confirm a deployment that waits for it'],
-    ['revert', 'undo', 'put back the files before a deployment that is not settled'],
+    ['files', 'target', 'find out whether the files are as deployed; repair them'],
+    ['list', 'projects', 'list projects (aliases: svc ls, svc projects list)', { aliases: ['ls', 'projects list'] }],
     ['open', 'deployments', 'open the panel page of a deployment or project'],
-    ['build', 'build', 'pack a build without uploading it']
+    ['init', 'init', 'create svc.config.json in the current directory'],
+    ['login', 'session', 'check a token and store it for a server']
   ],
   projects: [
-    ['list', 'projects', 'list projects (aliases: svc ls, svc projects list)', { aliases: ['ls', 'projects list'] }],
     ['projects create', 'projects', 'create a project'],
     ['projects show', 'projects', 'show the settings of a project'],
     ['projects set', 'projects', 'change the settings of a project'],
@@ -91,7 +98,9 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['env list', 'env', 'list the script variables of a project'],
     ['env set', 'env', 'set a script variable of a project'],
     ['env unset', 'env', 'remove script variables of a project'],
-    ['env import', 'env', 'set script variables from a .env file']
+    ['env import', 'env', 'set script variables from a .env file'],
+    ['tail', 'tail', 'print, search or follow log files on the server'],
+    ['build', 'build', 'pack a build without uploading it']
   ],
   fleet: [
     ['fleet nodes', 'fleet', 'list the nodes of the fleet'],
@@ -111,17 +120,15 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['rollout revert', 'rollout', 'put back the files before a rollout'],
     ['rollout approve', 'rollout', 'begin the next wave of a rollout']
   ],
-  logs: [
-    ['logs', 'deployments', 'print or follow the output of a deployment'],
-    ['tail', 'tail', 'print, search or follow log files on the server']
-  ],
   access: [
     ['token create', 'token', 'create a named token for a person or a program'],
     ['token list', 'token', 'list the named tokens, their rights and last use'],
     ['token rotate', 'token', 'replace the secret of a named token'],
     ['token revoke', 'token', 'end a named token at once'],
     ['admin reset-second-factor', 'admin', 'remove a second factor, on the server'],
-    ['access report', 'token', 'list which tokens can deploy where']
+    ['access report', 'token', 'list which tokens can deploy where'],
+    ['whoami', 'session', 'show the tokens in use and what they are for'],
+    ['logout', 'session', 'remove the stored tokens of a server']
   ],
   server: [
     ['serve', 'serve', 'run the server', { outlivesReader: true }],
@@ -152,10 +159,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['verify', 'verify', 'verify the data directory, or the files of a project'],
     ['home', 'installation', 'print the path of the data directory']
   ],
-  configuration: [
-    ['login', 'session', 'check a token and store it for a server'],
-    ['logout', 'session', 'remove the stored tokens of a server'],
-    ['whoami', 'session', 'show the tokens in use and what they are for'],
+  settings: [
     ['config', 'config', 'show the effective configuration and its sources'],
     ['config:get', 'config-get', 'print one value of the effective configuration'],
     ['config:set', 'config', 'set a configuration value'],
@@ -168,6 +172,13 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['version', 'installation', 'print the version of svc'],
     ['values', 'completion', 'print values for shell completion', { hidden: true }],
     ['help', null, 'show this page or the help of a command']
+  ],
+  older: [
+    ['plan', 'plan', 'show what a push would do, without changing anything', { now: 'push --dry-run' }],
+    ['drift', 'target', 'list the files that were edited on the server', { now: 'files' }],
+    ['repair', 'target', 'put back files that are not as deployed', { now: 'files --repair' }],
+    ['undo', 'undo', 'restore the files before the last deployment', { now: 'rollback --undo' }],
+    ['revert', 'undo', 'put back the files before a deployment that is not settled', { now: 'confirm --no' }]
   ]
 }
 

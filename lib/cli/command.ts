@@ -28,8 +28,8 @@ export interface Command {
   run(input: { options: never; operands: never }, context: Context): Promise<number | void>
 }
 
-/** The sections of the overview that `svc --help` prints. */
-export type CommandGroup = 'deploying' | 'projects' | 'fleet' | 'logs' | 'access' | 'server' | 'data' | 'configuration'
+/** The sections of `svc help --all`: the verbs of every day, six topics, and names that newer commands replace. */
+export type CommandGroup = 'verbs' | 'projects' | 'fleet' | 'access' | 'server' | 'data' | 'settings' | 'older'
 
 /** A row of the table of commands. */
 export interface CommandRow {
@@ -45,6 +45,8 @@ export interface CommandRow {
   load(): Promise<Command>
   /** Whether the command keeps running after the reader of its output has closed the pipe. Others exit then. */
   outlivesReader?: boolean
+  /** The newer command that does the same, with its option. The older name stays. */
+  now?: string
   /** Whether the command is for completion scripts only, so that no list of commands shows it. */
   hidden?: boolean
 }

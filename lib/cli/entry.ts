@@ -1,40 +1,8 @@
 // Static imports are types and the table of commands only, so that "svc --help" loads nothing but this file, the table
 // and the help.
 import type { CommandRow } from './command.js'
-import { commandGroups, commands } from './command-table.js'
+import { commandGroups, commands, topics } from './command-table.js'
 import type { Host } from './host.js'
-
-/** Commands of other tools, and the svc command that does the same. */
-const known: Readonly<Record<string, string>> = {
-  up: 'push',
-  upload: 'push',
-  publish: 'push',
-  release: 'push',
-  ship: 'push',
-  revert: 'rollback',
-  stop: 'cancel',
-  abort: 'cancel',
-  ps: 'status',
-  info: 'status',
-  history: 'status',
-  pack: 'build',
-  new: 'init',
-  link: 'init',
-  start: 'serve',
-  server: 'serve',
-  run: 'serve',
-  daemon: 'serve',
-  log: 'logs',
-  auth: 'login',
-  signin: 'login',
-  signout: 'logout',
-  check: 'doctor',
-  settings: 'config',
-  set: 'config:set',
-  man: 'help',
-  browse: 'open',
-  dashboard: 'open'
-}
 
 /** Runs one command line, given without node and script. Returns the exit code; throws only bugs. */
 export async function main(words: readonly string[], host: Host): Promise<number> {
@@ -47,9 +15,12 @@ export async function main(words: readonly string[], host: Host): Promise<number
   })
   // Writing fails once the terminal of a server was closed. The server must keep running.
   if (row?.outlivesReader) host.stderr.on('error', () => {})
-  if (first === undefined || ['help', '--help', '-h'].includes(first)) return overview(commands, host)
+  if (first === '--all' && words[0] === 'help') return overview(commands, host)
+  if (first === undefined || ['help', '--help', '-h'].includes(first))
+    return asked.includes('--all') ? overview(commands, host) : start(host)
   if (['--version', '-V', '-v'].includes(words[0] as string)) return version(host)
-  if (row === undefined) return await unknown(asked, host)
+  if (row === undefined) return (await topic(asked, host)) ?? (await unknown(asked, host))
+  if (isOtherSpelling(asked)) return await refuse(asked.slice(0, 2), asked, host)
   return await run(row, asked.slice(row.words), host)
 }
 
@@ -60,6 +31,11 @@ function find(words: readonly string[]): (CommandRow & { words: number }) | unde
     if (row !== undefined) return { ...row, words: count }
   }
   return undefined
+}
+
+/** Whether two words are a command that is written with a colon, such as `config set`. */
+function isOtherSpelling([first, second]: readonly string[]): boolean {
+  return commands.some(({ name }) => name === `${first}:${second}`)
 }
 
 async function run(row: CommandRow, words: readonly string[], host: Host): Promise<number> {
@@ -119,17 +95,36 @@ async function explain(error: unknown): Promise<{ exitCode: number; sentence: st
   throw error
 }
 
-async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
-  const [{ renderOverview }, { readdirSync }] = await Promise.all([import('./help.js'), import('node:fs')])
-  // The client package contains neither the server nor the commands that need it.
+/** Returns the commands that are in this package. That of the client contains neither the server nor what needs it. */
+async function present(rows: readonly CommandRow[]): Promise<CommandRow[]> {
+  const { readdirSync } = await import('node:fs')
   const modules = readdirSync(new URL('./commands/', import.meta.url))
   const isHere = ({ family }: CommandRow): boolean => family === null || modules.includes(`${family}.js`)
-  host.stdout.write(
-    renderOverview(
-      rows.filter(row => row.hidden !== true && isHere(row)),
-      commandGroups
-    )
-  )
+  return rows.filter(row => row.hidden !== true && isHere(row))
+}
+
+async function start(host: Host): Promise<number> {
+  const [{ renderStart }, rows] = await Promise.all([import('./help.js'), present(commands)])
+  const inGroup = (name: string): CommandRow[] => rows.filter(({ group }) => group === name)
+  const shown = Object.entries(topics).filter(([name]) => inGroup(name).length > 0)
+  host.stdout.write(renderStart(inGroup('verbs'), Object.fromEntries(shown)))
+  return 0
+}
+
+/** Shows the commands of a topic. Returns null for other words. */
+async function topic(words: readonly string[], host: Host): Promise<number | null> {
+  const [name = '', second = '--help'] = words
+  const about = Object.entries(topics).find(([key]) => key === name)?.[1]
+  if (about === undefined || !['--help', '-h'].includes(second)) return null
+  const [{ renderTopic }, rows] = await Promise.all([import('./help.js'), present(commands)])
+  const own = rows.filter(({ group }) => group === name)
+  host.stdout.write(renderTopic(name, about, own))
+  return 0
+}
+
+async function overview(rows: readonly CommandRow[], host: Host): Promise<number> {
+  const [{ renderOverview }, shown] = await Promise.all([import('./help.js'), present(rows)])
+  host.stdout.write(renderOverview(shown, commandGroups))
   return 0
 }
 
@@ -140,21 +135,23 @@ async function version(host: Host): Promise<number> {
 }
 
 async function unknown(words: readonly string[], host: Host): Promise<number> {
+  const [first = '', second = '--help'] = words
   const group = commands.filter(({ name, aliases = [] }) =>
-    [name, ...aliases].some(typed => typed.startsWith(`${words[0]} `))
+    [name, ...aliases].some(typed => typed.startsWith(`${first} `))
   )
-  const [, second = '--help'] = words
   if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
-  const [{ closest }, { cleanText }] = await Promise.all([
-    import('../base/text.js'),
+  return await refuse(group.length > 0 ? words.slice(0, 2) : words.slice(0, 1), words, host)
+}
+
+/** Says that there is no such command, and which one was probably meant. */
+async function refuse(typed: readonly string[], words: readonly string[], host: Host): Promise<number> {
+  const [{ meantBy }, { cleanText }] = await Promise.all([
+    import('./suggestions.js'),
     import('./terminal/terminal-text.js')
   ])
-  const typed = group.length > 0 ? `${words[0]} ${second}` : (words[0] as string)
-  const names = commands.filter(({ hidden }) => hidden !== true).flatMap(({ name, aliases = [] }) => [name, ...aliases])
-  const meant = Object.hasOwn(known, typed)
-    ? known[typed]
-    : (closest(typed, names) ?? group.find(({ name }) => name.startsWith(`${words[0]} `))?.name)
-  const what = typed.startsWith('-') ? `Unknown option "${typed}" before the command` : `Unknown command "${typed}"`
+  const text = typed.join(' ')
+  const meant = meantBy(words, commands, topics)
+  const what = text.startsWith('-') ? `Unknown option "${text}" before the command` : `Unknown command "${text}"`
   host.stderr.write(cleanText(`error: ${what}${meant === undefined ? '' : `: did you mean "${meant}"?`}\n`))
   host.stderr.write('Run "svc --help" for the list of commands.\n')
   return 2

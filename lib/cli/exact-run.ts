@@ -1,15 +1,17 @@
 /* What rollbacks, undos and repairs have in common: a dry run, and the run that is watched until its end. */
+import { Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RollbackPlan } from '../model/plan.js'
 import { type Api, mayHaveArrived } from './client/api.js'
 import type { Run } from './client/runs.js'
+import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/session.js'
 import { type Context, exitCodes } from './command.js'
-import { adminOptions, sharedOptions } from './common-options.js'
+import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { nothingKnown } from './run-result.js'
 import type { Paint } from './terminal/output.js'
-import { Interrupted, withInterrupts } from './terminal/prompt.js'
+import { confirmation, Interrupted, withInterrupts } from './terminal/prompt.js'
 import { reportRun, watchRun } from './watch.js'
 import { withWitness, witnessOption } from './witness.js'
 
@@ -69,6 +71,46 @@ export async function runAndReport(api: Api, started: Started, context: Context)
   const finish = () => reportRun(watched, context, { api, what: done, json, given, known })
   if (started.witness === undefined) return await finish()
   return await withWitness({ client: api.client, mode: started.witness }, context, finish)
+}
+
+/** Restores the files before the last deployment of a project. Returns the exit code. */
+export async function undoLast(
+  project: string | undefined,
+  options: AdminOptions & {
+    force: boolean
+    'dry-run': boolean
+    message: string | undefined
+    yes: boolean
+    json: boolean
+    witness: string
+  },
+  context: Context
+): Promise<number> {
+  const { env, server, token, message, json, force, witness } = options
+  checkMessage(message)
+  const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
+  const given = { env, server, project, token }
+  const { api, config } = await openProjectAsAdmin(context, given)
+  const projectId = projectIdOf(context, config)
+  const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
+  if (options['dry-run']) return showRollback(ask, { json, force }, context)
+  const plan = await withInterrupts(context.host, ask)
+  if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
+  const lines = rollbackLines(plan, { paint: context.output.paint, force })
+  for (const line of lines.slice(0, -1)) context.output.note(line)
+  if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
+  const undo = {
+    start: (signal: AbortSignal) => api.undo(projectId, { message, force, signal }),
+    noun: 'undo',
+    done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
+    projectId,
+    provenance: null,
+    message,
+    json,
+    given,
+    witness
+  }
+  return runAndReport(api, undo, context)
 }
 
 /* Prints what a rollback or an undo would do. */

@@ -5,6 +5,8 @@ import { wrap } from './terminal/columns.js'
 export interface HelpRow {
   name: string
   summary: string
+  /** The newer command that does the same. */
+  now?: string
 }
 
 /** A row of the overview. `group` is a key of the groups. */
@@ -12,7 +14,45 @@ export interface OverviewRow extends HelpRow {
   group: string
 }
 
-/** Returns the page of `svc --help`: commands by group, in the order of `groups`. */
+/**
+ * Returns the page of `svc` alone, which fits on a terminal of 24 lines: the verbs, and the topics with what they are
+ * about.
+ */
+export function renderStart(verbs: readonly HelpRow[], topics: Readonly<Record<string, string>>): string {
+  const width = Math.max(...[...verbs.map(({ name }) => name), ...Object.keys(topics)].map(word => word.length))
+  return [
+    'svc: deploy builds to your own server. Usage: svc <command> [options]',
+    '',
+    ...columns(
+      // Other names of a command are in its own help.
+      verbs.map(({ name, summary }) => [name, summary.replace(/ \(alias(es)?: .*\)$/, '')]),
+      width
+    ),
+    '',
+    'Topics, for svc help <topic>:',
+    ...columns(Object.entries(topics), width),
+    '',
+    'svc <command> --help: options and examples. svc help --all: all commands.',
+    ''
+  ].join('\n')
+}
+
+/** Returns the page of `svc help <topic>`. */
+export function renderTopic(topic: string, about: string, rows: readonly HelpRow[]): string {
+  return [
+    `svc help ${topic}: ${about}`,
+    '',
+    ...columns(
+      rows.map(({ name, summary }) => [name, summary]),
+      Math.max(...rows.map(({ name }) => name.length))
+    ),
+    '',
+    'svc <command> --help: options and examples. svc help --all: all commands.',
+    ''
+  ].join('\n')
+}
+
+/** Returns the page of `svc help --all`: commands by group, in the order of `groups`. */
 export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Record<string, string>>): string {
   const width = Math.max(...rows.map(({ name }) => name.length))
   const sections = Object.entries(groups).flatMap(([group, heading]) => {
@@ -22,7 +62,7 @@ export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Re
       : [
           `${heading}:`,
           ...columns(
-            own.map(({ name, summary }) => [name, summary]),
+            own.map(({ name, summary, now }) => [name, now === undefined ? summary : `now: svc ${now}`]),
             width
           ),
           ''
@@ -54,6 +94,7 @@ export function renderCommand(row: HelpRow, command: Command): string {
   const options = Object.entries(command.options)
   const words = operands.map(([name, operand]) => (operand.required ? ` <${name}>` : ` [${name}]`)).join('')
   const lines = [`svc ${row.name}: ${row.summary}`, '', `Usage: svc ${row.name}${words} [options]`, '']
+  if (row.now !== undefined) lines.push(`The newer name is "svc ${row.now}". Both stay.`, '')
   if (operands.length > 0) {
     lines.push('Operands:', ...columns(operands.map(([name, operand]) => [name, operand.help])), '')
   }

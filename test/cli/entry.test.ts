@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Host } from '../../lib/cli/host.js'
-import { commands } from '../../lib/cli/command-table.js'
+import { commands, topics } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
 import { svc } from '../support/svc.js'
 
@@ -23,6 +23,18 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['help admin reset-password', 0, /Usage: svc admin reset-password/, ''],
   ['reset-password --help', 0, /Usage: svc admin reset-password/, ''],
   ['admin --help', 0, /admin reset-password/, ''],
+  ['help fleet', 0, /^svc help fleet: (.*\n)* {2}rollout approve /, ''],
+  ['data', 0, /^svc help data: (.*\n)* {2}backup /, ''],
+  ['settings --help', 0, /^svc help settings: (.*\n)* {2}config:set /, ''],
+  ['help --all', 0, /^Older names:\n {2}plan +now: svc push --dry-run$/m, ''],
+  ['--help --all', 0, /^Older names:$/m, ''],
+  ['drift --help', 0, /The newer name is "svc files"/, ''],
+  ['config set a b', 2, '', /Unknown command "config set": did you mean "config:set"\?/],
+  ['rollback --undo --to dep_1', 2, '', /--undo and --to exclude each other/],
+  ['files --sums', 2, '', /--sums needs --deep/],
+  ['files --path a', 2, '', /--path needs --repair/],
+  ['files --repair --fetch a', 2, '', /--fetch excludes --deep and --repair/],
+  ['files --repair --deep', 2, '', /exclude each other/],
   ['pusj', 2, '', /Unknown command "pusj": did you mean "push"\?\n.*svc --help/],
   ['help pusj', 2, '', /Unknown command "pusj"/],
   ['up', 2, '', /Unknown command "up": did you mean "push"\?/],
@@ -113,8 +125,19 @@ for (const name of names) {
   })
 }
 
-t.test('svc --help names every command', async t => {
-  const { stdout } = await svc(['--help'], { cwd: t.testdir({}) })
+t.test('svc alone fits on a terminal, and names the verbs and the topics', async t => {
+  const { stdout } = await svc([], { cwd: t.testdir({}) })
+  const lines = stdout.trimEnd().split('\n')
+  t.ok(lines.length <= 24, `${lines.length} lines`)
+  for (const line of lines) t.ok(line.length <= 80, line)
+  for (const { name, group } of commands) if (group === 'verbs') t.match(stdout, `\n  ${name} `)
+  for (const topic of Object.keys(topics)) t.match(stdout, `\n  ${topic} `)
+  const shown = new Set(commands.map(({ group }) => group))
+  t.same([...shown].sort(), ['verbs', 'older', ...Object.keys(topics)].sort(), 'every command is found')
+})
+
+t.test('svc help --all names every command', async t => {
+  const { stdout } = await svc(['help', '--all'], { cwd: t.testdir({}) })
   for (const name of names) t.match(stdout, `  ${name} `)
   for (const line of stdout.split('\n')) t.ok(line.length <= 80, line)
   for (const { name, aliases = [] } of commands) {

@@ -9,6 +9,8 @@ export const bundledFamilies = [
   'projects',
   'deployments',
   'rollback',
+  'target',
+  'undo',
   'session',
   'installation',
   'completion',

@@ -58,8 +58,8 @@ export const commands = {
         throw usage(operands.shell, `Unknown shell "${operands.shell}": choose one of ${shells.join(', ')}`)
       const shown = commands.filter(({ hidden }) => hidden !== true)
       const rows = await Promise.all(
-        shown.map(async ({ name, aliases, summary, load }) => {
-          return { name, aliases, summary, command: name === 'help' ? null : await load() }
+        shown.map(async ({ name, aliases, summary, now, load }) => {
+          return { name, aliases, summary, now, command: name === 'help' ? null : await load() }
         })
       )
       await output.write(renderCompletion(shell, rows))
@@ -168,15 +168,18 @@ export interface CompletionRow {
   name: string
   aliases?: readonly string[] | undefined
   summary: string
+  /** The newer command that does the same: its options are completed, and its name is not offered. */
+  now?: string | undefined
   command: Pick<Command, 'options' | 'operands'> | null
 }
 
 /** Returns the completion script of a shell, generated from the tables of the commands. */
 export function renderCompletion(shell: Shell, rows: readonly CompletionRow[]): string {
-  const commands = rows.flatMap(({ name, aliases = [], summary, command }) => {
+  const commands = rows.flatMap(({ name, aliases = [], summary, now, command }) => {
     const operands: OperandRow[] = Object.values(command?.operands ?? {})
     const described = {
       summary,
+      isOffered: now === undefined,
       flags: flagsOf(command),
       takesOperands: operands.length > 0,
       operandValues: operands[0]?.complete ?? null
@@ -201,6 +204,7 @@ interface Flag {
 interface CompletedCommand {
   name: string
   summary: string
+  isOffered: boolean
   flags: Flag[]
   takesOperands: boolean
   /** Kind of values of the first operand; null completes file names. */
@@ -236,9 +240,9 @@ function quoted(words: readonly string[]): string {
 /** Returns the possible first words. A group appears once, with the summary of its first command. */
 function firstWords(commands: readonly CompletedCommand[]): Array<[word: string, summary: string]> {
   const words = new Map<string, string>()
-  for (const { name, summary } of commands) {
+  for (const { name, summary, isOffered } of commands) {
     const first = name.split(' ')[0] as string
-    if (!words.has(first)) words.set(first, summary)
+    if (isOffered && !words.has(first)) words.set(first, summary)
   }
   return [...words]
 }

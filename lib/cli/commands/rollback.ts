@@ -5,7 +5,7 @@ import type { Api } from '../client/api.js'
 import { openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, checkMessage, projectOperand } from '../common-options.js'
-import { exactOptions, runAndReport, showRollback } from '../exact-run.js'
+import { exactOptions, runAndReport, showRollback, undoLast } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
@@ -26,6 +26,7 @@ export const commands = {
       },
       exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
       overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
+      undo: { type: 'switch', help: 'restore the files before the last deployment, exactly' },
       ...exactOptions
     },
     details:
@@ -35,15 +36,22 @@ export const commands = {
       'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
       'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
       'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
-      `either option, the policy "rollback" of the project decides.\n\n${adminDetails('operator')}`,
+      'either option, the policy "rollback" of the project decides.\n\n' +
+      '--undo restores the files as they were before the last deployment, whatever it was: what it added is removed,\n' +
+      'what it replaced or removed comes back, with contents, permissions and times. An undo is a deployment, so it can\n' +
+      `be undone, too.\n\n${adminDetails('operator')}`,
     examples: [
-      ['rollback', 'undo the latest deployment'],
+      ['rollback', 'go back by one deployment'],
+      ['rollback --undo', 'restore exactly the files before the last deployment'],
       ['rollback --to dep_abcdefghijklmnop --yes', 'roll back to a deployment, from a script'],
       ['rollback --to dep_abcdefghijklmnop --exact --dry-run', 'show what an exact rollback would do']
     ],
     async run({ options, operands }, context) {
       const { env, server, token, to, message, json, force, exact } = options
       const isDry = options['dry-run']
+      const choice = (['to', 'exact', 'overlay'] as const).find(flag => options[flag])
+      if (options.undo && choice !== undefined) throw usage('--undo', `--undo and --${choice} exclude each other`)
+      if (options.undo) return undoLast(operands.projectId, options, context)
       checkMessage(message)
       if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
       if (force && options.overlay)

@@ -4,8 +4,8 @@ import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Api } from '../client/api.js'
-import { openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type AdminOptions, openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import {
   adminDetails,
   adminOptions,
@@ -19,9 +19,83 @@ import {
 import { runAndReport } from '../exact-run.js'
 import { driftLines, planExitCodes } from '../plan-view.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
+import { verifyProject } from '../verify-files.js'
+
+/** Options of `svc files` that belong to one of its ways to work. */
+const repairOptions = {
+  path: {
+    type: 'text',
+    value: 'path',
+    repeatable: true,
+    help: 'put back only this file; may be given several times'
+  },
+  'run-scripts': { type: 'switch', help: 'also run the scripts of the last deployment' },
+  message: sharedOptions.message,
+  yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' }
+} as const
+
+const fetchDetails =
+  '--fetch keeps the paths of the files and replaces no existing file. Links, and files that may contain secrets,\n' +
+  `are not downloaded. --fetch needs ${tokenWith('operator')}, or the deploy token.`
 
 /** The commands for the files in targets. */
 export const commands = {
+  files: defineCommand({
+    operands: { project: projectOperand },
+    options: {
+      deep: { type: 'switch', help: 'read every file, and compare permissions, too' },
+      fetch: { type: 'text', value: 'dir', help: 'download the edited files into this directory' },
+      sums: { type: 'switch', help: 'with --deep: print what "sha256sum -c" reads' },
+      repair: { type: 'switch', help: 'put back the files that are not as deployed' },
+      path: { ...repairOptions.path, help: 'with --repair: put back only this file; repeatable' },
+      'run-scripts': { ...repairOptions['run-scripts'], help: 'with --repair: run the scripts of the last deployment' },
+      message: { ...sharedOptions.message, help: 'with --repair: message for this deployment, one line' },
+      yes: { ...sharedOptions.yes, help: 'with --repair: do not ask; required without a terminal' },
+      'exit-code': { type: 'switch', help: 'exit with 4 if files were edited' },
+      ...serverOptions,
+      json: sharedOptions.json
+    },
+    details:
+      'Answers whether the files in the target are as svc put them there, and lists those that somebody has edited or\n' +
+      'removed since. Files that svc did not put there are not listed. Nothing is changed on the server, except with\n' +
+      '--repair.\n\n' +
+      'A file counts as unchanged if its size and time are. --deep reads every file, and compares contents, type and\n' +
+      'permissions; its exit code is 1 if a file differs. --sums prints the SHA-256 of the deployed files; run\n' +
+      '"sha256sum -c" with it in the target.\n\n' +
+      `${fetchDetails}\n\n` +
+      '--repair puts back what --deep lists. It is a deployment of these files from the archives on the server. Edited\n' +
+      `files that it replaces are kept, and "svc rollback --undo" brings them back. It needs ${tokenWith('operator')}.\n\n` +
+      projectDetails('viewer'),
+    examples: [
+      ['files', 'list the files that were edited on the server'],
+      ['files shop --deep', 'read every file, and compare permissions, too'],
+      ['files --fetch edited', 'download the edited files, to take them into the build'],
+      ['files --repair --path index.html --yes', 'put back one file, from a script']
+    ],
+    async run({ options, operands: { project } }, context) {
+      const { deep, fetch, sums, repair, path, json } = options
+      const exitCode = options['exit-code']
+      const only = (flag: string, isGiven: boolean, needed: 'deep' | 'repair' | null): void => {
+        const isRefused = needed === null ? deep || repair : !options[needed]
+        if (!isGiven || !isRefused) return
+        throw usage(flag, needed === null ? `${flag} excludes --deep and --repair` : `${flag} needs --${needed}`)
+      }
+      if (deep && repair) throw usage('--deep', '--deep and --repair exclude each other: a repair reads every file')
+      only('--fetch', fetch !== undefined, null)
+      only('--exit-code', exitCode, null)
+      only('--sums', sums, 'deep')
+      only('--path', path.length > 0, 'repair')
+      only('--run-scripts', options['run-scripts'], 'repair')
+      only('--message', options.message !== undefined, 'repair')
+      only('--yes', options.yes, 'repair')
+      if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
+      if (repair) return await repairFiles(project, options, context)
+      if (!deep) return await listEdited(project, { ...options, exitCode }, context)
+      const { api, config } = await openProject(context, { ...options, project }, project === undefined)
+      return await verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)
+    }
+  }),
+
   drift: defineCommand({
     operands: { projectId: projectOperand },
     options: {
@@ -34,79 +108,33 @@ export const commands = {
     details:
       'Lists the files that svc put into the target and that somebody has edited or removed since. Files that svc did\n' +
       'not put there are not listed. Nothing is changed on the server.\n\n' +
-      '--fetch keeps the paths of the files and replaces no existing file. Links, and files that may contain secrets,\n' +
-      `are not downloaded. --fetch needs ${tokenWith('operator')}, or the deploy token.\n\n${projectDetails('viewer')}`,
+      `${fetchDetails}\n\n${projectDetails('viewer')}`,
     examples: [
       ['drift', 'list the files that were edited on the server'],
       ['drift --fetch edited', 'download the edited files, to take them into the build'],
       ['drift --exit-code', 'find out in a script whether there are any']
     ],
-    async run({ options, operands }, context) {
-      const { full, json } = options
-      const project = operands.projectId
-      const { api, config } = await openProject(context, { ...options, project }, project === undefined)
-      const projectId = projectIdOf(context, config)
-      const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
-      context.output.result(json, report, () => linesOf(report))
-      if (report.problem !== null) return exitCodes.failed
-      if (options.fetch !== undefined && !(await fetchEdited(report, { api, projectId, to: options.fetch }, context)))
-        return exitCodes.failed
-      return options['exit-code'] && report.count > 0 ? planExitCodes.drift : exitCodes.success
-    }
+    run: ({ options, operands: { projectId } }, context) =>
+      listEdited(projectId, { ...options, exitCode: options['exit-code'] }, context)
   }),
 
   repair: defineCommand({
     operands: { projectId: projectOperand },
     options: {
-      path: {
-        type: 'text',
-        value: 'path',
-        repeatable: true,
-        help: 'put back only this file; may be given several times'
-      },
-      'run-scripts': { type: 'switch', help: 'also run the scripts of the last deployment' },
-      message: sharedOptions.message,
-      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      ...repairOptions,
       ...adminOptions,
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
-      'Puts back the files that "svc verify" lists: those that svc put into the target and that were edited, removed or\n' +
-      'given other permissions since. It is a deployment of these files from the archives on the server. Files that svc\n' +
-      'did not put there stay. Edited files that it replaces are kept, and "svc undo" brings them back.\n\n' +
-      adminDetails('operator'),
+      'Puts back the files that "svc files --deep" lists: those that svc put into the target and that were edited,\n' +
+      'removed or given other permissions since. It is a deployment of these files from the archives on the server.\n' +
+      'Files that svc did not put there stay. Edited files that it replaces are kept, and "svc rollback --undo" brings\n' +
+      `them back.\n\n${adminDetails('operator')}`,
     examples: [
       ['repair', 'put back every file that is not as deployed'],
       ['repair shop --path index.html --yes', 'put back one file, from a script']
     ],
-    async run({ options, operands }, context) {
-      const { env, server, token, message, json } = options
-      checkMessage(message)
-      const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
-      const named = { env, server, token, project: operands.projectId }
-      const { api, config } = await openProjectAsAdmin(context, named, named.project === undefined)
-      const projectId = projectIdOf(context, config)
-      const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
-      if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
-      const wish = { paths: options.path, runScripts: options['run-scripts'], message }
-      const repair = {
-        start: (signal: AbortSignal) => api.repair(projectId, { ...wish, signal }),
-        noun: 'repair',
-        done: `repaired ${projectId}`,
-        projectId,
-        provenance: null,
-        message,
-        json,
-        given: { env, server, project: operands.projectId, token }
-      }
-      try {
-        return await runAndReport(api, repair, context)
-      } catch (error) {
-        if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
-        context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
-        return exitCodes.success
-      }
-    }
+    run: ({ options, operands: { projectId } }, context) => repairFiles(projectId, options, context)
   }),
 
   'target forget': defineCommand({
@@ -133,6 +161,63 @@ target is there.\n\n${adminDetails('admin')}`,
     }
   })
 } satisfies Family
+
+/** Lists the files that were edited on the server, and downloads them if asked. Returns the exit code. */
+async function listEdited(
+  project: string | undefined,
+  options: AdminOptions & { full?: boolean; fetch: string | undefined; json: boolean; exitCode: boolean },
+  context: Context
+): Promise<number> {
+  const { full = false, fetch, json, exitCode } = options
+  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
+  const projectId = projectIdOf(context, config)
+  const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
+  context.output.result(json, report, () => linesOf(report))
+  if (report.problem !== null) return exitCodes.failed
+  if (fetch !== undefined && !(await fetchEdited(report, { api, projectId, to: fetch }, context)))
+    return exitCodes.failed
+  return exitCode && report.count > 0 ? planExitCodes.drift : exitCodes.success
+}
+
+/** Puts back files that are not as deployed. Returns the exit code. */
+async function repairFiles(
+  project: string | undefined,
+  options: AdminOptions & {
+    path: string[]
+    'run-scripts': boolean
+    message: string | undefined
+    yes: boolean
+    json: boolean
+  },
+  context: Context
+): Promise<number> {
+  const { env, server, token, message, json } = options
+  checkMessage(message)
+  const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
+  const given = { env, server, project, token }
+  const { api, config } = await openProjectAsAdmin(context, given, project === undefined)
+  const projectId = projectIdOf(context, config)
+  const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
+  if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
+  const wish = { paths: options.path, runScripts: options['run-scripts'], message }
+  const repair = {
+    start: (signal: AbortSignal) => api.repair(projectId, { ...wish, signal }),
+    noun: 'repair',
+    done: `repaired ${projectId}`,
+    projectId,
+    provenance: null,
+    message,
+    json,
+    given
+  }
+  try {
+    return await runAndReport(api, repair, context)
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
+    context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
+    return exitCodes.success
+  }
+}
 
 /** Downloads the edited files. Returns whether all of them were downloaded. */
 async function fetchEdited(
@@ -173,7 +258,7 @@ function namesOf(paths: readonly string[]): string {
 }
 
 /*
- * Downloads edited files of a target into a local directory (`svc drift --fetch`). The paths come from the server, so
+ * Downloads edited files of a target into a local directory (`svc files --fetch`). The paths come from the server, so
  * each is checked, no link is followed, and no existing file is replaced.
  */
 

@@ -1,18 +1,10 @@
 import { Refusal } from '../../base/errors.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import type { Api } from '../client/api.js'
-import { type AdminOptions, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
+import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
-import {
-  adminDetails,
-  checkMessage,
-  deploymentOptions,
-  projectDetails,
-  projectOperand,
-  sharedOptions
-} from '../common-options.js'
-import { exactOptions, rollbackLines, runAndReport, showRollback } from '../exact-run.js'
-import { confirmation, withInterrupts } from '../terminal/prompt.js'
+import { adminDetails, deploymentOptions, projectDetails, projectOperand, sharedOptions } from '../common-options.js'
+import { exactOptions, undoLast } from '../exact-run.js'
 
 const heldOperands = {
   deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
@@ -34,53 +26,31 @@ export const commands = {
       ['undo', 'undo the last deployment'],
       ['undo shop --yes', 'undo from a script']
     ],
-    async run({ options, operands }, context) {
-      const { env, server, token, message, json, force } = options
-      checkMessage(message)
-      const project = operands.projectId
-      const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
-      const { api, config } = await openProjectAsAdmin(context, { env, server, token, project })
-      const projectId = projectIdOf(context, config)
-      const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
-      if (options['dry-run']) return showRollback(ask, { json, force }, context)
-      const plan = await withInterrupts(context.host, ask)
-      if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
-      const lines = rollbackLines(plan, { paint: context.output.paint, force })
-      for (const line of lines.slice(0, -1)) context.output.note(line)
-      if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
-      return runAndReport(
-        api,
-        {
-          start: signal => api.undo(projectId, { message, force, signal }),
-          noun: 'undo',
-          done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
-          projectId,
-          provenance: null,
-          message,
-          json,
-          given: { env, server, project, token },
-          witness: options.witness
-        },
-        context
-      )
-    }
+    run: ({ options, operands: { projectId } }, context) => undoLast(projectId, options, context)
   }),
 
   confirm: defineCommand({
     operands: heldOperands,
     options: {
+      no: { type: 'switch', help: 'put the earlier files back, also while the checks run' },
       ...deploymentOptions,
       json: sharedOptions.json
     },
-    details: `Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n${projectDetails('deployer')}`,
+    details:
+      'Settles a deployment that waits to be confirmed. Without a confirmation the earlier files are put back.\n\n' +
+      '--no puts them back at once, also while the checks of the deployment run. For a deployment that is settled, use\n' +
+      `"svc rollback".\n\n${projectDetails('deployer')}`,
     examples: [
       ['confirm', 'confirm the deployment of the configured project'],
-      ['confirm dep_abcdefghijklmnop', 'confirm one deployment']
+      ['confirm dep_abcdefghijklmnop', 'confirm one deployment'],
+      ['confirm --no', 'put back the files before it']
     ],
     async run({ options, operands }, context) {
+      if (options.no) return revert(operands.deployId, options, context)
       const { api, deployId } = await openHeld(context, options, operands.deployId)
       const answer = await api.confirm(deployId)
       context.output.result(options.json, answer, `Confirmed ${deployId}`)
+      return exitCodes.success
     }
   }),
 
@@ -97,23 +67,30 @@ export const commands = {
       ['revert', 'put back the files before the deployment of the configured project'],
       ['revert dep_abcdefghijklmnop', 'put back the files before one deployment']
     ],
-    async run({ options, operands }, context) {
-      const { api, deployId } = await openHeld(context, options, operands.deployId)
-      const answer = await api.revert(deployId)
-      context.output.result(
-        options.json,
-        answer,
-        () => `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
-      )
-      return answer.success ? exitCodes.success : exitCodes.failed
-    }
+    run: ({ options, operands: { deployId } }, context) => revert(deployId, options, context)
   })
 } satisfies Family
+
+/** Puts back the files before a deployment that is not settled. Returns the exit code. */
+async function revert(
+  named: string | undefined,
+  options: ProjectWish & { json: boolean },
+  context: Context
+): Promise<number> {
+  const { api, deployId } = await openHeld(context, options, named)
+  const answer = await api.revert(deployId)
+  context.output.result(
+    options.json,
+    answer,
+    () => `${answer.success ? 'Reverted' : 'Cannot revert'} ${deployId}: ${answer.deployment.errorMessage ?? ''}`
+  )
+  return answer.success ? exitCodes.success : exitCodes.failed
+}
 
 /** Opens the API for a deployment: the named one, or the one of the project that waits. */
 async function openHeld(
   context: Context,
-  options: AdminOptions & { project: string | undefined },
+  options: ProjectWish,
   deployId: string | undefined
 ): Promise<{ api: Api; deployId: string }> {
   const { api, config } = await openProject(context, options, deployId === undefined)

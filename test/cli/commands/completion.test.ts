@@ -78,12 +78,19 @@ t.test('the scripts of all shells contain every command and option', async t => 
       summary: 'paint: it',
       command: { operands: {}, options: { colour: row, dry: { type: 'switch', default: true, help: 'wet' } } }
     },
-    { name: 'admin lock', summary: 'lock', command: null }
+    { name: 'admin lock', summary: 'lock', command: null },
+    { name: 'smear', summary: 'paint it', now: 'paint', command: { operands: {}, options: { thickly: row } } }
   ]
   for (const shell of shells) {
     const script = renderCompletion(shell, rows)
     for (const word of ['paint', 'admin', 'lock', 'colour', 'no-dry', 'red blue', 'help'])
       t.match(script, word, `${shell}: ${word}`)
+    t.match(script, 'thickly', `${shell}: the options of an older name`)
+    t.notMatch(
+      script,
+      /smear[ '][^)]*--version|smear:paint it|-a 'smear'|-a smear/,
+      `${shell}: its name is not offered`
+    )
   }
 })
 

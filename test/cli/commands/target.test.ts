@@ -1,5 +1,5 @@
 import t from 'tap'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { fetchFiles, type Fetching } from '../../../lib/cli/commands/target.js'
@@ -46,6 +46,37 @@ t.test('lists the files that were edited on the server', async t => {
   writeFileSync(target, 'a file')
   const broken = await run('drift')
   t.strictSame([broken.code, broken.stdout.startsWith('The target cannot be compared: ')], [1, true])
+})
+
+t.test('svc files answers whether the files are as deployed, fetches edited ones and repairs', async t => {
+  const cwd = t.testdir({})
+  const server = await startServe(t, cwd)
+  const target = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath: target })
+  const site = join(cwd, 'shop')
+  mkdirSync(site)
+  for (const name of ['a.txt', 'b.txt']) writeFileSync(join(site, name), name)
+  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
+  const env = { SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: project.token }
+  const run = (...words: string[]) => svc(words, { cwd: site, env })
+  t.match(await run('push'), { code: 0 })
+  t.match(await run('files', '--exit-code'), { code: 0, stdout: 'No file was edited on the server.\n' })
+  t.match(await run('files', '--deep'), { code: 0, stdout: '2 files are as deployed.\n' })
+
+  writeFileSync(join(target, 'a.txt'), 'by hand')
+  chmodSync(join(target, 'b.txt'), 0o600)
+  t.match(await run('files', '--exit-code'), { code: 4, stdout: /a\.txt {2}edited on the server/ })
+  t.match(await run('files', '--deep'), { code: 1, stdout: /b\.txt {2}other permissions/ })
+  t.match((await run('files', '--deep', '--sums')).stdout, /^[0-9a-f]{64} {2}a\.txt$/m)
+  t.match(await run('files', '--fetch', 'edited'), { code: 0 })
+  t.equal(readFileSync(join(site, 'edited/a.txt'), 'utf8'), 'by hand')
+
+  t.match(await run('files', '--repair'), { code: 1, stderr: /use --yes/ })
+  t.match(await run('files', '--repair', '--path', 'a.txt', '--yes', '-m', 'by hand'), { code: 0 })
+  t.equal(readFileSync(join(target, 'a.txt'), 'utf8'), 'a.txt')
+  t.match(await run('rollback', '--undo', '--yes'), { code: 0, stdout: /the files are as after/ })
+  t.match(await run('files', '--repair', '--yes'), { code: 0 })
+  t.match(await run('files', '--deep'), { code: 0 })
 })
 
 t.test('puts back the files that are not as deployed', async t => {

@@ -140,7 +140,7 @@ t.test('revert puts the earlier files back, and push fails', async t => {
   const given = ['--project', project.id]
   const pushing = svc(['push', '--out', 'out', ...given, '--confirm', '60s'], { cwd, env })
   const reverted = await until(async () => {
-    const result = await svc(['revert', ...given], { cwd, env })
+    const result = await svc(['confirm', '--no', ...given], { cwd, env })
     return result.code === 0 && result
   })
   t.match(reverted.stdout, /^Reverted dep_\w+: Reverted by .*; the earlier files are back, dep_\w+ is live/)

@@ -1,12 +1,10 @@
 import t from 'tap'
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { sumLine } from '../../../lib/cli/commands/verify.js'
 import { findProgram } from '../../support/programs.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
@@ -162,38 +160,4 @@ t.test('verifies the files of a project on the server', async t => {
   const again = await run('drift', '--fetch', 'edited')
   t.equal(again.code, 1)
   t.match(again.stderr, '"a.txt" was not downloaded: It exists already')
-})
-
-const names = [
-  'plain',
-  'sub/with space',
-  ' leading',
-  'back\\slash',
-  'line\nbreak',
-  'both\\\n',
-  '-',
-  '--check',
-  '*star',
-  'ü'
-]
-
-t.test('sha256sum accepts the lines', { skip: findProgram('sha256sum') === null && 'no sha256sum' }, async t => {
-  const directory = t.testdir()
-  mkdirSync(join(directory, 'sub'))
-  const lines = names.map(name => {
-    writeFileSync(join(directory, name), name)
-    return sumLine(createHash('sha256').update(name).digest('hex'), name)
-  })
-  const check = () => spawnSync('sha256sum', ['-c', '--strict'], { cwd: directory, input: lines.join('') })
-  const { status, stdout, stderr } = check()
-  t.equal(status, 0, `${stdout} ${stderr}`)
-  t.equal(String(stdout).match(/: OK$/gm)?.length, names.length)
-  writeFileSync(join(directory, 'line\nbreak'), 'edited')
-  t.equal(check().status, 1)
-})
-
-t.test('escapes as coreutils do', async t => {
-  t.equal(sumLine('ab', 'a b'), 'ab  a b\n')
-  t.equal(sumLine('ab', 'a\\b\nc'), '\\ab  a\\\\b\\nc\n')
-  t.equal(sumLine('ab', '-'), 'ab  ./-\n')
 })

@@ -1,0 +1,94 @@
+import { closest } from '../base/text.js'
+import type { CommandRow } from './command.js'
+
+/** Words of other tools, and of people who have not read the help, and the svc command that does it. */
+const known: Readonly<Record<string, string>> = {
+  up: 'push',
+  upload: 'push',
+  publish: 'push',
+  release: 'push',
+  ship: 'push',
+  stop: 'cancel',
+  abort: 'cancel',
+  ps: 'status',
+  info: 'status',
+  history: 'status',
+  deployment: 'status',
+  diff: 'files',
+  check: 'files',
+  accept: 'confirm',
+  pack: 'build',
+  new: 'init',
+  link: 'init',
+  start: 'serve',
+  run: 'serve',
+  daemon: 'serve',
+  log: 'logs',
+  auth: 'login',
+  signin: 'login',
+  signout: 'logout',
+  user: 'token list',
+  member: 'token list',
+  role: 'access report',
+  permission: 'access report',
+  node: 'fleet nodes',
+  agents: 'fleet nodes',
+  machine: 'fleet nodes',
+  hub: 'cluster status',
+  variable: 'env list',
+  secret: 'env list',
+  create: 'projects create',
+  set: 'config:set',
+  get: 'config:get',
+  setting: 'config',
+  options: 'config',
+  stat: 'telemetry:status',
+  man: 'help',
+  browse: 'open',
+  dashboard: 'open',
+  panel: 'open'
+}
+
+/** Returns words as a command compares with them: in lower case, singular, with spaces. */
+function plain(text: string): string {
+  return text
+    .toLowerCase()
+    .split(/[\s:_-]+/)
+    .map(word => (word.length > 3 ? word.replace(/(?<!s)s$/, '') : word))
+    .join(' ')
+}
+
+/**
+ * Returns the command or topic that somebody meant who typed these words: another spelling (`config set`, `tokens list`),
+ * a word of another tool, the first command of a family (`tokens`), or a typing error. Undefined: none is close.
+ */
+export function meantBy(
+  words: readonly string[],
+  rows: readonly CommandRow[],
+  topics: Readonly<Record<string, unknown>>
+): string | undefined {
+  const typed = words.filter(word => !word.startsWith('-')).slice(0, 2)
+  const [first = words[0] ?? ''] = typed
+  const shown = rows.filter(({ hidden }) => hidden !== true)
+  const names = [...shown.flatMap(({ name, aliases = [] }) => [name, ...aliases]), ...Object.keys(topics)]
+  const pair = plain(typed.join(' '))
+  const spelled = names.find(name => typed.length > 1 && plain(name) === pair)
+  if (spelled !== undefined) return spelled
+  const near =
+    typed.length > 1
+      ? closest(
+          pair,
+          names.filter(name => /[ :]/.test(name))
+        )
+      : undefined
+  if (near !== undefined) return near
+  const single = plain(first)
+  const word = names.find(name => plain(name) === single)
+  if (word !== undefined) return word
+  const other = Object.entries(known).find(([key]) => plain(key) === single)?.[1]
+  if (other !== undefined) return other
+  const family = names.filter(name => plain(name).startsWith(`${single} `))
+  const listed = ['list', 'status'].flatMap(end => family.find(name => plain(name) === plain(`${single} ${end}`)) ?? [])
+  const begun = single.includes(' ') ? names.find(name => plain(name) === single.split(' ')[0]) : undefined
+  return listed[0] ?? family[0] ?? closest(first, names) ?? begun
+}

@@ -1,0 +1,136 @@
+/* `svc files --deep`: verifies the files of a project on the server. */
+import { countOf, oneLine } from '../base/text.js'
+import type { Baseline, FindingState, VerifyEvent } from '../model/plan.js'
+import type { Api } from './client/api.js'
+import { streamBroken } from './client/streams.js'
+import { type Context, exitCodes } from './command.js'
+import { withInterrupts } from './terminal/prompt.js'
+import { humanDuration } from './terminal/words.js'
+
+/** What to print. */
+export interface VerifyView {
+  json: boolean
+  /** Whether to print the SHA-256 of each file, for `sha256sum -c`. */
+  sums: boolean
+}
+
+type FileFinding = Omit<Extract<VerifyEvent, { event: 'finding' }>, 'event'>
+type Totals = Omit<Extract<VerifyEvent, { event: 'end' }>, 'event'>
+
+const columns = 80
+/** Length of the text that is written at a time. */
+const batchLength = 64 * 1024
+
+/** Verifies the files of a project, prints what differs, and returns the exit code. */
+export async function verifyProject(
+  { api, projectId }: { api: Api; projectId: string },
+  view: VerifyView,
+  context: Context
+): Promise<number> {
+  const { output } = context
+  const startedAtMs = Date.now()
+  const bar = output.progress('Verifying', files => files.toLocaleString('en-US'))
+  try {
+    const { baseline, findings, totals } = await withInterrupts(context.host, signal =>
+      read(api.verify(projectId, { sums: view.sums, signal }), {
+        onProgress: bar.update,
+        onSums: async text => output.write(text)
+      })
+    )
+    bar.end(`Verified ${countOf(totals.files, 'file')} in ${humanDuration(Date.now() - startedAtMs)}`)
+    if (view.json) output.json({ success: true, baseline, ...totals, findings })
+    else {
+      const print = view.sums ? output.note : output.print
+      for (const line of [...findings.flatMap(linesOf), ...summaryOf(baseline, totals)]) print(line)
+    }
+    return baseline !== 'building' && totals.ok === totals.files && !totals.isOutdated
+      ? exitCodes.success
+      : exitCodes.failed
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
+}
+
+interface Read {
+  baseline: Baseline
+  findings: FileFinding[]
+  totals: Totals
+}
+
+async function read(
+  events: AsyncIterable<VerifyEvent>,
+  { onProgress, onSums }: { onProgress(done: number, files: number): void; onSums(text: string): Promise<void> }
+): Promise<Read> {
+  let baseline: Baseline = 'none'
+  let sums = ''
+  const findings: FileFinding[] = []
+  for await (const given of events) {
+    const { event, ...values } = given
+    switch (given.event) {
+      case 'start':
+        baseline = given.baseline
+        break
+      case 'progress':
+        onProgress(given.done, given.files)
+        break
+      case 'finding':
+        findings.push(values as FileFinding)
+        break
+      case 'file':
+        sums += sumLine(given.sha256, given.path)
+        if (sums.length < batchLength) break
+        await onSums(sums)
+        sums = ''
+        break
+      case 'end':
+        await onSums(sums)
+        return { baseline, findings, totals: values as Totals }
+    }
+  }
+  throw streamBroken()
+}
+
+const differences: Record<FindingState, string> = {
+  changed: 'other contents',
+  missing: 'missing',
+  other_type: 'not of the same type',
+  mode: 'other permissions'
+}
+
+function linesOf({ path, state, since }: FileFinding): string[] {
+  const how = `${differences[state]} (from ${since})`
+  const line = `  ! ${oneLine(path)}  ${how}`
+  return line.length <= columns ? [line] : [`  ! ${oneLine(path)}`, `      ${how}`]
+}
+
+function summaryOf(baseline: Baseline, { files, ok, changed, missing, otherType, mode, isOutdated }: Totals): string[] {
+  if (baseline === 'none') return ['svc has put no files into the target.']
+  if (baseline === 'building') return ['The list of the files that svc owns is being made. Try again in a moment.']
+  const parts = [
+    [changed, 'with other contents'],
+    [missing, 'missing'],
+    [otherType, 'of another type'],
+    [mode, 'with other permissions']
+  ] as const
+  const kinds = parts.filter(([count]) => count > 0).map(([count, what]) => `${count.toLocaleString('en-US')} ${what}`)
+  const all = files.toLocaleString('en-US')
+  const differing = files - ok
+  return [
+    differing === 0
+      ? `${all} ${files === 1 ? 'file is' : 'files are'} as deployed.`
+      : `${differing.toLocaleString('en-US')} of ${all} files ${differing === 1 ? 'differs' : 'differ'}: ${kinds.join(', ')}.`,
+    ...(isOutdated ? ['A deployment was in progress meanwhile: verify again after it.'] : [])
+  ]
+}
+
+/**
+ * Returns a line that `sha256sum -c` reads. As in GNU coreutils, a name with a backslash or a line break is escaped, and
+ * the line begins with a backslash.
+ */
+export function sumLine(sha256: string, path: string): string {
+  // "-" means standard input.
+  const name = path === '-' ? './-' : path
+  const escaped = name.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+  return `${escaped === name ? '' : '\\'}${sha256}  ${escaped}\n`
+}
