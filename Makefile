@@ -65,7 +65,7 @@ bench: build ## Measure against known tools, side by side
 figures: build ## Print the size of the tree, and how fast a server is ready
 	@node dist/test/support/figures.js
 
-dist: build ## Write dist/svc-<version>.tgz and dist/svc-client-<version>.tgz, for machines without internet
+dist: build ## Write the archives, the Debian package, the bill of materials and their checksums into dist
 	node dist/test/release/bundle.js
 
 audit: build ## Print what svc depends on, and what each package may touch

@@ -60,6 +60,7 @@ t.test("so does a checkout elsewhere, of another user's habits, in which somethi
     'dist/www',
     'dist/test/release',
     'test/release/audit.json',
+    'test/release/debian',
     'package.json',
     'package-lock.json',
     'README.md',
@@ -148,6 +149,13 @@ t.test('the bill of materials names each package, and who needs it', async t => 
   t.same(bill.dependencies.find((each: { ref: string }) => each.ref.startsWith('pkg:npm/yauzl'))?.dependsOn, [
     'pkg:npm/pend@1.2.0'
   ])
+  const beside = made.find(({ path }) => path.endsWith('.cdx.json'))?.path as string
+  t.same(
+    JSON.parse(readFileSync(beside, 'utf8'))
+      .components.map((each: { name: string }) => each.name)
+      .sort(),
+    [...lockedPackages().keys()].sort()
+  )
   const small = JSON.parse(readFileSync(join(clientOnly, 'sbom.cdx.json'), 'utf8'))
   t.same(
     small.components.map((each: { name: string }) => each.name),

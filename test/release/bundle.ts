@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundledFamilies, clientModules } from './client-modules.js'
+import { cannotBuildDeb, debName, makeDeb } from './deb.js'
 import { auditedPackages, top } from './dependencies.js'
 import { manualPages, type ManualPage } from './manual.js'
 import { sbom } from './sbom.js'
@@ -11,8 +12,9 @@ import { tarball, type TarEntry } from './tar.js'
 
 /*
  * `make dist`: what is carried to a machine without internet. `svc-<version>.tgz` is a complete installation, the
- * client's is what a container needs to push. One commit gives the same bytes each time: paths in order, one owner, the
- * time of the commit.
+ * client's is what a container needs to push, the Debian package is the installation without binaries.
+ * `svc-<version>.cdx.json` lists what svc consists of. One commit gives the same bytes each time: paths in order, one
+ * owner, the time of the commit.
  */
 
 interface Description {
@@ -54,13 +56,14 @@ function filesBelow(directory: string): string[] {
 }
 
 /** Copies the package's files below `node_modules`. Compiled packages lose their install script. */
-function packageEntries(name: string): TarEntry[] {
+function packageEntries(name: string, withBinaries: boolean): TarEntry[] {
   const directory = join(top, 'node_modules', name)
   const pattern = kept[name]
   if (pattern === undefined) throw new Error(`test/release/bundle.ts does not say which files of ${name} are loaded`)
   if (!existsSync(directory)) return []
   const entries = filesBelow(directory)
     .filter(path => always.test(path) || pattern.test(path))
+    .filter(path => withBinaries || !path.startsWith('build/'))
     .map(path => read(path, directory))
   const isCompiled = entries.some(({ path }) => path.endsWith('.node'))
   return entries.map(entry => {
@@ -110,9 +113,10 @@ interface Bundle {
   manual: ManualPage[]
 }
 
-function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
+/** Returns the files of a bundle. `withBinaries`: also what was compiled on this machine. */
+function entriesOf(bundle: Bundle, madeAtSeconds: number, withBinaries = true): TarEntry[] {
   const { name, modules, documents, packages, manual } = bundle
-  const found = packages.map(packageName => ({ packageName, entries: packageEntries(packageName) }))
+  const found = packages.map(packageName => ({ packageName, entries: packageEntries(packageName, withBinaries) }))
   const present = found.filter(({ entries }) => entries.length > 0).map(({ packageName }) => packageName)
   const entries = [
     ...[...modules, ...documents].map(path => read(path)),
@@ -121,14 +125,15 @@ function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
     { path: 'package.json', content: bundledDescription(bundle, present), isExecutable: false }
   ]
   const audited = auditedPackages().filter(({ name }) => present.includes(name))
-  entries.push({
-    path: 'sbom.cdx.json',
-    content: json(sbom({ name, version, madeAtSeconds, packages: audited })),
-    isExecutable: false
-  })
+  const content = json(sbom({ name, version, madeAtSeconds, packages: audited }))
+  return [...entries, { path: 'sbom.cdx.json', content, isExecutable: false }]
+}
+
+function pack(bundle: Bundle, madeAtSeconds: number): Buffer {
+  const entries = entriesOf(bundle, madeAtSeconds)
   entries.push({ path: 'SHA256SUMS', content: Buffer.from(sums(entries)), isExecutable: false })
   return tarball(
-    entries.map(entry => ({ ...entry, path: `${name}-${version}/${entry.path}` })),
+    entries.map(entry => ({ ...entry, path: `${bundle.name}-${version}/${entry.path}` })),
     madeAtSeconds
   )
 }
@@ -173,11 +178,9 @@ function builtFrom(directory: string): string[] {
     .map(path => `dist/${path}`)
 }
 
-/** Writes both archives and their checksums into a directory. Returns their paths and sizes. */
-export async function makeBundles(directory: string): Promise<Array<{ path: string; bytes: number }>> {
-  const madeAtSeconds = commitSeconds()
-  const edition = { version, madeAtSeconds }
-  const whole: Bundle = {
+/** The complete installation. */
+async function wholeBundle(madeAtSeconds: number): Promise<Bundle> {
+  return {
     name: 'svc',
     modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
     documents: [
@@ -190,20 +193,42 @@ export async function makeBundles(directory: string): Promise<Array<{ path: stri
         .map(path => `docs/${path}`)
     ],
     packages: Object.keys(kept),
-    manual: await manualPages(edition)
+    manual: await manualPages({ version, madeAtSeconds })
   }
-  const client: Bundle = {
+}
+
+async function clientBundle(madeAtSeconds: number): Promise<Bundle> {
+  return {
     name: 'svc-client',
     modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledFamilies).map(path => `dist/lib/${path}`)],
     documents: ['LICENSE'],
     packages: ['yazl', 'buffer-crc32'],
-    manual: await manualPages(edition, family => bundledFamilies.includes(family))
+    manual: await manualPages({ version, madeAtSeconds }, family => bundledFamilies.includes(family))
   }
-  mkdirSync(directory, { recursive: true })
-  const made = [whole, client].map(bundle => ({
+}
+
+/** Returns the Debian package of the complete installation. */
+export async function makePackage(): Promise<Buffer> {
+  const madeAtSeconds = commitSeconds()
+  const entries = entriesOf(await wholeBundle(madeAtSeconds), madeAtSeconds, false)
+  return makeDeb({ version, madeAtSeconds, node: description.engines['node'] as string, entries })
+}
+
+/**
+ * Writes both archives, the Debian package where it can be built, the bill of materials, and the checksums of all into
+ * a directory. Returns their paths and sizes.
+ */
+export async function makeBundles(directory: string): Promise<Array<{ path: string; bytes: number }>> {
+  const madeAtSeconds = commitSeconds()
+  const bundles = [await wholeBundle(madeAtSeconds), await clientBundle(madeAtSeconds)]
+  const made = bundles.map(bundle => ({
     path: `${bundle.name}-${version}.tgz`,
     content: pack(bundle, madeAtSeconds)
   }))
+  if (cannotBuildDeb() === false) made.push({ path: debName(version), content: await makePackage() })
+  const bill = sbom({ name: description.name, version, madeAtSeconds, packages: auditedPackages() })
+  made.push({ path: `svc-${version}.cdx.json`, content: json(bill) })
+  mkdirSync(directory, { recursive: true })
   for (const { path, content } of made) writeFileSync(join(directory, path), content)
   writeFileSync(join(directory, 'SHA256SUMS'), sums(made))
   return made.map(({ path, content }) => ({ path: join(directory, path), bytes: content.length }))
@@ -213,4 +238,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const { path, bytes } of await makeBundles(process.argv[2] ?? join(top, 'dist'))) {
     console.log(`${path}  ${(bytes / 1024 / 1024).toFixed(2)} MB`)
   }
+  const reason = cannotBuildDeb()
+  if (reason !== false) console.log(`No ${debName(version)}: ${reason}`)
 }
