@@ -15,7 +15,7 @@ import { liveDeployment } from '../core/store/tables/deployments.js'
 import { type LiveRun, openWindow } from './output/live.js'
 import { Interrupted, StepFailure, StopRequest, Suspension } from './failure.js'
 import { GateFailure } from './gate.js'
-import { isExtracted, recordProgress, revertedPatch } from './record.js'
+import { isExtracted, recordProgress, revertedPatch, sendNotice } from './record.js'
 import { type ChosenScript, runScript, type ScriptStage } from './scripts/scripts.js'
 import type { Scripted } from './scripted.js'
 import type { DeployNeeds } from './needs.js'
@@ -84,8 +84,8 @@ export class Hold {
     return 'all checks passed'
   }
 
-  /** Waits until the deployment is confirmed. Returns the sentence of the step. */
-  async confirm(): Promise<string> {
+  /** Waits until the deployment is confirmed. Returns the sentence of the step. `isNew`: nobody was told of it yet. */
+  async confirm({ isNew }: { isNew: boolean }): Promise<string> {
     const { plan } = this
     const nowMs = this.#needs.clock.now()
     // The clock may have been set back while the server was stopped.
@@ -93,6 +93,10 @@ export class Hold {
     const window = openWindow({ ms: Math.min(Date.parse(this.#row.holdUntil as string) - nowMs, longestMs), nowMs })
     this.#row.holdUntil = window.until
     this.#live.window = window
+    if (isNew) {
+      const notice = { trigger: 'confirmation', event: 'deploy_waiting', errorMessage: null } as const
+      sendNotice(this.#needs, { ...this.#row, status: 'running' }, notice)
+    }
     this.#output.say(`→ waiting for "svc confirm" until ${window.until}`)
     try {
       if (await this.#untilStopped(signal => window.decided(signal))) return 'confirmed'
@@ -269,7 +273,7 @@ export function longestMs({ gate, confirmSeconds }: HoldPlan, phase: HoldPhase, 
 /** Maximum number of paths in a sentence about files that are not back. */
 const shownPaths = 10
 
-export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock' | 'audit' | 'log'> {
+export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock' | 'audit' | 'notify' | 'log'> {
   executors: Executors
 }
 

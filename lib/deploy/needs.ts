@@ -77,6 +77,8 @@ export interface DeployNeeds {
   auditWithin?(tx: Transaction, event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void
+  /** Called when the files of a project were compared with what svc has put there, with the number that differ. */
+  drifted?(projectId: string, files: number): void
   /** Archives on other hubs; undefined: the server is not a hub of a cluster. */
   copies?: ArchiveCopies | undefined
   /** Gives up an unfinished target on the machine of another hub; undefined: the server is not a hub of a cluster. */

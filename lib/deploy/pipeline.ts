@@ -94,7 +94,7 @@ async function confirmHold({ hold, steps }: PipelineRun, { fromConfirm }: { from
   }
   if (hold.plan.confirmSeconds !== null) {
     if (!fromConfirm) hold.begin('confirm')
-    await steps.run('confirm', () => hold.confirm())
+    await steps.run('confirm', () => hold.confirm({ isNew: !fromConfirm }))
   }
 }
 

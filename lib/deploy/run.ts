@@ -9,7 +9,7 @@ import { findRights } from '../core/proc/identity.js'
 import { isPlaced } from '../core/store/tables/fleet.js'
 import { rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { liveDeployment } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { findBrokenProject, findProject } from '../core/store/tables/projects.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { countOf } from '../base/text.js'
 import type { Actor } from '../model/audit.js'
@@ -188,6 +188,7 @@ export class Runner {
       .flush()
       .then(() => output.sync())
       .catch(error => log(`Cannot write the whole output of deployment ${end.id}`, error))
+    const wasBroken = findBrokenProject(this.#needs.store, end.projectId) !== undefined
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
     if (row.placed === null) await this.#needs.scripted.leave(row.id)
@@ -199,6 +200,8 @@ export class Runner {
       event: eventOf(outcome.status),
       errorMessage: row.errorMessage
     })
+    if (wasBroken && outcome.status === 'success')
+      sendNotice(this.#needs, row, { trigger: row.triggerSource, event: 'recovered', errorMessage: null })
     return row
   }
 

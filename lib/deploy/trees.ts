@@ -250,7 +250,7 @@ export interface SummaryRequest {
 /** The state of the files of all projects. */
 export type TreeStates = ReturnType<typeof createTreeStates>
 
-export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock'> {
+export interface TreeStateNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'drifted'> {
   trees: Pick<Trees, 'read'>
   /** Returns how far a project can go back exactly. */
   windowOf(projectId: string): ExactWindow
@@ -268,7 +268,8 @@ interface State extends Pick<TreeSummary, 'verified' | 'drift'> {
 const driftLastsMs = 60 * 60_000
 
 /** Creates the memory of a server. */
-export function createTreeStates({ store, clock, trees, windowOf, searchDrift }: TreeStateNeeds) {
+export function createTreeStates(needs: TreeStateNeeds) {
+  const { store, clock, trees, windowOf, searchDrift } = needs
   const states = new Map<string, State>()
 
   function stateOf(projectId: string, head: OwnedHead): State {
@@ -306,6 +307,7 @@ export function createTreeStates({ store, clock, trees, windowOf, searchDrift }:
     const state = stateOf(projectId, owned.head)
     state.drift = { at: instantOf(clock), count }
     state.driftAtMs = clock.now()
+    needs.drifted?.(projectId, count)
   }
 
   async function searchNow(project: Project, { head }: { head: OwnedHead }, signal: AbortSignal): Promise<void> {
@@ -326,6 +328,7 @@ export function createTreeStates({ store, clock, trees, windowOf, searchDrift }:
     /** Remembers the result of a verification of this state. */
     verified(projectId: string, head: OwnedHead, differing: number): void {
       stateOf(projectId, head).verified = { at: instantOf(clock), differing }
+      needs.drifted?.(projectId, differing)
     },
 
     /** Remembers the number of edited files in the current state. */

@@ -16,9 +16,9 @@ export const triggerSources = ['cli', 'rollback', 'repair'] as const
 export type TriggerSource = (typeof triggerSources)[number]
 
 /** The cause of a notification (§6.5). */
-export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_deploy' | 'manual'
+export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_deploy' | 'manual' | 'confirmation'
 /** The event of a notification. */
-export type EventKey = 'deploy_success' | 'deploy_failure'
+export type EventKey = 'deploy_success' | 'deploy_failure' | 'deploy_waiting' | 'recovered'
 
 /**
  * The steps of a deployment, in the order of §3. `check`, `confirm`, `revert` and `onFailure` occur only where they are needed;

@@ -1,6 +1,7 @@
 import { Refusal } from '../base/errors.js'
 import type { Instant } from './scalars.js'
 import type { EventKey } from './deployment.js'
+import type { IncidentEvent } from './incident.js'
 
 /** The control that a form shows for a setting. */
 export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
@@ -61,12 +62,20 @@ export const notificationKinds = ['generic', 'slack', 'teams', 'feishu', 'dingta
 export type NotificationKind = (typeof notificationKinds)[number]
 
 /** The key of an event that a target can subscribe to. */
-export type NotificationEvent = EventKey | 'token_expiring' | 'token_locked'
+export type NotificationEvent = EventKey | IncidentEvent | 'token_expiring' | 'token_locked'
 
 /** The events that a target can subscribe to. */
 export const eventKeys: readonly NotificationEvent[] = [
   'deploy_success',
   'deploy_failure',
+  'deploy_waiting',
+  'recovered',
+  'rollout_waiting',
+  'rollout_halted',
+  'node_lost',
+  'drift_found',
+  'disk_low',
+  'backup_failed',
   'token_expiring',
   'token_locked'
 ]

@@ -7,6 +7,8 @@ import { rm } from 'node:fs/promises'
 import type { Hub } from '../fleet/hub/hub.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
+import type { Incidents } from '../operate/notify/incidents.js'
+import type { Webhook } from '../operate/notify/webhook.js'
 import type { Deployer } from '../deploy/deployer.js'
 import { systemActor } from '../model/audit.js'
 import { findDeployment } from '../core/store/tables/deployments.js'
@@ -26,6 +28,8 @@ export function createFleet(
     deployer: Pick<Deployer, 'hasRunning' | 'mark'>
     variables: Pick<Variables, 'open'>
     headers: Pick<CheckHeaders, 'open'>
+    webhook: Pick<Webhook, 'incident'>
+    incidents: Pick<Incidents, 'drifted'>
   }
 ) {
   const { store, home, keys, publicUrl, log } = world
@@ -42,6 +46,12 @@ export function createFleet(
       hubs: () => world.hubUrls?.() ?? (publicUrl === null ? [] : [publicUrl]),
       hasRunning: projectId => work().deployer.hasRunning(projectId),
       endSessions: nodes.end,
+      tell: incident => work().webhook.incident(incident),
+      drifted(projectId, isDrifted, node) {
+        work()
+          .incidents.drifted(projectId, isDrifted ? null : 0, node)
+          .catch(error => log('Cannot tell of edited files', error))
+      },
       ended(deployId, state, rolloutId) {
         // While it runs, it gets its result from the rollout.
         const [was, is] = state === 'done' ? (['failed', 'success'] as const) : (['success', 'failed'] as const)

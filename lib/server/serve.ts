@@ -211,8 +211,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     services.history.start()
     opened.push(() => services.history.stop())
     services.reminders.start()
+    services.incidents.start()
     services.webhook.start()
     opened.push(() => services.reminders.stop())
+    opened.push(() => services.incidents.stop())
     await services.fleet.start()
     opened.push(() => services.fleet.stop())
     http.complete(createTable(services, { base, publicUrl, panel }))
@@ -290,7 +292,7 @@ function createStop(running: {
     return callAll([
       () => services.deployer.stop({ wait }),
       () => services.fleet.stop(),
-      () => services.reminders.stop(),
+      () => Promise.all([services.reminders.stop(), services.incidents.stop()]),
       () =>
         Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })]),
       () => Promise.all(early),

@@ -17,6 +17,7 @@ import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/ends.js'
 import { createCollector, createRateLimit, maxOverviewDays } from '../operate/telemetry/collector.js'
 import { createTargets as createNotificationTargets } from '../operate/notify/targets.js'
+import { createIncidents, type Incidents } from '../operate/notify/incidents.js'
 import { Webhook } from '../operate/notify/webhook.js'
 import { createDeny, createSecrets } from '../operate/logs/read/secrets.js'
 import { createInflatedFiles } from '../operate/logs/read/contents.js'
@@ -26,7 +27,7 @@ import { createLogSources } from '../operate/logs/sources.js'
 import { createLogViewer, type LogViewer, newLogLines } from '../operate/logs/viewer.js'
 import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
-import { deploymentPage } from '../model/provenance.js'
+import { deploymentPage } from '../model/links.js'
 import { createPtyLoader } from '../core/proc/pty.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
@@ -52,6 +53,7 @@ import {
 import { placedReleases } from '../model/node.js'
 import type { FleetHealth } from '../model/health.js'
 import { fleetState, readStatus, readWaiting } from '../operate/machine/status.js'
+import { readDisk } from '../operate/machine/disk.js'
 import { createBroken, createHealth } from '../operate/machine/health.js'
 import { createDeploymentCounts, createMetrics } from '../operate/machine/metrics.js'
 import { createCpuMeter, createLoopDelayMeter, createResources } from '../operate/machine/resources.js'
@@ -77,6 +79,7 @@ export interface Services {
   deployer: Deployer
   headers: CheckHeaders
   webhook: Webhook
+  incidents: Incidents
   reminders: TokenReminders
   history: History
   logViewer: LogViewer
@@ -121,6 +124,7 @@ export function createServices(world: World, front: Front): Services {
     deployer: work.deployer,
     headers: work.headers,
     webhook: work.webhook,
+    incidents: work.incidents,
     reminders: createTokenReminders({
       ...world,
       audit: front.audit,
@@ -168,6 +172,14 @@ function createWork(
     trust,
     log
   })
+  const incidents = createIncidents({
+    store,
+    clock,
+    log,
+    tell: incident => webhook.incident(incident),
+    disk: async () => ({ path: home.directory, ...(await readDisk(home.directory)) }),
+    nodes: () => fleet.running()?.presence() ?? { lost: [], connected: new Set<string>() }
+  })
   const counts = createDeploymentCounts()
   const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
@@ -203,6 +215,8 @@ function createWork(
     audit: event => void audit.record(event),
     auditWithin: audit.within,
     notify: occasion => webhook.notify(occasion),
+    drifted: (projectId, files) =>
+      void incidents.drifted(projectId, files).catch(error => log('Cannot tell of edited files', error)),
     ended(row) {
       counts.ended(row)
       keeper.sign()
@@ -226,6 +240,7 @@ function createWork(
     trust,
     notificationTargets,
     webhook,
+    incidents,
     counts,
     quota,
     variables,
@@ -476,7 +491,15 @@ function carryServices(world: World, { audit, settings }: Front, { work }: Made)
       headers: work.headers,
       logSources: logSourceTable
     }),
-    backups: createBackups({ store, home, clock, ids, version, audit })
+    backups: createBackups({
+      store,
+      home,
+      clock,
+      ids,
+      version,
+      audit,
+      failed: reason => work.webhook.incident({ event: 'backup_failed', project: null, backup: { reason } })
+    })
   } satisfies Partial<ApiServices>
 }
 

@@ -165,6 +165,7 @@ async function lead(active: Active): Promise<void> {
   front.keeper.start()
   services.history.start()
   services.reminders.start()
+  services.incidents.start()
   services.webhook.start()
   active.isReady = true
 }
@@ -175,7 +176,9 @@ function end({ term: { front, services, isLeader }, stopReviews }: Active): Prom
   return callAll([
     () => services.fleet.stop(),
     () => Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()]),
-    () => isLeader && Promise.all([services.reminders.stop(), services.history.stop(), front.keeper.stop()]),
+    () =>
+      isLeader &&
+      Promise.all([services.reminders.stop(), services.incidents.stop(), services.history.stop(), front.keeper.stop()]),
     () => services.webhook.stop({ graceMs: notificationGraceMs }),
     () => front.failures.flush(),
     () => front.named.close().catch(() => {})

@@ -97,6 +97,9 @@ t.test('who must decide sees it everywhere: title, overview, lists, page of the 
   await photograph(small.page, 'deployments-phone-zh')
   t.same(await survey(small.page), [])
 
+  await page.goto(`${stage.url}/deployments/${deployId}?decide=revert`)
+  await holds(page, `document.activeElement?.textContent.includes('Revert now')`)
+  t.equal((await marks()).waiting.length, 1, 'the link of a message changes nothing')
   await page.getByRole('button', { name: 'Confirm' }).click()
   await page.locator('.verdict svc-status[state=success]').waitFor()
   await holds(page, `!document.title.startsWith('●')`)

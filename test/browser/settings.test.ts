@@ -130,7 +130,8 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   t.match(watch.complaints.splice(0), [/400.*\/api\/notification-targets/])
   await dialog.getByLabel('Address').fill(`${receiver.url}/robot/send?access_token=a-secret`)
   await dialog.getByLabel('Secret').fill('SEC-a-secret')
-  await dialog.getByLabel('Succeeded').uncheck()
+  for (const box of await dialog.locator('fieldset').first().getByRole('checkbox').all())
+    if ((await box.getAttribute('name')) !== 'deploy_failure') await box.uncheck()
   await dialog.getByLabel('Selected projects').check()
   await dialog.getByLabel('storefront').check()
   await photograph(page, 'dialog-desktop')
@@ -140,6 +141,7 @@ t.test('notification targets: added, tested, changed, deleted, and no secret sho
   t.match(await kept(), [
     { name: 'Team', kind: 'dingtalk', hasSecret: true, events: ['deploy_failure'], projectIds: [/^proj_/] }
   ])
+  await row.getByText('Reports: failed deployments · 1 project').waitFor()
   t.match(await row.textContent(), /DingTalk · http:\/\/127\.0\.0\.1:\d+\/…/)
 
   receiver.behave({ status: 200, body: '{"errcode":310000}' })

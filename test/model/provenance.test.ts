@@ -1,12 +1,10 @@
 import t from 'tap'
 import {
   commitUrl,
-  deploymentPage,
   isCommitId,
   provenanceReader,
   repositoryPlace,
   shortCommit,
-  tokensPage,
   webAddress,
   withoutCredentials
 } from '../../lib/model/provenance.js'
@@ -198,15 +196,4 @@ t.test('returns host and path of a repository', async t => {
     ['nothing', null]
   ]
   for (const [given, place] of cases) t.strictSame(repositoryPlace(given), place, given)
-})
-
-t.test('returns the page of a deployment below the public address, and null without an address', async t => {
-  t.equal(deploymentPage('https://deploy.example/svc', 'dep_a'), 'https://deploy.example/svc/deployments/dep_a')
-  t.equal(deploymentPage('https://deploy.example', 'a/b'), 'https://deploy.example/deployments/a%2Fb')
-  t.equal(deploymentPage(null, 'dep_a'), null)
-})
-
-t.test('returns the page of the tokens, and null without an address', async t => {
-  t.equal(tokensPage('https://deploy.example/svc'), 'https://deploy.example/svc/settings')
-  t.equal(tokensPage(null), null)
 })

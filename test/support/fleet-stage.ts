@@ -92,6 +92,8 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
       ended: (deployId, state) => void done.push(state === 'done' ? deployId : `${deployId} ${state}`),
       endSessions: nodeId => void ended.push(nodeId),
+      tell: () => {},
+      drifted: () => {},
       log: (message, error) => void told.push(`${message}: ${(error as Error).message}`)
     })
     hubs.push(hub)

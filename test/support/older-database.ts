@@ -70,6 +70,7 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN scriptShell;
     ALTER TABLE projects DROP COLUMN scriptDirectory;
     DROP TABLE sessions;
+    DROP TABLE toldIncidents;
     DROP TABLE waitingMessages;
     DROP TABLE notificationTargets;
     DROP TABLE machineHistory;

@@ -311,7 +311,7 @@ export class DeploymentPage extends Page {
             @showline="${(event: Event) => this.#showLine((event as Said<'showline'>).line)}"></svc-failure>`
           : null
       }
-      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}"
+      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
         @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-hold>
       <div class="body">
         <div class="aside">

@@ -142,7 +142,7 @@ export class SettingsPage extends Page {
           ${groups.map(
             ({ words, settings }, index) => html`
             <section class="group" aria-label="${t(words)}">
-              <h2>${t(words)}</h2>
+              ${index === 0 ? html`<h3>${t(words)}</h3>` : html`<h2>${t(words)}</h2>`}
               <div class="card">
                 ${settings.map(setting => keyed(setting.key, this.#setting(setting, shown.values[setting.key] ?? '')))}
                 ${index === 0 ? this.#webhookTest(shown.values) : null}

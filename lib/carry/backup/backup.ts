@@ -9,7 +9,7 @@ import type { ZipSource } from '../../core/archive/source.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import { schemaVersion } from '../../core/store/schema.js'
 import { type Clock, machineTimeOf } from '../../base/clock.js'
-import { hasCode, isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
+import { hasCode, isDiskFull, messageOf, reasonOf, Refusal } from '../../base/errors.js'
 import type { Followed, Store } from '../../core/store/database.js'
 import type { Image } from '../../core/store/page-file.js'
 import { type DeploymentState, deploymentStateAt, deploymentStates } from '../../core/store/tables/deployments.js'
@@ -30,6 +30,8 @@ export interface BackupNeeds extends SnapshotNeeds {
   /** The version of this program. */
   version: string
   audit: { record(event: AuditEvent): Promise<void> }
+  /** Called when a backup fails that nobody has cancelled. */
+  failed?(reason: string): void
 }
 
 /** The actor, the progress and the cancellation of a backup. */
@@ -58,34 +60,44 @@ export function createBackups(needs: BackupNeeds) {
      * Writes the zip to `out`, which stays open: an empty file or any stream. Refuses like `takeSnapshot` and
      * core/archive/write.ts.
      */
-    async write(
-      out: Writable | FileHandle,
-      { actor, onBegin = () => {}, onProgress = () => {}, signal }: BackupWriting
-    ): Promise<BackupManifest> {
-      const [{ writeZip }, { writeZipFile }] = await Promise.all([
-        import('../../core/archive/write.js'),
-        import('../../core/archive/write-file.js')
-      ])
-      await needs.audit.record({ action: 'backup.create', actor, detail: null })
-      const snapshot = await takeSnapshot(needs)
+    async write(out: Writable | FileHandle, writing: BackupWriting): Promise<BackupManifest> {
       try {
-        onBegin(snapshot.files.reduce((total, { bytes }) => total + bytes, 0))
-        const manifest = manifestOf(needs, snapshot)
-        const sources = snapshot.files.map(file => sourceOf(file, manifest.files))
-        const last = {
-          path: backupRoot + manifestName,
-          mode: fileMode,
-          mtimeMs: snapshot.atMs,
-          contents: () => Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`)
-        }
-        const zipping = { last, onProgress: ({ bytes }: { bytes: number }) => onProgress(bytes), signal }
-        await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
-        return manifest
-      } finally {
-        // The next start removes what could not be removed here.
-        await snapshot.discard().catch(() => {})
+        return await write(needs, out, writing)
+      } catch (error) {
+        if (writing.signal?.aborted !== true) needs.failed?.(messageOf(error))
+        throw error
       }
     }
+  }
+}
+
+async function write(
+  needs: BackupNeeds,
+  out: Writable | FileHandle,
+  { actor, onBegin = () => {}, onProgress = () => {}, signal }: BackupWriting
+): Promise<BackupManifest> {
+  const [{ writeZip }, { writeZipFile }] = await Promise.all([
+    import('../../core/archive/write.js'),
+    import('../../core/archive/write-file.js')
+  ])
+  await needs.audit.record({ action: 'backup.create', actor, detail: null })
+  const snapshot = await takeSnapshot(needs)
+  try {
+    onBegin(snapshot.files.reduce((total, { bytes }) => total + bytes, 0))
+    const manifest = manifestOf(needs, snapshot)
+    const sources = snapshot.files.map(file => sourceOf(file, manifest.files))
+    const last = {
+      path: backupRoot + manifestName,
+      mode: fileMode,
+      mtimeMs: snapshot.atMs,
+      contents: () => Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`)
+    }
+    const zipping = { last, onProgress: ({ bytes }: { bytes: number }) => onProgress(bytes), signal }
+    await (out instanceof Writable ? writeZip(sources, out, zipping) : writeZipFile(sources, out, zipping))
+    return manifest
+  } finally {
+    // The next start removes what could not be removed here.
+    await snapshot.discard().catch(() => {})
   }
 }
 

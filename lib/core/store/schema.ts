@@ -626,6 +626,10 @@ const migrations: Migration[] = [
       );
       CREATE INDEX waitingMessagesByTarget ON waitingMessages (targetId, position);
       ALTER TABLE notificationTargets ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;`
+  },
+  {
+    what: 'incidents that notifications have told of',
+    sql: 'CREATE TABLE toldIncidents (key TEXT PRIMARY KEY NOT NULL, at TEXT NOT NULL) WITHOUT ROWID;'
   }
 ]
 

@@ -11,7 +11,12 @@ import { type AgentReport, type DesiredLine, fleetProtocol, heartbeatMs, type Ro
 import type { AuditEvent } from '../../model/audit.js'
 import type { ServerKey } from '../../core/audit/server-key.js'
 import type { Store, Transaction } from '../../core/store/database.js'
-import { hasDoneRollout, rolledProjects } from '../../core/store/tables/rollouts.js'
+import type { Incident } from '../../model/incident.js'
+import type { FleetNode } from '../../model/node.js'
+import type { Rollout } from '../../model/rollout.js'
+import { listNodes } from '../../core/store/tables/fleet.js'
+import { findProject } from '../../core/store/tables/projects.js'
+import { hasDoneRollout, lastRollout, rolledProjects } from '../../core/store/tables/rollouts.js'
 import { createBeginIn, createCatchUp, createRollings, type Release } from './rolling.js'
 import { createEnrollments, createNodes, createPlacements, type HubEnrollments } from './nodes.js'
 import type { Fleet } from './fleet.js'
@@ -45,6 +50,10 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 
   ended(deployId: string, state: 'done' | 'reverted', rolloutId: string): void
   /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
+  /** Reports a rollout that waits for somebody. Never throws. */
+  tell(incident: Incident): void
+  /** Called when a node says whether files of a project were edited there. */
+  drifted(projectId: string, isDrifted: boolean, node: FleetNode): void
   log(message: string, error?: unknown): void
 }
 
@@ -82,6 +91,8 @@ export interface Hub extends Fleet {
   start(): void
   /** Ends the streams, and writes what is only in memory. */
   stop(): Promise<void>
+  /** The nodes that were not heard of for too long, and the ids of those that are connected. */
+  presence(): { lost: FleetNode[]; connected: ReadonlySet<string> }
   /** Figures for metrics. */
   figures(): { connected: number; outdated: number; followers: number }
 }
@@ -114,8 +125,10 @@ function createParts(needs: HubNeeds) {
     store,
     clock,
     send: orders.send,
-    changed({ id, projectId, state, deployId }, nodeIds, from) {
+    changed(rollout, nodeIds, from) {
+      const { id, projectId, state, deployId } = rollout
       events.changed(id, nodeIds)
+      if (state !== from && (state === 'approval' || state === 'halted')) tellOf(needs, rollout, state)
       if (state === 'reverted' && from !== state)
         void rollings
           .write(turn => catchUp(turn, projectId))
@@ -133,7 +146,7 @@ function createParts(needs: HubNeeds) {
   const sendAgain = (): void => {
     for (const nodeId of links.connected()) orders.send(ordersOf(store, nodeId))
   }
-  const report = createReports({ store, clock, rollings, history, begun: sendAgain, unplaced })
+  const report = createReports({ ...needs, rollings, history, begun: sendAgain, unplaced })
   const releases = createReleases({ ...needs, key })
   const beginIn = createBeginIn({ ...needs, presence, twins })
   const begin = (release: Release): Promise<string> => rollings.write(turn => beginIn(turn, release).stored.id)
@@ -158,6 +171,17 @@ function createParts(needs: HubNeeds) {
     catchUp,
     enrollments
   }
+}
+
+/** Reports a rollout that waits for somebody. One that another one replaced waits for nobody. */
+function tellOf({ store, tell }: HubNeeds, rollout: Rollout, state: 'approval' | 'halted'): void {
+  const project = findProject(store, rollout.projectId)
+  if (project === undefined || lastRollout(store, rollout.projectId)?.id !== rollout.id) return
+  const { id, name, deployPath } = project
+  const { number, deployId, wave, waves, haltedReason } = rollout
+  const event = state === 'approval' ? 'rollout_waiting' : 'rollout_halted'
+  const about = { id: rollout.id, number, deployId, state: rollout.state, wave, waves, haltedReason }
+  tell({ event, project: { id, name, deployPath }, rollout: about })
 }
 
 function welcomeOf({ version, hubs }: HubNeeds): DesiredLine {
@@ -294,6 +318,12 @@ export function createHub(needs: HubNeeds): Hub {
       links.closeAll()
       await orders.sent()
       await presence.write({ now: true }).catch(error => needs.log('Cannot write when nodes were heard of', error))
+    },
+    presence() {
+      const nodes = listNodes(needs.store).map(node => ({ ...node, lastSeenAt: presence.lastSeenOf(node) }))
+      const isLost = ({ id, lastSeenAt, isDrained }: FleetNode): boolean =>
+        lastSeenAt !== null && !isDrained && presence.isLost(id)
+      return { lost: nodes.filter(isLost), connected: new Set(links.connected()) }
     },
     figures: () => ({ connected: links.count(), outdated: links.countOutdated(), followers: events.count() })
   }

@@ -90,6 +90,8 @@ export interface ReportsNeeds {
   begun(): void
   /** Tells a node that projects are not placed on it. */
   unplaced(projectIds: readonly string[], nodeId: string): void
+  /** Called when a node says whether files of a project were edited there. */
+  drifted(projectId: string, isDrifted: boolean, node: FleetNode): void
 }
 
 type Answer = AgentReport['answers'][number]
@@ -99,7 +101,7 @@ type Live = AgentReport['placements'][number]
 const notableShare = 0.05
 
 /** Creates the function that takes reports. Resolves when what the report says is on the disk. */
-export function createReports({ store, clock, rollings, history, begun, unplaced }: ReportsNeeds) {
+export function createReports({ store, clock, rollings, history, begun, unplaced, drifted }: ReportsNeeds) {
   function nodePatch(node: FleetNode, { version, freeBytes }: AgentReport): Partial<FleetNode> | null {
     const before = node.freeBytes ?? 0
     const isNotable = freeBytes !== null && Math.abs(freeBytes - before) > before * notableShare
@@ -136,6 +138,7 @@ export function createReports({ store, clock, rollings, history, begun, unplaced
       })
       if (hasBegun) begun()
     }
+    for (const { projectId, isDrifted } of lives) drifted(projectId, isDrifted, node)
     unplaced(
       report.placements.map(({ projectId }) => projectId).filter(id => !placed.has(id)),
       nodeId

@@ -1,5 +1,14 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../../model/deployment.js'
-import { deploymentPage, tokensPage } from '../../model/provenance.js'
+import { type Incident, incidentTriggers } from '../../model/incident.js'
+import {
+  deploymentPage,
+  nodePage,
+  projectPage,
+  rolloutPage,
+  storagePage,
+  systemPage,
+  tokensPage
+} from '../../model/links.js'
 import type { Project } from '../../model/project.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
 import { countOf } from '../../base/text.js'
@@ -15,7 +24,7 @@ export interface Occasion {
 }
 
 /** The content of a payload. */
-export type Notification = DeploymentNotification | TokenNotification
+export type Notification = DeploymentNotification | TokenNotification | IncidentNotification
 
 /** An event of a deployment, or a test message in the same form. */
 export interface DeploymentNotification {
@@ -28,6 +37,8 @@ export interface DeploymentNotification {
     'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message' | 'provenance'
   >
   errorMessage: string | null
+  /** When the earlier files are put back unless the deployment is confirmed. Absent: it does not wait. */
+  waitsUntil?: string | null
   /** Address of its page, or null if the public address of the server is unknown. */
   url: string | null
   /** The newest signed checkpoint of the audit log, so that the receiver is a witness. Absent or null: there is none. */
@@ -38,6 +49,16 @@ export interface DeploymentNotification {
 export type TokenNotification = TokenEvent & {
   timestamp: string
   /** Address of the list of tokens, or null if the public address of the server is unknown. */
+  url: string | null
+  /** As in `DeploymentNotification`. */
+  checkpoint?: string | null
+}
+
+/** An incident of a rollout, a node or the server. */
+export type IncidentNotification = Incident & {
+  trigger: (typeof incidentTriggers)[keyof typeof incidentTriggers]
+  timestamp: string
+  /** Address of the page on which it is decided or seen to, or null if the public address of the server is unknown. */
   url: string | null
   /** As in `DeploymentNotification`. */
   checkpoint?: string | null
@@ -60,6 +81,7 @@ export function notificationOf(occasion: Occasion, nowMs: number, publicUrl: str
     project: { id, name, deployPath },
     deployment: { id: occasion.deployment.id, status, duration, startTime, endTime, rollbackOf, message, provenance },
     errorMessage,
+    ...(event === 'deploy_waiting' && { waitsUntil: occasion.deployment.holdUntil }),
     url: deploymentPage(publicUrl, occasion.deployment.id)
   }
 }
@@ -73,6 +95,61 @@ export function tokenNotification(
   const common = { timestamp: new Date(nowMs).toISOString(), url: tokensPage(publicUrl) }
   if ('lockedUntil' in about) return { trigger: 'wrong_codes', event: 'token_locked', ...common, ...about }
   return { trigger: 'expiry', event: 'token_expiring', ...common, ...about }
+}
+
+/** Returns the notification of an incident. */
+export function incidentNotification(
+  incident: Incident,
+  nowMs: number,
+  publicUrl: string | null
+): IncidentNotification {
+  const timestamp = new Date(nowMs).toISOString()
+  return { ...incident, trigger: incidentTriggers[incident.event], timestamp, url: pageOf(incident, publicUrl) }
+}
+
+function pageOf(incident: Incident, publicUrl: string | null): string | null {
+  switch (incident.event) {
+    case 'rollout_waiting':
+    case 'rollout_halted':
+      return rolloutPage(publicUrl, incident.rollout.id)
+    case 'node_lost':
+      return nodePage(publicUrl, incident.node.id)
+    case 'drift_found':
+      return projectPage(publicUrl, incident.project.id)
+    case 'disk_low':
+      return storagePage(publicUrl)
+    case 'backup_failed':
+      return systemPage(publicUrl)
+  }
+}
+
+/** A link of a message: its words and its address. */
+export interface MessageLink {
+  words: string
+  url: string
+}
+
+const linkWords: Partial<Record<Notification['event'], string>> = {
+  token_expiring: 'Open the tokens',
+  token_locked: 'Open the tokens',
+  rollout_waiting: 'Approve or revert',
+  rollout_halted: 'Resume or revert',
+  node_lost: 'Open this node',
+  drift_found: 'Open this project',
+  disk_low: 'Open the storage',
+  backup_failed: 'Open the system'
+}
+
+/**
+ * Returns the links of a message. They lead to the decision in the panel, which asks who it is: to follow one changes nothing.
+ */
+export function linksOf({ event, url }: Pick<Notification, 'event' | 'url'>): MessageLink[] {
+  if (url === null) return []
+  if (event !== 'deploy_waiting') return [{ words: linkWords[event] ?? 'Open this deployment', url }]
+  return [
+    { words: 'Confirm', url: `${url}?decide=confirm` },
+    { words: 'Revert', url: `${url}?decide=revert` }
+  ]
 }
 
 /** Returns the test message. It has every field, and an event that receivers do not act upon. */
@@ -100,7 +177,8 @@ export function testNotification(nowMs: number, publicUrl: string | null): Deplo
 }
 
 type Headlined =
-  | Pick<DeploymentNotification, 'trigger' | 'event' | 'project'>
+  | Incident
+  | Pick<DeploymentNotification, 'trigger' | 'event' | 'project' | 'waitsUntil'>
   | ({ event: 'token_expiring' } & Pick<TokenReminder, 'token' | 'daysLeft'>)
   | ({ event: 'token_locked' } & Pick<TokenLock, 'token' | 'lockedUntil'>)
 
@@ -114,9 +192,14 @@ export function headlineOf(notification: Headlined): string {
     const { token, lockedUntil } = notification
     return `the token "${token.name}" is locked until ${lockedUntil}: too many wrong codes of its second factor`
   }
+  if (isIncident(notification)) return incidentLine(notification)
   const { trigger, event, project } = notification
+  if (event === 'deploy_waiting')
+    return `${project.name}: deployment waits for confirmation until ${notification.waitsUntil}`
+  if (event === 'recovered') return `${project.name}: recovered, the first success after a failure`
   const hasFailed = event === 'deploy_failure'
   switch (trigger) {
+    case 'confirmation':
     case 'cli':
       return `${project.name}: deployment ${hasFailed ? 'failed' : 'succeeded'}`
     case 'rollback':
@@ -129,5 +212,34 @@ export function headlineOf(notification: Headlined): string {
       return `${project.name}: deployment marked as ${hasFailed ? 'failed' : 'successful'}`
     case 'test':
       return 'test message: notifications arrive here'
+  }
+}
+
+/** Whether a notification is one of an incident. */
+export function isIncident<T extends { event: string }>(notification: T): notification is Extract<T, Incident> {
+  return Object.hasOwn(incidentTriggers, notification.event)
+}
+
+function incidentLine(incident: Incident): string {
+  switch (incident.event) {
+    case 'rollout_waiting': {
+      const { number, wave, waves } = incident.rollout
+      return `${incident.project.name}: rollout ${number} waits for an approval of wave ${wave + 1} of ${waves}`
+    }
+    case 'rollout_halted': {
+      const { number, haltedReason } = incident.rollout
+      return `${incident.project.name}: rollout ${number} was halted${haltedReason === null ? '' : `: ${haltedReason}`}`
+    }
+    case 'node_lost':
+      return `node ${incident.node.name} does not answer, last heard of ${incident.node.lastSeenAt ?? 'never'}`
+    case 'drift_found': {
+      const { files, node } = incident.drift
+      const what = files === null ? 'files' : countOf(files, 'file')
+      return `${incident.project.name}: ${what} edited on ${node === null ? 'the server' : `node ${node}`}`
+    }
+    case 'disk_low':
+      return `the disk of the data directory is ${Math.floor(incident.disk.percentUsed ?? 0)} % full`
+    case 'backup_failed':
+      return `a backup failed: ${incident.backup.reason}`
   }
 }

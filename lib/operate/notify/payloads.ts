@@ -2,7 +2,16 @@ import { createHmac } from 'node:crypto'
 import { oneLine as escapedLine } from '../../base/text.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
 import { type NotificationKind, suggestedKind } from '../../model/setting.js'
-import { type DeploymentNotification, headlineOf, type Notification, type TokenNotification } from './events.js'
+import { formatBytes } from '../../base/shared/api.js'
+import {
+  type DeploymentNotification,
+  headlineOf,
+  type IncidentNotification,
+  isIncident,
+  linksOf,
+  type Notification,
+  type TokenNotification
+} from './events.js'
 
 /** Part of every title and text, because chat services can require a keyword in each message. */
 const keyword = 'svc'
@@ -14,18 +23,60 @@ function titleOf(notification: Notification): string {
   return `${keyword} · ${oneLine(headlineOf(notification))}`
 }
 
-/** Returns the text of the link of a notification. */
-function linkTextOf({ event }: Pick<Notification, 'event'>): string {
-  return event === 'token_expiring' || event === 'token_locked' ? 'Open the tokens' : 'Open this deployment'
-}
-
 /** Returns the facts of an event as names and values, without unknown ones. At most ten, which is Slack's limit. */
 export function chatLines(notification: Notification): Array<[name: string, value: string]> {
-  const lines = 'token' in notification ? linesOfToken(notification) : linesOfDeployment(notification)
+  const lines = linesOf(notification)
   return lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, oneLine(value)]]))
 }
 
 type Line = [name: string, value: string | null]
+
+function linesOf(notification: Notification): Line[] {
+  if (isIncident(notification)) return linesOfIncident(notification)
+  return 'token' in notification ? linesOfToken(notification) : linesOfDeployment(notification)
+}
+
+function linesOfIncident(incident: IncidentNotification): Line[] {
+  const { project, timestamp } = incident
+  const about: Line[] = project === null ? [] : [['Project', `${project.name} (${project.id})`]]
+  return [...about, ...factsOf(incident), ['Time', timestamp]]
+}
+
+function factsOf(incident: IncidentNotification): Line[] {
+  switch (incident.event) {
+    case 'rollout_waiting':
+    case 'rollout_halted': {
+      const { id, wave, waves, deployId, haltedReason } = incident.rollout
+      return [
+        ['Rollout', id],
+        ['Wave', `${wave} of ${waves}`],
+        ['Deployment', deployId],
+        ['Reason', haltedReason]
+      ]
+    }
+    case 'node_lost':
+      return [
+        ['Node', `${incident.node.name} (${incident.node.id})`],
+        ['Last heard of', incident.node.lastSeenAt]
+      ]
+    case 'drift_found':
+      return [
+        ['Node', incident.drift.node],
+        ['Files', incident.drift.files === null ? null : String(incident.drift.files)]
+      ]
+    case 'disk_low': {
+      const { path, percentUsed, freeBytes } = incident.disk
+      const free = freeBytes === null ? null : formatBytes(freeBytes)
+      return [
+        ['Directory', path],
+        ['Used', percentUsed === null ? null : `${percentUsed} %`],
+        ['Free', free]
+      ]
+    }
+    case 'backup_failed':
+      return [['Reason', incident.backup.reason]]
+  }
+}
 
 function linesOfToken(notification: TokenNotification): Line[] {
   const { token, timestamp, lockedUntil } = { lockedUntil: null, ...notification }
@@ -39,7 +90,8 @@ function linesOfToken(notification: TokenNotification): Line[] {
   ]
 }
 
-function linesOfDeployment({ project, deployment, errorMessage, timestamp }: DeploymentNotification): Line[] {
+function linesOfDeployment(notification: DeploymentNotification): Line[] {
+  const { project, deployment, errorMessage, timestamp, waitsUntil = null } = notification
   return [
     ['Project', `${project.name} (${project.id})`],
     ['Target', project.deployPath],
@@ -48,6 +100,7 @@ function linesOfDeployment({ project, deployment, errorMessage, timestamp }: Dep
     ['Message', deployment.message || (deployment.provenance?.subject ?? null)],
     ['Commit', commitLine(deployment.provenance)],
     ['CI run', runLine(deployment.provenance)],
+    ['Waits until', waitsUntil],
     ['Duration', deployment.duration],
     ['Error', errorMessage],
     ['Time', timestamp]
@@ -144,9 +197,8 @@ function slackPayload(notification: Notification): unknown {
   const fields = chatLines(notification).map(([name, value]) => {
     return slackMarkdown(clip(`*${name}*\n${value}`, { max: slackFieldLength, escape: slackText }))
   })
-  const { url } = notification
-  const link =
-    url === null ? [] : [{ type: 'section', text: slackMarkdown(`<${slackAddress(url)}|${linkTextOf(notification)}>`) }]
+  const links = linksOf(notification).map(({ words, url }) => `<${slackAddress(url)}|${words}>`)
+  const link = links.length === 0 ? [] : [{ type: 'section', text: slackMarkdown(links.join('  ·  ')) }]
   return {
     text: clip(title, { max: slackFieldLength, escape: slackText }),
     blocks: [
@@ -174,9 +226,10 @@ function slackAddress(url: string): string {
 
 /** Returns an Adaptive Card for a Teams workflow that begins with "When a Teams webhook request is received". */
 function teamsPayload(notification: Notification): unknown {
-  const { event, url } = notification
+  const { event } = notification
+  const actions = linksOf(notification).map(({ words, url }) => ({ type: 'Action.OpenUrl', title: words, url }))
   const title = clip(titleOf(notification), titleLimit)
-  const color = event in colors ? colors[event as keyof typeof colors] : 'Default'
+  const color = colors[event]
   const facts = chatLines(notification).map(([name, value]) => {
     return richText([{ text: `${name}: `, weight: 'Bolder' }, { text: clip(value, valueLimit) }])
   })
@@ -193,7 +246,7 @@ function teamsPayload(notification: Notification): unknown {
           fallbackText: title,
           msteams: { width: 'Full' },
           body: [richText([{ text: title, weight: 'Bolder', size: 'Medium', color }]), ...facts],
-          ...(url === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: linkTextOf(notification), url }] })
+          ...(actions.length === 0 ? {} : { actions })
         }
       }
     ]
@@ -203,9 +256,18 @@ function teamsPayload(notification: Notification): unknown {
 const colors = {
   deploy_failure: 'Attention',
   deploy_success: 'Good',
+  deploy_waiting: 'Warning',
+  recovered: 'Good',
+  rollout_waiting: 'Warning',
+  rollout_halted: 'Attention',
+  node_lost: 'Attention',
+  drift_found: 'Warning',
+  disk_low: 'Attention',
+  backup_failed: 'Attention',
   token_expiring: 'Warning',
-  token_locked: 'Attention'
-} as const
+  token_locked: 'Attention',
+  webhook_test: 'Default'
+} as const satisfies Record<Notification['event'], TextRun['color']>
 
 interface TextRun {
   text: string
@@ -220,12 +282,11 @@ function richText(runs: readonly TextRun[]): object {
 
 /** Returns the message for Feishu and Lark: rich text with paragraphs of plain text elements. */
 function feishuPayload(notification: Notification): object {
-  const { url } = notification
   const title = clip(titleOf(notification), titleLimit)
   const content: object[][] = chatLines(notification).map(([name, value]) => [
     { tag: 'text', text: `${name}: ${clip(value, valueLimit)}` }
   ])
-  if (url !== null) content.push([{ tag: 'a', text: linkTextOf(notification), href: url }])
+  for (const { words, url } of linksOf(notification)) content.push([{ tag: 'a', text: words, href: url }])
   // One language is enough: it is shown to everybody, and every edition supports this one.
   return {
     msg_type: 'post',
@@ -239,7 +300,8 @@ function dingtalkPayload(notification: Notification): unknown {
   const lines = chatLines(notification).map(
     ([name, value]) => `- **${name}**: ${clip(value, { ...valueLimit, escape: plain })}`
   )
-  const link = notification.url === null ? [] : ['', `[${linkTextOf(notification)}](${notification.url})`]
+  const links = linksOf(notification).map(({ words, url }) => `[${words}](${url})`)
+  const link = links.length === 0 ? [] : ['', links.join(' · ')]
   const text = [`#### ${clip(title, { ...titleLimit, escape: plain })}`, '', ...lines, ...link].join('\n')
   return { msgtype: 'markdown', markdown: { title: clip(title, titleLimit), text } }
 }
@@ -252,7 +314,8 @@ function plain(character: string): string {
 /** Returns the message for WeCom: markdown. Lines that do not fit are dropped from the end. The link comes first. */
 function weComPayload(notification: Notification): unknown {
   const lineLimit = { max: weComValueBytes, measure: bytesOf, escape: wide }
-  const link = notification.url === null ? [] : [`[${linkTextOf(notification)}](${notification.url})`]
+  const links = linksOf(notification).map(({ words, url }) => `[${words}](${url})`)
+  const link = links.length === 0 ? [] : [links.join(' · ')]
   const lines = [
     `**${clip(titleOf(notification), lineLimit)}**`,
     ...link,
@@ -305,7 +368,15 @@ export function payloadOf(notification: Notification, kind: NotificationKind): u
 }
 
 function genericPayload(notification: Notification): unknown {
+  if (isIncident(notification)) return payloadOfIncident(notification)
   return 'token' in notification ? payloadOfToken(notification) : payloadOfDeployment(notification)
+}
+
+/** Returns the fields of every payload, and those of the incident. It belongs to no deployment. */
+function payloadOfIncident(notification: IncidentNotification): unknown {
+  const { event, trigger, timestamp, project, url, checkpoint = null, ...rest } = notification
+  const message = headlineOf(notification)
+  return { event, trigger, timestamp, project, deployment: null, errorMessage: null, message, ...rest, url, checkpoint }
 }
 
 /** Returns the fields of every payload, and the token. A token belongs to no deployment, so those fields are null. */
@@ -328,7 +399,17 @@ function payloadOfToken(notification: TokenNotification): unknown {
 }
 
 function payloadOfDeployment(notification: DeploymentNotification): unknown {
-  const { event, trigger, timestamp, project, deployment, errorMessage, url, checkpoint = null } = notification
+  const {
+    event,
+    trigger,
+    timestamp,
+    project,
+    deployment,
+    errorMessage,
+    waitsUntil,
+    url,
+    checkpoint = null
+  } = notification
   const { id, name, deployPath } = project
   const { status, duration, startTime, endTime, rollbackOf, message, provenance } = deployment
   return {
@@ -339,6 +420,7 @@ function payloadOfDeployment(notification: DeploymentNotification): unknown {
     deployment: { id: deployment.id, status, duration, startTime, endTime, rollbackOf, provenance },
     errorMessage,
     message,
+    waitsUntil,
     url,
     checkpoint
   }

@@ -8,7 +8,17 @@ import { maxNotificationTargets, type NotificationKind, settingsTargetId } from 
 import type { Store } from '../../core/store/database.js'
 import { parseHttpUrl, post, type Posted } from '../../http/outgoing/post.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
-import { type Notification, notificationOf, type Occasion, testNotification, tokenNotification } from './events.js'
+import type { Incident } from '../../model/incident.js'
+import {
+  type IncidentNotification,
+  incidentNotification,
+  type Notification,
+  notificationOf,
+  type Occasion,
+  testNotification,
+  type TokenNotification,
+  tokenNotification
+} from './events.js'
 import { type Attempted, createLane, MessageQueue, droppedText } from './message-queue.js'
 import { payloadOf, signed } from './payloads.js'
 import type { Destination, Targets } from './targets.js'
@@ -159,11 +169,25 @@ export class Webhook {
     await stored
   }
 
+  /** Reports an incident, in the same way. */
+  incident(incident: Incident): void {
+    const { clock, publicUrl } = this.#needs
+    const projectIds =
+      incident.project === null ? ('projectIds' in incident ? incident.projectIds : null) : [incident.project.id]
+    this.#tell(() => incidentNotification(incident, clock.now(), publicUrl), projectIds)
+  }
+
   #tellOfToken(about: TokenReminder | TokenLock): void {
-    const { clock, publicUrl, targets, log } = this.#needs
+    const { clock, publicUrl } = this.#needs
+    this.#tell(() => tokenNotification(about, clock.now(), publicUrl), about.token.projectIds)
+  }
+
+  /** Queues a notification for the targets that want it. `projectIds`: null concerns the whole server. */
+  #tell(make: () => TokenNotification | IncidentNotification, projectIds: readonly string[] | null): void {
+    const { targets, log } = this.#needs
     try {
-      const notification = this.#witnessed(tokenNotification(about, clock.now(), publicUrl))
-      for (const to of targets.wanting(notification.event, about.token.projectIds)) this.#queue(to, notification)
+      const notification = this.#witnessed(make())
+      for (const to of targets.wanting(notification.event, projectIds)) this.#queue(to, notification)
     } catch (error) {
       log('Cannot send a notification', error)
     }
@@ -283,7 +307,7 @@ export class Webhook {
 }
 
 function messageOf(to: Destination, url: URL, notification: Notification): Message {
-  const projectId = 'project' in notification ? notification.project.id : null
+  const projectId = 'project' in notification ? (notification.project?.id ?? null) : null
   return { notification, to, url, actor: systemActor, projectId }
 }
 

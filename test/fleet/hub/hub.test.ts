@@ -132,3 +132,19 @@ t.test('sends pieces no faster than the limit, all replies together', async t =>
   const empty: Reply = { kind: 'empty', status: 416 }
   t.equal(rate.limited(empty), empty)
 })
+
+t.test('a node is lost a minute after its last report, unless it is drained or never came', async t => {
+  const { hub, clock } = await openFleet(t, ['a', 'b', 'c'])
+  const report = (nodeId: string) =>
+    hub.agents.report(nodeId, { version: '2.0.0', freeBytes: null, answers: [], placements: [] })
+  const names = (): string[] => hub.presence().lost.map(({ name }) => name)
+  await report('node_a')
+  await report('node_b')
+  t.same(names(), [])
+  clock.advance(60_000)
+  t.equal(names().length, 2, 'the third one never came')
+  await report('node_a')
+  t.equal(names().length, 1)
+  await hub.nodes.drain('node_b', true, { name: 'admin', ip: null })
+  t.same(names(), [], 'somebody works on a drained node')
+})

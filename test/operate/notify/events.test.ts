@@ -44,7 +44,7 @@ t.test('a reminder names the token, its days and the page of the tokens', async 
   const atMs = Date.parse('2030-01-02T03:04:05.678Z')
   const notification = tokenNotification(aReminder(), atMs, 'https://deploy.example.org')
   t.match(notification, { event: 'token_expiring', trigger: 'expiry', timestamp: '2030-01-02T03:04:05.678Z' })
-  t.match(notification, { token: { name: 'ci-shop' }, daysLeft: 14, url: 'https://deploy.example.org/settings' })
+  t.match(notification, { token: { name: 'ci-shop' }, daysLeft: 14, url: 'https://deploy.example.org/access' })
   t.equal(tokenNotification(aReminder(), atMs, null).url, null)
   t.equal(headlineOf(notification), 'the token "ci-shop" expires in 14 days')
   const { token } = notification

@@ -1,7 +1,12 @@
 import t from 'tap'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { eventsOf, type FormFields } from '../../support/client.js'
 import { startReceiver } from '../../support/receiver.js'
+import { startFleet } from '../../support/fleet-on-server.js'
 import { startServer } from '../../support/server.js'
+import { until } from '../../support/until.js'
 import { zipOf } from '../../support/zip.js'
 
 t.test('sends the six events (§6.5) of real deployments to a real receiver', async t => {
@@ -161,4 +166,155 @@ t.test('sends the six events (§6.5) of real deployments to a real receiver', as
     t.equal(receiver.requests.length, 1, 'there is no second attempt')
     await Promise.all(receiver.requests.map(({ closed }) => closed))
   })
+})
+
+t.test('tells who must decide, and of the first success after a failure', async t => {
+  const receiver = await startReceiver(t)
+  const events = 'deploy_waiting,recovered'
+  const stage = await startServer(t, {
+    settings: { webhook_url: `${receiver.url}/hook`, webhook_events: events },
+    environment: { SVC_PUBLIC_URL: 'https://deploy.example/svc' },
+    base: '/svc'
+  })
+  const project = await stage.createProject('shop')
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const push = (...more: FormFields) =>
+    stage.as(project.token).upload([['projectId', project.id], ...more, ['file', { filename: 'a.zip', bytes }]])
+  const bodies = (): Array<Record<string, unknown>> => receiver.requests.map(({ text }) => JSON.parse(text))
+
+  const pushed = push(['confirmSeconds', '3600'])
+  await receiver.received(1)
+  const [waiting] = bodies() as Array<{ timestamp: string; deployment: { id: string } }>
+  const id = waiting?.deployment.id as string
+  t.match(waiting, {
+    event: 'deploy_waiting',
+    trigger: 'confirmation',
+    project: { id: project.id },
+    deployment: { status: 'running', endTime: null },
+    waitsUntil: /^\d{4}-/,
+    url: `https://deploy.example/svc/deployments/${id}`
+  })
+  const row = (await stage.client.get(`/api/logs/${id}`)).body
+  const began = row.steps.find(({ name }: { name: string }) => name === 'confirm').startedAt
+  t.ok((receiver.requests[0]?.atMs as number) - Date.parse(began) < 2000, 'less than 2 s after it began to wait')
+
+  await stage.server.stop({ wait: false })
+  await stage.restart()
+  await until(async () => (await stage.client.get('/api/marks')).body.waiting.length === 1)
+  t.equal(receiver.requests.length, 1, 'a restart does not repeat it')
+  t.equal((await stage.client.post(`/api/deployments/${id}/confirm`, {})).status, 200)
+  await pushed.catch(() => {})
+  await until(async () => (await stage.client.get(`/api/logs/${id}`)).body.status === 'success')
+
+  await push(['postDeploy', 'exit 3'])
+  await push()
+  await push()
+  await receiver.received(2)
+  await stage.client.post('/api/settings/webhook-test')
+  t.match(
+    bodies().map(({ event, trigger }) => `${event} ${trigger}`),
+    ['deploy_waiting confirmation', 'recovered cli', 'webhook_test test'],
+    'once'
+  )
+})
+
+t.test('reports rollouts that wait or were halted, with links to the decision', async t => {
+  const receiver = await startReceiver(t)
+  const { stage, shop } = await startFleet(t, ['web-1', 'web-2'])
+  const events = ['rollout_waiting', 'rollout_halted', 'drift_found']
+  await stage.client.post('/api/notification-targets', { name: 'us', url: `${receiver.url}/hook`, events })
+  await stage.client.put(`/api/projects/${shop.id}`, {
+    policy: { rollout: { canary: 1, then: '1', pause: 'approve' } }
+  })
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const pushed = stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  const [first] = await receiver.received(1)
+  const waiting = JSON.parse(first?.text as string)
+  t.match(waiting, {
+    event: 'rollout_waiting',
+    trigger: 'rollout',
+    project: { id: shop.id, name: 'shop' },
+    deployment: null,
+    message: 'shop: rollout 1 waits for an approval of wave 2 of 2',
+    rollout: { state: 'approval', wave: 1, waves: 2, deployId: /^dep_/ }
+  })
+  await stage.client.post(`/api/rollouts/${waiting.rollout.id}/halt`, { reason: 'not today' })
+  const halted = JSON.parse((await receiver.received(2))[1]?.text as string)
+  t.match(halted, {
+    event: 'rollout_halted',
+    message: /^shop: rollout 1 was halted: .*not today/,
+    rollout: { state: 'halted' }
+  })
+  await pushed
+  await stage.client.post(`/api/rollouts/${waiting.rollout.id}/resume`, {})
+  await receiver.received(3)
+  const again = stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': 'other' }) }]
+  ])
+  await stage.client.post(`/api/rollouts/${waiting.rollout.id}/halt`, {})
+  const texts = (await receiver.received(5)).map(({ text }) => JSON.parse(text).message as string)
+  t.match(texts.at(-1), 'shop: rollout 2 waits', 'one that another rollout replaced waits for nobody')
+  const { rollouts } = (await stage.client.get('/api/rollouts')).body
+  await stage.client.post(`/api/rollouts/${rollouts[0].id}/approve`, {})
+  await again
+})
+
+t.test('tells once of files that were edited, and again after they were put back', async t => {
+  const receiver = await startReceiver(t)
+  const stage = await startServer(t, {
+    settings: { webhook_url: `${receiver.url}/hook`, webhook_events: 'drift_found' }
+  })
+  const project = await stage.createProject('shop')
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  await stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  const page = join(project.deployPath, 'index.html')
+  const verify = () => stage.client.get(`/api/projects/${project.id}/verify`)
+  writeFileSync(page, 'edited')
+  await verify()
+  await verify()
+  t.match(JSON.parse((await receiver.received(1))[0]?.text as string), {
+    event: 'drift_found',
+    trigger: 'verification',
+    project: { id: project.id },
+    message: 'shop: 1 file edited on the server',
+    drift: { files: 1, node: null }
+  })
+  await stage.restart()
+  await verify()
+  writeFileSync(page, 'hello')
+  await verify()
+  t.equal(receiver.requests.length, 1)
+  writeFileSync(page, 'edited again')
+  await verify()
+  await receiver.received(2)
+})
+
+t.test('reports a backup that failed', async t => {
+  const receiver = await startReceiver(t)
+  const stage = await startServer(t, {
+    settings: { webhook_url: `${receiver.url}/hook`, webhook_events: 'backup_failed' }
+  })
+  const full = new Writable({ write: (_, __, done) => done(Object.assign(new Error('no space'), { code: 'ENOSPC' })) })
+  full.on('error', () => {})
+  const actor = { name: 'local', ip: null }
+  await t.rejects(stage.server.services.api.backups.write(full, { actor }))
+  const [message] = await receiver.received(1)
+  t.match(JSON.parse(message?.text as string), {
+    event: 'backup_failed',
+    trigger: 'backup',
+    project: null,
+    backup: { reason: String }
+  })
+  const ended = new AbortController()
+  ended.abort(new Error('cancelled'))
+  await t.rejects(stage.server.services.api.backups.write(full, { actor, signal: ended.signal }))
+  await stage.client.post('/api/settings/webhook-test')
+  t.equal(receiver.requests.length, 2, 'one that somebody cancelled has not failed')
 })

@@ -178,7 +178,7 @@ t.test('chat messages of a reminder name the token and link to the tokens', asyn
   for (const kind of notificationKinds.filter(kind => kind !== 'generic')) {
     const text = JSON.stringify(payloadOf(notification, kind))
     t.match(text, 'svc · the token', kind)
-    t.match(text, 'https://deploy.example.org/settings', kind)
+    t.match(text, 'https://deploy.example.org/access', kind)
     t.match(text, 'Open the tokens', kind)
     t.notMatch(text, 'Open this deployment', kind)
   }
@@ -590,4 +590,24 @@ t.test('signs DingTalk in the address and Feishu in the body, as documented', as
     'feishu',
     'dingtalk'
   ])
+})
+
+t.test('a message about a deployment that waits has links to both decisions', async t => {
+  const waiting = notificationOf(
+    occasion({
+      trigger: 'confirmation',
+      event: 'deploy_waiting',
+      deployment: { holdUntil: '2030-01-01T01:00:00.000Z' }
+    }),
+    0,
+    'https://deploy.example.org/svc'
+  )
+  const page = 'https://deploy.example.org/svc/deployments/dep_1'
+  for (const kind of notificationKinds.filter(kind => kind !== 'generic')) {
+    const text = JSON.stringify(payloadOf(waiting, kind))
+    t.match(text, `${page}?decide=confirm`, kind)
+    t.match(text, `${page}?decide=revert`, kind)
+    t.match(text, 'shop: deployment waits for confirmation until 2030-01-01T01:00:00.000Z', kind)
+  }
+  t.match(payloadOf(waiting, 'generic'), { url: page, waitsUntil: '2030-01-01T01:00:00.000Z' })
 })

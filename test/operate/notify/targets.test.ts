@@ -1,7 +1,7 @@
 import t from 'tap'
 import { randomIds } from '../../../lib/base/digests.js'
 import type { AuditEvent } from '../../../lib/model/audit.js'
-import { maxNotificationTargets } from '../../../lib/model/setting.js'
+import { eventKeys, maxNotificationTargets } from '../../../lib/model/setting.js'
 import { createTargets } from '../../../lib/operate/notify/targets.js'
 import { openStore } from '../../../lib/core/store/durable-store.js'
 import { setClock } from '../../support/clock.js'
@@ -35,7 +35,7 @@ t.test('adds, changes and removes a target without revealing its secret or path'
     address: 'https://hooks.slack.com/…',
     hasSecret: false,
     enabled: true,
-    events: ['deploy_success', 'deploy_failure', 'token_expiring'],
+    events: [...eventKeys],
     projectIds: []
   })
   t.equal(targets.find(created.id).url, slackUrl)

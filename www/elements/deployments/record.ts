@@ -310,7 +310,7 @@ type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'che
 
 /**
  * What happens after the files of a deployment are in place: its checks, the time that is left to confirm it, and the
- * buttons to confirm or revert it. Properties: `deployment`, `calls`. Events: `decided`, `notice`.
+ * buttons to confirm or revert it. Properties: `deployment`, `calls`; `wanted`, the button that gets the focus. Events: `decided`, `notice`.
  */
 export class SvcHold extends SvcElement {
   static override sheet = css`
@@ -341,7 +341,19 @@ export class SvcHold extends SvcElement {
 
   calls!: Pick<Calls, 'confirm' | 'revert'>
   deployment: Held = { id: '', status: 'queued', heldFor: null, holdUntil: null, checks: [], steps: [], tokenId: null }
+  /** The decision that a link asked for: its button gets the focus once, and nobody but the user presses it. */
+  wanted: string | null = null
+  #hasFocused = false
   readonly #submission = new Submission(() => this.update())
+
+  protected override rendered(): void {
+    if (this.wanted === null || this.#hasFocused) return
+    const button = this.querySelector<HTMLElement>(`[name="${CSS.escape(this.wanted)}"]`)
+    if (button === null) return
+    this.#hasFocused = true
+    button.scrollIntoView({ block: 'center' })
+    button.focus({ preventScroll: true })
+  }
 
   protected override connected(): void {
     this.every(1000, () => {
@@ -390,7 +402,7 @@ export class SvcHold extends SvcElement {
 
   #actions(): Template {
     const button = (decision: 'confirm' | 'revert', words: string, kind: string): Template => html`
-      <button type="button" class="${kind}" disabled="${this.#submission.isBusy}"
+      <button type="button" name="${decision}" class="${kind}" disabled="${this.#submission.isBusy}"
         @click="${() => void this.#decide(decision)}">${words}</button>`
     return html`
       <div class="actions">

@@ -12,7 +12,7 @@ export interface SettingGroup {
 /** Labels and order. Everything else about a setting comes from the server. */
 export const settingGroups: readonly SettingGroup[] = [
   {
-    words: 'Notifications',
+    words: 'Address for notifications in the settings',
     rows: [
       { key: 'webhook_url', words: 'Address' },
       { key: 'webhook_events', words: 'Events' },

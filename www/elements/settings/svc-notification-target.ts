@@ -20,10 +20,18 @@ export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; se
 
 /** The events of notifications, with their labels. */
 export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
-  { event: 'deploy_success', words: 'Succeeded' },
-  { event: 'deploy_failure', words: 'Failed' },
-  { event: 'token_expiring', words: 'A token expires soon' },
-  { event: 'token_locked', words: 'Wrong codes have locked a token' }
+  { event: 'deploy_success', words: 'Successful deployments' },
+  { event: 'deploy_failure', words: 'Failed deployments' },
+  { event: 'deploy_waiting', words: 'Deployments that wait for confirmation' },
+  { event: 'recovered', words: 'First success after a failure' },
+  { event: 'rollout_waiting', words: 'Rollouts that wait for approval' },
+  { event: 'rollout_halted', words: 'Halted rollouts' },
+  { event: 'node_lost', words: 'Lost nodes' },
+  { event: 'drift_found', words: 'Files edited on the server' },
+  { event: 'disk_low', words: 'Disk almost full' },
+  { event: 'backup_failed', words: 'Failed backups' },
+  { event: 'token_expiring', words: 'Tokens that expire soon' },
+  { event: 'token_locked', words: 'Tokens locked by wrong codes' }
 ]
 
 /** Returns the row of a kind. */

@@ -67,7 +67,7 @@ export class SvcNotificationTargets extends SvcElement {
     const shown = (this.#list?.items ?? []).filter(({ isFromSettings, enabled }) => !isFromSettings || enabled)
     return html`
       <div class="section-head">
-        <h2>${t('Notification targets')}</h2>
+        <h2>${t('Notifications')}</h2>
         <button type="button" disabled="${this.#list === null}" @click="${() => this.#edit('new')}">${t('Add target')}</button>
       </div>
       <div class="card">
@@ -84,19 +84,17 @@ export class SvcNotificationTargets extends SvcElement {
   #row(target: NotificationTargetView): Template {
     const { id, name, kind, address, events, projectIds, enabled, isFromSettings } = target
     const test = this.#tests.get(id)
-    const told =
-      eventRows
-        .filter(({ event }) => events.includes(event))
-        .map(({ words }) => t(words))
-        .join(' · ') || t('no events')
-    const scope = projectIds.length === 0 ? t('All projects') : countWords(projectIds.length, 'project')
+    const told = eventRows.filter(({ event }) => events.includes(event)).map(({ words }) => t(words).toLowerCase())
+    const what =
+      told.length === 0 ? t('no events') : told.length === eventRows.length ? t('all events') : told.join(', ')
+    const scope = projectIds.length === 0 ? t('All projects').toLowerCase() : countWords(projectIds.length, 'project')
     const label = isFromSettings ? t('From the settings') : name
     return html`
       <li>
         <div class="what">
           <b translate="${isFromSettings ? null : 'no'}">${label}</b>
           <span>${t(kindRow(kind).words)} · <span translate="no">${address}</span></span>
-          <span>${told} · ${scope}${enabled ? null : html` · <span class="off">${t('disabled')}</span>`}</span>
+          <span>${t('Reports: {events}', { events: what })} · ${scope}${enabled ? null : html` · <span class="off">${t('disabled')}</span>`}</span>
         </div>
         <div class="tools">
           <button type="button" class="quiet" aria-label="${t('Test')}: ${label}" disabled="${test === 'going'}" @click="${() => void this.#test(id)}">

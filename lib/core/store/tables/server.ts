@@ -179,6 +179,23 @@ export function listNotificationTargets(db: Reader): NotificationTarget[] {
   return db.all('SELECT * FROM notificationTargets ORDER BY position').map(targets.read)
 }
 
+const readToldKey = valueReader('toldIncidents.key', text)
+
+/** Returns the incidents that were told of and have not ended, by their keys. */
+export function toldIncidents(db: Reader): string[] {
+  return db.all('SELECT key FROM toldIncidents').map(readToldKey)
+}
+
+/** Notes that an incident was told of; returns false if it was before. */
+export function noteTold(tx: Transaction, key: string, at: string): boolean {
+  return tx.run('INSERT OR IGNORE INTO toldIncidents (key, at) VALUES (?, ?)', key, at) > 0
+}
+
+/** Notes that an incident has ended. The next one is told of again. */
+export function forgetTold(tx: Transaction, key: string): void {
+  tx.run('DELETE FROM toldIncidents WHERE key = ?', key)
+}
+
 /*
  * Messages to notification targets that are not delivered yet. A row has neither the address nor the secret of its
  * target, and is removed together with it.
