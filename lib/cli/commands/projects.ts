@@ -53,8 +53,9 @@ export const commands = {
       }
       const nowMs = Date.now()
       output.table(projects, [
-        { header: 'PROJECT', cell: project => project.id },
-        { header: 'NAME', cell: project => project.name, shrinkTo: 10 },
+        // A name is enough for every command.
+        { header: 'PROJECT', cell: project => project.id, drop: 'first' },
+        { header: 'NAME', cell: project => project.name, shrinkTo: 20 },
         {
           header: 'STATUS',
           cell: project => projectState(project, marks, nowMs).words,
@@ -64,7 +65,7 @@ export const commands = {
         { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
         { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
         { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
-        { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10 }
+        { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10, drop: 'last' }
       ])
       for (const { name, ids } of sharedNames(projects))
         output.note(
@@ -137,7 +138,7 @@ export const commands = {
       else
         output.table(Object.entries(shown), [
           { header: 'FIELD', cell: ([field]) => field },
-          { header: 'VALUE', cell: ([, value]) => textOf(value) }
+          { header: 'VALUE', cell: ([, value]) => textOf(value), shrinkTo: 20, wraps: true }
         ])
     }
   }),

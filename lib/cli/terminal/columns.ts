@@ -8,25 +8,45 @@ export interface Column<T> {
   paint?(text: string, row: T): string
   align?: 'right'
   /**
-   * Minimum width if the terminal is too narrow. The widest such column is shortened first. Absent: never shortened.
+   * Minimum width if the terminal is too narrow. The widest such column is shortened first. Absent: shortened only if
+   * that is not enough.
    */
   shrinkTo?: number
+  /**
+   * Whether the column is left out on a terminal: `first` if the table does not fit as it is, `last` if it does not fit
+   * with every other column at its minimum.
+   */
+  drop?: 'first' | 'last'
+  /** Whether a long cell continues on more lines instead of being cut; for the last column. */
+  wraps?: true
 }
 
 const gap = '  '
+/** What is left of a column that is shortened although it should not be. */
+const leastColumns = 8
+/** What is left if even that does not fit. */
+const lastColumns = 3
 
-/** Renders rows as lines of aligned columns. If possible, no line is longer than `columns`, the width of a terminal. */
-export function renderTable<T>(rows: readonly T[], table: readonly Column<T>[], columns: number | undefined): string[] {
+/** Renders rows as lines of aligned columns. No line is longer than `columns`, the width of a terminal. */
+export function renderTable<T>(rows: readonly T[], given: readonly Column<T>[], columns: number | undefined): string[] {
+  const table = columns === undefined ? given : kept(rows, given, columns)
   const cells = rows.map(row => table.map(column => plainText(column.cell(row))))
-  const widths = table.map((column, at) =>
-    Math.max(widthOf(column.header), ...cells.map(line => widthOf(line[at] as string)))
-  )
+  const widths = widthsOf(rows, table)
   if (columns !== undefined) shrink(widths, table, columns)
   const head = line(
     table.map(column => column.header),
     column => column
   )
-  return [head, ...cells.map((texts, row) => line(texts, (text, at) => painted(text, at, rows[row] as T)))]
+  return [head, ...cells.flatMap((texts, row) => linesOf(texts, rows[row] as T))]
+
+  /** Returns the lines of a row: one, and more if its last cell wraps. */
+  function linesOf(texts: string[], row: T): string[] {
+    const at = table.length - 1
+    const rest = table[at]?.wraps ? pieces(texts[at] as string, widths[at] as number) : [texts[at] as string]
+    return rest.map((piece, n) =>
+      line([...texts.slice(0, at).map(text => (n === 0 ? text : '')), piece], (text, at) => painted(text, at, row))
+    )
+  }
 
   function line(texts: string[], finish: (text: string, at: number) => string): string {
     return texts
@@ -47,18 +67,55 @@ export function renderTable<T>(rows: readonly T[], table: readonly Column<T>[], 
   }
 }
 
-function shrink<T>(widths: number[], table: readonly Column<T>[], columns: number): void {
-  let over = widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1) - columns
-  while (over > 0) {
-    let widest = -1
-    widths.forEach((width, at) => {
-      const least = table[at]?.shrinkTo
-      if (least !== undefined && width > least && width > (widths[widest] ?? 0)) widest = at
-    })
-    if (widest === -1) return
-    widths[widest] = (widths[widest] as number) - 1
-    over--
+function widthsOf<T>(rows: readonly T[], table: readonly Column<T>[]): number[] {
+  return table.map(({ header, cell }) => Math.max(widthOf(header), ...rows.map(row => widthOf(plainText(cell(row))))))
+}
+
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1)
+}
+
+/** Returns the columns that a terminal has room for. */
+function kept<T>(rows: readonly T[], given: readonly Column<T>[], columns: number): readonly Column<T>[] {
+  if (totalOf(widthsOf(rows, given)) <= columns) return given
+  let table = given.filter(({ drop }) => drop !== 'first')
+  for (;;) {
+    const least = widthsOf(rows, table).map((width, at) => Math.min(width, table[at]?.shrinkTo ?? width))
+    const last = totalOf(least) <= columns ? -1 : table.findLastIndex(({ drop }) => drop === 'last')
+    if (last === -1) return table
+    table = table.filter((_, at) => at !== last)
   }
+}
+
+/** Shortens the widest column by one, again and again: those that may be shortened, then all. */
+function shrink<T>(widths: number[], table: readonly Column<T>[], columns: number): void {
+  const least = [
+    table.map(({ shrinkTo = Number.POSITIVE_INFINITY }) => shrinkTo),
+    table.map(({ shrinkTo = leastColumns }) => Math.min(shrinkTo, leastColumns)),
+    table.map(() => lastColumns)
+  ]
+  for (const floors of least) {
+    while (totalOf(widths) > columns) {
+      let widest = -1
+      widths.forEach((width, at) => {
+        if (width > (floors[at] as number) && width > (widths[widest] ?? 0)) widest = at
+      })
+      if (widest === -1) break
+      widths[widest] = (widths[widest] as number) - 1
+    }
+  }
+}
+
+/** Cuts a text into pieces of at most this many columns; at least one. */
+function pieces(text: string, columns: number): string[] {
+  if (widthOf(text) <= columns) return [text]
+  const found: string[] = ['']
+  for (const { segment } of graphemes(text)) {
+    const last = found.at(-1) as string
+    if (widthOf(last + segment) <= columns) found[found.length - 1] = last + segment
+    else found.push(segment)
+  }
+  return found
 }
 
 /*

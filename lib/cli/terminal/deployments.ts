@@ -73,7 +73,7 @@ export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDep
     { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
     { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
-    { header: 'BY', cell: starterWords, shrinkTo: 8 }
+    { header: 'BY', cell: starterWords, shrinkTo: 8, drop: 'last' }
   ]
 }
 

@@ -37,7 +37,27 @@ t.test('renderTable is as narrow as possible if the terminal is too narrow', asy
     renderTable(rows, columns, 5).map(line => line.length),
     [16, 29, 28].map((_, at) => renderTable(rows, columns, 1)[at]?.length)
   )
-  t.match(renderTable(rows, columns, 5)[2], /\/srv\/…/)
+  t.match(renderTable(rows, columns, 5)[2], /\/s…/)
+})
+
+t.test('renderTable leaves columns out, and lets the last cell continue, where a terminal is narrow', async t => {
+  const table: Column<string>[] = [
+    { header: 'ID', cell: () => 'proj_1234', drop: 'first' },
+    { header: 'NAME', cell: name => name, shrinkTo: 5 },
+    { header: 'STATE', cell: () => 'idle' },
+    { header: 'PLACE', cell: () => '/srv/www', shrinkTo: 6, drop: 'last' }
+  ]
+  const lines = (columns: number) => renderTable(['a name'], table, columns)
+  t.strictSame(lines(34), ['ID         NAME    STATE  PLACE', 'proj_1234  a name  idle   /srv/www'])
+  t.strictSame(lines(33), ['NAME    STATE  PLACE', 'a name  idle   /srv/www'])
+  t.strictSame(lines(20), ['NAME   STATE  PLACE', 'a na…  idle   /srv/…'])
+  t.strictSame(lines(19), ['NAME    STATE', 'a name  idle'])
+  t.strictSame(lines(11), ['NAME  STATE', 'a n…  idle'])
+  const wraps: Column<string>[] = [
+    { header: 'KEY', cell: () => 'key' },
+    { header: 'VALUE', cell: text => text, shrinkTo: 4, wraps: true }
+  ]
+  t.strictSame(renderTable(['漢字 abcdef'], wraps, 10), ['KEY  VALUE', 'key  漢字', '     abcde', '     f'])
 })
 
 t.test('renderTable lets no cell move the cursor', async t => {
