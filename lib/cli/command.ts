@@ -20,6 +20,11 @@ export interface Context {
 export interface Command {
   operands: OperandTable
   options: OptionTable
+  /**
+   * The options or operands that set a field of a request which has another name. Where the server refuses the field, the
+   * sentence names the option. `duration`: the field counts the seconds of a duration.
+   */
+  fields?: Readonly<Record<string, string | { duration: string }>>
   /** Sentences that the help shows below the options. A blank line separates paragraphs. */
   details?: string
   /** Examples for the help, at least one: a command line without the leading `svc`, and what it does. */

@@ -1,6 +1,6 @@
 // Static imports are types and the table of commands only, so that "svc --help" loads nothing but this file, the table
 // and the help.
-import type { CommandRow } from './command.js'
+import type { Command, CommandRow } from './command.js'
 import { commandGroups, commands, topics } from './command-table.js'
 import type { Host } from './host.js'
 
@@ -61,7 +61,7 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
     return code ?? exitCodes.success
   } catch (error) {
     if (isInterrupted(error)) return exitCodes.interrupted
-    const { exitCode, sentence } = await explain(error)
+    const { exitCode, sentence } = await explain(error, command)
     output.error(sentence)
     if (exitCode === exitCodes.usage) output.note(`Run "svc ${row.name} --help" for the options and examples.`)
     return exitCode
@@ -88,9 +88,12 @@ function missing(error: unknown): null {
 /**
  * Returns the exit code and sentence for a refusal or an error of the operating system. Throws anything else: a bug.
  */
-async function explain(error: unknown): Promise<{ exitCode: number; sentence: string }> {
-  const { messageOf, Refusal } = await import('../base/errors.js')
-  if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: error.message }
+async function explain(error: unknown, command: Command): Promise<{ exitCode: number; sentence: string }> {
+  const [{ messageOf, Refusal }, { inOptions }] = await Promise.all([
+    import('../base/errors.js'),
+    import('./wire-names.js')
+  ])
+  if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: inOptions(error, command) }
   if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: messageOf(error) }
   throw error
 }

@@ -31,6 +31,19 @@ export const projectOptions = {
   pm2: { type: 'text', value: 'name', help: 'PM2 application of the project' }
 } as const
 
+/** The options that set fields of a project with another name. */
+export const projectFieldNames = {
+  deployPath: '--path',
+  env: '--label',
+  preDeployScript: '--pre',
+  postDeployScript: '--post',
+  postDeployAsync: '--post-async',
+  allowClientScripts: '--client-scripts',
+  runAs: '--run-as',
+  maxDiskMb: '--max-disk-mb',
+  pm2AppName: '--pm2'
+} as const
+
 const switches = { true: true, false: false, default: null } as const
 
 /** Maps each option to the field that it sets. */

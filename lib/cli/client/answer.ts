@@ -39,7 +39,7 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
   // Part of the request may be unsent and is not wanted, so the connection cannot be used again.
   answer.socket?.destroy()
   const value = parseJson(text) as
-    | { error?: unknown; code?: unknown; success?: unknown; message?: unknown }
+    | { error?: unknown; code?: unknown; success?: unknown; message?: unknown; field?: unknown }
     | null
     | undefined
   // Other servers of the same interface answer {success: false, message}.
@@ -49,7 +49,10 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
     const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
     const code = typeof value.code === 'string' ? value.code : `http_${status}`
     const sentence = status === 401 && tokenFrom !== null ? `${said} (the token came from ${tokenFrom})` : said
-    return new Refusal(kind, code, sentence, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
+    return new Refusal(kind, code, sentence, {
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      ...(typeof value.field === 'string' && { field: value.field })
+    })
   }
   const location = answer.headers.location
   if (status >= 300 && status < 400 && location !== undefined) {

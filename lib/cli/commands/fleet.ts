@@ -82,6 +82,7 @@ export const commands = {
   }),
 
   'fleet enroll': defineCommand({
+    fields: { seconds: { duration: '--for' }, labels: '--label' },
     options: {
       name: { type: 'text', value: 'name', help: 'name of the node; default: the host name of the machine' },
       label: { ...labelOption, help: 'label of the node' },
@@ -153,6 +154,7 @@ export const commands = {
   }),
 
   'fleet set': defineCommand({
+    fields: { labels: '--label' },
     operands: { node: nodeOperand },
     options: {
       name: { type: 'text', value: 'name', help: 'new name, one word' },
@@ -176,6 +178,7 @@ export const commands = {
   }),
 
   'fleet place': defineCommand({
+    fields: { deployPath: '--path' },
     operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
     options: {
       on: { ...nodesOption, help: 'node to add; separate several with commas' },

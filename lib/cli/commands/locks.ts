@@ -56,6 +56,7 @@ export function maintenanceSentence(maintenance: Maintenance | null): string {
 /** The commands for locks and maintenance. */
 export const commands = {
   lock: defineCommand({
+    fields: { seconds: { duration: '--for' } },
     operands: lockOperands,
     options: {
       reason: { type: 'text', alias: 'm', value: 'text', help: 'why; everyone whose deployment is refused reads it' },
@@ -83,6 +84,7 @@ export const commands = {
   }),
 
   unlock: defineCommand({
+    fields: { takeOver: '--take-over' },
     operands: lockOperands,
     options: {
       'take-over': {

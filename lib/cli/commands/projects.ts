@@ -11,6 +11,7 @@ import {
   describeProject,
   policyField,
   policyOption,
+  projectFieldNames,
   projectFields,
   projectOptions,
   withMaskedToken
@@ -76,6 +77,7 @@ export const commands = {
 
   'projects create': defineCommand({
     operands: { name: { required: true, help: 'name of the project' } },
+    fields: projectFieldNames,
     options: {
       path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
       user: {
@@ -144,6 +146,7 @@ export const commands = {
   }),
 
   'projects set': defineCommand({
+    fields: projectFieldNames,
     operands: { project: { help: 'id or name of the project', complete: 'projects' } },
     options: {
       name: { type: 'text', value: 'text', help: 'new name' },

@@ -37,6 +37,13 @@ import { withWitness, witnessOption } from '../witness.js'
 /** The command that packs, uploads and deploys a build. */
 export const commands = {
   push: defineCommand({
+    fields: {
+      confirmSeconds: { duration: '--confirm' },
+      preDeploy: '--pre',
+      postDeploy: '--post',
+      postDeployAsync: '--post-deploy-async',
+      env: '--set-env'
+    },
     options: {
       env: sharedOptions.env,
       ...packOptions,

@@ -32,6 +32,7 @@ const everyProject = 'every project'
 /** The commands for named tokens. */
 export const commands = {
   'token create': defineCommand({
+    fields: { projectIds: '--project', allowedIps: '--ip', expiresAt: '--days', showScripts: '--show-scripts' },
     operands: { name: { required: true, help: 'name of the token, for lists and the audit log' } },
     options: {
       role: { type: 'text', value: 'role', choices: accessRoles, help: 'what the token may do' },
@@ -122,6 +123,7 @@ export const commands = {
   }),
 
   'token rotate': defineCommand({
+    fields: { overlapSeconds: { duration: '--overlap' }, expiresAt: '--days' },
     operands: { token: tokenOperand },
     options: {
       overlap: {
