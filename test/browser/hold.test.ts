@@ -103,6 +103,12 @@ t.test('who must decide sees it everywhere: title, overview, lists, page of the 
   await page.getByRole('button', { name: 'Confirm' }).click()
   await page.locator('.verdict svc-status[state=success]').waitFor()
   await holds(page, `!document.title.startsWith('●')`)
+
+  const [failed] = (await stage.client.get(`/api/logs?projectId=${other.id}`)).body
+  await page.goto(`${stage.url}/deployments/${failed.id}`)
+  await page.getByRole('button', { name: 'Deploy again…' }).waitFor()
+  await page.locator('.verdict svc-status[state=failed]').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Roll back to this…' }).count(), 0, 'its script failed')
   t.same([...watch.complaints, ...small.watch.complaints], [])
 })
 
@@ -158,6 +164,11 @@ t.test('shows the checks and the time that is left, and takes the decision', { s
   await small.page.getByRole('button', { name: '立即恢复' }).click()
   await small.page.locator('.verdict svc-status[state=failed]').waitFor()
   await photograph(small.page, 'reverted-phone-dark-zh')
+  const overview = page.waitForResponse(/\/overview$/)
+  await page.goto(`${stage.url}/deployments/${second}`)
+  await page.getByRole('button', { name: 'Deploy again…' }).waitFor()
+  await (await overview).finished()
+  t.equal(await page.getByRole('button', { name: 'Roll back to last successful…' }).count(), 0, 'it is live already')
   t.match((await stage.client.get(`/api/logs/${second}`)).body, { revertReason: 'operator', placed: null })
   t.same([...watch.complaints, ...small.watch.complaints], [])
 })

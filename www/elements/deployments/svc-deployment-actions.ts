@@ -1,4 +1,6 @@
-import type { DeploymentRow, FinalStatus } from '../../../lib/model/deployment.js'
+import type { DeploymentRow, FinalStatus, ListedDeployment } from '../../../lib/model/deployment.js'
+import { shownStatus } from '../../shared/waiting.js'
+import { wayBackOf } from '../projects/svc-broken.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
@@ -50,7 +52,7 @@ type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
 
 /** The deployment to go back to, how, and what that would do. */
 interface Rollback {
-  source: DeploymentRow
+  source: ListedDeployment
   /** Null if not known (yet). */
   project: Project | null
   /** Null if not known (yet). */
@@ -94,7 +96,7 @@ export class SvcDeploymentActions extends SvcElement {
 
   calls!: Calls
   exactCalls!: ExactCalls
-  deployment!: DeploymentRow
+  deployment!: ListedDeployment
   isRollout = false
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
@@ -104,12 +106,12 @@ export class SvcDeploymentActions extends SvcElement {
   readonly #submission = new Submission(() => this.update())
 
   protected override changed(name: string, before: unknown): void {
-    if (name !== 'deployment' || (before as DeploymentRow).status === 'failed') return
-    if (this.deployment.status === 'failed') void this.#findLastGood(this.deployment)
+    if (name !== 'deployment' || isFailed(before as ListedDeployment)) return
+    if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
   }
 
   protected override connected(): void {
-    if (this.deployment.status === 'failed') void this.#findLastGood(this.deployment)
+    if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
   }
 
   protected override view(): Template {
@@ -117,12 +119,13 @@ export class SvcDeploymentActions extends SvcElement {
     return html`<div class="actions">${this.#actions(deployment)}</div>${this.#dialogs(deployment)}`
   }
 
-  #actions(deployment: DeploymentRow): unknown {
+  #actions(deployment: ListedDeployment): unknown {
     if (isGoing(deployment)) {
       if (!mayDecide(deployment)) return null
       return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">${t('Cancel…')}</button>`
     }
-    const { status, hasArtifact } = deployment
+    const { hasArtifact } = deployment
+    const hasFailed = isFailed(deployment)
     const again = (source: DeploymentRow, words: string, kind: string | null): Template | null =>
       !may('rollback')
         ? null
@@ -136,17 +139,17 @@ export class SvcDeploymentActions extends SvcElement {
           ? html`<button type="button" @click="${() => this.#open('mark')}">${markWords(deployment, t('Mark as success…'), t('Mark as failed…'))}</button>`
           : null
       }
-      ${status === 'failed' && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
-      ${status === 'success' && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
+      ${hasFailed && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
+      ${!hasFailed && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${
-        status === 'failed' && this.#lastGood !== null
+        hasFailed && this.#lastGood !== null
           ? again(this.#lastGood, t('Roll back to last successful…'), 'primary')
           : null
       }`
   }
 
-  #dialogs(deployment: DeploymentRow): Template {
-    const isAgain = this.#rollback?.source.status === 'failed'
+  #dialogs(deployment: ListedDeployment): Template {
+    const isAgain = this.#rollback !== null && isFailed(this.#rollback.source)
     const headings: Record<Dialog, string> = {
       none: '',
       roll_back: isAgain
@@ -172,7 +175,7 @@ export class SvcDeploymentActions extends SvcElement {
       })
     if (this.#dialog === 'roll_back' && this.#rollback !== null) {
       const { source } = this.#rollback
-      const button = source.status === 'failed' ? t('Deploy again') : t('Roll back')
+      const button = isFailed(source) ? t('Deploy again') : t('Roll back')
       return form({
         asked: this.isRollout
           ? rolloutWords(this.#rollback)
@@ -217,8 +220,10 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #findLastGood({ projectId }: DeploymentRow): Promise<void> {
     try {
-      const { items } = await this.calls.deployments({ projectId, status: 'success', limit: neighbours }, this.signal)
-      this.#lastGood = items.find(item => item.hasArtifact) ?? null
+      const { broken } = await this.calls.projectOverview(projectId, this.signal)
+      const wanted = broken === null ? null : wayBackOf(broken)
+      if (wanted === null) return
+      this.#lastGood = await this.calls.deploymentRecord(wanted.id, this.signal)
       this.update()
     } catch {
       // The rollback is only an offer. Without it, the page still shows what failed.
@@ -301,6 +306,9 @@ export class SvcDeploymentActions extends SvcElement {
 /** A question of this element, and the work to do if the user agrees. */
 type Asked = Pick<Question, 'asked' | 'answer' | 'kind'> & { work: (reason: string) => Promise<void> }
 
+/** Whether a deployment failed, also in the background: then it is not what somebody goes back to. */
+const isFailed = ({ status, backgroundFailed }: ListedDeployment): boolean =>
+  shownStatus(status, backgroundFailed) === 'failed'
 const isGoing = ({ status }: DeploymentRow): boolean => status === 'queued' || status === 'running'
 const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: string): string =>
   opposite(deployment) === 'success' ? asSuccess : asFailed

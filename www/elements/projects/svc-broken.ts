@@ -90,9 +90,16 @@ function stateOfTarget({ lastGood, isLastGoodLive }: BrokenProject): unknown {
     : html`${t('Files of a later deployment are live. Last successful deployment:')} ${good}`
 }
 
+/** Returns the deployment that a broken project can be rolled back to; null: none, or its files are live already. */
+export function wayBackOf({ lastGood, isLastGoodLive, goingId }: BrokenProject): DeploymentBrief | null {
+  return lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null ? null : lastGood
+}
+
 /** Returns a link to the last successful deployment, whose first button rolls back to it. */
-function wayBack({ projectName, lastGood, isLastGoodLive, goingId }: BrokenProject): Template | null {
-  if (!may('rollback') || lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null) return null
+function wayBack(item: BrokenProject): Template | null {
+  const { projectName } = item
+  const lastGood = may('rollback') ? wayBackOf(item) : null
+  if (lastGood === null) return null
   return html`
     <a class="button" href="deployments/${lastGood.id}" title="${t('Roll back {project}?', { project: projectName })}">
       ${icon('roll-back')}${t('Roll back…')}
