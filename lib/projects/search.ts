@@ -1,5 +1,8 @@
+import { actorText } from '../base/shared/actor-text.js'
+import { detailLine } from '../base/shared/audit-changes.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Reader, Value } from '../core/store/database.js'
+import { findProject } from '../core/store/tables/projects.js'
 import { among, nullable, number, rowReader, text, where } from '../core/store/tables/table.js'
 
 /** The types of results, in the order in which they are shown. */
@@ -166,7 +169,8 @@ function findAudit(store: Reader, q: string, limit: number): Found {
     limit
   )
   return foundIn(rows.map(readEntry), ({ id, at, action, actor, target, detail }) => {
-    const subtitle = [actor, detail ?? target, at].filter(Boolean).join(' · ')
+    const who = actorText(actor, projectId => findProject(store, projectId)?.name)
+    const subtitle = [who, detail === null ? target : detailLine(detail), at].filter(Boolean).join(' · ')
     return { id, title: action, subtitle, href: `audit?action=${encodeURIComponent(action)}` }
   })
 }

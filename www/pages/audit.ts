@@ -3,105 +3,18 @@ import type { AuditEntry } from '../../lib/model/audit.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { actorName, addressWords, roleWords } from '../elements/base/words.js'
+import { addressWords, clockTimeWords, dateWords, exactWords, roleWords } from '../elements/base/words.js'
 import { Page, roomTabs } from './page.js'
 import type { AuditSight, AuditWitness } from '../state/audit-witness.js'
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
-import { SvcTime } from '../elements/base/facts.js'
 import { type AdminCalls, createAdminCalls, createTokenCalls } from '../server/admin-calls.js'
+import { serverNow } from '../server/client.js'
 import { isRole, may } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
-import { detailWords } from '../audit-words.js'
-
-/* Labels of the actions of the audit log. Pure. */
-
-/** The actions that the server records, by kind. `words` is English and passed to t(). */
-export const actionRows: ReadonlyArray<{ action: string; words: string }> = [
-  { action: 'auth.login', words: 'Signed in' },
-  { action: 'auth.login_failed', words: 'Sign-in refused' },
-  { action: 'auth.logout', words: 'Signed out' },
-  { action: 'auth.prove', words: 'Token given again' },
-  { action: 'session.revoke', words: 'Session ended' },
-  { action: 'auth.change_token', words: 'Admin token changed' },
-  { action: 'auth.reset_token', words: 'Admin token reset' },
-  { action: 'token.create', words: 'Token created' },
-  { action: 'token.update', words: 'Token changed' },
-  { action: 'token.rotate', words: 'Token rotated' },
-  { action: 'token.revoke', words: 'Token revoked' },
-  { action: 'second_factor.enrol', words: 'Second factor added' },
-  { action: 'second_factor.lock', words: 'Second factor locked' },
-  { action: 'second_factor.recovery', words: 'Recovery code used' },
-  { action: 'second_factor.remove', words: 'Second factor removed' },
-  { action: 'token.expiring', words: 'Reminder: token expires soon' },
-  { action: 'project.create', words: 'Project created' },
-  { action: 'project.update', words: 'Project changed' },
-  { action: 'project.delete', words: 'Project deleted' },
-  { action: 'project.variables', words: 'Variables changed' },
-  { action: 'project.regenerate_token', words: 'Deploy token regenerated' },
-  { action: 'project.lock', words: 'Project locked' },
-  { action: 'project.unlock', words: 'Project unlocked' },
-  { action: 'project.maintenance_on', words: 'Maintenance begun' },
-  { action: 'project.maintenance_off', words: 'Maintenance ended' },
-  { action: 'server.lock', words: 'Server locked' },
-  { action: 'server.unlock', words: 'Server unlocked' },
-  { action: 'deployment.upload', words: 'Archive pushed' },
-  { action: 'deployment.end', words: 'Deployment ended' },
-  { action: 'deployment.rollback', words: 'Rollback started' },
-  { action: 'deployment.repair', words: 'Repair started' },
-  { action: 'deployment.cancel', words: 'Deployment cancelled' },
-  { action: 'deployment.confirm', words: 'Deployment confirmed' },
-  { action: 'deployment.revert', words: 'Deployment reverted' },
-  { action: 'deployment.revert_failed', words: 'Revert failed' },
-  { action: 'deployment.mark_status', words: 'Deployment marked' },
-  { action: 'deployment.delete_archive', words: 'Archive deleted' },
-  { action: 'deployment.give_up', words: 'Target given up' },
-  { action: 'deploy.post_deploy_failed', words: 'Post-deploy script failed' },
-  { action: 'node.enroll', words: 'Node enrolled' },
-  { action: 'node.update', words: 'Node changed' },
-  { action: 'node.drain', words: 'Node drained' },
-  { action: 'node.undrain', words: 'Node takes part again' },
-  { action: 'node.shared', words: 'Two machines use one identity' },
-  { action: 'node.single', words: 'One machine uses the identity again' },
-  { action: 'node.forget', words: 'Node forgotten' },
-  { action: 'enrollment.create', words: 'Enrollment token created' },
-  { action: 'enrollment.revoke', words: 'Enrollment token revoked' },
-  { action: 'fleet.history', words: 'Nodes told that the database of the hub was set back' },
-  { action: 'placement.add', words: 'Project placed on a node' },
-  { action: 'placement.remove', words: 'Project removed from a node' },
-  { action: 'rollout.start', words: 'Rollout started' },
-  { action: 'rollout.halt', words: 'Rollout halted' },
-  { action: 'rollout.resume', words: 'Rollout resumed' },
-  { action: 'rollout.revert', words: 'Rollout reverted' },
-  { action: 'rollout.approve', words: 'Wave approved' },
-  { action: 'category.create', words: 'Category created' },
-  { action: 'category.update', words: 'Category changed' },
-  { action: 'category.delete', words: 'Category deleted' },
-  { action: 'tag.create', words: 'Tag created' },
-  { action: 'tag.update', words: 'Tag changed' },
-  { action: 'tag.delete', words: 'Tag deleted' },
-  { action: 'log_source.create', words: 'Log file added' },
-  { action: 'log_source.update', words: 'Log file changed' },
-  { action: 'log_source.delete', words: 'Log file removed' },
-  { action: 'notification_target.create', words: 'Notification target added' },
-  { action: 'notification_target.update', words: 'Notification target changed' },
-  { action: 'notification_target.delete', words: 'Notification target deleted' },
-  { action: 'settings.update', words: 'Setting changed' },
-  { action: 'storage.clean', words: 'Storage cleaned up' },
-  { action: 'migration.export', words: 'Package exported' },
-  { action: 'migration.import', words: 'Package imported' },
-  { action: 'backup.create', words: 'Backup created' },
-  { action: 'audit.export', words: 'Audit log exported' },
-  { action: 'audit.rotate_key', words: 'Key of the audit log replaced' },
-  { action: 'cluster.rekey', words: 'Key of the cluster replaced' },
-  { action: 'audit.trimmed', words: 'Old entries removed' },
-  { action: 'audit.tree_broken', words: 'Audit log damaged' },
-  { action: 'webhook.send', words: 'Notification' },
-  { action: 'terminal.open', words: 'Terminal opened' },
-  { action: 'terminal.close', words: 'Terminal closed' }
-]
+import { actionRows, actionWords, detailParts, detailWords, starterWords } from '../audit-words.js'
 
 const pageSize = 100
-/** Lists with more entries are not refreshed. */
+/** Lists with more entries are not refreshed. As many are loaded by “Load more”. */
 const mostRefreshed = 500
 
 interface Shown {
@@ -110,22 +23,33 @@ interface Shown {
   isWhole: boolean
 }
 
-/** The audit log, newest first. The query `action`, `project` and `token` filter it. */
+/** The audit log, newest first. The query `action`, `project`, `token` and `days` filter it. */
 export class AuditPage extends Page {
   static override sheet = css`
     svc-page-audit {
       .filters { display: flex; flex-wrap: wrap; gap: 8px; }
       .filters select { width: auto; max-width: 260px; }
-      .entries li {
+      .day { margin: 8px 0 -4px; font-size: var(--size-13); font-weight: 600; color: var(--muted); }
+      .entries > li { content-visibility: auto; contain-intrinsic-size: auto var(--row); }
+      .entries > li + li { border-top: 1px solid var(--line); }
+      .entries summary {
         display: grid;
-        grid-template-columns: 132px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 70px minmax(0, 130px);
+        grid-template-columns: 72px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 70px minmax(0, 130px);
         gap: 2px 16px;
         align-items: baseline;
         min-height: var(--row);
         padding: 8px 16px;
+        cursor: pointer;
+        list-style: none;
       }
-      .entries li + li { border-top: 1px solid var(--line); }
-      .entries svc-time, .entries .who, .entries .role, .entries .where { color: var(--muted); font-size: var(--size-13); }
+      .entries summary::-webkit-details-marker { display: none; }
+      .entries summary:hover { background: var(--hover); }
+      .opened { display: grid; gap: 10px; padding: 4px 16px 14px 104px; overflow-wrap: anywhere; }
+      .changes { display: grid; gap: 4px; }
+      .changes li { display: grid; grid-template-columns: minmax(0, 220px) minmax(0, 1fr); gap: 2px 16px; }
+      .changes li > :first-child, .opened dt { color: var(--muted); }
+      .opened dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 16px; }
+      .entries time, .entries .who, .entries .role, .entries .where { color: var(--muted); font-size: var(--size-13); }
       .entries b { display: flex; gap: 6px; align-items: baseline; font-weight: 500; }
       .entries b .icon { align-self: center; color: var(--failure); }
       .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
@@ -138,9 +62,9 @@ export class AuditPage extends Page {
 
       @media print {
         .entries .cut { overflow: visible; white-space: normal; overflow-wrap: anywhere; }
-        .entries li { grid-template-columns: 120px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 60px minmax(0, 100px); font-size: var(--size-12); }
+        .entries summary { grid-template-columns: 80px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 60px minmax(0, 100px); font-size: var(--size-12); }
         .entries .what { grid-column: auto; }
-        .entries svc-time, .entries b { grid-column: auto; grid-row: auto; }
+        .entries time, .entries b { grid-column: auto; grid-row: auto; }
       }
 
       @media screen and (max-width: 719px) {
@@ -148,9 +72,11 @@ export class AuditPage extends Page {
         .sight { flex-wrap: wrap; }
         .sight p { flex-basis: 70%; }
         .sight button { margin-left: auto; }
-        .filters select { flex: 1; min-width: 0; }
-        .entries li { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }
-        .entries svc-time { grid-column: 2; grid-row: 1; }
+        .filters select { flex: 1 1 40%; min-width: 0; }
+        .entries summary { grid-template-columns: minmax(0, 1fr) auto; padding: 10px 16px; }
+        .opened { padding-left: 16px; }
+        .changes li { grid-template-columns: minmax(0, 1fr); }
+        .entries time { grid-column: 2; grid-row: 1; }
         .entries b { grid-column: 1; grid-row: 1; }
         .entries .what { grid-column: 1 / 3; }
         .entries .role { text-align: right; }
@@ -168,6 +94,8 @@ export class AuditPage extends Page {
   #sight!: Resource<AuditSight | null>
   #filter = ''
   #isLoadingMore = false
+  /** The entries that were opened. */
+  readonly #opened = new Set<string>()
 
   protected override connected(): void {
     this.entitle(t('Audit log'), [{ words: t('System'), address: 'system' }, { words: t('Audit log') }])
@@ -213,6 +141,7 @@ export class AuditPage extends Page {
         action: query.get('action') ?? undefined,
         projectId: query.get('project') ?? undefined,
         tokenId: query.get('token') ?? undefined,
+        since: sinceOf(query.get('days')),
         limit: sought,
         before
       },
@@ -232,6 +161,11 @@ export class AuditPage extends Page {
         <div class="filters">
           ${this.#select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
           ${this.#tokenSelect()}
+          ${this.#select('days', {
+            label: t('Filter by period'),
+            all: t('Any time'),
+            options: periods.map(({ value, words }) => ({ value, words: t(words) }))
+          })}
           ${this.#select('action', {
             label: t('Filter by action'),
             all: t('All actions'),
@@ -321,9 +255,22 @@ export class AuditPage extends Page {
         </div>`
     }
     const names = new Map((this.#projects.value ?? []).map(({ id, name }) => [id, name]))
+    const open = (id: string): void => {
+      this.#opened.add(id)
+      this.update()
+    }
     return html`
       <div class="section">
-        <ul class="card entries" aria-label="${t('Audit log')}">${items.map(entry => keyed(entry.id, entryRow(entry, names)))}</ul>
+        ${daysOf(items).map(({ day, entries }) =>
+          keyed(
+            day,
+            html`
+              <h2 class="day">${day}</h2>
+              <ul class="card entries" aria-label="${day}">${entries.map(entry =>
+                keyed(entry.id, entryRow(entry, names, this.#opened.has(entry.id) ? null : open))
+              )}</ul>`
+          )
+        )}
         <div class="more">
           <p class="muted small number">${countWords(items.length, 'line')}</p>
           ${
@@ -343,7 +290,7 @@ export class AuditPage extends Page {
     this.#isLoadingMore = true
     this.update()
     await this.attempt(async () => {
-      const next = await this.#load(items.at(-1)?.id, pageSize, this.signal)
+      const next = await this.#load(items.at(-1)?.id, mostRefreshed, this.signal)
       if (resource === this.#shown) resource.set({ items: [...items, ...next.items], isWhole: next.isWhole })
     })
     this.#isLoadingMore = false
@@ -351,28 +298,95 @@ export class AuditPage extends Page {
   }
 }
 
+/** Splits entries, the newest first, by the day of the reader. */
+function daysOf(items: readonly AuditEntry[]): Array<{ day: string; entries: AuditEntry[] }> {
+  const days = new Map<string, AuditEntry[]>()
+  for (const entry of items) {
+    const day = dateWords(entry.at)
+    const entries = days.get(day)
+    if (entries === undefined) days.set(day, [entry])
+    else entries.push(entry)
+  }
+  return [...days].map(([day, entries]) => ({ day, entries }))
+}
+
+/** Returns when a period begins; undefined: the whole log. */
+function sinceOf(days: string | null): string | undefined {
+  if (days === null || !/^\d{1,4}$/.test(days)) return undefined
+  return new Date(serverNow() - Number(days) * 86_400_000).toISOString()
+}
+
+/** The periods to choose from, in days. */
+const periods = [
+  { value: '1', words: 'Last 24 hours' },
+  { value: '7', words: 'Last 7 days' },
+  { value: '30', words: 'Last 30 days' },
+  { value: '90', words: 'Last 90 days' }
+] as const
+
 interface Choice {
   label: string
   all: string
   options: ReadonlyArray<{ value: string; words: string }>
 }
 
-function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): Template {
+/**
+ * An entry on one line. Opened by a click or Enter, it shows its changes, ids and address, which are not in the page before.
+ * `open` is null once it was opened.
+ */
+function entryRow(
+  entry: AuditEntry,
+  names: ReadonlyMap<string, string>,
+  open: ((id: string) => void) | null
+): Template {
   const address = addressWords(entry.ip, entry.claimedIp)
-  const words = actionRows.find(({ action }) => action === entry.action)?.words
+  const who = tokenOf(entry) ?? starterWords(entry.actor, names)
   return html`
     <li>
-      <svc-time at="${entry.at}"></svc-time>
-      <b title="${entry.action}">
-        ${entry.ok ? null : icon('failed')}
-        <span class="cut">${words === undefined ? entry.action : t(words)}</span>
-        ${entry.ok ? null : html`<span class="failed">${t('Failed')}</span>`}
-      </b>
-      <span class="what small" translate="no">${whatOf(entry, names)}</span>
-      <span class="who cut" title="${entry.actor}" translate="no">${tokenOf(entry) ?? actorOf(entry.actor, names)}</span>
-      <span class="role">${isRole(entry.role) ? t(roleWords[entry.role]) : null}</span>
-      <span class="where cut" title="${address}">${address}</span>
+      <details @toggle="${() => open?.(entry.id)}">
+        <summary>
+          <time datetime="${entry.at}" title="${exactWords(entry.at)}">${clockTimeWords(entry.at)}</time>
+          <b>
+            ${entry.ok ? null : icon('failed')}
+            <span class="cut">${actionWords(entry.action)}</span>
+            ${entry.ok ? null : html`<span class="failed">${t('Failed')}</span>`}
+          </b>
+          <span class="what small cut" translate="no">${whatOf(entry, names)}</span>
+          <span class="who cut" title="${entry.actor}" translate="no">${who}</span>
+          <span class="role">${isRole(entry.role) ? t(roleWords[entry.role]) : null}</span>
+          <span class="where cut" title="${address}">${address}</span>
+        </summary>
+        ${open === null ? moreOf(entry, address) : null}
+      </details>
     </li>`
+}
+
+/** Shows what the line has no room for. */
+function moreOf(entry: AuditEntry, address: string | null): Template {
+  const { subject, changes } = detailParts(entry.action, entry.detail ?? '')
+  const facts = [
+    [t('Time'), exactWords(entry.at)],
+    [t('Detail'), subject],
+    [t('Address'), address],
+    [t('Target'), entry.target],
+    [t('Project'), entry.projectId],
+    [t('Session'), entry.sessionId],
+    [t('Action'), entry.action],
+    [t('Number'), entry.seq === null ? null : String(entry.seq)],
+    [t('Entry'), entry.id]
+  ] as const
+  return html`
+    <div class="opened small" translate="no">
+      ${
+        changes.length === 0
+          ? null
+          : html`<ul class="changes" aria-label="${t('Changes')}">${changes.map(
+              ({ field, from, to }) =>
+                html`<li><span>${field}</span><span>${from === null ? null : html`<s>${from}</s> → `}${to}</span></li>`
+            )}</ul>`
+      }
+      <dl>${facts.map(([name, value]) => (value === null || value === '' ? null : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>
+    </div>`
 }
 
 /** Shows the object of an entry: a project by its name, a deployment as a link, anything else as it is stored. */
@@ -380,9 +394,9 @@ function whatOf({ action, projectId, target, detail }: AuditEntry, names: Readon
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
   const ofProject = name === undefined ? null : html`<a href="projects/${projectId}">${name}</a>`
   const rest = target === null || target === projectId ? null : linked(target)
-  const parts = [ofProject, rest, detail === null || detail === name ? null : detailOf(action, detail)].filter(
-    part => part !== null
-  )
+  // The name of the project is there already.
+  const words = detailWords(action, detail ?? '').replace(name === undefined ? '' : `${name}; `, '')
+  const parts = [ofProject, rest, words === '' || words === name ? null : words].filter(part => part !== null)
   return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
 }
 
@@ -395,22 +409,11 @@ function linked(target: string): Template {
   return html`<a href="${page}/${target}"><code>${target}</code></a>`
 }
 
-/** Shows the detail of an entry. The original text of the server is the tooltip if it differs. */
-function detailOf(action: string, detail: string): unknown {
-  const words = detailWords(action, detail)
-  return words === detail ? detail : html`<span title="${detail}">${words}</span>`
-}
-
 /** Links the token of an entry to all of its entries. */
 function tokenOf({ tokenId, tokenName }: AuditEntry): Template | null {
   if (tokenId === null) return null
   return html`<a href="audit?token=${tokenId}">${tokenName ?? tokenId}</a>`
 }
 
-function actorOf(actor: string, names: ReadonlyMap<string, string>): string {
-  const id = actor.startsWith('project:') ? actor.slice('project:'.length) : actor
-  return names.has(id) ? t('Deploy token of {name}', { name: names.get(id) as string }) : actorName(actor)
-}
-
 /** The elements of this page. */
-export const elements = { 'svc-page-audit': AuditPage, 'svc-time': SvcTime }
+export const elements = { 'svc-page-audit': AuditPage }

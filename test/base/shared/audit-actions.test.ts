@@ -5,7 +5,7 @@ import { auditActions, isAuditAction } from '../../../lib/base/shared/audit-acti
 const lib = new URL('../../../../lib/', import.meta.url)
 
 t.test('every action that svc records is in the table', t => {
-  const sources = (readdirSync(lib, { recursive: true }) as string[]).filter(name => name.endsWith('.ts'))
+  const sources = (readdirSync(lib, { recursive: true }) as string[]).filter(name => /^(?!cli\/).*\.ts$/.test(name))
   const written = sources.flatMap(name =>
     [...readFileSync(new URL(name, lib), 'utf8').matchAll(/\baction(?: =|:)[^\n]*/g)].flatMap(([line]) =>
       [...line.matchAll(/'([a-z_]+\.[a-z_]+)'/g)].map(([, action]) => ({ action: action as string, name }))

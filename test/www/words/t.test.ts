@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { addWords, countWords, language, t as say, setLanguage, type Words } from '../../../www/words/t.js'
-import { detailWords } from '../../../www/audit-words.js'
+import { auditActions } from '../../../lib/base/shared/audit-actions.js'
+import { actionRows, detailWords } from '../../../www/audit-words.js'
 import { errorWords, fieldLabels, serverWords } from '../../../www/words/errors.js'
 import { closureOf, compiled, moduleText } from '../modules.js'
 import { errorCodes } from '../../../lib/api/errors.js'
@@ -178,6 +179,23 @@ t.test('translates a sentence with its values into Chinese, followed by the Engl
     serverWords('Extracting the archive failed: no space left on device at "/x". Free some space and deploy again'),
     '解压失败：磁盘空间不足（“/x”）'
   )
+})
+
+t.test('each action of the audit log has words', t => {
+  t.same(actionRows.map(({ action }) => action).sort(), [...auditActions].sort())
+  t.end()
+})
+
+t.test('shows the changes of an entry with labels, times and values in words', t => {
+  setLanguage('en')
+  t.equal(
+    detailWords('project.update', 'shop\ndeployPath: /a → /b\npostDeployScript: none → SHA-256 1f'),
+    'shop; Directory on the server: /a → /b; Post-deploy script: none → SHA-256 1f'
+  )
+  t.notMatch(detailWords('token.update', 'ana\nexpiresAt: 2030-01-01T00:00:00.000Z → 2030-02-01T00:00:00.000Z'), /Z/)
+  setLanguage('zh')
+  t.equal(detailWords('project.update', '\ntoken: changed'), '部署令牌: 已更改')
+  t.end()
 })
 
 t.test('translates details of the audit log that are sentences, and keeps data', async t => {

@@ -174,7 +174,13 @@ export class SvcTokens extends SvcElement {
       .overlap { color: var(--warning); }
       .tools { display: flex; flex-wrap: wrap; align-items: center; justify-content: flex-end; grid-column: 3; }
       .tools button, .tools a { min-height: 32px; padding: 4px 8px; font-size: var(--size-13); }
-      .tools a { display: inline-flex; align-items: center; color: var(--muted); font-weight: 500; }
+      .tools a {
+        display: inline-flex;
+        align-items: center;
+        border: 1px solid transparent;
+        color: var(--muted);
+        font-weight: 500;
+      }
       .secret { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; padding: 12px; border-radius: var(--radius); background: var(--sunken); }
       .secret code { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; user-select: all; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }

@@ -1,4 +1,5 @@
 import { agoWords, type Locale } from './words.js'
+import { actionWords } from '../../audit-words.js'
 import { t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'
@@ -176,7 +177,7 @@ export class SvcPalette extends SvcElement {
       words: t(groupWords[type] ?? type),
       entries: items.map(item => ({
         key: `${type}-${item.id}`,
-        title: item.title,
+        title: type === 'audit' ? actionWords(item.title) : item.title,
         subtitle: foundWords(item.subtitle, serverNow()),
         address: item.href
       }))

@@ -63,6 +63,11 @@ export function clockTimeWords(at: string, locale: Locale = {}): string {
   return formatted('seconds', Date.parse(at), locale)
 }
 
+/** Returns the day of a time: `Sat 21 Nov 2026`. */
+export function dateWords(at: string, locale: Locale = {}): string {
+  return formatted('day', Date.parse(at), locale)
+}
+
 /** Returns a day of the statistics, whose days are in UTC: `21 Nov`. */
 export function dayWords(date: string): string {
   return formatted('date', Date.parse(date), { timeZone: 'UTC' })
@@ -84,6 +89,7 @@ const shapes = {
   seconds: { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   date: { day: 'numeric', month: 'short' },
   dateOfYear: { day: 'numeric', month: 'short', year: 'numeric' },
+  day: { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' },
   exact: {
     weekday: 'short',
     day: 'numeric',
