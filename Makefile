@@ -16,7 +16,7 @@ install: node_modules/.package-lock.json ## Install what package-lock.json names
 build: install ## Compile lib, www and test into dist
 	npx tsc -b
 	cp -R www/index.html www/styles www/icons dist/www/
-	@# What `GET /api/openapi.json` answers, from the map of routes (lib/api/map).
+	@# What the server hands out: its description, from the map of routes (lib/api/map), and the archives of install.sh.
 	node dist/test/release/describe.js
 
 serve: build ## Start a server on your own data directory

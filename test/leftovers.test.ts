@@ -13,6 +13,7 @@ const places: Record<string, string> = {
   'core/archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
   'carry/backup/backup.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
   'cli/commands/audit.ts': '<file>.part, where the user said: the next export under that name',
+  'api/client.ts': '<directory>.new, <directory>.old, where install.sh installs: its next run',
   'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
   'cli/commands/transfer.ts': '* <file>.part, where the user said: the next export under that name',
   'cli/pack/pack.ts':

@@ -14,9 +14,9 @@ import { invalid, notFound } from '../base/errors.js'
 import type { Rollouts } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
 import { enrollmentLimits, fleetLimits, nodeLabels, nodeName, parseLabel } from '../model/node.js'
-import { parseHost } from '../http/core/headers.js'
 import { ndjson } from '../http/streams.js'
 import { rolloutStates } from '../model/rollout.js'
+import { addressOf } from './client.js'
 import {
   type ApiRequest,
   checkProject,
@@ -111,11 +111,8 @@ export const enrollmentFields = {
 }
 
 /** Handlers of the one-time tokens with which machines become nodes. Only the answer of `create` contains the token. */
-export function enrollmentHandlers({ fleet, publicUrl, base }: ApiServices) {
-  /** Returns the address of this server, as its caller reached it if no public one is configured. */
-  const addressOf = ({ isSecure, headers: { host = '' } }: ApiRequest): string =>
-    publicUrl ?? `${isSecure ? 'https' : 'http'}://${parseHost(host)?.name ? host.trim() : 'localhost'}${base}`
-
+export function enrollmentHandlers(services: ApiServices) {
+  const { fleet } = services
   return {
     /** `GET /api/enrollments`: those that are still valid. */
     list: async () => json({ success: true, enrollments: (await fleet()).enrollments.list() }),
@@ -126,7 +123,7 @@ export function enrollmentHandlers({ fleet, publicUrl, base }: ApiServices) {
       const { enrollments } = await fleet()
       const { enrollment, token } = await enrollments.create(given, request.actor)
       // An argument would be in the list of processes.
-      const command = `SVC_ENROLL_TOKEN=${token} svc agent --hub ${addressOf(request)}`
+      const command = `SVC_ENROLL_TOKEN=${token} svc agent --hub ${addressOf(request, services)}`
       return json({ success: true, enrollment, token, command })
     },
 

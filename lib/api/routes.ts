@@ -3,6 +3,7 @@ import { json, streamedBody } from '../http/core/route.js'
 import { accessReportHandlers, authHandlers, secondFactorHandlers, tokenHandlers, whoamiHandlers } from './auth.js'
 import { agentHandlers, rangesLimits, relayHandlers, relayPartLimits, reportLimits } from './agent.js'
 import { auditHandlers } from './audit.js'
+import { clientHandlers } from './client.js'
 import { backupHandlers, migrationHandlers } from './transfer.js'
 import {
   changesHandlers,
@@ -89,6 +90,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const migration = migrationHandlers(services)
   const backup = backupHandlers(services)
 
+  const client = clientHandlers(services)
   const terminal = terminalHandlers(services)
   const nodes = nodeHandlers(services)
   const enrollments = enrollmentHandlers(services)
@@ -287,6 +289,9 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       relayed(row('GET', '/api/system/history', 'viewer', 'server', 'reads', system.history)),
       row('GET', '/api/cluster', 'viewer', 'server', 'reads', cluster.read),
       row('POST', '/api/cluster/key', 'local', 'none', 'rights', cluster.rekey),
+      row('GET', '/install.sh', 'public', 'none', 'reads', client.script),
+      row('GET', '/client.tgz', 'public', 'none', 'reads', client.client),
+      row('GET', '/agent.tgz', 'public', 'none', 'reads', client.agent),
       row('GET', '/metrics', 'metrics', 'server', 'reads', metrics.read),
       relayed(row('GET', '/api/pm2/available', 'operator', 'none', 'reads', pm2.available)),
       relayed(row('GET', '/api/pm2/apps', 'operator', 'server', 'reads', pm2.apps)),

@@ -20,6 +20,7 @@ import {
   reads
 } from '../base/fields.js'
 import { eventKeys, kindDomains, notificationKinds, telemetryEvents } from '../model/setting.js'
+import { archiveSums } from './client.js'
 import { type ApiRequest, type Handler, param, queryLimit } from './route.js'
 import type { ApiServices } from './services.js'
 
@@ -48,7 +49,7 @@ export function settingsHandlers({ settings, status, webhook, publicUrl, proof }
       return json({ success: true, message: 'The settings were saved' })
     },
 
-    status: () => json(status()),
+    status: async () => json({ ...status(), archives: await archiveSums() }),
 
     testWebhook: async ({ actor, signal }) => testReply(await webhook.test(actor, { signal }))
   } satisfies Record<string, Handler>

@@ -18,6 +18,14 @@ export interface ServerStatus {
   switchesUsers: boolean
 }
 
+/** The SHA-256 of the archives that the server hands out. Null: this installation does not have it. */
+export interface ArchiveSums {
+  /** Of `GET /client.tgz`. */
+  client: string | null
+  /** Of `GET /agent.tgz`. */
+  agent: string | null
+}
+
 /** The public health report (§2.10). @schema Health */
 export interface HealthReport {
   /**

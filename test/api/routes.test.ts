@@ -143,6 +143,9 @@ GET /api/system/resources viewer server
 GET /api/system/history viewer server
 GET /api/cluster viewer server
 POST /api/cluster/key local none
+GET /install.sh public none
+GET /client.tgz public none
+GET /agent.tgz public none
 GET /metrics metrics server
 GET /api/pm2/available operator none
 GET /api/pm2/apps operator server

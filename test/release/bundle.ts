@@ -111,16 +111,21 @@ interface Bundle {
   documents: string[]
   packages: string[]
   manual: ManualPage[]
+  /** Files that are made for it. */
+  made?: TarEntry[]
+  /** Whether it contains what was compiled on this machine. Default: yes. */
+  withBinaries?: boolean
 }
 
-/** Returns the files of a bundle. `withBinaries`: also what was compiled on this machine. */
-function entriesOf(bundle: Bundle, madeAtSeconds: number, withBinaries = true): TarEntry[] {
-  const { name, modules, documents, packages, manual } = bundle
+/** Returns the files of a bundle. */
+function entriesOf(bundle: Bundle, madeAtSeconds: number): TarEntry[] {
+  const { name, modules, documents, packages, manual, made = [], withBinaries = true } = bundle
   const found = packages.map(packageName => ({ packageName, entries: packageEntries(packageName, withBinaries) }))
   const present = found.filter(({ entries }) => entries.length > 0).map(({ packageName }) => packageName)
   const entries = [
     ...[...modules, ...documents].map(path => read(path)),
     ...found.flatMap(({ entries }) => entries),
+    ...made,
     ...manual.map(({ name, text }) => ({ path: `man/${name}`, content: Buffer.from(text), isExecutable: false })),
     { path: 'package.json', content: bundledDescription(bundle, present), isExecutable: false }
   ]
@@ -179,7 +184,7 @@ function builtFrom(directory: string): string[] {
 }
 
 /** The complete installation. */
-async function wholeBundle(madeAtSeconds: number): Promise<Bundle> {
+async function wholeBundle(madeAtSeconds: number, withBinaries: boolean): Promise<Bundle> {
   return {
     name: 'svc',
     modules: ['bin/svc.js', ...builtFrom('lib'), ...builtFrom('www')],
@@ -193,8 +198,37 @@ async function wholeBundle(madeAtSeconds: number): Promise<Bundle> {
         .map(path => `docs/${path}`)
     ],
     packages: Object.keys(kept),
-    manual: await manualPages({ version, madeAtSeconds })
+    manual: await manualPages({ version, madeAtSeconds }),
+    withBinaries,
+    made: (await downloads(madeAtSeconds, withBinaries)).map(({ path, content }) => ({
+      path: `dist/${path}`,
+      content,
+      isExecutable: false
+    }))
   }
+}
+
+/** svc without its panel and documents: what `svc agent` needs on a node. */
+function agentBundle(withBinaries: boolean): Bundle {
+  const modules = ['bin/svc.js', ...builtFrom('lib')]
+  return { name: 'svc-agent', modules, documents: ['LICENSE'], packages: Object.keys(kept), manual: [], withBinaries }
+}
+
+/** The archives that a server hands out (lib/api/client.ts). They lie beside the compiled program. */
+async function downloads(
+  madeAtSeconds: number,
+  withBinaries: boolean
+): Promise<Array<{ path: string; content: Buffer }>> {
+  return [
+    { path: 'client.tgz', content: pack(await clientBundle(madeAtSeconds), madeAtSeconds) },
+    { path: 'agent.tgz', content: pack(agentBundle(withBinaries), madeAtSeconds) }
+  ]
+}
+
+/** Writes them for a server that runs from this checkout. */
+export async function makeDownloads(): Promise<void> {
+  for (const { path, content } of await downloads(commitSeconds(), true))
+    writeFileSync(join(top, 'dist', path), content)
 }
 
 async function clientBundle(madeAtSeconds: number): Promise<Bundle> {
@@ -210,7 +244,7 @@ async function clientBundle(madeAtSeconds: number): Promise<Bundle> {
 /** Returns the Debian package of the complete installation. */
 export async function makePackage(): Promise<Buffer> {
   const madeAtSeconds = commitSeconds()
-  const entries = entriesOf(await wholeBundle(madeAtSeconds), madeAtSeconds, false)
+  const entries = entriesOf(await wholeBundle(madeAtSeconds, false), madeAtSeconds)
   return makeDeb({ version, madeAtSeconds, node: description.engines['node'] as string, entries })
 }
 
@@ -220,7 +254,7 @@ export async function makePackage(): Promise<Buffer> {
  */
 export async function makeBundles(directory: string): Promise<Array<{ path: string; bytes: number }>> {
   const madeAtSeconds = commitSeconds()
-  const bundles = [await wholeBundle(madeAtSeconds), await clientBundle(madeAtSeconds)]
+  const bundles = [await wholeBundle(madeAtSeconds, true), await clientBundle(madeAtSeconds)]
   const made = bundles.map(bundle => ({
     path: `${bundle.name}-${version}.tgz`,
     content: pack(bundle, madeAtSeconds)

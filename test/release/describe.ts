@@ -1,6 +1,7 @@
 /*
- * Builds the OpenAPI 3.1 document of the API from the table of routes, the map of routes (lib/api/map) and the records
- * that it names: their types are the schemas, their comments the descriptions. `make build` calls it.
+ * Builds what the server hands out and the compiler does not write; `make build` calls it. The archives of install.sh, and
+ * the OpenAPI 3.1 document of the API from the table of routes, the map of routes (lib/api/map) and the records that it
+ * names: their types are the schemas, their comments the descriptions.
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +13,7 @@ import { type ApiRoute, needsProof, type Scope } from '../../lib/api/route.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { readVersion } from '../../lib/base/config/version.js'
 import { statusOfCode } from '../support/described.js'
+import { makeDownloads } from './bundle.js'
 import { readRouteMap, type MappedRoute, type Parameter } from './route-map.js'
 
 /** A JSON object of the document. The OpenAPI specification defines its form. */
@@ -196,7 +198,7 @@ const unchanged = { description: 'Not modified: the client already has the curre
 /** "GET /api/projects/:id/files" → "getProjectsIdFiles". */
 function operationId({ method, path }: ApiRoute): string {
   const words = path
-    .slice('/api/'.length)
+    .replace(/^\/(api\/)?/, '')
     .split(/[^a-z]+/i)
     .filter(Boolean)
   return method.toLowerCase() + words.map(word => (word[0] as string).toUpperCase() + word.slice(1)).join('')
@@ -370,6 +372,7 @@ function isChecked({ in: place, schema: { type, enum: choices } }: Parameter): b
 /** A stand-in for services whose handlers are created but never called. */
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
+await makeDownloads()
 const document = await describeApi(apiRoutes(nothing), readVersion())
 writeFileSync(
   fileURLToPath(new URL('../../lib/api/openapi.json', import.meta.url)),

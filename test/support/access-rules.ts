@@ -64,10 +64,13 @@ const nodesOnly = 'get orders and releases, report about them (a node, with its 
 /** The routes of each action, with what they concern. */
 const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
-    'sign in, ask whether the server works, read the description of the API, report telemetry',
+    'sign in, ask whether the server works, read the description of the API, download the client, report telemetry',
     `GET /api/health caller
      POST /api/auth/login caller
      GET /api/openapi.json caller
+     GET /install.sh caller
+     GET /client.tgz caller
+     GET /agent.tgz caller
      POST /api/public/telemetry/report caller
      GET /api/public/telemetry/overview caller`
   ],

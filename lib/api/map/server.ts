@@ -1,6 +1,7 @@
 import type { Instant } from '../../model/scalars.js'
 import type { AuditCheckpoint, AuditEntry, ConsistencyProof, InclusionProof, RotatedKey } from '../../model/audit.js'
 import type {
+  ArchiveSums,
   ChangeVersions,
   ClusterStatus,
   HealthDetail,
@@ -135,8 +136,8 @@ export interface ServerRoutes {
   }
   /** Get the version and the counts of the server. */
   'GET /api/settings/status': {
-    /** The status. */
-    answer: ServerStatus
+    /** The status. `archives`: the SHA-256 of what `GET /client.tgz` and `GET /agent.tgz` answer. */
+    answer: ServerStatus & { archives: ArchiveSums }
   }
   /** Send a test message to the webhook_url of the settings. @errors no_webhook */
   'POST /api/settings/webhook-test': {
@@ -180,6 +181,57 @@ export interface ServerRoutes {
   'POST /api/notification-targets/:id/test': {
     /** The result of the delivery. */
     answer: TestAnswer
+  }
+  /**
+   * Get the script that installs svc.
+   *
+   * For `curl -fsSL <address>/install.sh | sh`. It downloads `GET /client.tgz`, or `GET /agent.tgz` with `sh -s agent`, from the
+   * address that it was requested from, and compares its SHA-256. It needs no root.
+   * @errors not_found
+   */
+  'GET /install.sh': {
+    /** A script for a POSIX shell. @example "#!/bin/sh\n" */
+    media: 'text/plain'
+    also: {
+      /** Not modified: the client already has the current answer. */
+      304: null
+    }
+  }
+  /**
+   * Download the client.
+   *
+   * An installation of the commands that talk to a server. Part of it with `Range`.
+   * @errors not_found
+   */
+  'GET /client.tgz': {
+    /** The archive. */
+    media: 'application/gzip'
+    also: {
+      /** The part that `Range` names. */
+      206: { media: 'application/gzip' }
+      /** Not modified: the client already has the current answer. */
+      304: null
+      /** The part does not exist. */
+      416: null
+    }
+  }
+  /**
+   * Download svc without its panel.
+   *
+   * For the nodes of a fleet, which run `svc agent`. Part of it with `Range`.
+   * @errors not_found
+   */
+  'GET /agent.tgz': {
+    /** The archive. */
+    media: 'application/gzip'
+    also: {
+      /** The part that `Range` names. */
+      206: { media: 'application/gzip' }
+      /** Not modified: the client already has the current answer. */
+      304: null
+      /** The part does not exist. */
+      416: null
+    }
   }
   /** Get metrics for Prometheus. */
   'GET /metrics': {
