@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { packageVersion } from '../base/config/version.js'
+import { readVersion } from '../base/config/version.js'
 import { Refusal } from '../base/errors.js'
 import { parseHost } from '../http/core/headers.js'
 import type { ArchiveSums } from '../model/health.js'
@@ -57,7 +57,7 @@ const checked: Headers = { 'cache-control': 'no-cache' }
 /** Handlers of the archives and of the script that installs them. */
 export function clientHandlers(services: Pick<ApiServices, 'publicUrl' | 'base'>) {
   const archive = (edition: Edition) => (): ReturnType<typeof fileReply> => {
-    const name = `svc-${edition}-${packageVersion()}.tgz`
+    const name = `svc-${edition}-${readVersion()}.tgz`
     const headers = { ...checked, 'content-type': 'application/gzip', 'content-disposition': attachment(name) }
     return fileReply({ file: files[edition], headers })
   }
@@ -92,7 +92,7 @@ const leastNode = 18
  * become a command.
  */
 function installScript(address: string, sums: ArchiveSums): string {
-  const values = JSON.stringify({ address, sums, version: packageVersion(), leastNode })
+  const values = JSON.stringify({ address, sums, version: readVersion(), leastNode })
   return `#!/bin/sh
 # Installs the client of svc for the user that runs this script, without root:
 #

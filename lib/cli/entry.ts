@@ -132,8 +132,8 @@ async function overview(rows: readonly CommandRow[], host: Host): Promise<number
 }
 
 async function version(host: Host): Promise<number> {
-  const { packageVersion } = await import('../base/config/version.js')
-  host.stdout.write(`${packageVersion()}\n`)
+  const { readVersion } = await import('../base/config/version.js')
+  host.stdout.write(`${readVersion()}\n`)
   return 0
 }
 

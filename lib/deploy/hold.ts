@@ -97,7 +97,8 @@ export class Hold {
       const notice = { trigger: 'confirmation', event: 'deploy_waiting', errorMessage: null } as const
       sendNotice(this.#needs, { ...this.#row, status: 'running' }, notice)
     }
-    this.#output.say(`→ waiting for "svc confirm" until ${window.until}`)
+    const until = `${window.until.slice(0, 19).replace('T', ' ')} UTC`
+    this.#output.say(`→ waiting for "svc confirm" until ${until}`)
     try {
       if (await this.#untilStopped(signal => window.decided(signal))) return 'confirmed'
     } finally {

@@ -1,5 +1,5 @@
 import { locateHome } from '../../base/config/home.js'
-import { packageVersion } from '../../base/config/version.js'
+import { readVersion } from '../../base/config/version.js'
 import { defineCommand, type Family } from '../command.js'
 
 /** The commands for this installation of svc. */
@@ -19,7 +19,7 @@ export const commands = {
   version: defineCommand({
     examples: [['version', 'print the version, like "svc --version"']],
     async run(_, { output }) {
-      output.print(packageVersion())
+      output.print(readVersion())
     }
   })
 } satisfies Family

@@ -21,6 +21,7 @@ import { type Backup, openBackup } from '../../../lib/carry/backup/read-backup.j
 import { locateHome } from '../../../lib/base/config/home.js'
 import type { Project } from '../../../lib/model/project.js'
 import { serve } from '../../../lib/server/serve.js'
+import { readVersion } from '../../../lib/base/config/version.js'
 import { openStore } from '../../../lib/core/store/durable-store.js'
 import { deploymentStates } from '../../../lib/core/store/tables/deployments.js'
 import { listProjects } from '../../../lib/core/store/tables/projects.js'
@@ -83,7 +84,7 @@ t.test('creates a backup that contains the data directory', async t => {
         'pm2/out.log',
         ...ofDeployment
       ])
-      t.match(summary, { version: 'dev', directory: server.home, host: String })
+      t.match(summary, { version: readVersion(), directory: server.home, host: String })
       t.match(database, { projects: [{ name: 'shop' }], deployments: 1, missingArchives: [] })
     })
     rmSync(join(server.home, 'deployments/dep_aaaaaaaaaaaaaaaa.undo'))

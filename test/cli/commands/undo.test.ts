@@ -111,7 +111,7 @@ t.test('confirm settles a deployment, and push reports what became of it', async
   t.match(JSON.parse(confirmed.stdout), { success: true, deployment: { status: 'success' } })
   const pushed = await pushing
   t.equal(pushed.code, 0, pushed.stderr)
-  t.match(pushed.stdout, /waiting for "svc confirm" until/)
+  t.match(pushed.stdout, /waiting for "svc confirm" until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
   t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
   t.match(await svc(['confirm', ...given], { cwd, env }), { code: 1, stdout: '', stderr: /No deployment of .* waits/ })
   t.match(await svc(['confirm', 'dep_unknown'], { cwd, env }), { code: 1, stdout: '' })
