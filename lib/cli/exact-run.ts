@@ -65,7 +65,8 @@ export async function runAndReport(api: Api, started: Started, context: Context)
         )
       throw error
     })
-    return watchRun(run, context, { api, projectId, given, print: json ? output.note : output.print, signal })
+    const print = json ? output.note : output.print
+    return watchRun(run, context, { api, projectId, given, print, tellsEnd: !json, signal })
   })
   const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
   const finish = () => reportRun(watched, context, { api, what: done, json, given, known })

@@ -15,7 +15,15 @@ import { humanDuration } from './terminal/words.js'
 
 /** The outcome of watching a deployment: it finished, or the user stopped watching. */
 export type Watched =
-  | { outcome: 'ended'; status: FinalStatus; duration: string; deployId: string | null; page: string | null }
+  | {
+      outcome: 'ended'
+      status: FinalStatus
+      duration: string
+      deployId: string | null
+      page: string | null
+      /** Why it failed, if the last line of its output says so and was left out. */
+      reason?: string
+    }
   | { outcome: 'detached'; deployId: string | null }
 
 /** Time without a line of the deployment after which a line says so, in ms. */
@@ -29,6 +37,8 @@ export interface WatchOptions {
   /** What the server said before the upload. */
   permit?: UploadPermit | null
   print(line: string): void
+  /** Whether `reportRun` prints the end as text. Then the line of the output that says the same is left out. */
+  tellsEnd?: boolean
   /** Called when the deployment waits to be confirmed. */
   onConfirm?(waiting: Waiting): void
   /** Aborted by Ctrl-C: stops watching, while the deployment continues. */
@@ -48,16 +58,31 @@ export async function watchRun(run: Run, context: Context, options: WatchOptions
     if (isScreen(host.stderr, host.env) || Date.now() - lineAtMs < silentEveryMs) return
     output.note(`Still running: no output for ${humanDuration(Date.now() - lineAtMs)}`)
   }, silentEveryMs)
+  let held: string | null = null
+  const flush = (): void => {
+    if (held !== null) options.print(held)
+    held = null
+  }
   const print = (line: string): void => {
     lineAtMs = Date.now()
-    options.print(line)
+    flush()
+    if (options.tellsEnd && failureLine.test(line)) held = line
+    else options.print(line)
   }
   try {
-    return await watch(run, context, { ...options, print })
+    const watched = await watch(run, context, { ...options, print })
+    if (held === null || watched.outcome !== 'ended' || watched.status !== 'failed') return watched
+    const reason = (held as string).replace(failureLine, '')
+    held = null
+    return { ...watched, reason }
   } finally {
+    flush()
     clearInterval(silence)
   }
 }
+
+/** How the last line of the output of a failed deployment begins (deploy/run.ts). */
+const failureLine = /^✗ failed after [\w.]+: /
 
 async function watch(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
   const { api, projectId, print, signal } = options
@@ -188,7 +213,7 @@ async function resultOf(watched: Watched, { api, known }: ReportOptions): Promis
   // The result is known without the record, so a record that cannot be read is not an error.
   const deployment = deployId === null ? null : await api.deployment(deployId, { output: 'end' }).catch(() => null)
   const { status, duration } = watched
-  const message = deployment?.errorMessage || 'The deployment failed. See its output for the reason'
+  const message = deployment?.errorMessage || watched.reason || 'The deployment failed. See its output for the reason'
   const error = status === 'failed' ? { code: 'deployment_failed', message } : null
   const isRollout = deployment?.steps?.some(({ name }) => (name as string) === 'rollout') === true
   const rollout = isRollout ? await api.rolloutOf(deployment.id) : null

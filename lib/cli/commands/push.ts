@@ -165,7 +165,7 @@ export const commands = {
           const onConfirm = (waiting: Waiting): void => {
             if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
           }
-          const watching = { api, projectId, given: again, permit, print: log.line, onConfirm, signal }
+          const watching = { api, projectId, given: again, permit, print: log.line, tellsEnd: !json, onConfirm, signal }
           return await watchRun(run, context, watching).finally(log.close)
         }).finally(() => report.abort())
         const { harmless } = log

@@ -100,6 +100,9 @@ t.test('push fails if the deployment fails', async t => {
   t.equal(code, 1)
   t.match(stdout, /^oh no$/m)
   t.match(stdout, /✘ failed after [\d.]+s: .*exit code 3.* \(dep_\w+\)\n$/)
+  t.equal(stdout.match(/failed after/g)?.length, 1, 'told once')
+  const { stderr } = await svc(['push', '--command', 'echo oh no; exit 3', '--json'], options)
+  t.match(stderr, /✗ failed after .*exit code 3/, 'the whole output')
 })
 
 t.test('push --json prints the result on stdout and the output on stderr', async t => {
