@@ -36,7 +36,7 @@ export async function ensureUser(
   name: string,
   { server, env }: { server: string; env: Environment }
 ): Promise<string | null> {
-  const isHere = isLocal(server)
+  const isHere = isLocalAddress(server)
   if (!isHere || !maySwitchUser()) {
     const where = isHere ? 'as root' : 'as root on the server'
     return `If there is no user "${name}" yet, create it ${where}: ${createUserWords(name).join(' ')}`
@@ -59,7 +59,8 @@ export async function ensureUser(
   return `Created the system user "${name}"`
 }
 
-function isLocal(server: string): boolean {
+/** Whether only programs of this machine reach a server at this address. */
+export function isLocalAddress(server: string): boolean {
   const { hostname } = new URL(server)
   const name = hostname.replace(/^\[|\]$/g, '')
   return name === 'localhost' || isLoopback(name)

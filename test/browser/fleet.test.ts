@@ -81,7 +81,14 @@ t.test('a server without nodes explains how to begin, and gives a token that wor
   t.same(await survey(page), [])
   await photograph(page, 'enroll')
   await dialog.getByRole('button', { name: 'Create token' }).click()
-  const command = (await dialog.locator('.command pre').textContent()) as string
+  t.equal(
+    await dialog.locator('.command pre').first().textContent(),
+    `curl -fsSL ${stage.url}/install.sh | sh -s agent`
+  )
+  const { archives } = (await stage.client.get('/api/settings/status')).body
+  await dialog.getByText(archives.agent).waitFor()
+  await dialog.getByText(`Only this machine reaches ${stage.url}.`).waitFor()
+  const command = (await dialog.locator('.command[tabindex] pre').textContent()) as string
   const [, token] = /^SVC_ENROLL_TOKEN=(svcnode_\S+) svc agent --hub http:\S+$/.exec(command) as unknown as [
     string,
     string

@@ -59,6 +59,13 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByRole('heading', { name: 'Ready for a first project' }).waitFor()
   await photograph(page, 'first-steps-desktop')
+  const offCentre = `[...document.querySelectorAll('svc-first-steps .sign')].map(sign => {
+    const number = document.createRange()
+    number.selectNodeContents(sign)
+    const [inner, outer] = [number.getBoundingClientRect(), sign.getBoundingClientRect()]
+    return Math.round(inner.left + inner.right - outer.left - outer.right)
+  })`
+  t.same(await page.evaluate(offCentre), [0, 0, 0], 'the numbers are in the middle of their circles')
   watch.reset()
   await page.reload()
   await page.getByRole('link', { name: 'Create a project' }).waitFor()

@@ -11,9 +11,11 @@ for (const publicUrl of ['', 'https://deploy.example.org']) {
     const stage = await startServer(t, { environment: { SVC_PUBLIC_URL: publicUrl } })
     const project = await stage.createProject('storefront')
     const { page } = await openDuring(t, browser, stage.url, '')
-    const shows = (element: string) =>
-      `document.querySelector('${element} pre')?.textContent.includes('--server ${publicUrl || stage.url} ')`
+    const shows = (element: string, command = `--server ${publicUrl || stage.url} `) =>
+      `[...document.querySelectorAll('${element} pre')].some(each => each.textContent.includes('${command}'))`
     await holds(page, shows('svc-first-steps'))
+    await holds(page, shows('svc-first-steps', `curl -fsSL ${publicUrl || stage.url}/install.sh | sh`))
+    t.equal(await page.getByText('Only this machine reaches').count(), publicUrl === '' ? 1 : 0)
     await page.goto(`${stage.url}/projects/${project.id}`)
     await holds(page, shows('svc-project-deploy'))
     t.pass('both do')

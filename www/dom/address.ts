@@ -217,6 +217,12 @@ function isSameServer(a: URL, b: URL): boolean {
 const isWeb = ({ port }: URL): boolean => port === '' || port === '80' || port === '443'
 /** The parser has made one form of other letters, of IDN and of the notations of IPv4. A name may end with a dot. */
 const hostOf = ({ hostname }: URL): string => hostname.replace(/(?<!\.)\.+$/, '')
+/** Whether only programs of the same machine reach a server at this address. */
+export function isLocalAddress(address: string): boolean {
+  const url = parse(address)
+  return url !== null && isLoopback(hostOf(url))
+}
+
 const isLoopback = (host: string): boolean =>
   /^(?:localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\]|\[::ffff:(?:7f[\da-f]{2}:[\da-f]{1,4}|0:0)\])$/.test(
     host

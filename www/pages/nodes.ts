@@ -27,6 +27,7 @@ import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
 import { type NodeListing, SvcNodeChoice, SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
 import { SvcNodeGrid, SvcNodeList } from '../elements/fleet/svc-node-list.js'
 import { fleetRoom } from '../router.js'
+import { serverAddress } from '../elements/projects/project-fields.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { learnFleet, may } from '../state/session.js'
 
@@ -237,7 +238,8 @@ export class NodesPage extends Page {
 
   #form(): Template {
     return html`
-      <svc-enroll .calls="${this.#calls}" @enrolled="${() => void this.#enrollments?.load()}"
+      <svc-enroll .calls="${this.#calls}" .archives="${this.context.calls.archives}"
+        .server="${serverAddress(this.context.client.address(''))}" @enrolled="${() => void this.#enrollments?.load()}"
         @enrolldone="${() => this.#show(this.#filter)}"></svc-enroll>`
   }
 

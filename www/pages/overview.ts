@@ -174,7 +174,8 @@ export class OverviewPage extends Page {
     if (status.deploymentCount === 0) {
       return html`
         ${top}
-        <svc-first-steps .project="${newestProject ?? undefined}" .server="${this.context.client.address('')}"></svc-first-steps>
+        <svc-first-steps .project="${newestProject ?? undefined}" .server="${this.context.client.address('')}"
+          .archives="${this.context.calls.archives}"></svc-first-steps>
         ${figures(overview, isLost)}`
     }
     return html`

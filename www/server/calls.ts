@@ -132,6 +132,8 @@ export function createCalls(client: Client) {
     /** Returns the overview, with the results of the deployments of the last `days` days. */
     overview: (days: number | null, signal?: AbortSignal) =>
       call('GET /api/overview', { query: { days: days ?? undefined }, signal }),
+    /** Returns the SHA-256 of the archives that the server hands out. */
+    archives: async (signal?: AbortSignal) => (await call('GET /api/settings/status', { signal })).archives,
     resources: (signal?: AbortSignal) => call('GET /api/system/resources', { signal }),
     /** Returns the history of a day, one row for five minutes. */
     history: (signal?: AbortSignal) => call('GET /api/system/history', { query: { step: 5 }, signal }),

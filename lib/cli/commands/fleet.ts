@@ -20,6 +20,7 @@ import {
   readLabels
 } from '../fleet/nodes.js'
 import { handOver, outOption } from '../named-tokens.js'
+import { isLocalAddress } from '../system-user.js'
 import { confirmation } from '../terminal/prompt.js'
 import { minuteOf, splitList } from '../terminal/words.js'
 
@@ -109,6 +110,10 @@ export const commands = {
       // An argument would be in the list of processes.
       const agent = `svc agent --hub ${api.address}`
       const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
+      if (isLocalAddress(api.address))
+        output.warn(
+          `only this machine reaches ${api.address}. For another machine, use --server with the address that it uses`
+        )
       if (json) return output.json({ enrollment, token, command })
       output.note(`One machine may become a node until ${minuteOf(enrollment.expiresAt)}. On it, run:`)
       if (out === undefined) {

@@ -55,6 +55,7 @@ t.test('prints the command for the machine, and nothing else on standard output'
   const [, token = ''] = /^SVC_ENROLL_TOKEN=(svcnode_\S+) svc agent --hub \S+\n$/.exec(stdout) ?? []
   t.match(stdout, `--hub ${stage.url}\n`)
   t.match(stderr, /One machine may become a node until .* UTC/)
+  t.match(stderr, `only this machine reaches ${stage.url}. For another machine, use --server`)
   t.match(await new FakeAgent(stage.url).enroll(token), { status: 200, json: { name: 'web-1' } })
   t.match((await stage.client.get('/api/nodes/web-1')).body, { node: { labels: { zone: 'eu' } } })
 })

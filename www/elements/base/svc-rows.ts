@@ -95,7 +95,7 @@ export class SvcTree extends SvcElement {
       [role=treeitem]:hover { background: var(--hover); }
       [role=treeitem][aria-selected=true] { background: var(--accent-quiet); font-weight: 500; }
       .icon { color: var(--muted); }
-      .turn { display: grid; place-content: center; width: 18px; height: 24px; }
+      .turn { display: grid; place-items: center; width: 18px; height: 24px; }
       .turn .icon { width: 12px; height: 12px; }
       [aria-expanded=true] > .turn .icon { rotate: 90deg; }
       @media (pointer: coarse) { [role=treeitem] { min-height: 44px; } }

@@ -1,9 +1,11 @@
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
+import type { Calls } from '../../server/calls.js'
 import type { FleetCalls, IssuedToken } from '../../server/project-calls.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { exactWords } from '../base/words.js'
+import { installView } from '../projects/install-line.js'
 import { commandView } from '../projects/project-fields.js'
 import { readLabels } from './node-filter.js'
 
@@ -19,8 +21,8 @@ const usualSeconds = 60 * minuteSeconds
 const maxName = 100
 
 /**
- * Issues a one-time token for a machine, and shows it once with the command to run there. Property: `calls`. Events:
- * `enrolled`, `enrolldone`.
+ * Issues a one-time token for a machine, and shows it once with the commands to run there. Properties: `calls`; `server`,
+ * the address for commands; `archives` reads the checksums. Events: `enrolled`, `enrolldone`.
  */
 export class SvcEnroll extends SvcElement {
   static override sheet = css`
@@ -28,13 +30,29 @@ export class SvcEnroll extends SvcElement {
       ol { display: grid; gap: 16px; padding-left: 20px; list-style: decimal; }
       .command { flex-wrap: wrap; margin-top: 6px; padding: 8px 14px 14px; }
       .command pre { flex-basis: 100%; user-select: all; }
+      li .small { margin-top: 6px; overflow-wrap: anywhere; }
+      li .warning { display: flex; gap: 8px; margin-top: 6px; }
+      li .warning .icon { margin-top: 3px; color: var(--warning); }
     }
   `
 
   calls!: Pick<FleetCalls, 'enroll'>
+  archives!: Calls['archives']
+  server = ''
+  #sum: string | null = null
   #issued: IssuedToken | null = null
   #hasFocused = false
   readonly #submission = new Submission(() => this.update())
+
+  protected override connected(): void {
+    this.archives(this.signal).then(
+      ({ agent }) => {
+        this.#sum = agent
+        this.update()
+      },
+      () => {}
+    )
+  }
 
   protected override view(): Template {
     return this.#issued === null ? this.#form() : this.#token(this.#issued)
@@ -90,7 +108,10 @@ export class SvcEnroll extends SvcElement {
       <div class="form">
         <p>${t('Copy the command now. It contains the token, which is not stored, and nobody can show it again.')}</p>
         <ol>
-          <li>${t('Install svc on the machine.')}</li>
+          <li>
+            ${t('Install svc on the machine:')}
+            ${installView({ server: this.server, edition: 'agent', sum: this.#sum })}
+          </li>
           <li>
             ${t('Run this there, as the user that the deployments belong to:')}
             <div class="command" tabindex="-1">${commandView(command)}<svc-copy .text="${command}"></svc-copy></div>

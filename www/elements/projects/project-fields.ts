@@ -27,6 +27,11 @@ export function pushCommand(project: { id: string }, server: string, token: stri
   ].join('\n')
 }
 
+/** Returns the commands of a first deployment. Each asks for what it needs, so a paste must not run ahead of the answers. */
+export function firstCommands(server: string): string {
+  return `svc login --server ${quoted(server)} && svc init && svc push`
+}
+
 /** Stands for the user's own token if the panel does not know the token of the project. */
 export const ownToken = 'YOUR-TOKEN'
 

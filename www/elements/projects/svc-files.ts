@@ -36,7 +36,7 @@ export class SvcFile extends SvcElement {
       .card { overflow: clip; }
       .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; padding: 6px 8px 6px 16px; border-bottom: 1px solid var(--line); }
       .bar p { flex: 1 1 160px; color: var(--muted); font-size: var(--size-13); }
-      .picture { display: grid; place-content: center; padding: 24px; background: repeating-conic-gradient(var(--hover) 0 25%, var(--raised) 0 50%) 0 0 / 20px 20px; }
+      .picture { display: grid; place-items: center; padding: 24px; background: repeating-conic-gradient(var(--hover) 0 25%, var(--raised) 0 50%) 0 0 / 20px 20px; }
       img { max-width: 100%; max-height: 60dvh; }
       .picture + svc-code { border-top: 1px solid var(--line); }
     }

@@ -2,9 +2,10 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { commandView, ownToken, pushCommand, serverAddress, tokenHint } from './project-fields.js'
+import { installView } from './install-line.js'
+import { commandView, firstCommands, serverAddress } from './project-fields.js'
 import { SvcCopy } from '../base/facts.js'
-import { maskWords } from '../base/words.js'
+import type { Calls } from '../../server/calls.js'
 import { may } from '../../state/session.js'
 
 interface Step {
@@ -16,7 +17,7 @@ interface Step {
 
 /**
  * The steps to a first deployment on an empty server, each checked off when it is done. Properties: `project`, the
- * newest project or undefined; `server`, the base address.
+ * newest project or undefined; `server`, the base address; `archives` reads the checksums.
  */
 export class SvcFirstSteps extends SvcElement {
   static override sheet = css`
@@ -27,7 +28,7 @@ export class SvcFirstSteps extends SvcElement {
       ol > li + li { border-top: 1px solid var(--line); }
       .sign {
         display: grid;
-        place-content: center;
+        place-items: center;
         width: 28px;
         height: 28px;
         border: 1px solid var(--edge);
@@ -40,16 +41,31 @@ export class SvcFirstSteps extends SvcElement {
       .body { display: grid; gap: 10px; padding-top: 2px; justify-items: start; }
       .body p { color: var(--muted); max-width: 100%; overflow-wrap: anywhere; }
       .command { width: 100%; }
+      .warning { display: flex; gap: 8px; }
+      .warning .icon { margin-top: 3px; color: var(--warning); }
       @media (max-width: 719px) { ol > li { padding: 16px; gap: 4px 12px; } }
     }
   `
 
   server = ''
   project: Project | undefined
+  archives!: Calls['archives']
+  #sum: string | null = null
   #isCopied = false
+
+  protected override connected(): void {
+    this.archives(this.signal).then(
+      ({ client }) => {
+        this.#sum = client
+        this.update()
+      },
+      () => {}
+    )
+  }
 
   protected override view(): Template {
     const project = this.project
+    const server = serverAddress(this.server)
     return html`
       <ol class="card" aria-label="${t('First steps')}">
         ${this.#step({
@@ -66,19 +82,17 @@ export class SvcFirstSteps extends SvcElement {
         })}
         ${this.#step({
           number: 2,
-          heading: t('Copy the command'),
+          heading: t('Install svc where you build'),
           isDone: this.#isCopied,
-          body:
-            project === undefined
-              ? html`<p>${t('Available once you have created a project.')}</p>`
-              : this.#command(project)
+          body: html`${installView({ server, edition: 'client', sum: this.#sum, onCopy: () => this.#copied() })}`
         })}
         ${this.#step({
           number: 3,
           heading: t('Push'),
           isDone: false,
           body: html`
-          <p>${t('Run it at the top of your repository, and replace dist with your build directory. This page updates when the deployment arrives.')}</p>
+          <div class="command">${commandView(firstCommands(server))}<svc-copy .text="${firstCommands(server)}"></svc-copy></div>
+          <p>${t('Run it at the top of your repository. It asks for the token that you signed in with, and which project and directory to deploy. This page updates when the deployment arrives.')}</p>
           ${
             project === undefined
               ? null
@@ -94,16 +108,6 @@ export class SvcFirstSteps extends SvcElement {
         <span class="sign">${isDone ? html`${icon('check')}<span class="unseen">${t('Done')}</span>` : number}</span>
         <div class="body"><h2>${heading}</h2>${body}</div>
       </li>`
-  }
-
-  #command(project: Project): Template {
-    const server = serverAddress(this.server)
-    return html`
-      <div class="command">
-        ${commandView(pushCommand(project, server, project.token === null ? ownToken : maskWords(project.token)))}
-        <svc-copy .text="${pushCommand(project, server, project.token ?? ownToken)}" @click="${() => this.#copied()}"></svc-copy>
-      </div>
-      <p class="small">${tokenHint(project)}</p>`
   }
 
   #copied(): void {

@@ -43,7 +43,10 @@ export const words: Words = {
   'The token is valid for': '令牌有效期',
   'Copy the command now. It contains the token, which is not stored, and nobody can show it again.':
     '请立即复制命令。其中的令牌不会被保存，之后无法再次显示。',
-  'Install svc on the machine.': '在该机器上安装 svc。',
+  'It installs for your user and checks the archive. SHA-256:': '只为当前用户安装，并校验安装包。SHA-256：',
+  'Only this machine reaches {server}. For others, set SVC_PUBLIC_URL on the server to the address that they use.':
+    '只有本机能访问 {server}。如需让其他机器访问，请在服务器上把 SVC_PUBLIC_URL 设为它们使用的地址。',
+  'Install svc on the machine:': '在该机器上安装 svc：',
   'Run this there, as the user that the deployments belong to:': '在那里以部署所属的用户运行：',
   'The node appears in the list as soon as it is connected.': '节点连接后会立即出现在列表中。',
   'The token is valid until {time}, for one machine.': '令牌可供一台机器使用，有效期至 {time}。',

@@ -37,13 +37,14 @@ export const words: Words = {
   'Create a project': '创建项目',
   'First steps': '入门步骤',
   'A project is a directory on this server that deployments go to.': '项目是此服务器上接收部署的目录。',
-  'Copy the command': '复制命令',
-  'Available once you have created a project.': '创建项目后即会生成。',
+  'It installs for your user and checks the archive. SHA-256:': '只为当前用户安装，并校验安装包。SHA-256：',
+  'Only this machine reaches {server}. For others, set SVC_PUBLIC_URL on the server to the address that they use.':
+    '只有本机能访问 {server}。如需让其他机器访问，请在服务器上把 SVC_PUBLIC_URL 设为它们使用的地址。',
+  'Install svc where you build': '在构建用的机器上安装 svc',
   Push: '推送',
-  'Run it at the top of your repository, and replace dist with your build directory. This page updates when the deployment arrives.':
-    '在代码仓库的顶层目录中运行，并把 dist 换成构建输出的目录。部署到达时，此页会自动更新。',
+  'Run it at the top of your repository. It asks for the token that you signed in with, and which project and directory to deploy. This page updates when the deployment arrives.':
+    '在代码仓库的顶层目录中运行。命令会询问您登录时使用的令牌，以及要部署的项目和目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
-  'The copied text contains the deploy token of the project.': '复制的内容包含该项目的部署令牌。',
   // What waits for somebody.
   'Waiting for you': '等待您决定',
   'Waiting for others': '等待他人决定',
