@@ -39,6 +39,7 @@ export const actionRows: ReadonlyArray<{ action: AuditAction; words: string }> =
   { action: 'deployment.upload', words: 'Archive pushed' },
   { action: 'deployment.end', words: 'Deployment ended' },
   { action: 'deployment.rollback', words: 'Rollback started' },
+  { action: 'deployment.promote', words: 'Release promoted' },
   { action: 'deployment.undo', words: 'Undo started' },
   { action: 'deployment.repair', words: 'Repair started' },
   { action: 'deployment.cancel', words: 'Deployment cancelled' },

@@ -2,10 +2,11 @@ import { invalid } from '../base/errors.js'
 import type { Run } from '../deploy/admission.js'
 import { json, type Reply } from '../http/core/route.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { flag, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
-import { rollbackModes } from '../model/policy.js'
+import { flag, integer, line, list, nullable, oneOf, optional, readFields } from '../base/fields.js'
+import { confirmLimits, policyOf, rollbackModes } from '../model/policy.js'
+import { tighten } from '../model/policy-keys.js'
 import { type ApiRequest, type Handler, optionalBody, param, queryText, switchText, traceIdOf } from './route.js'
-import { runReply } from './upload.js'
+import { overrideReason, runReply } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const finalStatuses = ['success', 'failed'] as const
@@ -22,6 +23,19 @@ export const rollbackFields = {
   mode: optional(oneOf(rollbackModes)),
   /** Whether an exact rollback takes back files that were edited since. Default: false, they stay. */
   force: optional(flag),
+  /** Whether to say what would happen, and change nothing. Default: false. */
+  dryRun: optional(flag)
+}
+/** Fields of `POST /api/projects/:id/promote`. */
+export const promoteFields = {
+  /** The deployment of another project. */
+  from: line({ min: 1, max: 100 }),
+  /** A note on the deployment. Default: that of the other one. */
+  message: rollbackFields.message,
+  /** The time in which the deployment must be confirmed. Default: as the policy of the project says. */
+  confirmSeconds: optional(integer(confirmLimits.min, confirmLimits.max)),
+  /** Why it begins outside of the windows of the project. Default: it does not. */
+  override: overrideReason,
   /** Whether to say what would happen, and change nothing. Default: false. */
   dryRun: optional(flag)
 }
@@ -48,7 +62,7 @@ export const repairFields = {
 }
 
 /** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
-export function deploymentHandlers({ deployer, records, pageOf, proof, runsCommand }: ApiServices) {
+export function deploymentHandlers({ deployer, projects, records, pageOf, proof, runsCommand }: ApiServices) {
   /** Refuses what may run a command to a session that has not given its secret lately. */
   function checkProof({ actor }: ApiRequest, projectId: string, deployId?: string): void {
     if (runsCommand(projectId, deployId)) proof.check(actor.provenAt)
@@ -57,9 +71,9 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
   /** Waits for the result of a run, or streams its output if the client accepts NDJSON. */
   async function replyTo({ headers }: ApiRequest, run: Run): Promise<Reply> {
     if (headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
-    const { id, status, duration, errorMessage, rollbackOf } = await run.finished
+    const { id, status, duration, errorMessage, rollbackOf, promotedFrom } = await run.finished
     const failure = status === 'failed' ? { error: errorMessage } : {}
-    const source = rollbackOf === null ? {} : { rollbackOf }
+    const source = { ...(rollbackOf !== null && { rollbackOf }), ...(promotedFrom !== null && { promotedFrom }) }
     return json({ success: status === 'success', deployId: id, status, duration, ...source, ...failure })
   }
 
@@ -75,6 +89,23 @@ export function deploymentHandlers({ deployer, records, pageOf, proof, runsComma
       if (dryRun) return json(await deployer.planRollback(id, { mode, force, signal }))
       checkProof(request, records.find(request, id).projectId, id)
       return replyTo(request, await deployer.rollback(id, { message, traceId, mode, force, actor }))
+    },
+
+    /** `POST /api/projects/:id/promote`: deploys the archive of another project's deployment. Answers like a rollback. */
+    promote: async request => {
+      const { from, dryRun, ...given } = readFields(await request.json(), promoteFields)
+      const { actor, signal } = request
+      const project = projects.get(param(request, 'id'))
+      const source = records.row(from)
+      // Who deploys to a project may promote from where its releases come, and else from what he sees.
+      if (policyOf(project).promoteFrom?.projectId !== source.projectId) records.find(request, from)
+      if (dryRun) return json(await deployer.planPromotion(project.id, from, signal))
+      checkProof(request, project.id)
+      tighten(project, given, actor)
+      return replyTo(
+        request,
+        await deployer.promote(project.id, { from, ...given, traceId: traceIdOf(request), actor })
+      )
     },
 
     /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */

@@ -169,10 +169,12 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_found: { kind: 'not_found', means: 'Not found' },
   not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
   not_placed: { kind: 'conflict', means: 'The project is on no node of the cluster' },
+  not_promotable: { kind: 'conflict', means: 'The deployment cannot be promoted to the project' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   not_relayed: { kind: 'not_found', means: 'A node does not tell this through its hub' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
+  only_promotion: { kind: 'conflict', means: 'The project takes releases of another project only' },
   other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
   not_sealed: { kind: 'conflict', means: 'The entry of the audit log can still change' },
   not_waiting: {
@@ -186,6 +188,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
+  outside_window: { kind: 'conflict', means: 'The project is outside of the windows in which deployments begin' },
   overlapping_entries: { kind: 'invalid', means: 'Two entries of the archive overlap' },
   partial_archive: {
     kind: 'conflict',

@@ -13,7 +13,7 @@ import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../co
 import { refuseFullDisk } from '../deploy/failure.js'
 import { formatBytes } from '../base/shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
-import { checkUploadProject } from './upload.js'
+import { checkUploadProject, overrideReason } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -143,7 +143,9 @@ export function deployCheckHandlers(needs: ApiServices) {
       const project = checkUploadProject(projectId, request.actor, findProject)
       const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
-      deployer.checkLocks(projectId)
+      const override = overrideReason(queryText(request.query, 'override') ?? null, 'override')
+      tighten(project, { override }, request.actor)
+      deployer.checkArrival(projectId, override)
       const { token } = request.actor
       const claim = await quota.claim({ bytes: 1, projectId })
       claim.release()

@@ -14,7 +14,7 @@ import { maxProvenanceBytes, type Provenance, provenanceReader } from '../model/
 import type { RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { tighten } from '../model/policy-keys.js'
-import { line, maxScriptLength, multiline, refuseDroppedWish } from '../base/fields.js'
+import { line, maxScriptLength, multiline, nullable, refuseDroppedWish } from '../base/fields.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import { oneLine } from '../base/text.js'
 import { perObject } from '../base/async.js'
@@ -54,7 +54,7 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
         checkField(name, value, { caller: request.actor, findProject })
         if (name !== 'projectId') return
         claim.of(value)
-        deployer.checkLocks(value)
+        deployer.checkArrival(value)
       }
     })
     const deploy = await orDiscard(received, () => {
@@ -129,6 +129,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     planId: fields.get('planId') || undefined,
     confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
     rollout: readers.rollout(fields.get('rollout')),
+    override: readers.override(fields.get('override') ?? null),
     actor
   }
 }
@@ -136,6 +137,8 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
 const planId = line({ max: maxPlanIdLength })
+/** Reads why a deployment begins outside of the windows of its project. */
+export const overrideReason = nullable(line({ min: 1, max: maxMessageLength, trim: true }))
 
 /** Readers of the fields other than `projectId`. Unknown fields are ignored. */
 const readers = {
@@ -147,7 +150,8 @@ const readers = {
   provenance: readClaim,
   planId: (value: string) => planId(value, 'planId'),
   confirmSeconds: readConfirmSeconds,
-  rollout: readRollout
+  rollout: readRollout,
+  override: (value: string | null) => overrideReason(value, 'override')
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */

@@ -73,6 +73,15 @@ export function requirePlacement(given: Partial<RolloutPolicy> | undefined, perm
   throw new Refusal('invalid', 'project_not_placed', sentence)
 }
 
+/** Option of what deploys outside of the windows of its project. */
+export const overrideOption = {
+  override: {
+    type: 'text',
+    value: 'reason',
+    help: 'deploy outside of the windows of the project; needs the role operator'
+  }
+} as const
+
 /** Options of a push that must be confirmed. */
 export const confirmOptions = {
   confirm: {

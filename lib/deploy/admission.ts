@@ -16,6 +16,7 @@ import { addDeployment, findDeployment, liveDeployment } from '../core/store/tab
 import { findProject } from '../core/store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
+import { refuseOutside, refusePromotion, refuseUpload } from './gateway.js'
 import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake, Note, Pending, Received } from './intake.js'
@@ -57,7 +58,15 @@ export interface DeployRequest extends ClientScripts, RequestNote {
   confirmSeconds?: number | null | undefined
   /** What this deployment sets instead of the policy of rollouts, if the project is placed on nodes. */
   rollout?: Partial<RolloutPolicy> | undefined
+  /** Why it begins outside of the windows of the project; absent: it does not. */
+  override?: string | null | undefined
   actor: Actor
+}
+
+/** A promotion as requested by a client: the archive of another project's deployment. */
+export interface PromoteRequest extends RequestNote, Pick<DeployRequest, 'override' | 'confirmSeconds' | 'actor'> {
+  /** The deployment of the other project. */
+  from: string
 }
 
 /** What the client says about its request. */
@@ -130,6 +139,8 @@ interface Draft {
   traceId: string | null
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
   rollbackOf: string | null
+  promotedFrom?: string
+  override?: string | null | undefined
   provenance: Provenance | null
   confirmSeconds: number | null
   offered: OfferedScripts
@@ -146,6 +157,9 @@ interface Draft {
   discardUpload(): Promise<void>
 }
 
+/** A draft of what deploys a kept archive again. */
+type AgainDraft = Omit<Draft, 'archive' | 'env' | 'plan' | 'exact' | 'repair' | 'discardUpload'>
+
 /** The admission of deployments: it keeps the archive, writes the record, and adds the deployment to the queue. */
 export class Admission {
   readonly #needs: AdmissionNeeds
@@ -157,7 +171,14 @@ export class Admission {
   async deploy(received: Received, request: DeployRequest): Promise<Run> {
     try {
       const project = this.#admissibleProject(request.projectId)
-      const { origin = 'upload', deployId = this.#needs.ids.id('dep_') } = request
+      this.#checkNews(project, request.override)
+      const {
+        preDeploy,
+        postDeploy,
+        postDeployAsync,
+        origin = 'upload',
+        deployId = this.#needs.ids.id('dep_')
+      } = request
       if (origin === 'upload') {
         refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
       }
@@ -168,9 +189,10 @@ export class Admission {
         ...noteOf(request),
         archive: received,
         rollbackOf: null,
+        override: request.override,
         provenance: request.provenance ?? null,
         confirmSeconds: request.confirmSeconds ?? null,
-        offered: { ...request, origin },
+        offered: { preDeploy, postDeploy, postDeployAsync, origin },
         env: request.env,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
@@ -185,10 +207,62 @@ export class Admission {
     }
   }
 
+  /** Refuses an upload that the project does not take, or not now. */
+  #checkNews(project: Project, override: string | null | undefined): void {
+    refuseUpload(this.#needs.store, project)
+    refuseOutside(project, override ?? null, this.#needs.clock.now())
+  }
+
+  /** Deploys the archive of another project's deployment: with the scripts of this project, and none of the other one. */
+  async promote(projectId: string, { from, actor, ...request }: PromoteRequest): Promise<Run> {
+    const { clock, ids } = this.#needs
+    const source = this.#source(from)
+    const project = this.#admissibleProject(projectId)
+    refuseRollback(source)
+    refusePromotion(this.#needs, source, project)
+    refuseOutside(project, request.override ?? null, clock.now())
+    return this.#admitAgain(source, ids.id('dep_'), {
+      project,
+      actor,
+      ...noteOf(request),
+      message: request.message || source.message,
+      rollbackOf: null,
+      promotedFrom: from,
+      override: request.override,
+      provenance: source.provenance,
+      confirmSeconds: request.confirmSeconds ?? null,
+      offered: { origin: 'source deployment' },
+      role: actor.role
+    })
+  }
+
+  /** Admits a deployment of the archive of an earlier one. */
+  async #admitAgain(source: DeploymentRow, id: string, draft: AgainDraft): Promise<Run> {
+    const startedAt = instantOf(this.#needs.clock)
+    await this.#needs.copies?.ensure(source.id, AbortSignal.timeout(maxCopyMs))
+    try {
+      return await this.#admit(this.#needs.files.archive(source.id), id, {
+        ...draft,
+        archive: { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt },
+        env: {},
+        plan: null,
+        exact: null,
+        repair: null,
+        discardUpload: async () => {}
+      })
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(source.id) : refuseFullDisk(error)
+    }
+  }
+
+  #source(deployId: string): DeploymentRow {
+    const recorded = findDeployment(this.#needs.store, deployId)
+    if (recorded === undefined) throw notFound('Deployment', deployId)
+    return this.#needs.ends.current(recorded)
+  }
+
   async rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
-    const recorded = findDeployment(this.#needs.store, sourceId)
-    if (recorded === undefined) throw notFound('Deployment', sourceId)
-    const source = this.#needs.ends.current(recorded)
+    const source = this.#source(sourceId)
     const project = this.#admissibleProject(source.projectId)
     if (request.mode === 'exact') refusePlaced(this.#needs.store, project, 'roll back exactly')
     const isPlain = isPlaced(this.#needs.store, project.id)
@@ -197,33 +271,15 @@ export class Admission {
       return this.#restore(project, goalOf(source, request.force ?? false), request)
     }
     refuseRollback(source)
-    const offered = offeredBySource(source)
-    const startedAt = instantOf(this.#needs.clock)
-    const archive = { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt }
-    const { provenance } = source
-    const draft = {
+    return this.#admitAgain(source, this.#needs.ids.id('dep_'), {
       project,
       actor: request.actor,
       ...noteOf(request),
-      archive,
       rollbackOf: sourceId,
-      provenance,
+      provenance: source.provenance,
       confirmSeconds: null,
-      offered,
-      env: {},
-      plan: null,
-      exact: null,
-      repair: null
-    }
-    await this.#needs.copies?.ensure(sourceId, AbortSignal.timeout(maxCopyMs))
-    try {
-      return await this.#admit(this.#needs.files.archive(sourceId), this.#needs.ids.id('dep_'), {
-        ...draft,
-        discardUpload: async () => {}
-      })
-    } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(sourceId) : refuseFullDisk(error)
-    }
+      offered: offeredBySource(source)
+    })
   }
 
   /** Undoes the last change of a project's target exactly, or the last ones. */
@@ -306,8 +362,8 @@ export class Admission {
     const run = this.#enqueue(planned)
     await note.settle()
     try {
-      // The archive of a rollback is a link to one that is already counted.
-      if (draft.rollbackOf === null && !isComposed(draft))
+      // The archive of a rollback or a promotion is a link to one that is already counted.
+      if (draft.rollbackOf === null && draft.promotedFrom === undefined && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft))
     } catch (error) {
@@ -419,8 +475,11 @@ function beginOf(row: DeploymentRow, { actor, exact, plan, repair }: Draft): Aud
   if (rollbackOf === null) {
     const commit = row.provenance?.commit ?? null
     const changes = commit === null ? [] : [{ field: 'commit', from: null, to: commit }]
-    const detail = writeChanges(wishesIn(plan), changes)
-    return { ...common, action: 'deployment.upload', detail: detail === '' ? null : detail }
+    const outside = row.override === null ? [] : [`outside of the windows: ${row.override}`]
+    const from = row.promotedFrom === null ? [] : [`of ${row.promotedFrom}`]
+    const detail = writeChanges([...from, wishesIn(plan), ...outside].filter(Boolean).join(', '), changes)
+    const action = row.promotedFrom === null ? 'deployment.upload' : 'deployment.promote'
+    return { ...common, action, detail: detail === '' ? null : detail }
   }
   return { ...common, action: 'deployment.rollback', detail: `${row.exact ? 'exactly ' : ''}to ${rollbackOf}${forced}` }
 }
@@ -439,7 +498,9 @@ function firstLines(id: string, draft: Draft): string[] {
   const size = archive.bytes === null ? '' : `: ${formatBytes(archive.bytes)}, SHA-256 ${archive.sha256}`
   const took = formatSeconds(Date.parse(archive.endedAt) - Date.parse(archive.startedAt))
   const begin = `${what} of ${project.name} (${project.env}), started by ${actorText(actor.name, () => project.name)}`
-  return isComposed(draft) ? [begin] : [begin, `→ stored the archive${size} (${took})`]
+  const stored = isComposed(draft) ? [] : [`→ stored the archive${size} (${took})`]
+  const outside = draft.override == null ? [] : [`→ begins outside of the windows of the project: ${draft.override}`]
+  return [begin, ...stored, ...outside]
 }
 
 /** Whether the archive is composed when the deployment starts. */
@@ -447,15 +508,22 @@ function isComposed({ exact, repair }: Draft): boolean {
   return exact !== null || repair !== null
 }
 
-function purposeOf({ rollbackOf, exact, repair }: Draft): string {
+function purposeOf({ rollbackOf, promotedFrom, exact, repair }: Draft): string {
+  if (promotedFrom !== undefined) return ` (the release of ${promotedFrom})`
   if (repair !== null) return ` (a repair of ${countOf(repair.paths.length, 'file')})`
   if (exact?.undoOf) return ` (undoes ${exact.undoOf})`
   if (rollbackOf === null) return ''
   return exact === null ? ` (a rollback to ${rollbackOf})` : ` (a rollback exactly to ${rollbackOf})`
 }
 
+function triggerOf({ repair, rollbackOf, exact, promotedFrom }: Draft): DeploymentRow['triggerSource'] {
+  if (repair !== null) return 'repair'
+  if (promotedFrom !== undefined) return 'promotion'
+  return rollbackOf === null && exact === null ? 'cli' : 'rollback'
+}
+
 function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
-  const { project, actor, message, traceId, archive, rollbackOf, exact, repair, provenance, confirmSeconds } = draft
+  const { project, actor, message, traceId, archive, rollbackOf, exact, provenance, confirmSeconds } = draft
   const { startedAt, endedAt } = archive
   const stored: DeploymentStep = { name: 'store', status: 'success', startedAt, endedAt }
   return {
@@ -463,13 +531,15 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     projectId: project.id,
     projectName: project.name,
     status: 'queued',
-    triggerSource: repair !== null ? 'repair' : rollbackOf === null && exact === null ? 'cli' : 'rollback',
+    triggerSource: triggerOf(draft),
     startTime,
     endTime: null,
     duration: null,
     rollbackOf,
     exact: isComposed(draft),
     undoOf: exact?.undoOf ?? null,
+    promotedFrom: draft.promotedFrom ?? null,
+    override: draft.override ?? null,
     message,
     env: project.env,
     hasArtifact: true,

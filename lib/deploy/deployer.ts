@@ -19,6 +19,7 @@ import {
   Admission,
   type ClientScripts,
   type DeployRequest,
+  type PromoteRequest,
   type RepairRequest,
   type RollbackRequest,
   type UndoRequest,
@@ -41,6 +42,7 @@ import {
   type UploadFigures
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
+import { refuseOutside, refuseUpload } from './gateway.js'
 import { Maintenances, refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './record.js'
@@ -77,8 +79,11 @@ export interface Deployer
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
   /** Refuses (403 `client_scripts_off`) scripts if the project, or the setting, does not allow client scripts. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
-  /** Refuses (409 `locked`) deployments of a project while it, or the server, is locked. */
-  checkLocks(projectId: string): void
+  /**
+   * Refuses (409) an upload to a project that is `locked`, or whose releases come from another project (`only_promotion`).
+   * `override`: why it begins outside of the windows; undefined: they are not looked at.
+   */
+  checkArrival(projectId: string, override?: string | null): void
   /** Returns what a deployment that is held to a plan does to other files. Refuses: 409 `plan_unknown`. */
   plannedWishes(planId: string, projectId: string): Wishes
   /** Returns the number of queued and running deployments of a project. */
@@ -110,6 +115,12 @@ export interface Deployer
   repair(projectId: string, request: RepairRequest): Promise<Run>
   /** Says what a rollback, or an undo, would do. Changes nothing. */
   planRollback: RollbackPlans['rollback']
+  planPromotion: RollbackPlans['promotion']
+  /**
+   * Deploys the archive of another project's deployment. Refuses as `rollback`, and 409 `not_promotable`, `only_promotion`,
+   * `outside_window`.
+   */
+  promote(projectId: string, request: PromoteRequest): Promise<Run>
   planUndo: RollbackPlans['undo']
   /** Returns how far a project can go back exactly. */
   exactWindow(projectId: string): ExactWindow
@@ -336,7 +347,14 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     checkClientScripts(projectId, scripts) {
       refuseClientScripts(requireProject(projectId), settings.flag('allow_client_scripts'), scripts)
     },
-    checkLocks: projectId => refuseLocked(store, requireProject(projectId), needs.clock.now()),
+    checkArrival(projectId, override) {
+      const project = requireProject(projectId)
+      refuseLocked(store, project, needs.clock.now())
+      refuseUpload(store, project)
+      if (override !== undefined) refuseOutside(project, override, needs.clock.now())
+    },
+    promote: (projectId, request) => admission.promote(projectId, request),
+    planPromotion: rollbackPlans.promotion,
     plannedWishes(planId, projectId) {
       const { prune, force } = plans.expect(planId, projectId)
       return { prune, force }

@@ -27,6 +27,7 @@ import { type ArchiveEntry, openArchive } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
 import { checkDeployPath, whyNotMade } from '../core/install/guard.js'
 import { findRights } from '../core/proc/identity.js'
+import { refuseOutside, refuseUpload } from './gateway.js'
 import { refuseLocked, reservedPaths } from './locks.js'
 import type { Comparer, Comparison } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
@@ -175,8 +176,11 @@ export class Plans {
   }
 
   #lockCheck(project: Project): PlanCheck {
+    const { store, clock } = this.#needs
     try {
-      refuseLocked(this.#needs.store, project, this.#needs.clock.now())
+      refuseLocked(store, project, clock.now())
+      refuseUpload(store, project)
+      refuseOutside(project, null, clock.now())
       return passed('not_locked')
     } catch (error) {
       if (error instanceof Refusal) return failed('not_locked', error.code, error.message)

@@ -17,6 +17,7 @@ import type { Transaction } from '../core/store/database.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { RollbackRequest } from './admission.js'
 import type { Comparer } from './comparer.js'
+import { refusePromotion } from './gateway.js'
 import { reservedPaths } from './locks.js'
 import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
@@ -36,7 +37,7 @@ export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: 
 export type RollbackPlans = ReturnType<typeof createRollbackPlans>
 
 export type RollbackPlanNeeds = ExactNeeds &
-  Pick<DeployNeeds, 'settings'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
+  Pick<DeployNeeds, 'settings' | 'clock'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
 
 /** What a target is to have, or why that is not possible. */
 interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
@@ -129,6 +130,24 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
             return wantedMode === 'exact' ? exactly(project, goalOf(source, force), signal) : overlay(project, source)
           },
           { mode: wantedMode, to: source }
+        )
+      )
+    },
+
+    /** Says what a promotion to a project would do. Refuses: 404, and what a comparison refuses. */
+    async promotion(projectId: string, from: string, signal: AbortSignal): Promise<RollbackPlan> {
+      const recorded = findDeployment(store, from)
+      if (recorded === undefined) throw notFound('Deployment', from)
+      const source = ends.current(recorded)
+      const project = projectOf(projectId)
+      return planOf(project, signal, () =>
+        orProblem(
+          async () => {
+            refusePromotion(needs, source, project)
+            refusePlaced(store, project, 'plan a deployment of')
+            return overlay(project, source)
+          },
+          { mode: 'overlay', to: source }
         )
       )
     },

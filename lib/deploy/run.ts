@@ -20,6 +20,7 @@ import type { Ends } from './ends.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { type DeployFiles, sharedChanges } from './files.js'
 import { bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
+import { refuseOutside } from './gateway.js'
 import { refuseLocked } from './locks.js'
 import { createSteps, type PipelineResult, type PipelineRun, resumePipeline, runPipeline } from './pipeline.js'
 import {
@@ -97,7 +98,11 @@ export class Runner {
   }
 
   async #begin(row: DeploymentRow): Promise<void> {
-    refuseLocked(this.#needs.store, { id: row.projectId, name: row.projectName }, this.#needs.clock.now())
+    const nowMs = this.#needs.clock.now()
+    refuseLocked(this.#needs.store, { id: row.projectId, name: row.projectName }, nowMs)
+    const project = findProject(this.#needs.store, row.projectId)
+    const isNew = row.triggerSource === 'cli' || row.triggerSource === 'promotion'
+    if (isNew && project !== undefined) refuseOutside(project, row.override, nowMs)
     await moveRecord(this.#needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
   }
@@ -253,8 +258,8 @@ function planOf({ row, resumedFrom }: Planned, project: Project): HoldPlan | nul
 function tightenAgain({ row, offered, plan, rollout, role }: Planned, project: Project): void {
   if (role == null) return
   const { prune, force } = plan ?? {}
-  const { confirmSeconds } = row
-  const wish = { prune, force, confirmSeconds, postDeployAsync: offered.postDeployAsync, rollout }
+  const { confirmSeconds, override } = row
+  const wish = { prune, force, confirmSeconds, override, postDeployAsync: offered.postDeployAsync, rollout }
   tighten(project, wish, { role, token: actorOf(row).token })
 }
 

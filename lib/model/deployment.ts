@@ -11,12 +11,12 @@ export type DeploymentStatus = (typeof deploymentStatuses)[number]
 export type FinalStatus = 'success' | 'failed'
 
 /** The possible triggers of a deployment, as its record names them (§2.2). */
-export const triggerSources = ['cli', 'rollback', 'repair'] as const
+export const triggerSources = ['cli', 'rollback', 'repair', 'promotion'] as const
 /** The trigger of a deployment. */
 export type TriggerSource = (typeof triggerSources)[number]
 
 /** The cause of a notification (§6.5). */
-export type NotificationTrigger = 'cli' | 'rollback' | 'repair' | 'async_post_deploy' | 'manual' | 'confirmation'
+export type NotificationTrigger = TriggerSource | 'async_post_deploy' | 'manual' | 'confirmation'
 /** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure' | 'deploy_waiting' | 'recovered'
 
@@ -125,7 +125,7 @@ export interface DeploymentRow {
   projectId: string
   projectName: string
   status: DeploymentStatus
-  /** `cli` for an upload, `rollback` for a rollback or an undo, `repair` for a repair. */
+  /** `cli` for an upload, `rollback` for a rollback or an undo, `promotion` for a release of another project. */
   triggerSource: TriggerSource
   startTime: Instant
   endTime: Instant | null
@@ -137,6 +137,10 @@ export interface DeploymentRow {
   exact: boolean
   /** The deployment whose changes it undid. Otherwise null. */
   undoOf: string | null
+  /** The deployment of another project whose archive was deployed. Otherwise null. */
+  promotedFrom: string | null
+  /** Why it may begin outside of the windows of the project. Null: no reason was given. */
+  override: string | null
   /** A note on the deployment. */
   message: string | null
   env: string
@@ -250,6 +254,8 @@ export const deploymentReaders: Readers<Deployment> = {
     rollbackOf: 'everybody',
     exact: 'everybody',
     undoOf: 'everybody',
+    promotedFrom: 'everybody',
+    override: 'everybody',
     message: 'everybody',
     env: 'everybody',
     hasArtifact: 'everybody',

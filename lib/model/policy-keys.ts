@@ -17,7 +17,8 @@ import {
   oneOf,
   optional,
   type Read,
-  reads
+  reads,
+  withDefault
 } from '../base/fields.js'
 import { compileGlob } from '../base/glob.js'
 import { invalid, Refusal } from '../base/errors.js'
@@ -30,6 +31,7 @@ import {
   type Gate,
   gateFault,
   type GivenPolicy,
+  maxSoakMinutes,
   type Policy,
   type PolicyChanges,
   policyOf,
@@ -40,6 +42,7 @@ import {
 } from './policy.js'
 import { targetFileFault } from './lock.js'
 import { rolloutPolicy } from './rollout-policy.js'
+import { readWindows } from './windows.js'
 import type { PruneMode } from './plan.js'
 import { rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
@@ -181,6 +184,17 @@ export const policyKeys = {
   rollout: {
     read: rolloutPolicy,
     what: 'How a release gets to the nodes of the project. Default: one node first, then a quarter of all in each wave'
+  },
+  windows: {
+    read: readWindows,
+    what: 'When deployments may begin. Those that go back always may. Default: at any time'
+  },
+  promoteFrom: {
+    read: object(
+      { projectId: line({ min: 1, max: 100 }), soakMinutes: withDefault(integer(0, maxSoakMinutes), 0) },
+      { strict: true, example: { projectId: 'proj_abcdefghijklmnop', soakMinutes: 30 } }
+    ),
+    what: 'The only project from which releases come, after they have been live there for a time. Default: from anywhere'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 
@@ -216,6 +230,8 @@ export interface PolicyWish {
   /** Whether the post-deploy script runs in the background, so that its failure reverts nothing. */
   postDeployAsync?: boolean | undefined
   rollout?: Partial<RolloutPolicy> | undefined
+  /** Why it begins outside of the windows. */
+  override?: string | null | undefined
 }
 
 /** Why a wish is looser than the policy: what was asked for, and the key that says otherwise. */
@@ -273,7 +289,12 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
     const looser = rolloutKeys.find(key => !keeps[key](policy.rollout, asked))
     if (looser === undefined) return null
     return { what: `roll out with "${looser}": ${JSON.stringify(asked[looser])}`, key: `rollout.${looser}` }
-  }
+  },
+  windows: ({ policy, wish: { override } }) => {
+    if (policy.windows === null || override == null) return null
+    return { what: 'deploy outside of the windows', key: 'windows' }
+  },
+  promoteFrom: null
 }
 
 /** Whether what was asked for is at least as strict as the policy, by key of the policy of rollouts. */

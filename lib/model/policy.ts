@@ -6,6 +6,7 @@
 
 import { parseUrl } from '../base/text.js'
 import type { Readers } from './readers.js'
+import { type Windows, windowsReaders } from './windows.js'
 import { defaultRolloutPolicy, type RolloutPolicy, rolloutPolicyReaders } from './rollout.js'
 
 /** What a deployment does about files that svc put there and that somebody has edited since. */
@@ -74,7 +75,22 @@ export interface Policy {
   maintenancePage: string | null
   /** How a release gets to the nodes of the project. Default: one node first, then a quarter of all in each wave. */
   rollout: RolloutPolicy
+  /** When deployments may begin. Those that go back always may. Default: at any time. */
+  windows: Windows | null
+  /**
+   * The only project from which releases come: uploads are refused, and a release is promoted after it has been live there
+   * for a time. Default: from anywhere.
+   */
+  promoteFrom: {
+    /** The id of the project. */
+    projectId: string
+    /** Minutes. @minimum 0 @maximum 43200 */
+    soakMinutes: number
+  } | null
 }
+
+/** Maximum of `promoteFrom.soakMinutes`: thirty days. */
+export const maxSoakMinutes = 43_200
 
 /** One check after the files are in place. @schema Check */
 export type Check =
@@ -141,7 +157,9 @@ export const defaultPolicy: Policy = {
   group: null,
   maintenanceFile: '.maintenance',
   maintenancePage: null,
-  rollout: defaultRolloutPolicy
+  rollout: defaultRolloutPolicy,
+  windows: null,
+  promoteFrom: null
 }
 
 /** The keys of a policy that a project sets. @schema Policy */
@@ -193,7 +211,9 @@ export const policyReaders: Readers<Policy> = {
     group: 'everybody',
     maintenanceFile: 'everybody',
     maintenancePage: 'everybody',
-    rollout: rolloutPolicyReaders
+    rollout: rolloutPolicyReaders,
+    windows: windowsReaders,
+    promoteFrom: { fields: { projectId: 'everybody', soakMinutes: 'everybody' } }
   }
 }
 /** The keys of a policy in a request; null restores the default. */
@@ -215,6 +235,14 @@ export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyC
     value !== undefined &&
     (tellingDefaults.has(key) || JSON.stringify(value) !== JSON.stringify(defaults.get(key)))
   return Object.fromEntries(asked.filter(isSet))
+}
+
+/** Keys that are judged once, where a release arrives: its nodes need not know them, and older agents do not. */
+const arrivalKeys: readonly string[] = ['windows', 'promoteFrom'] satisfies Array<keyof Policy>
+
+/** Returns the policy that the nodes of a project get. */
+export function nodePolicy(policy: PolicyChanges): PolicyChanges {
+  return Object.fromEntries(Object.entries(policy).filter(([key]) => !arrivalKeys.includes(key)))
 }
 
 function withoutAbsent(given: GivenPolicy): GivenPolicy {

@@ -77,6 +77,8 @@ const readers: Record<string, string> = {
   'deploy.postDeploy': 'scripts',
   'deploy.env': 'nobody',
   'deploy.message': 'everybody',
+  'deploy.override': 'everybody',
+  'projects.policy.windows.freeze[].reason': 'everybody',
   'deploy.provenance': 'everybody',
   'projects.items[].filePath': 'everybody',
   'projects.items[].label': 'everybody',
@@ -114,7 +116,6 @@ const nodeTexts = [
   'deploy.file',
   'deploy.message',
   'deploy.preDeploy',
-  'deploy.provenance',
   'projects.add[].deployPath',
   'projects.allowedEnv[]',
   'projects.policy.rollout.order'
@@ -128,7 +129,7 @@ const passedOver: Record<string, string> = {
 
 /** Texts of a fixed form, ids of records, bodies of bytes, and texts of which another row has the canary. */
 const others =
-  /^(auth|cluster|public|migration|deployments|storage|log-sources)\.|^agent\.$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|\.add\[\]\.(node)$|^deploy\.$/
+  /^(auth|cluster|public|migration|deployments|storage|log-sources)\.|^agent\.$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|^projects\.(from|override)$|\.windows\.(tz$|(allow|freeze)\[\]\.(days|from|to)$)|\.add\[\]\.(node)$|^deploy\.$/
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
@@ -259,6 +260,7 @@ t.test('each text that is stored is read only by its readers', async t => {
     ['preDeploy', plant('deploy.preDeploy', ': ')],
     ['env', JSON.stringify({ [allowedEnv[0] as string]: plant('deploy.env') })],
     ['message', plant('deploy.message')],
+    ['override', plant('deploy.override')],
     ['provenance', JSON.stringify({ branch: plant('deploy.provenance') })],
     ['file', { filename: 'a.zip', bytes }]
   ]
@@ -268,6 +270,9 @@ t.test('each text that is stored is read only by its readers', async t => {
     .as(project.token)
     .upload([['projectId', id], ...fields.slice(0, -1), ['file', { filename: 'a.zip', bytes: firstBytes }]])
   const deployId = eventsOf(reply).at(-1).deployId as string
+  const reason = plant('projects.policy.windows.freeze[].reason')
+  const windows = { allow: [], freeze: [{ from: '2020-01-01', to: '2020-01-02', reason }], tz: 'UTC' }
+  await done(client.put(`/api/projects/${id}`, { policy: { windows } }))
   // A script of the project has precedence over that of a client, so these come after the deployment.
   await done(client.put(`/api/projects/${id}`, { preDeployScript: plant('projects.preDeployScript', ': ') }))
   await done(client.put(`/api/projects/${id}/lock`, { reason: plant('projects.reason') }))

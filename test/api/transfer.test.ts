@@ -63,6 +63,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/settings/status': 'uptime; its counts are compared',
   '/api/audit': 'who did what on this server',
   '/api/locks': 'who has locked what on this server',
+  '/api/marks': 'what waits on this server, and who has locked what',
   '/api/projects/:id/drift': 'of the target',
   '/api/projects/:id/drift/file': 'of the target',
   '/api/projects/:id/verify': 'of the target',

@@ -48,6 +48,8 @@ async function furnish(): Promise<void> {
         rollbackOf: null,
         exact: false,
         undoOf: null,
+        promotedFrom: null,
+        override: null,
         message: null,
         env: 'production',
         hasArtifact: true,

@@ -64,7 +64,7 @@ t.test('a lock refuses uploads and rollbacks until it expires', async t => {
   const refusal = { kind: 'conflict', code: 'locked', message: matching(deploySays.lockedBy('Project Shop', 'admin')) }
   await t.rejects(stage.push(project, { 'a.txt': '2' }), refusal)
   await t.rejects(stage.deployer.rollback(first.id, { actor: admin }), refusal)
-  t.throws(() => stage.deployer.checkLocks(project.id), refusal)
+  t.throws(() => stage.deployer.checkArrival(project.id), refusal)
 
   await locks.unlock({ ...place, actor: admin, mayTakeOver: true, takeOver: null })
   t.match(await stage.deploy(project, { 'a.txt': '2' }), { status: 'success' })

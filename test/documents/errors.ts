@@ -17,6 +17,9 @@ export const cures: Readonly<Record<string, string>> = {
   address_not_allowed: 'Send the request from an allowed address, or add yours to `allowed_ips` or to the token.',
   already_finished: 'Nothing: the deployment has its result.',
   already_revoked: 'Create another token.',
+  not_promotable: 'Promote a release that has been live in the other project for long enough.',
+  only_promotion: 'Deploy to the other project, then promote the release: `svc promote`.',
+  outside_window: 'Wait (`svc push --wait`); an operator can give a reason to deploy now (`--override`).',
   target_there: 'Restart the server, which finishes the deployment or undoes it.',
   archive_needed: 'Deploy something else first. `force` gives up the exact undo.',
   backslash_in_name: 'Pack the files with "/" between directories.',
@@ -444,6 +447,8 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Start another hub, or remove hubs that are gone with `svc cluster forget`.'
   ),
   not_utf8: row('command', 'A file or standard input is UTF-16 text', 'Save it as UTF-8.'),
+  not_writable: row('command', 'A file cannot be written', rightPath),
+  nothing_live: row('command', 'Nothing is live in the project to promote from', 'Deploy to it first.'),
   only_copy: row(
     'command',
     'Some archives may be on this hub only',
@@ -519,6 +524,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   ),
   search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
+  several_releases: row('command', 'The nodes of a project have different releases', 'Name one with `--release`.'),
   still_busy: row(
     'command',
     'Other deployments of the project did not finish in the time of --wait',

@@ -54,6 +54,7 @@ const rollout = (changes: Partial<RolloutPolicy>): PolicyChanges => ({
 })
 
 /** What a request says about a key of a policy: the key that refuses it below operator, or null. */
+const windows = { allow: [{ days: 'mon', from: '09:00', to: '16:00' }], freeze: [], tz: 'UTC' }
 const table: Array<[what: string, policy: PolicyChanges, wish: PolicyWish, refusedBy: string | null]> = [
   ['nothing', { confirm: { seconds: 90 } }, {}, null],
   ['drift', {}, { force: true }, 'forceByDeployToken'],
@@ -78,6 +79,9 @@ const table: Array<[what: string, policy: PolicyChanges, wish: PolicyWish, refus
   ['prune', { prune: 'managed' }, { prune: 'off' }, null],
   ['prune', { prune: 'managed' }, { prune: 'force' }, 'pruneByDeployToken'],
   ['prune', { pruneByDeployToken: true }, { prune: 'force' }, null],
+  ['windows', {}, { override: 'now' }, null],
+  ['windows', { windows }, { override: 'now' }, 'windows'],
+  ['windows', { windows }, { override: null }, null],
   ['rollout', {}, { rollout: { canary: 9, then: '100%', maxFailures: 9 } }, null],
   ['rollout', { rollout: defaultRolloutPolicy }, { rollout: { maxFailures: 9 } }, 'rollout.maxFailures'],
   ['rollout', rollout({}), { rollout: {} }, null],
@@ -136,6 +140,7 @@ t.test('every key of a policy, and of that of rollouts, is decided here or can o
     'group',
     'maintenanceFile',
     'maintenancePage',
+    'promoteFrom',
     'protect',
     'rollback',
     'exact'

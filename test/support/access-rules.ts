@@ -189,6 +189,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/deploy/plan upload
      POST /api/deploy/upload upload`
   ],
+  ['promote a release that it may see to a project', 'POST /api/projects/:id/promote project'],
   [
     'cancel, confirm and revert a deployment',
     `POST /api/deployments/:id/cancel deployment

@@ -30,6 +30,8 @@ export async function insertDeployments(
           rollbackOf: null,
           exact: false,
           undoOf: null,
+          promotedFrom: null,
+          override: null,
           message: `change ${index}`,
           env: 'production',
           hasArtifact: false,

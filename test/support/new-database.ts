@@ -25,7 +25,7 @@ export async function newDatabase(): Promise<Uint8Array> {
   }
 }
 
-/** Puts a new database into a data directory that has none. The directory is created if it is missing. */
+/** Puts a new database into a data directory without one. The directory is created if it is missing. */
 export async function layDatabase(directory: string): Promise<void> {
   const path = join(directory, 'svc.db')
   if (isThorough || existsSync(path)) return

@@ -25,6 +25,8 @@ const deployment: DeploymentRow = {
   rollbackOf: null,
   exact: false,
   undoOf: null,
+  promotedFrom: null,
+  override: null,
   message: 'New prices',
   env: 'production',
   hasArtifact: true,

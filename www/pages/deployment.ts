@@ -394,7 +394,9 @@ export class DeploymentPage extends Page {
 }
 
 /** Links to the deployment that a rollback went to, or that an undo undid. */
-function origin({ rollbackOf, undoOf, exact }: Deployment): Template | null {
+function origin({ rollbackOf, undoOf, promotedFrom, exact }: Deployment): Template | null {
+  if (promotedFrom !== null)
+    return html`<a href="deployments/${promotedFrom}">${t('the release of another project')}</a>`
   if (undoOf !== null) return html`<a href="deployments/${undoOf}">${t('undoes a deployment')}</a>`
   if (rollbackOf === null) return null
   const words = exact ? t('restored the state after an earlier deployment') : t('rolled back to an earlier deployment')

@@ -32,5 +32,7 @@ export interface Ran {
   duration: string | null
   /** The deployment that was rolled back to. Absent for others. */
   rollbackOf?: string
+  /** The deployment of another project whose archive was deployed. Absent for others. */
+  promotedFrom?: string
   error?: string | null
 }

@@ -4,7 +4,7 @@ import type { DeploymentAnswer } from '../../model/deployment.js'
 import type { RollbackPlan } from '../../model/plan.js'
 import type { UnfinishedTarget } from '../../model/health.js'
 import type { UploadPermit } from '../../model/access.js'
-import type { markFields, rollbackFields, undoFields } from '../deployments.js'
+import type { markFields, promoteFields, rollbackFields, undoFields } from '../deployments.js'
 
 /** A deployment that was cancelled. */
 export interface Cancelled extends Marked {
@@ -25,7 +25,7 @@ export interface DeploymentRoutes {
    * The response begins when the deployment is recorded. If the client disconnects after that, the deployment
    * continues.
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
-   * plan_unknown deploy_token_may_not
+   * plan_unknown deploy_token_may_not outside_window only_promotion
    */
   'POST /api/deploy/upload': {
     headers: Traced
@@ -62,6 +62,8 @@ export interface DeploymentRoutes {
        * @maxLength 100
        */
       planId?: string
+      /** Why it begins outside of the windows of the project. Needs the role operator. @maxLength 500 */
+      override?: string
     }
     /**
      * The output while it is written, one JSON object per line. The last line contains the status.
@@ -77,6 +79,7 @@ export interface DeploymentRoutes {
    *
    * Fails with the same errors as an upload, so that a client can check before it packs files.
    * @errors invalid_field no_such_project other_project client_scripts_off deploy_token_needed locked home_full
+   * outside_window only_promotion deploy_token_may_not
    * project_quota disk_full shutting_down
    */
   'GET /api/deploy/check': {
@@ -85,6 +88,8 @@ export interface DeploymentRoutes {
       projectId: string
       /** Scripts that the upload would contain: preDeploy, postDeploy, separated by commas. */
       scripts?: string
+      /** Why it would begin outside of the windows of the project. @maxLength 500 */
+      override?: string
     }
     /** The limits of the upload. */
     answer: UploadPermit
@@ -120,6 +125,24 @@ export interface DeploymentRoutes {
   'POST /api/projects/:id/undo': {
     headers: Traced
     body?: typeof undoFields
+    /**
+     * The result of the deployment; with `dryRun`, what would happen.
+     * @header X-Svc-Deploy-Id The id of the deployment. It is sent as soon as the deployment is recorded.
+     * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
+     */
+    answer: Ran | RollbackPlan
+  }
+  /**
+   * Promote a release of another project.
+   *
+   * Deploys the archive of that deployment, with the scripts of this project. Needs the right to see the other project,
+   * unless the policy `promoteFrom` names it. The answer is that of a rollback; with `dryRun`, it says what would happen.
+   * @errors not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
+   * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full shutting_down no_manifest
+   */
+  'POST /api/projects/:id/promote': {
+    headers: Traced
+    body: typeof promoteFields
     /**
      * The result of the deployment; with `dryRun`, what would happen.
      * @header X-Svc-Deploy-Id The id of the deployment. It is sent as soon as the deployment is recorded.

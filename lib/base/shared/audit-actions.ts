@@ -30,6 +30,7 @@ export const auditActions = [
   'deployment.upload',
   'deployment.end',
   'deployment.rollback',
+  'deployment.promote',
   'deployment.undo',
   'deployment.repair',
   'deployment.cancel',

@@ -415,6 +415,8 @@ const deploymentRecord = tolerant(
     rollbackOf: otherId,
     exact: switchedOff,
     undoOf: otherId,
+    promotedFrom: otherId,
+    override: nullableLabel,
     message: nullableLabel,
     env,
     hasArtifact: switchedOff,

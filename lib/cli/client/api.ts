@@ -92,6 +92,11 @@ interface RollbackOptions extends UndoOptions {
   mode?: RollbackPlan['mode'] | undefined
 }
 
+/** How to promote. */
+type PromoteOptions = Omit<NonNullable<Given<'POST /api/projects/:id/promote'>['body']>, 'dryRun'> & {
+  signal: AbortSignal
+}
+
 /** The upload follows after packing. A kept connection may have been closed silently by then. */
 const ownConnection = { connection: 'close' }
 
@@ -110,9 +115,12 @@ export function createApi(client: Client) {
     checkUpload: (given: {
       projectId: string
       scripts: readonly string[]
+      /** Why it would begin outside of the windows of the project. */
+      override?: string | undefined
       signal?: AbortSignal
     }): Promise<UploadPermit | null> => {
-      const query = { projectId: given.projectId, scripts: given.scripts.join(',') || undefined }
+      const { projectId, override } = given
+      const query = { projectId, scripts: given.scripts.join(',') || undefined, override }
       const asked = call('GET /api/deploy/check', { query, headers: ownConnection, signal: given.signal })
       return ifKnown(asked, ({ maxUploadBytes }) => typeof maxUploadBytes === 'number')
     },
@@ -246,6 +254,14 @@ export function createApi(client: Client) {
       const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }
       return call('POST /api/deployments/:id/rollback', given) as Promise<RollbackPlan>
     },
+    /** Deploys the release of another project. */
+    promote: (id: string, options: PromoteOptions): Promise<Run> =>
+      startRun(client, 'POST /api/projects/:id/promote', { id, ...options }),
+    /** Says what a promotion would do. */
+    planPromotion: (id: string, { from, signal }: { from: string; signal: AbortSignal }): Promise<RollbackPlan> => {
+      const given = { id, body: { from, dryRun: true }, answerLimitMs: compareLimitMs, signal }
+      return call('POST /api/projects/:id/promote', given) as Promise<RollbackPlan>
+    },
     /** Says what an undo would do. */
     planUndo: (id: string, { signal, ...asked }: UndoOptions): Promise<RollbackPlan> => {
       const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }
@@ -298,10 +314,10 @@ type RunOptions = RollbackOptions & { message: string | undefined }
 
 async function startRun(
   client: Client,
-  route: 'POST /api/deployments/:id/rollback' | 'POST /api/projects/:id/undo',
-  { id, signal, ...body }: RunOptions & { id: string }
+  route: 'POST /api/deployments/:id/rollback' | 'POST /api/projects/:id/undo' | 'POST /api/projects/:id/promote',
+  { id, signal, ...body }: (RunOptions | PromoteOptions) & { id: string }
 ): Promise<Run> {
-  const given = { id, body, accept: ndjson, orJson: true, signal } as const
+  const given = { id, body: body as never, accept: ndjson, orJson: true, signal } as const
   return runOf(client, await client.open(requestOf(route, given)))
 }
 

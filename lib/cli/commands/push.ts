@@ -21,6 +21,7 @@ import {
   checkFromHere,
   confirmOptions,
   type ConfirmRequest,
+  overrideOption,
   readConfirmOptions,
   readRolloutOptions,
   requireConfirmFeature,
@@ -74,8 +75,9 @@ export const commands = {
         type: 'text',
         bare: '10m',
         value: 'time',
-        help: 'wait for a lock or other deployments before anything is sent; without a value: 10m'
+        help: 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m'
       },
+      ...overrideOption,
       ...wishOptions,
       'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
       plan: {
@@ -152,6 +154,7 @@ export const commands = {
             config,
             confirm,
             rollout,
+            override: options.override,
             given: again,
             origin,
             known,
@@ -261,7 +264,9 @@ interface Upload {
   origin: Promise<Provenance | null>
   /** Facts about the deployment, filled in as they become known. */
   known: Known
-  /** Maximum time to wait for a lock or other deployments; null does not wait. */
+  /** Why it begins outside of the windows of the project. */
+  override: string | undefined
+  /** Maximum time to wait for a lock, a window or other deployments; null does not wait. */
   waitMs: number | null
   signal: AbortSignal
 }
@@ -288,7 +293,12 @@ async function packAndUpload(request: Upload, context: Context): Promise<{ run: 
     known.provenance = await origin
     known.message ??= known.provenance?.subject ?? null
     const rollout = request.rollout === undefined ? undefined : JSON.stringify(request.rollout)
-    const fields = { planId, rollout, ...formFields(request.config, known, request.confirm) }
+    const fields = {
+      planId,
+      rollout,
+      override: request.override,
+      ...formFields(request.config, known, request.confirm)
+    }
     const newest = await listed
     const run = await uploadArchive({ api, projectId, archive, fields, newest, given, signal }, context)
     known.deployId = run.deployId

@@ -160,6 +160,8 @@ interface Preflight {
   api: Api
   projectId: string
   config: EffectiveConfig
+  /** Why it begins outside of the windows of the project. */
+  override?: string | undefined
   signal: AbortSignal
 }
 
@@ -167,13 +169,19 @@ interface Preflight {
  * Asks the server whether it would accept this upload: token, project, client scripts, disk space. Returns its limits,
  * or null if the server is too old to say. Throws the refusal of the upload, with advice added.
  */
-export async function checkBeforePacking({ api, projectId, config, signal }: Preflight): Promise<UploadPermit | null> {
+export async function checkBeforePacking({
+  api,
+  projectId,
+  config,
+  override,
+  signal
+}: Preflight): Promise<UploadPermit | null> {
   const { preDeploy, postDeploy } = config
   const scripts = Object.entries({ preDeploy, postDeploy }).flatMap(([name, script]) =>
     script?.value.trim() ? [name] : []
   )
   try {
-    return await api.checkUpload({ projectId, scripts, signal })
+    return await api.checkUpload({ projectId, scripts, override, signal })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const cure = await cureOf(error, { api, projectId, config, signal })
@@ -191,6 +199,7 @@ async function cureOf({ code, message }: Refusal, { api, projectId, config }: Pr
   if (code === 'locked') {
     return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs a token that is no deploy token`
   }
+  if (code === 'outside_window') return `${message}. "svc push --wait" waits for the window`
   if (code === 'unauthorized') return `${message}. It is wrong, or was replaced on the server. ${advice}`
   if (code !== 'other_project') return null
   const holder = await api.whoami().catch(() => null)
@@ -199,6 +208,8 @@ async function cureOf({ code, message }: Refusal, { api, projectId, config }: Pr
   return `The deploy token from ${from} belongs to ${owner}, not to ${projectId}${where}. Correct the project id, or use the token of ${projectId}`
 }
 
+/** What ends by itself. */
+const passing: ReadonlySet<string> = new Set(['locked', 'outside_window'])
 const pollMs = 5000
 /** Clients that began to wait together spread their requests by this time in both directions. */
 const spreadMs = 1000
@@ -216,15 +227,15 @@ interface Waiting {
 }
 
 /**
- * Waits until the project is not locked and no other deployment is queued or running. Returns the answer of `check`.
- * Throws the refusal of the lock, or `still_busy`, after the time limit, any other refusal at once, and the reason of
+ * Waits until the project is not locked, one of its windows is open, and no other deployment is queued or running. Returns the answer of `check`.
+ * Throws that refusal, or `still_busy`, after the time limit, any other refusal at once, and the reason of
  * the signal.
  */
 export async function waitUntilFree({ check, limitMs, signal, note, sleep = pause, now = Date.now }: Waiting) {
   const startedMs = now()
   for (let last = ''; ; ) {
     const answer = await check().catch((error: unknown) => {
-      if (error instanceof Refusal && error.code === 'locked') return error
+      if (error instanceof Refusal && passing.has(error.code)) return error
       throw error
     })
     if (!(answer instanceof Refusal) && !answer?.deploymentsAhead) return answer

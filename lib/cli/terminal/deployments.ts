@@ -90,7 +90,14 @@ export function originWords(provenance: Provenance | null | undefined): string {
 }
 
 /** Returns what started a deployment and, if the client sent it, who. */
-export function starterWords({ rollbackOf, undoOf, triggerSource, provenance }: ListedDeployment): string {
+export function starterWords({
+  rollbackOf,
+  undoOf,
+  promotedFrom,
+  triggerSource,
+  provenance
+}: ListedDeployment): string {
+  if (promotedFrom) return `promotion of ${promotedFrom}`
   if (undoOf) return `undo of ${undoOf}`
   if (rollbackOf !== null) return `rollback of ${rollbackOf}`
   // Undefined for older servers, which do not send it.

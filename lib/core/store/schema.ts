@@ -630,6 +630,12 @@ const migrations: Migration[] = [
   {
     what: 'incidents that notifications have told of',
     sql: 'CREATE TABLE toldIncidents (key TEXT PRIMARY KEY NOT NULL, at TEXT NOT NULL) WITHOUT ROWID;'
+  },
+  {
+    what: 'promoted deployments, and those outside of their windows',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN promotedFrom TEXT;
+      ALTER TABLE deployments ADD COLUMN override TEXT;`
   }
 ]
 

@@ -25,7 +25,7 @@ import type { Store } from '../../core/store/database.js'
 import { readAuditTree } from '../../core/store/tables/audit.js'
 import { findPlacement, listHubKeys } from '../../core/store/tables/fleet.js'
 import type { Project } from '../../model/project.js'
-import type { PolicyChanges } from '../../model/policy.js'
+import { nodePolicy, type PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
 import { findDeployment } from '../../core/store/tables/deployments.js'
 import { findProject } from '../../core/store/tables/projects.js'
@@ -209,7 +209,7 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         archiveSha256,
         archiveBytes,
         fileCount: row?.fileCount ?? null,
-        policy: await needs.headers.open(project.id, project.policy),
+        policy: nodePolicy(await needs.headers.open(project.id, project.policy)),
         // Nodes must not decide by their settings what the hub has told the user.
         project: { ...pick(project, nodeSettings), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),

@@ -202,6 +202,8 @@ export function headlineOf(notification: Headlined): string {
     case 'confirmation':
     case 'cli':
       return `${project.name}: deployment ${hasFailed ? 'failed' : 'succeeded'}`
+    case 'promotion':
+      return `${project.name}: promotion ${hasFailed ? 'failed' : 'succeeded'}`
     case 'rollback':
       return `${project.name}: rollback ${hasFailed ? 'failed' : 'succeeded'}`
     case 'repair':

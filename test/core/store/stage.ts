@@ -35,6 +35,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     rollbackOf: null,
     exact: false,
     undoOf: null,
+    promotedFrom: null,
+    override: null,
     message: null,
     env: 'production',
     hasArtifact: true,

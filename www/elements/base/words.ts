@@ -175,6 +175,7 @@ export function deploymentWords({
   if (message !== null && message !== '') return message
   const subject = provenance?.subject ?? null
   if (triggerSource === 'repair') return t('Repair')
+  if (triggerSource === 'promotion') return subject ?? t('Promotion')
   if (undoOf !== null) return t('Undo')
   if (triggerSource === 'rollback') return subject === null ? t('Rollback') : t('Rollback: {subject}', { subject })
   return subject ?? (provenance?.source === 'panel' ? t('From the panel') : t('Pushed'))

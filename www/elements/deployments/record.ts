@@ -23,6 +23,7 @@ export function senderWords({
 }: Pick<DeploymentRow, 'provenance' | 'triggerSource'>): string {
   if (triggerSource === 'rollback') return t('a rollback')
   if (triggerSource === 'repair') return t('a repair')
+  if (triggerSource === 'promotion') return t('a promotion')
   if (provenance?.source === 'panel')
     return provenance.by === null ? t('the panel') : t('{name}, from the panel', { name: provenance.by })
   return provenance?.ci ? t('a push by {system}', { system: provenance.ci.system }) : t('a push')

@@ -108,6 +108,7 @@ export const words: Words = {
   '{step}, after {time}': '{step}，用时 {time}',
   '{step}: exit code {code}, after {time}': '{step}：退出码 {code}，用时 {time}',
   'a repair': '修复',
+  'a promotion': '提升发布',
   'How to go back': '回退方式',
   'Put its files over the others': '用其文件覆盖',
   'Files that its archive does not contain stay.': '其压缩包中没有的文件保留。',
@@ -115,6 +116,7 @@ export const words: Words = {
   'Paths, contents, permissions and times become those after this deployment.':
     '路径、内容、权限和时间恢复为该次部署之后的状态。',
   'undoes a deployment': '撤销了一次部署',
+  'the release of another project': '另一个项目的发布',
   'restored the state after an earlier deployment': '恢复了较早部署之后的状态',
   'the deployments': '部署列表',
   'Enter at least 4 digits of the commit ID (0–9, a–f)': '至少需要提交编号的 4 位（0–9、a–f）',

@@ -55,6 +55,8 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   rollbackOf: nullable(text),
   exact: flag,
   undoOf: nullable(text),
+  promotedFrom: nullable(text),
+  override: nullable(text),
   message: nullable(text),
   env: text,
   hasArtifact: flag,

@@ -1,0 +1,96 @@
+import { Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
+import type { Api } from '../client/api.js'
+import { openAdmin } from '../client/session.js'
+import { defineCommand, exitCodes, type Family } from '../command.js'
+import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
+import { runAndReport, showRollback } from '../exact-run.js'
+import { findProject } from '../client/named-project.js'
+import { confirmOptions, overrideOption, readConfirmOptions } from '../push-options.js'
+import { messageWords } from '../terminal/deployments.js'
+import { confirmation } from '../terminal/prompt.js'
+
+const project = (help: string) => ({ required: true, complete: 'projects', help }) as const
+
+/** The command that deploys the release of one project to another one. */
+export const commands = {
+  promote: defineCommand({
+    operands: {
+      from: project('project whose release is promoted: its name or id'),
+      to: project('project that gets it')
+    },
+    options: {
+      release: {
+        type: 'text',
+        value: 'deployId',
+        complete: 'deployments',
+        help: 'another deployment of the first project than the live one'
+      },
+      confirm: confirmOptions.confirm,
+      ...overrideOption,
+      'dry-run': { type: 'switch', help: 'only show what would happen' },
+      message: sharedOptions.message,
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      ...adminOptions,
+      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+    },
+    details:
+      'Deploys the same archive that is live in the first project to the second one, with the scripts of the second one.\n' +
+      'It shows what would change, and asks. The record says which deployment it was (promotedFrom). If the policy\n' +
+      '"promoteFrom" of a project names another one, that is the only way to deploy to it.\n\n' +
+      adminDetails('deployer'),
+    examples: [
+      ['promote staging production', 'deploy what is live in staging to production'],
+      ['promote staging production --dry-run', 'show what would change'],
+      ['promote staging production --yes --confirm 5m', 'from a script, to be confirmed within five minutes']
+    ],
+    async run({ options, operands }, context) {
+      const { env, server, token, release, message, override, json } = options
+      checkMessage(message)
+      const isDry = options['dry-run']
+      const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A promotion', done: 'promoted' })
+      const { seconds } = readConfirmOptions(options.confirm, undefined)
+      const { api } = await openAdmin(context, { env, server, token })
+      const [source, target] = [await findProject(api, operands.from), await findProject(api, operands.to)]
+      const from = release ?? (await liveRelease(api, source))
+      const plan = { json, force: false }
+      const show = (): Promise<number> =>
+        showRollback(signal => api.planPromotion(target.id, { from, signal }), plan, context)
+      if (isDry) return show()
+      if (!options.yes && !json) await show()
+      const row = await api.deployment(from, { output: 'end' })
+      const what = oneLine(`${from} (${messageWords(row) || 'no message'}) of ${source.name} to ${target.name}`)
+      if (!(await isSure(`Promote ${what}`))) return exitCodes.failed
+      context.output.note(`Promoting ${what}`)
+      return runAndReport(
+        api,
+        {
+          start: signal =>
+            api.promote(target.id, { from, message, confirmSeconds: seconds ?? undefined, override, signal }),
+          noun: 'promotion',
+          done: `promoted ${from} to ${oneLine(target.name)}`,
+          projectId: target.id,
+          provenance: row.provenance ?? null,
+          message,
+          json,
+          given: { env, server, token }
+        },
+        context
+      )
+    }
+  })
+} satisfies Family
+
+/** Returns the deployment whose files a project has, also on its nodes. */
+async function liveRelease(api: Api, { id, name }: { id: string; name: string }): Promise<string> {
+  const { live, releases = [] } = await api.overview(id)
+  const found = live?.id ?? releases[0]?.deployId
+  if (releases.length > 1)
+    throw new Refusal(
+      'conflict',
+      'several_releases',
+      `The nodes of "${name}" have different releases: name one with --release`
+    )
+  if (found != null) return found
+  throw new Refusal('not_found', 'nothing_live', `Nothing is live in "${name}": deploy to it first`)
+}

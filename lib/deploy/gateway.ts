@@ -1,0 +1,77 @@
+/* Which releases a project takes, and when: its windows, and the project that they are promoted from. */
+import { notFound, Refusal } from '../base/errors.js'
+import { countOf } from '../base/text.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import { policyOf } from '../model/policy.js'
+import type { Project } from '../model/project.js'
+import { openingAt, windowWords } from '../model/windows.js'
+import type { Reader } from '../core/store/database.js'
+import type { DeployNeeds } from './needs.js'
+import { isInPlace } from '../core/store/tables/fleet.js'
+import { findProject } from '../core/store/tables/projects.js'
+
+type Policied = Pick<Project, 'name' | 'policy'>
+
+/** Refuses (409 `outside_window`) a deployment that is not to begin now. `override`: why it may all the same. */
+export function refuseOutside({ name, policy }: Policied, override: string | null, nowMs: number): void {
+  const { windows } = policyOf({ policy })
+  if (windows === null || override !== null) return
+  const opening = openingAt(windows, nowMs)
+  if (opening.isOpen) return
+  const { reason, opensAtMs } = opening
+  const why = reason === null ? `deployments begin ${windowWords(windows)}` : `no deployments now ("${reason}")`
+  const next = opensAtMs === null ? 'No window opens within a year' : `The next window opens at ${minute(opensAtMs)}`
+  const advice = 'Somebody with the role operator can give a reason to deploy now (svc push --override)'
+  const sentence = `Project ${name} is outside of its windows: ${why}. ${next}. ${advice}`
+  const wait = opensAtMs === null ? {} : { retryAfterSeconds: Math.ceil((opensAtMs - nowMs) / 1000) }
+  throw new Refusal('conflict', 'outside_window', sentence, wait)
+}
+
+function minute(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/** Refuses (409 `only_promotion`) an upload to a project whose releases come from another one. */
+export function refuseUpload(db: Reader, { name, policy }: Policied): void {
+  const { promoteFrom } = policyOf({ policy })
+  if (promoteFrom === null) return
+  const from = findProject(db, promoteFrom.projectId)?.name ?? promoteFrom.projectId
+  const sentence = `Project ${name} takes releases of ${from} only: svc promote ${from} ${name}`
+  throw new Refusal('conflict', 'only_promotion', sentence)
+}
+
+/**
+ * Checks that a release may be promoted to a project. Refuses: (`not_found`) a project that is gone, 409 `only_promotion` if
+ * the policy names another project, `not_promotable` if it did not succeed, is of the project itself, is no
+ * longer live, or has not been live for long enough.
+ */
+export function refusePromotion(
+  { store: db, clock }: Pick<DeployNeeds, 'store' | 'clock'>,
+  source: DeploymentRow,
+  project: Project
+): void {
+  const refuse = (why: string, retryAfterSeconds?: number): never => {
+    const sentence = `Cannot promote deployment ${source.id} to ${project.name}: ${why}`
+    throw new Refusal(
+      'conflict',
+      'not_promotable',
+      sentence,
+      retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
+    )
+  }
+  if (source.projectId === project.id) refuse('it belongs to this project. Roll back to it')
+  if (source.status !== 'success') refuse(`it is ${source.status}`)
+  const { promoteFrom } = policyOf(project)
+  if (promoteFrom === null) return
+  if (promoteFrom.projectId !== source.projectId) refuseUpload(db, project)
+  if (findProject(db, source.projectId) === undefined) throw notFound('Project', source.projectId)
+  if (!isInPlace(db, source.projectId, source.id)) refuse(`it is not live in ${source.projectName} any more`)
+  const liveMs = clock.now() - Date.parse(source.endTime ?? source.startTime)
+  const missingMs = promoteFrom.soakMinutes * 60_000 - liveMs
+  if (missingMs <= 0) return
+  const minutes = countOf(Math.ceil(missingMs / 60_000), 'minute')
+  refuse(
+    `it must be live in ${source.projectName} for ${minutes} more (policy promoteFrom.soakMinutes)`,
+    Math.ceil(missingMs / 1000)
+  )
+}

@@ -1,0 +1,63 @@
+import t from 'tap'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startServe } from '../../support/serve-process.js'
+import { svc } from '../../support/svc.js'
+import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+
+t.test('promote', async t => {
+  const cwd = t.testdir({})
+  const server = await startServe(t, cwd)
+  const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  const target = join(cwd, 'production')
+  const staging = await server.createProject({ name: 'staging', deployPath: join(cwd, 'staging') })
+  const production = await server.createProject({ name: 'production', deployPath: target })
+  t.match(await svc(['promote', 'staging', 'production', '--yes'], options), {
+    code: 1,
+    stderr: /Nothing is live in "staging": deploy to it first/
+  })
+  const { deployId, finished } = await server.upload(staging, { 'a.txt': 'one' }, { message: 'New prices' })
+  await finished
+
+  const dry = await svc(['promote', 'staging', 'production', '--dry-run'], options)
+  t.match(dry, { code: 0, stdout: /brings back 1 file\n {2}\+ a\.txt\nNothing was changed\.\n$/ })
+  t.match(await svc(['promote', 'staging', 'nowhere', '--yes'], options), {
+    code: 1,
+    stderr: /Project not found: "nowhere"/
+  })
+  const done = await svc(['promote', 'staging', production.id, '--yes', '-m', 'Release'], options)
+  t.match(done, { code: 0, stderr: `Promoting ${deployId} (New prices) of staging to production\n` })
+  t.match(done.stdout, new RegExp(`✔ success: promoted ${deployId} to production in `))
+  t.equal(readFileSync(join(target, 'a.txt'), 'utf8'), 'one')
+  const [record] = await server.deployments(production.id)
+  t.match(record, { triggerSource: 'promotion', promotedFrom: deployId, message: 'Release' })
+  t.match((await svc(['status', 'production'], options)).stdout, `promotion of ${deployId}`)
+
+  await t.test('with a policy, a deploy token promotes from that project only', async t => {
+    const policy = { promoteFrom: { projectId: staging.id, soakMinutes: 0 } }
+    await server.changeProject(production.id, { policy })
+    const promote = async (from: string, token = production.token) => {
+      const address = `${server.url}/api/projects/${production.id}/promote`
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const answer = await fetch(address, { method: 'POST', headers, body: JSON.stringify({ from }) })
+      return { status: answer.status, body: await answer.json() }
+    }
+    t.match(await promote(deployId), { status: 200, body: { success: true, promotedFrom: deployId } })
+    const elsewhere = await server.createProject({ name: 'elsewhere', deployPath: join(cwd, 'elsewhere') })
+    const other = await server.upload(elsewhere, { 'a.txt': 'other' })
+    await other.finished
+    t.match(
+      await promote(other.deployId),
+      { status: 403, body: { code: 'other_project' } },
+      'it may not see that project'
+    )
+    t.match(await promote(deployId, elsewhere.token), { status: 403, body: { code: 'other_project' } })
+    t.match(await promote(other.deployId, server.adminToken), { status: 409, body: { code: 'only_promotion' } })
+  })
+
+  await t.test('asks on a terminal, after it has shown the plan', { skip: noTerminal }, async t => {
+    const steps = [{ see: '[y/N]', type: 'n\r' }]
+    const { text } = await svcOnTerminal(['promote', 'staging', 'production'], steps, options)
+    t.match(text, /Promote dep_\w+ \(New prices\) of staging to production/)
+  })
+})
