@@ -57,7 +57,18 @@ export interface TelemetryOverview {
 /**
  * The message formats of notification targets. `generic` is svc's own JSON, signed by the Standard Webhooks convention.
  */
-export const notificationKinds = ['generic', 'slack', 'teams', 'feishu', 'dingtalk', 'wecom'] as const
+export const notificationKinds = [
+  'generic',
+  'slack',
+  'teams',
+  'feishu',
+  'dingtalk',
+  'wecom',
+  'discord',
+  'ntfy',
+  'telegram',
+  'email'
+] as const
 /** The message format of a target. */
 export type NotificationKind = (typeof notificationKinds)[number]
 
@@ -158,7 +169,11 @@ export const kindDomains: ReadonlyArray<{ domain: string; kind: NotificationKind
   { domain: 'logic.azure.com', kind: 'teams' },
   { domain: 'logic.azure.us', kind: 'teams' },
   { domain: 'api.powerplatform.com', kind: 'teams' },
-  { domain: 'webhook.office.com', kind: 'teams' }
+  { domain: 'webhook.office.com', kind: 'teams' },
+  { domain: 'discord.com', kind: 'discord' },
+  { domain: 'discordapp.com', kind: 'discord' },
+  { domain: 'ntfy.sh', kind: 'ntfy' },
+  { domain: 'api.telegram.org', kind: 'telegram' }
 ]
 
 /** Returns the kind that an address suggests. The whole domain must match: `notdingtalk.com` is `generic`. */

@@ -5,7 +5,8 @@ import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { isWithin, openDuring, phone, photographer, until } from './stage.js'
+import { desktop, isWithin, openDuring, phone, photographer, until } from './stage.js'
+import { survey } from './survey.js'
 
 /* The room of what is set once: settings, categories and tags, export and import. */
 
@@ -103,6 +104,42 @@ t.test('a notification target shows what waits for it, and why', { skip }, async
   await row.getByText('Messages waiting: 1.', { exact: true }).waitFor()
   await row.getByText('Latest attempt: answered 503.', { exact: true }).waitFor()
   await row.getByText(/^Next attempt: \w+/).waitFor()
+  t.same(watch.complaints, [])
+})
+
+t.test('a target of mail and of Telegram is added by its parts', { skip }, async t => {
+  const stage = await startServer(t)
+  const { page, watch } = await openDuring(t, browser, stage.url, 'settings', { viewport: desktop })
+  const photograph = photographer('targets')
+  const dialog = page.getByRole('dialog')
+  const kept = async () => (await stage.client.get('/api/notification-targets')).body.items.slice(1)
+  await page.getByRole('button', { name: 'Add target' }).click()
+  await dialog.getByLabel('Name').fill('Mail')
+  await dialog.getByLabel('Kind').selectOption('email')
+  await dialog.getByLabel('Mail server').fill('smtp://mail.example.org:2525')
+  await dialog.getByLabel('User').fill('ada@example.org')
+  await dialog.getByLabel('Password').fill('s3cret')
+  await dialog.getByLabel('Sender').fill('svc@example.org')
+  await dialog.getByLabel('Recipients').fill('ops@example.org, dev')
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await dialog.getByText(/"dev" is not a mail address/).waitFor()
+  t.match(watch.complaints.splice(0), [/400/])
+  await dialog.getByLabel('Recipients').fill('ops@example.org, dev@example.org')
+  await photograph(page, 'mail-desktop')
+  t.same(await survey(page), [])
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.locator('svc-notification-targets li', { hasText: 'Mail' }).waitFor()
+  await page.getByRole('button', { name: 'Add target' }).click()
+  await dialog.getByLabel('Name').fill('Bot')
+  await dialog.getByLabel('Kind').selectOption('telegram')
+  await dialog.getByLabel('Chat').fill('-1001234')
+  await dialog.getByLabel('Token of the bot').fill('123456:ABC-def')
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.locator('svc-notification-targets li', { hasText: 'Bot' }).waitFor()
+  t.match(await kept(), [
+    { name: 'Mail', kind: 'email', address: 'smtp://mail.example.org:2525/…', hasSecret: true },
+    { name: 'Bot', kind: 'telegram', address: 'https://api.telegram.org/…', hasSecret: true }
+  ])
   t.same(watch.complaints, [])
 })
 

@@ -4,6 +4,7 @@
  */
 
 import { isAbsolute } from 'node:path'
+import { targetAddressFault, targetSecretFault } from '../../model/notification-address.js'
 import {
   checked,
   escapedLine,
@@ -42,12 +43,10 @@ import { logKinds } from '../../model/log-source.js'
 import { defaultEnv, type Label, labelColors, newProject, type Project } from '../../model/project.js'
 import {
   eventKeys,
-  maskedAddress,
   maxNotificationTargets,
   notificationKinds,
   type NotificationTarget,
-  settingsTargetId,
-  signingSecretFault
+  settingsTargetId
 } from '../../model/setting.js'
 import { newProjectFields, projectFields } from '../../model/project-fields.js'
 import { provenanceReader } from '../../model/provenance.js'
@@ -356,8 +355,8 @@ const targetRecord = tolerant(
     id: checked(id, given => (given === settingsTargetId ? 'this id is reserved for the settings' : null)),
     name,
     kind: oneOf(notificationKinds),
-    url: checked(line({ max }), addressFault),
-    secret: checked(withDefault(line({ max }), ''), signingSecretFault),
+    url: line({ max }),
+    secret: withDefault(line({ max }), ''),
     events: mapped(items(multiline({ max })), given => eventKeys.filter(event => given.includes(event))),
     projectIds: distinct(line({ max })),
     enabled: withDefault(flag, true),
@@ -367,13 +366,9 @@ const targetRecord = tolerant(
 
 function readTarget(item: unknown, { place, now }: Origin): NotificationTarget {
   const given = targetRecord(item, place)
+  checked(line({ max }), url => targetAddressFault(given.kind, url))(given.url, `${place}.url`)
+  checked(line({ max }), secret => targetSecretFault(given.kind, secret))(given.secret, `${place}.secret`)
   return { ...given, ...timesOf(given, now) }
-}
-
-function addressFault(given: string): string | null {
-  return /^https?:\/\//i.test(given) && maskedAddress(given) !== ''
-    ? null
-    : 'expected an address with http:// or https://'
 }
 
 const step: Read<DeploymentStep> = mapped(

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { oneLine as escapedLine } from '../../base/text.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
 import { type NotificationKind, suggestedKind } from '../../model/setting.js'
+import type { MailText } from './mail.js'
 import { formatBytes } from '../../base/shared/api.js'
 import {
   type DeploymentNotification,
@@ -344,6 +345,82 @@ function wide(character: string): string {
   return wideForms[character] ?? character
 }
 
+const discordFieldLength = 1_000
+const discordTitleLength = 256
+/** Values of an embed that stay below 6,000 characters in all. */
+const discordValueLength = 450
+const discordColors = { Attention: 0xc4314b, Good: 0x237b4b, Warning: 0xb86e00, Default: 0x5865f2 }
+
+/** Returns the message for Discord: one embed, in which nobody is mentioned. */
+function discordPayload(notification: Notification): unknown {
+  const links = linksOf(notification).map(({ words, url }) => `[${words}](${url})`)
+  const limit = { max: Math.min(discordFieldLength, discordValueLength), escape: discordText }
+  return {
+    username: keyword,
+    allowed_mentions: { parse: [] },
+    embeds: [
+      {
+        title: clip(titleOf(notification), { max: discordTitleLength, escape: discordText }),
+        color: discordColors[colors[notification.event]],
+        ...(links.length > 0 && { description: links.join(' · ') }),
+        fields: chatLines(notification).map(([name, value]) => ({ name, value: clip(value, limit), inline: false }))
+      }
+    ]
+  }
+}
+
+/** Escapes the markdown of Discord, and addresses, so that no text becomes a link. */
+function discordText(character: string): string {
+  return /[\\`*_~|[\]()<>#@:]/.test(character) ? `\\${character}` : character
+}
+
+/** Priorities of ntfy: 5 is the highest, 3 the usual one. */
+const ntfyPriorities = { Attention: 5, Warning: 4, Good: 3, Default: 3 } as const
+const ntfyTags = {
+  Attention: 'rotating_light',
+  Warning: 'hourglass',
+  Good: 'white_check_mark',
+  Default: 'information_source'
+}
+const ntfyMessageBytes = 3_800
+
+/** Returns the message for ntfy as JSON, without its topic, which is in the address. */
+function ntfyPayload(notification: Notification): object {
+  const color = colors[notification.event]
+  const links = linksOf(notification)
+  const text = chatLines(notification)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n')
+  return {
+    title: clip(titleOf(notification), titleLimit),
+    message: clip(text, { max: ntfyMessageBytes, measure: bytesOf }),
+    priority: ntfyPriorities[color],
+    tags: [ntfyTags[color]],
+    ...(notification.url !== null && { click: notification.url }),
+    ...(links.length > 0 && { actions: links.map(({ words, url }) => ({ action: 'view', label: words, url })) })
+  }
+}
+
+const telegramCharacters = 4_000
+
+/** Returns the message for Telegram: plain text, so that no text becomes markup, without the chat. */
+function telegramPayload(notification: Notification): object {
+  const links = linksOf(notification).map(({ words, url }) => `${words}: ${url}`)
+  const lines = chatLines(notification).map(([name, value]) => `${name}: ${value}`)
+  const text = clip([titleOf(notification), ...links, '', ...lines].join('\n'), { max: telegramCharacters })
+  return { text, link_preview_options: { is_disabled: true } }
+}
+
+/** Returns the subject and the text of a mail (mail.ts). */
+function mailPayload(notification: Notification): MailText {
+  const links = linksOf(notification).map(({ words, url }) => `${words}: ${url}`)
+  const lines = chatLines(notification).map(([name, value]) => `${name}: ${value}`)
+  return {
+    subject: titleOf(notification),
+    text: [oneLine(headlineOf(notification)), '', ...links, '', ...lines, ''].join('\r\n')
+  }
+}
+
 /** The kinds that the setting `webhook_url` supports (§6.5). Any other host gets generic JSON. */
 const settingsKinds: readonly NotificationKind[] = ['feishu', 'dingtalk']
 
@@ -359,7 +436,11 @@ const builders: Record<NotificationKind, (notification: Notification) => unknown
   teams: teamsPayload,
   feishu: feishuPayload,
   dingtalk: dingtalkPayload,
-  wecom: weComPayload
+  wecom: weComPayload,
+  discord: discordPayload,
+  ntfy: ntfyPayload,
+  telegram: telegramPayload,
+  email: mailPayload
 }
 
 /** Returns the body of a notification as a value for JSON. */
@@ -444,13 +525,31 @@ interface Unsigned {
   secret: string
 }
 
-/** Whether messages of a kind are signed with a secret. For the other kinds, the address itself is secret. */
+/** Whether a kind has a secret that signs its messages, or signs in. For the other kinds, the address itself is secret. */
 export function takesSecret(kind: NotificationKind): boolean {
-  return kind === 'generic' || kind in signers
+  return kind === 'generic' || kind === 'email' || kind in signers
 }
 
-/** How chat services expect the signature: DingTalk in the address, Feishu in the body. */
-const signers: Partial<Record<NotificationKind, (message: Unsigned) => Pick<Unsigned, 'url' | 'payload'>>> = {
+type Placed = Pick<Unsigned, 'url' | 'payload'> & { headers?: Record<string, string> }
+
+/** Kinds whose messages need their place also without a secret. */
+const alwaysPlaced: readonly NotificationKind[] = ['ntfy', 'telegram']
+
+/** How chat services expect the signature, or the token: DingTalk in the address, Feishu in the body. */
+const signers: Partial<Record<NotificationKind, (message: Unsigned) => Placed>> = {
+  /** Bearer token, if the topic is protected. The topic moves from the address into the body. */
+  ntfy({ url, payload, secret }) {
+    const topic = url.pathname.split('/').filter(Boolean).at(-1) ?? ''
+    const server = new URL(url)
+    server.pathname = url.pathname.slice(0, url.pathname.lastIndexOf(topic))
+    const headers: Placed['headers'] = secret === '' ? {} : { authorization: `Bearer ${secret}` }
+    return { url: server, payload: { topic: decodeURIComponent(topic), ...(payload as object) }, headers }
+  },
+  /** The token of the bot is part of the path, the chat of the body. */
+  telegram({ url, payload, secret }) {
+    const method = new URL(`./bot${secret}/sendMessage`, url)
+    return { url: method, payload: { chat_id: url.searchParams.get('chat_id'), ...(payload as object) } }
+  },
   dingtalk({ url, payload, secret, atMs }) {
     const signed = new URL(url)
     signed.searchParams.set('timestamp', String(atMs))
@@ -469,9 +568,12 @@ const signers: Partial<Record<NotificationKind, (message: Unsigned) => Pick<Unsi
  * Signs a message for its kind. Also adds the headers of the Standard Webhooks convention, which other kinds ignore.
  */
 export function signed(kind: NotificationKind, message: Unsigned): Outgoing {
-  const { url, payload } = message.secret === '' ? message : (signers[kind]?.(message) ?? message)
+  const isPlain = message.secret === '' && !alwaysPlaced.includes(kind)
+  const { url, payload, headers = {} }: Placed = isPlain ? message : (signers[kind]?.(message) ?? message)
   const body = JSON.stringify(payload)
-  return { url, body, headers: webhookHeaders({ ...message, body }) }
+  // A token is no key for signatures.
+  const secret = alwaysPlaced.includes(kind) ? '' : message.secret
+  return { url, body, headers: { ...webhookHeaders({ ...message, secret, body }), ...headers } }
 }
 
 /**

@@ -16,9 +16,10 @@ import {
   type NotificationTargetView,
   type Seen,
   settingsTargetId,
-  signingSecretFault,
   suggestedKind
 } from '../../model/setting.js'
+import { targetAddressFault, targetSecretFault } from '../../model/notification-address.js'
+import { parseUrl } from '../../base/text.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import { projectNames } from '../../core/store/tables/projects.js'
 import {
@@ -94,7 +95,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
         const target = checked({
           id: ids.id('ntf_'),
           name: fields.name,
-          kind: fields.kind ?? suggestedKind(addressOf(fields.url).hostname),
+          kind: fields.kind ?? kindOfUrl(fields.url),
           url: fields.url,
           secret: fields.secret ?? '',
           events: fields.events ?? [...eventKeys],
@@ -233,20 +234,31 @@ function audited(db: Reader, target: NotificationTarget): Audited {
 /** Refuses an address or a secret that cannot be used. */
 function checked(target: NotificationTarget): NotificationTarget {
   const { kind, secret } = target
-  const url = addressOf(target.url).href
+  const url = addressOf(target).href
+  const fault = targetSecretFault(kind, secret)
+  if (kind === 'telegram' && fault !== null) throw invalid('secret', `"secret" cannot be set: ${fault}`)
   if (secret === '') return { ...target, url }
   if (!takesSecret(kind)) {
     throw invalid('secret', `"secret" cannot be set: messages of the kind "${kind}" are not signed. Leave it empty`)
   }
-  const fault = signingSecretFault(secret)
   if (fault !== null) throw invalid('secret', `"secret" cannot be set: ${fault}`)
   return { ...target, url }
 }
 
-function addressOf(text: string): URL {
-  const url = parseHttpUrl(text)
-  if (url === null) throw invalid('url', '"url" cannot be set: an address with http:// or https:// is needed')
-  return url
+function kindOfUrl(text: string): NotificationKind {
+  if (/^smtps?:/i.test(text)) return 'email'
+  return suggestedKind(parseHttpUrl(text)?.hostname ?? '')
+}
+
+/** Returns the address of a destination; null if it is not valid. */
+export function parseTarget({ kind, url }: Pick<Destination, 'kind' | 'url'>): URL | null {
+  return targetAddressFault(kind, url) === null ? parseUrl(url) : null
+}
+
+function addressOf({ kind, url }: Pick<NotificationTarget, 'kind' | 'url'>): URL {
+  const fault = targetAddressFault(kind, url)
+  if (fault !== null) throw invalid('url', `"url" cannot be set: ${fault}`)
+  return new URL(url)
 }
 
 function present(fields: TargetFields): Partial<NotificationTarget> {

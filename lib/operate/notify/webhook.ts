@@ -6,7 +6,10 @@ import { reasonOf } from '../../base/errors.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
 import { maxNotificationTargets, type NotificationKind, settingsTargetId } from '../../model/setting.js'
 import type { Store } from '../../core/store/database.js'
-import { parseHttpUrl, post, type Posted } from '../../http/outgoing/post.js'
+import { post, type Posted } from '../../http/outgoing/post.js'
+import { sendMail } from '../../http/outgoing/smtp.js'
+import { readMailAddress } from '../../model/notification-address.js'
+import { type MailText, mailMessage } from './mail.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
 import type { Incident } from '../../model/incident.js'
 import {
@@ -21,7 +24,7 @@ import {
 } from './events.js'
 import { type Attempted, createLane, MessageQueue, droppedText } from './message-queue.js'
 import { payloadOf, signed } from './payloads.js'
-import type { Destination, Targets } from './targets.js'
+import { type Destination, parseTarget, type Targets } from './targets.js'
 
 /** The possible results of a message. */
 const deliveryOutcomes = ['delivered', 'refused', 'timeout', 'network', 'stopped'] as const
@@ -64,6 +67,11 @@ interface Message {
   projectId: string | null
 }
 
+/** The result of one attempt. A mail is `refused` for good, or `unsent`: it may be accepted later. */
+type Attempt = Posted | { outcome: 'refused' | 'unsent'; reason: string }
+
+/** Mail servers let strangers wait. */
+const mailLimitMs = 30_000
 const limitMs = 5_000 // §8
 const maxAttempts = 2 // §8
 /** Wait before the second attempt: a receiver that is restarting is more likely to respond by then. */
@@ -200,7 +208,7 @@ export class Webhook {
   /** Queues a message. A target with an invalid address must not affect the others. */
   #queue(to: Destination, notification: Notification): void {
     const { log } = this.#needs
-    const url = parseHttpUrl(to.url)
+    const url = parseTarget(to)
     if (url === null) return log(`Cannot send a notification: the address of "${to.name}" is not valid`)
     const message = messageOf(to, url, notification)
     if (this.#takesMore && to.id !== settingsTargetId) {
@@ -242,7 +250,7 @@ export class Webhook {
     const startedMs = performance.now()
     const request = { id: ids.id('msg_'), payload: payloadOf(message.notification, message.to.kind), signal }
     let delivery = neverSent(stopped)
-    let posted: Posted | undefined
+    let posted: Attempt | undefined
     try {
       while (delivery.attempts < maxAttempts) {
         if (delivery.attempts > 0)
@@ -270,7 +278,8 @@ export class Webhook {
   #attempt(
     { to: { kind, secret }, url, notification }: Message,
     { id, payload, signal }: { id: string; payload: unknown; signal: AbortSignal }
-  ): Promise<Posted> {
+  ): Promise<Attempt> {
+    if (kind === 'email') return this.#mail({ url, secret, text: payload as MailText }, { id, signal })
     const message = signed(kind, { id, atMs: this.#needs.clock.now(), url, payload, secret })
     const headers = {
       'user-agent': `svc/${this.#needs.version}`,
@@ -282,10 +291,27 @@ export class Webhook {
     })
   }
 
-  async #trusted({ protocol }: URL, send: (context: SecureContext | undefined) => Promise<Posted>): Promise<Posted> {
+  async #mail(
+    { url, secret, text }: { url: URL; secret: string; text: MailText },
+    { id, signal }: { id: string; signal: AbortSignal }
+  ): Promise<Attempt> {
+    const address = readMailAddress(url.href)
+    if (typeof address === 'string') return { outcome: 'refused', reason: `the address is not valid: ${address}` }
+    const message = mailMessage(text, { ...address, id, atMs: this.#needs.clock.now() })
+    return this.#trusted(url, async secureContext => {
+      const mail = { ...address, password: secret, message, limitMs: mailLimitMs, secureContext, signal }
+      const sent = await sendMail(mail)
+      if (sent.outcome === 'sent') return { outcome: 'answered', status: 250, text: null }
+      return sent.outcome === 'refused'
+        ? { outcome: 'refused', reason: sent.reason }
+        : { outcome: 'unsent', reason: sent.reason }
+    })
+  }
+
+  async #trusted({ protocol }: URL, send: (context: SecureContext | undefined) => Promise<Attempt>): Promise<Attempt> {
     let context: SecureContext | undefined
     try {
-      context = protocol === 'https:' ? this.#needs.trust?.() : undefined
+      context = protocol === 'http:' ? undefined : this.#needs.trust?.()
     } catch (error) {
       return { outcome: 'network', code: '', message: (error as Error).message }
     }
@@ -318,23 +344,27 @@ function neverSent(reason: string): Delivery {
 }
 
 /** The time before the second attempt: as long as a receiver asks, up to a limit. Somebody waits for a test. */
-function pauseAfter(posted: Posted | undefined, maxMs: number): number {
+function pauseAfter(posted: Attempt | undefined, maxMs: number): number {
   return Math.min(Math.max(retryAfterOf(posted), pauseMs), maxMs)
 }
 
-function retryAfterOf(posted: Posted | undefined): number {
+function retryAfterOf(posted: Attempt | undefined): number {
   return posted?.outcome === 'answered' ? (posted.retryAfterMs ?? 0) : 0
 }
 
 /** Whether to try again: no response, an error of the receiver, or a request to slow down (§6.5). */
-function mayRetry(posted: Posted): boolean {
+function mayRetry(posted: Attempt): boolean {
+  if (posted.outcome === 'refused') return false
   return posted.outcome !== 'answered' || posted.status >= 500 || posted.status === 408 || posted.status === 429
 }
 
-function verdictOf(posted: Posted, kind: NotificationKind): Pick<Delivery, 'outcome' | 'statusCode' | 'reason'> {
+function verdictOf(posted: Attempt, kind: NotificationKind): Pick<Delivery, 'outcome' | 'statusCode' | 'reason'> {
   switch (posted.outcome) {
     case 'timeout':
       return { outcome: 'timeout', statusCode: null, reason: `no answer within ${limitMs / 1000} s` }
+    case 'refused':
+    case 'unsent':
+      return { outcome: posted.outcome === 'refused' ? 'refused' : 'network', statusCode: null, reason: posted.reason }
     case 'network':
       return { outcome: 'network', statusCode: null, reason: `the connection failed: ${reasonOf(posted)}` }
     case 'answered': {
@@ -405,6 +435,12 @@ function complaintIn(text: string, kind: NotificationKind, isGood: boolean): str
       return !isGood && /^[a-z][a-z_]{2,60}$/.test(text.trim()) ? text.trim() : null
     case 'teams':
       return teamsComplaint(text)
+    case 'email':
+      return null
+    case 'discord':
+    case 'ntfy':
+    case 'telegram':
+      return isGood ? null : wordsIn(text)
     default:
       return codeComplaint(text, kind)
   }
@@ -416,6 +452,13 @@ function teamsComplaint(text: string): string | null {
   if (status !== undefined) return `the Teams status ${status}`
   const code = (parsed(text)?.['error'] as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && /^\w{1,60}$/.test(code) ? code : null
+}
+
+/** Returns what a service says, without anything that could be part of an address. */
+function wordsIn(text: string): string | null {
+  const body = parsed(text)
+  const said = body?.['description'] ?? body?.['message'] ?? body?.['error']
+  return typeof said === 'string' && /^[\w .,:;'()-]{1,200}$/.test(said) ? said : null
 }
 
 function codeComplaint(text: string, kind: NotificationKind): string | null {

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { eventsOf, type FormFields } from '../../support/client.js'
 import { startReceiver } from '../../support/receiver.js'
+import { makeSigned } from '../../support/certificates.js'
+import { startSmtp } from '../../support/smtp-server.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { startServer } from '../../support/server.js'
 import { until } from '../../support/until.js'
@@ -317,4 +319,88 @@ t.test('reports a backup that failed', async t => {
   await t.rejects(stage.server.services.api.backups.write(full, { actor, signal: ended.signal }))
   await stage.client.post('/api/settings/webhook-test')
   t.equal(receiver.requests.length, 2, 'one that somebody cancelled has not failed')
+})
+
+t.test('Discord, ntfy, Telegram and mail get the messages that their services document', async t => {
+  const receiver = await startReceiver(t)
+  const { authority, server } = makeSigned()
+  const smtp = await startSmtp(t, { identity: server, tls: 'starttls', auth: 'PLAIN' })
+  const stage = await startServer(t, { environment: { SVC_PUBLIC_URL: 'https://deploy.example' } })
+  const ca = join(stage.sites, 'ca.pem')
+  writeFileSync(ca, authority.cert)
+  t.equal((await stage.client.put('/api/settings', { outgoing_ca: ca })).status, 200)
+  const add = async (given: object) => {
+    const made = await stage.client.post('/api/notification-targets', { events: ['deploy_waiting'], ...given })
+    t.equal(made.status, 200, made.text)
+    t.notMatch(made.text, /s3cret|123456:ABC|alerts|hooks\/1/, 'no secret is answered')
+    return made.body.target.id as string
+  }
+  await add({ name: 'Discord', kind: 'discord', url: `${receiver.url}/hooks/1` })
+  await add({ name: 'ntfy', kind: 'ntfy', url: `${receiver.url}/alerts`, secret: 'tk_s3cret' })
+  await add({ name: 'Telegram', kind: 'telegram', url: `${receiver.url}/?chat_id=-100`, secret: '123456:ABC-def' })
+  const mail = `smtp://ada@localhost:${smtp.port}?from=svc@example.org&to=ops@example.org`
+  const mailId = await add({ name: 'Mail', url: mail, secret: 's3cret' })
+
+  const project = await stage.createProject('shöp')
+  const bytes = await zipOf({ 'index.html': 'hello' })
+  const pushed = stage.as(project.token).upload([
+    ['projectId', project.id],
+    ['confirmSeconds', '600'],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  await receiver.received(3)
+  await until(() => smtp.mails.length === 1)
+  const sent = new Map(receiver.requests.map(({ path, headers, text }) => [path, { headers, body: JSON.parse(text) }]))
+  const { deployId } = (await stage.client.get('/api/marks')).body.waiting[0]
+  const page = `https://deploy.example/deployments/${deployId}`
+  t.match(sent.get('/hooks/1'), {
+    body: {
+      allowed_mentions: { parse: [] },
+      embeds: [{ description: `[Confirm](${page}?decide=confirm) · [Revert](${page}?decide=revert)`, color: Number }]
+    }
+  })
+  t.match(sent.get('/'), {
+    headers: { authorization: 'Bearer tk_s3cret' },
+    body: {
+      topic: 'alerts',
+      title: /shöp: deployment waits/,
+      priority: 4,
+      click: page,
+      actions: [{ action: 'view', label: 'Confirm', url: `${page}?decide=confirm` }, { label: 'Revert' }]
+    }
+  })
+  t.match(sent.get('/bot123456:ABC-def/sendMessage'), {
+    body: { chat_id: '-100', text: /Confirm: https:.*decide=confirm/, link_preview_options: { is_disabled: true } }
+  })
+  t.match(smtp.mails[0], {
+    from: 'svc@example.org',
+    to: ['ops@example.org'],
+    isSecure: true,
+    user: 'ada',
+    password: 's3cret'
+  })
+  t.match(
+    Buffer.from((smtp.mails[0]?.lines ?? []).join('').split('base64')[1] ?? '', 'base64').toString('utf8'),
+    'shöp'
+  )
+
+  t.match((await stage.client.post(`/api/notification-targets/${mailId}/test`)).body, { success: true })
+  t.equal(smtp.mails.length, 2)
+  receiver.behave({ status: 400, body: '{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}' })
+  const { items } = (await stage.client.get('/api/notification-targets')).body
+  const telegram = items.find(({ kind }: { kind: string }) => kind === 'telegram')
+  t.match((await stage.client.post(`/api/notification-targets/${telegram.id}/test`)).body, {
+    success: false,
+    error: /answered 400: Bad Request: chat not found$/
+  })
+  for (const wrong of [
+    { kind: 'telegram', url: receiver.url, secret: '123456:ABC' },
+    { kind: 'telegram', url: `${receiver.url}/?chat_id=1` },
+    { kind: 'ntfy', url: receiver.url },
+    { kind: 'email', url: receiver.url },
+    { url: 'smtp://localhost?from=a@b.c' }
+  ])
+    t.match(await stage.client.post('/api/notification-targets', { name: 'x', ...wrong }), { status: 400 })
+  await stage.client.post(`/api/deployments/${deployId}/confirm`, {})
+  await pushed
 })

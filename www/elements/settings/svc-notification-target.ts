@@ -15,8 +15,39 @@ export const kindRows: ReadonlyArray<{ kind: NotificationKind; words: string; se
   { kind: 'teams', words: 'Microsoft Teams', secret: false },
   { kind: 'feishu', words: 'Feishu or Lark', secret: true },
   { kind: 'dingtalk', words: 'DingTalk', secret: true },
-  { kind: 'wecom', words: 'WeCom', secret: false }
+  { kind: 'wecom', words: 'WeCom', secret: false },
+  { kind: 'discord', words: 'Discord', secret: false },
+  { kind: 'ntfy', words: 'ntfy', secret: true },
+  { kind: 'telegram', words: 'Telegram', secret: true },
+  { kind: 'email', words: 'Mail', secret: true }
 ]
+
+interface SecretWords {
+  label: { words: string }
+  hint: { words: string }
+}
+
+/** What the secret of a kind is, unless it signs messages. */
+const secretWords: Partial<Record<NotificationKind, SecretWords>> = {
+  ntfy: { label: { words: 'Access token' }, hint: { words: 'Only for topics that are protected.' } },
+  telegram: { label: { words: 'Token of the bot' }, hint: { words: 'From BotFather, like 123456:ABC-def.' } },
+  email: { label: { words: 'Password' }, hint: { words: 'Of the user of the mail server. Empty: nobody signs in.' } }
+}
+
+/** Returns the address of a target that the form asks for in parts; empty if no part is given. */
+export function addressOfParts(kind: NotificationKind, values: Readonly<Record<string, string>>): string {
+  if (kind === 'telegram') {
+    const chat = (values['chat'] ?? '').trim()
+    return chat === '' ? '' : `https://api.telegram.org/?${new URLSearchParams({ chat_id: chat })}`
+  }
+  if (kind !== 'email') return values['url'] ?? ''
+  const part = (name: string): string => (values[name] ?? '').trim()
+  const [server, user, from, to] = [part('server'), part('user'), part('from'), part('to')]
+  if (server === '' && from === '' && to === '') return ''
+  const [, scheme = 'smtps:', host = server] = /^(smtps?:)\/\/(.*)$/.exec(server) ?? []
+  const name = user === '' ? '' : `${encodeURIComponent(user)}@`
+  return `${scheme}//${name}${host}?${new URLSearchParams({ from, to: to.replace(/\s*,\s*/g, ',') })}`
+}
 
 /** The events of notifications, with their labels. */
 export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
@@ -95,26 +126,13 @@ export class SvcNotificationTarget extends SvcElement {
     return html`
       <form class="form" novalidate="" @submit="${(event: Event) => void this.#save(event)}">
         ${field({ form: 'target', name: 'name', label: t('Name'), value: target?.name ?? '', isRequired: true, hasFocus: true, error: this.#submission.problemOf('name') })}
-        ${field({
-          form: 'target',
-          name: 'url',
-          label: t('Address'),
-          isMono: true,
-          isRequired: target === null,
-          error: this.#submission.problemOf('url'),
-          placeholder: target?.address ?? 'https://',
-          hint:
-            target === null
-              ? t('Copy it from the service. It is a secret and is not shown again.')
-              : t('Leave empty to keep the address.'),
-          onInput: value => this.#typed(value)
-        })}
         <div class="field">
           <label for="target-kind">${t('Kind')}</label>
           <select id="target-kind" name="kind" @change="${(event: Event) => this.#choose(event)}">
             ${kindRows.map(({ kind, words }) => html`<option value="${kind}" .selected="${kind === this.#kind}">${t(words)}</option>`)}
           </select>
         </div>
+        ${this.#address(target)}
         ${kindRow(this.#kind).secret ? this.#secret(this.#submission.problemOf('secret')) : null}
         <fieldset>
           <legend>${t('Events')}</legend>
@@ -136,20 +154,55 @@ export class SvcNotificationTarget extends SvcElement {
       <svc-conflict></svc-conflict>`
   }
 
+  /** The address, or the parts that it is made of. */
+  #address(target: NotificationTargetView | null): Template {
+    const hint = target === null || target.kind !== this.#kind ? undefined : t('Leave empty to keep the address.')
+    const part = (name: string, label: string, placeholder: string): Template =>
+      field({ form: 'target', name, label, isMono: true, placeholder, ...(hint !== undefined && { hint }) })
+    const error = this.#submission.problemOf('url')
+    if (this.#kind === 'telegram') {
+      return html`${part('chat', t('Chat'), '-1001234567890')}${errorLine(error ?? null)}`
+    }
+    if (this.#kind === 'email') {
+      return html`
+        ${part('server', t('Mail server'), 'smtps://mail.example.org:465')}
+        <p class="muted small">${t('With smtp:// it must offer STARTTLS.')}</p>
+        ${part('user', t('User'), '')}
+        ${part('from', t('Sender'), 'svc@example.org')}
+        ${part('to', t('Recipients'), 'ops@example.org, dev@example.org')}
+        ${errorLine(error ?? null)}`
+    }
+    return html`
+      ${field({
+        form: 'target',
+        name: 'url',
+        label: t('Address'),
+        isMono: true,
+        isRequired: target === null,
+        error: this.#submission.problemOf('url'),
+        placeholder: target?.address ?? 'https://',
+        hint:
+          target === null
+            ? t('Copy it from the service. It is a secret and is not shown again.')
+            : t('Leave empty to keep the address.'),
+        onInput: value => this.#typed(value)
+      })}`
+  }
+
   #secret(error: string | undefined): Template {
     const isKept = this.target?.hasSecret === true
     return html`
       ${field({
         form: 'target',
         name: 'secret',
-        label: t('Secret'),
+        label: t(secretWords[this.#kind]?.label.words ?? 'Secret'),
         type: 'password',
         autocomplete: 'new-password',
         isMono: true,
         error,
         hint: isKept
           ? t('A secret is set. Leave empty to keep it.')
-          : t('Signs the messages. If empty, messages are not signed.')
+          : t(secretWords[this.#kind]?.hint.words ?? 'Signs the messages. If empty, messages are not signed.')
       })}
       ${
         isKept
@@ -226,7 +279,8 @@ export class SvcNotificationTarget extends SvcElement {
     if (values['scope'] === 'some' && projectIds.length === 0) {
       return this.#submission.refuse(t('Choose at least one project.'))
     }
-    const { url = '', secret = '' } = values
+    const { secret = '' } = values
+    const url = addressOfParts(this.#kind, values)
     const given: TargetFields = {
       name: values['name'] ?? '',
       kind: this.#kind,

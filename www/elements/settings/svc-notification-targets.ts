@@ -73,7 +73,7 @@ export class SvcNotificationTargets extends SvcElement {
       <div class="card">
         ${
           shown.length === 0 && this.#list !== null
-            ? html`<p class="empty">${t('No notification targets yet. Add Slack, Microsoft Teams, Feishu, DingTalk, WeCom or your own receiver.')}</p>`
+            ? html`<p class="empty">${t('No notification targets yet. Add a chat, ntfy, mail or your own receiver.')}</p>`
             : html`<ul>${shown.map(target => keyed(target.id, this.#row(target)))}</ul>`
         }
       </div>
