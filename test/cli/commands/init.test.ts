@@ -111,7 +111,7 @@ t.test('init asks on a terminal for missing values without showing the token', {
 })
 
 t.test('init lists the projects that a token may see', { skip: noTerminal }, async t => {
-  const top = t.testdir({ admin: {}, deploy: {}, loggedIn: { '.svc': {} }, server: {} })
+  const top = t.testdir({ admin: {}, deploy: {}, loggedIn: { dist: { 'index.html': 'one' } }, server: {} })
   const server = await startServe(t, join(top, 'server'))
   const [shop, forum] = [
     await server.createProject({ name: 'shop', deployPath: join(top, 'www/shop') }),
@@ -148,18 +148,22 @@ t.test('init lists the projects that a token may see', { skip: noTerminal }, asy
   t.match(deploy, { code: 0, text: `The project is forum (${forum.id})` })
   t.match(read(join(top, 'deploy'), '.svc/config.json'), { projectToken: { [forum.id]: forum.token } })
 
+  // A first visit: the token is all that is copied.
   const cwd = join(top, 'loggedIn')
-  await svc(['login', '--server', server.url, '--token', '-'], { cwd, input: server.adminToken })
+  const login = [{ see: `Token for ${server.url}: `, type: `${server.adminToken}\r` }]
+  t.match(await svcOnTerminal(['login', '--server', server.url], login, { cwd }), { code: 0 })
   const again = await svcOnTerminal(
     ['init'],
     [
       { see: `Server address [${server.url}]: `, type: '\r' },
       { see: 'Choose a project: ', type: `forum (${forum.id})\r` },
-      directory
+      { see: 'Directory to pack [dist]: ', type: '\r' }
     ],
     { cwd }
   )
   t.equal(again.code, 0, again.text)
+  t.match(await svc(['push'], { cwd }), { code: 0 })
+  t.equal(readFileSync(join(top, 'www/forum/index.html'), 'utf8'), 'one')
   t.match(await svc(['whoami'], { cwd }), { code: 0, stdout: `deploy token of forum (${forum.id})` })
 })
 
