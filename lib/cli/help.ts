@@ -25,7 +25,7 @@ export function renderStart(verbs: readonly HelpRow[], topics: Readonly<Record<s
     '',
     ...columns(
       // Other names of a command are in its own help.
-      verbs.map(({ name, summary }) => [name, summary.replace(/ \(alias(es)?: .*\)$/, '')]),
+      verbs.map(({ name, summary }) => [name, withoutAliases(summary)]),
       width
     ),
     '',
@@ -159,4 +159,10 @@ function columns(rows: [string, string][], given?: number): string[] {
     const text = wrap(right, pageColumns - indent.length).join(`\n${indent}`)
     return left.length > width ? `  ${left}\n${indent}${text}` : `  ${left.padEnd(width)}  ${text}`
   })
+}
+
+/** Returns a summary without the other names of its command: `(alias: svc deploy)`. */
+function withoutAliases(summary: string): string {
+  const at = summary.indexOf(' (alias')
+  return at === -1 ? summary : summary.slice(0, at)
 }

@@ -498,13 +498,18 @@ t.test('requests and responses', async t => {
     ])
 
     const audit = await client.get('/api/audit?action=project.variables')
-    const details = audit.body.items.map(({ detail }: { detail: string }) => detail)
+    const details = audit.body.items.map(({ detail }: { detail: string }) =>
+      detail
+        .split('\n')
+        .slice(1)
+        .map(line => line.replace('variables.', ''))
+    )
     t.strictSame(details, [
-      'set B, C',
-      'set A; removed EMPTY',
-      'set EMPTY; removed PORT',
-      'set PASSWORD',
-      'set PORT, PASSWORD'
+      ['B: none → ***', 'C: none → ***'],
+      ['A: none → ***', 'EMPTY: *** → none'],
+      ['EMPTY: none → ***', 'PORT: *** → none'],
+      ['PASSWORD: changed'],
+      ['PORT: none → ***', 'PASSWORD: none → ***']
     ])
     t.notOk(audit.text.includes(secret))
     await client.put(pathOf(project), { variables: imported.body.variables })

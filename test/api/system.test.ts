@@ -364,8 +364,15 @@ t.test('one request returns which topics have changed, or 304 if none has', asyn
     return topics.sort()
   }
   t.same(await changed(async () => {}), [])
-  t.same(await changed(() => stage.createProject('shop')), ['audit', 'deployments', 'locks', 'logSources', 'projects'])
-  t.same(await changed(() => stage.client.put('/api/lock', { reason: 'move' })), ['audit', 'locks'])
+  t.same(await changed(() => stage.createProject('shop')), [
+    'audit',
+    'deployments',
+    'locks',
+    'logSources',
+    'marks',
+    'projects'
+  ])
+  t.same(await changed(() => stage.client.put('/api/lock', { reason: 'move' })), ['audit', 'locks', 'marks'])
   t.same(await changed(() => stage.client.put('/api/settings', { keep_archives: '7' })), ['audit', 'settings'])
   t.same(await changed(() => signIn(stage.as(null))), ['audit', 'sessions'])
 })

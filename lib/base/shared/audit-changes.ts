@@ -59,6 +59,22 @@ function readLine(line: string): Change | null {
 
 /** Finds the arrow between two values. What is quoted may contain others. */
 function arrowIn(values: string): number {
-  for (const { 0: found, index } of values.matchAll(/"(?:[^"\\]|\\.)*"| → /g)) if (found === arrow) return index
+  let at = 0
+  for (;;) {
+    const found = values.indexOf(arrow, at)
+    const opens = values.indexOf('"', at)
+    if (found === -1 || opens === -1 || found < opens) return found
+    const end = closingQuote(values, opens)
+    if (end === -1) return found
+    at = end + 1
+  }
+}
+
+/** Returns where a quoted text ends that begins at a place; -1: it does not. */
+function closingQuote(text: string, opens: number): number {
+  for (let at = opens + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '"') return at
+  }
   return -1
 }
