@@ -26,6 +26,7 @@ export const topics: Readonly<Partial<Record<CommandGroup, string>>> = {
 const families = {
   admin: () => import('./commands/admin.js'),
   agent: () => import('./commands/agent.js'),
+  api: () => import('./commands/api.js'),
   archive: () => import('./commands/archive.js'),
   audit: () => import('./commands/audit.js'),
   backup: () => import('./commands/backup.js'),
@@ -137,6 +138,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['agent', 'agent', 'make this machine a node of a fleet, and take its releases', { outlivesReader: true }],
     ['doctor', 'doctor', 'diagnose problems of this machine and the server'],
     ['health', 'health', 'check the health of the server, for scripts'],
+    ['api', 'api', 'send a request to the API and print the answer'],
     ['systemd', 'systemd', 'print a systemd unit for the server'],
     ['audit list', 'audit', 'list the audit log'],
     ['audit report', 'audit', 'write a report for an auditor'],

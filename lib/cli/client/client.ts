@@ -28,6 +28,7 @@ const probeLimitMs = 10_000
 const continueWaitMs = 1000
 const keepAliveMs = 30_000
 const json = 'application/json'
+const anyType = '*/*'
 const expectFromBytes = 64 * 1024
 /**
  * Maximum size of an answer that is read as a whole. A list of deployments with 4 KiB of output each is far smaller.
@@ -49,8 +50,14 @@ export interface Call {
   /** Parameters of the query. Undefined values are left out. */
   query?: Record<string, string | undefined>
   headers?: Record<string, string>
-  /** Type that the answer must have. Default: JSON. */
-  accept?: 'application/x-ndjson' | 'text/event-stream' | 'text/plain' | 'application/zip' | 'application/octet-stream'
+  /** Type that the answer must have; that of `anyType`: any but a page. Default: JSON. */
+  accept?:
+    | 'application/x-ndjson'
+    | 'text/event-stream'
+    | 'text/plain'
+    | 'application/zip'
+    | 'application/octet-stream'
+    | typeof anyType
   /** Whether the answer may be JSON instead. */
   orJson?: boolean
   /** A status other than success whose answer is returned instead of thrown. */
@@ -121,8 +128,7 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
     const status = answer.statusCode as number
     if ((status < 200 || status >= 300) && status !== call.alsoStatus)
       throw await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
-    const type = answer.headers['content-type'] ?? ''
-    if (!type.startsWith(call.accept ?? json) && !(call.orJson && type.startsWith(json))) throw notSvc(answer, address)
+    if (!isOfType(answer.headers['content-type'] ?? '', call)) throw notSvc(answer, address)
     return answer
   }
 
@@ -170,6 +176,12 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
       return value as T
     }
   }
+}
+
+/** Whether an answer has a type that was asked for. A page is that of another program. */
+function isOfType(type: string, { accept, orJson }: Call): boolean {
+  if (accept === anyType) return !type.startsWith('text/html')
+  return type.startsWith(accept ?? json) || (orJson === true && type.startsWith(json))
 }
 
 function checkAddress(serverUrl: string): string {

@@ -138,10 +138,18 @@ export async function readSecret(host: Host, flag: string, value: string): Promi
 }
 
 async function readAll(stream: NodeJS.ReadStream): Promise<string> {
-  const sentence = `Standard input is larger than ${maxSecretBytes} bytes, the maximum for a secret`
+  const text = await readInput(stream, { maxBytes: maxSecretBytes, what: 'a secret' })
+  return text.replace(/\r?\n$/, '')
+}
+
+/** Reads standard input to its end. Refuses (`too_large`) more than `maxBytes`, the maximum for `what`. */
+export async function readInput(
+  stream: NodeJS.ReadStream,
+  { maxBytes, what }: { maxBytes: number; what: string }
+): Promise<string> {
+  const sentence = `Standard input is larger than ${maxBytes} bytes, the maximum for ${what}`
   const tooLong = () => new Refusal('too_large', 'too_large', sentence)
-  const bytes = await readAtMost(stream, { maxBytes: maxSecretBytes, tooLong })
-  return decodeText(bytes, 'standard input').replace(/\r?\n$/, '')
+  return decodeText(await readAtMost(stream, { maxBytes, tooLong }), 'standard input')
 }
 
 /** Returns the token of an option (`readSecret`), without the white space around it. Refuses what `tokenOf` refuses. */
