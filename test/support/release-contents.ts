@@ -8,6 +8,7 @@ const lists = [
   '/api/logs?limit=100',
   '/api/log-sources',
   '/api/settings',
+  '/api/tokens',
   '/api/audit?limit=200',
   '/api/notification-targets'
 ]

@@ -140,6 +140,9 @@ async function fill(url: string, client: Client): Promise<void> {
       enabled: false
     })
   )
+  const policy = { prune: 'managed', protect: ['uploads/**'], fileMode: '640', onFailureScript: 'echo failed' }
+  await done(client.put(`/api/projects/${docs.project.id}`, { policy }))
+  await done(client.post('/api/tokens', { name: 'pipeline', role: 'deployer', projectIds: [shop.project.id] }))
   await client.post('/api/auth/login', { token: 'a wrong token' })
 }
 
