@@ -52,7 +52,7 @@ const places: Readonly<Record<string, string>> = {
   "lib/operate/machine/resources.ts: new RegExp(`^Pages ${kind}:\\\\s+(\\\\d+)\\\\.`, 'm')": fixed,
   'lib/model/policy.ts: new RegExp(source, flags)': compiled,
   "lib/base/shared/log-line.ts: new RegExp(`(?:${sequence.source})+`, 'my')": read,
-  'lib/base/shared/streams.ts: whole.matchAll(lineBreak)': fixed,
+  'lib/base/shared/api.ts: whole.matchAll(lineBreak)': fixed,
   'lib/operate/terminal/flow.ts: input.matchAll(pattern)': read,
   "lib/operate/terminal/flow.ts: new RegExp( [ '(?:\\\\x1b\\\\[|\\\\x9b)([0-?]*)([ -/]*[@-~])', '(?": read,
   "www/archive/gather.ts: new RegExp(`^${name.replaceAll('.', '\\\\.').replaceAll('*', '": fixed,

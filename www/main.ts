@@ -4,10 +4,8 @@ import { createClient, createConnection, pauseMs } from './server/client.js'
 import { SvcApp, SvcNotices } from './elements/base/svc-app.js'
 import type { Overlays } from './overlays.js'
 import { type ElementTable, LostPage, Page, type PageContext } from './pages/page.js'
-import { pageTable, wordsOf } from './page-table.js'
-import { type PageRow, pathBelow, type Place, startRouter } from './router.js'
-import { createMarks } from './state/marks.js'
-import { createChanges } from './state/resource.js'
+import { pageTable, wordsOf, type PageRow, pathBelow, type Place, startRouter } from './router.js'
+import { createMarks, createChanges } from './state/resource.js'
 import {
   type Holder,
   isRole,

@@ -13,8 +13,7 @@ import type { PageContext } from './pages/page.js'
 import type { Place } from './router.js'
 import { createCalls } from './server/calls.js'
 import { createFleetCalls } from './server/project-calls.js'
-import { createMarks } from './state/marks.js'
-import { createChanges } from './state/resource.js'
+import { createMarks, createChanges } from './state/resource.js'
 
 /** The pages of a node. */
 export interface NodeSite {

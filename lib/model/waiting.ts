@@ -1,4 +1,4 @@
-import type { WaitingFor } from '../base/shared/waiting.js'
+import type { WaitingFor } from '../base/shared/api.js'
 import type { ListedLock, ListedMaintenance } from './lock.js'
 import type { Instant } from './scalars.js'
 

@@ -42,16 +42,12 @@ interface PanelModules {
 }
 
 /**
- * Returns which modules a page of the panel needs, by the panel's own table and router. Loading these two touches no
- * document.
+ * Returns which modules a page of the panel needs, by the panel's own router. Loading it touches no document.
  */
 function createModulesOf(panel: string): (path: string, acceptLanguage: string) => Promise<readonly string[]> {
   let loading: Promise<PanelModules> | undefined
   const load = async (): Promise<PanelModules> => {
-    const [table, router] = await Promise.all(
-      ['page-table.js', 'router.js'].map(name => import(pathToFileURL(join(panel, name)).href))
-    )
-    return { ...table, ...router } as PanelModules
+    return (await import(pathToFileURL(join(panel, 'router.js')).href)) as PanelModules
   }
   return async (path, acceptLanguage) => {
     const { pageTable, wordsOf, placeOf } = await (loading ??= load())

@@ -5,7 +5,7 @@ import { beginRollout } from '../support/fleet-rollout.js'
 import { enrolledAgent } from '../support/fake-agent.js'
 import type { Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
-import { pageTable } from '../../www/page-table.js'
+import { pageTable } from '../../www/router.js'
 
 /*
  * A walk through every screen of the panel: the addresses come from the page table, and the server has something of

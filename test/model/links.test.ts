@@ -1,5 +1,5 @@
 import t from 'tap'
-import { pageTable } from '../../www/page-table.js'
+import { pageTable } from '../../www/router.js'
 import * as links from '../../lib/model/links.js'
 
 t.test('each page is below the public address with its prefix, and null without an address', async t => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { pageTable } from '../../www/page-table.js'
+import { pageTable } from '../../www/router.js'
 import { startServer } from '../support/server.js'
 import { closureOf, moduleText } from './modules.js'
 

@@ -5,7 +5,7 @@ import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
 import { followEvents } from '../server/sse.js'
-import type { ServerEvent } from '../shared/streams.js'
+import { type ServerEvent, formatBytes, shownStatus, waitingOf } from '../shared/api.js'
 import { download, panelPath } from '../dom/address.js'
 import { html, type Template } from '../dom/html.js'
 import { stripAnsi } from '../elements/logs/log-format.js'
@@ -32,8 +32,6 @@ import {
   exactWords,
   timeWords
 } from '../elements/base/words.js'
-import { formatBytes } from '../shared/api.js'
-import { shownStatus, waitingOf } from '../shared/waiting.js'
 import { numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'

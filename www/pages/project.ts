@@ -32,7 +32,7 @@ import {
   SvcStatus,
   SvcTime
 } from '../elements/base/facts.js'
-import { decisionPath } from '../shared/waiting.js'
+import { decisionPath } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { inForce, projectStatus, waitingWords } from '../elements/base/words.js'
 import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'

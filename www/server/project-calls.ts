@@ -6,7 +6,7 @@ import { type Client, ifMatch } from './client.js'
 import type { ListedLock } from '../../lib/model/lock.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { RollbackPlan, VerifyEvent, PlanAnswer } from '../../lib/model/plan.js'
-import { createNdjsonReader } from '../shared/streams.js'
+import { createNdjsonReader } from '../shared/api.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { LogLevel } from '../shared/log-line.js'
 

@@ -3,7 +3,7 @@
  * keep-alives of the server allow is considered dead and is opened again.
  */
 import { pauseMs } from './client.js'
-import { createEventReader, type ServerEvent } from '../shared/streams.js'
+import { createEventReader, type ServerEvent } from '../shared/api.js'
 
 /** The server sends a comment every 15 s (§6.3). After three missed ones the connection is considered lost. */
 const silenceMs = 45_000

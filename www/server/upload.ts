@@ -3,7 +3,7 @@ import { Announcer, type LogLine, type LogText } from '../state/held-lines.js'
 import type { Provenance } from '../../lib/model/provenance.js'
 import { deployIdHeader } from './calls.js'
 import { Refused, Unreachable } from './client.js'
-import { createNdjsonReader } from '../shared/streams.js'
+import { createNdjsonReader } from '../shared/api.js'
 import type { ImportResult, Strategy } from '../../lib/model/transfer.js'
 
 /** The output so far of a deployment that this page started. */

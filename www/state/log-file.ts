@@ -15,7 +15,7 @@ import { type HeldLimits, HeldLog, type LinePart, type LogLine, type LogText } f
 import { type ConnectionState, pauseMs, Refused } from '../server/client.js'
 import type { LogCalls, RangeQuery } from '../server/project-calls.js'
 import { followEvents } from '../server/sse.js'
-import type { ServerEvent } from '../shared/streams.js'
+import type { ServerEvent } from '../shared/api.js'
 
 /* Converts windows and offsets from the server to loaded lines. Pure. */
 

@@ -1,4 +1,5 @@
 import type { ChangeTopic, ChangeVersions } from '../../lib/model/health.js'
+import type { Marks } from '../../lib/model/waiting.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
 import { t } from '../words/t.js'
@@ -198,4 +199,50 @@ export function staleLine<T>(resource: Resource<T>): Template | null {
     <p class="error-line" role="status">
       ${icon('warning')}<span>${t('Not up to date: {problem}', { problem: errorWords(resource.error) })}</span>
     </p>`
+}
+
+/** What lists of projects show beside their status, as the server said last. The frame and the pages share it. */
+export interface MarksNow extends Marks {
+  /** Calls `work` after each change, until the signal is aborted. */
+  follow(work: () => void, signal: AbortSignal): void
+}
+
+const none: Marks = { waiting: [], locks: [], failedInBackground: [] }
+
+/** Creates the marks. They are asked for when somebody follows them, and again when they may have changed. */
+export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; changes: ChangeWatch }): MarksNow {
+  const news = new EventTarget()
+  let now = none
+  let asking: Promise<void> | null = null
+
+  /** Several followers share a request. An older server, and one that cannot be reached, tells nothing. */
+  function load(): void {
+    asking ??= ask()
+      .then(
+        marks => {
+          now = marks
+          news.dispatchEvent(new Event('change'))
+        },
+        () => {}
+      )
+      .finally(() => (asking = null))
+  }
+
+  return {
+    get waiting() {
+      return now.waiting
+    },
+    get locks() {
+      return now.locks
+    },
+    get failedInBackground() {
+      return now.failedInBackground
+    },
+    follow(work, signal) {
+      if (signal.aborted) return
+      news.addEventListener('change', work, { signal })
+      changes.follow(['marks'], load, signal)
+      load()
+    }
+  }
 }

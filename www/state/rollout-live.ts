@@ -6,7 +6,7 @@ import type {
   RolloutEvent
 } from '../../lib/model/rollout.js'
 import { pauseMs } from '../server/client.js'
-import { createNdjsonReader } from '../shared/streams.js'
+import { createNdjsonReader } from '../shared/api.js'
 
 /* A rollout that is followed: its state, its nodes by wave, and the stream that keeps them up to date. */
 

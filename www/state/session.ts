@@ -1,6 +1,6 @@
 /* The groups of a list of projects. Pure. */
 import type { AccessRole } from '../../lib/model/access.js'
-import type { WaitingFor } from '../shared/waiting.js'
+import type { WaitingFor } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Language } from '../words/t.js'

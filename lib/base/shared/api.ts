@@ -85,3 +85,184 @@ export function formatBytes(bytes: number): string {
 export function takingPart({ nodeCount, counts }: { nodeCount: number; counts: { skipped?: number } }): number {
   return nodeCount - (counts.skipped ?? 0)
 }
+
+/*
+ * What waits for a person, for the server, the command line and the panel. A further kind is a row of `waitingRows`, a right
+ * in www/state/session.ts, and what finds it in operate/machine/status.ts.
+ */
+
+const byOperators = { words: 'An operator or an admin decides.' }
+
+/** What each kind says, without and with an end, and who decides it. English; the panel passes it to t(). */
+export const waitingRows = {
+  confirmation: {
+    words: 'waits for confirmation',
+    until: { words: 'waits for confirmation until {time}' },
+    who: { words: 'The token that started it, an operator or an admin decides.' }
+  },
+  approval: { words: 'waits for approval', until: null, who: byOperators },
+  halted: { words: 'rollout halted', until: null, who: byOperators }
+} as const
+
+/** What a deployment or a rollout waits for. */
+export type WaitingFor = keyof typeof waitingRows
+
+/** The fields of a deployment that say whether it waits. */
+interface Held {
+  status: string
+  steps: ReadonlyArray<{ name: string; status: string; startedAt: string }>
+  holdUntil: string | null
+}
+
+/** Returns what a deployment waits for, since when and until when; null: for nobody. */
+export function waitingOf({
+  status,
+  steps,
+  holdUntil
+}: Held): { for: WaitingFor; since: string; until: string | null } | null {
+  const step = steps.find(({ name, status }) => name === 'confirm' && status === 'running')
+  if (status !== 'running' || step === undefined) return null
+  return { for: 'confirmation', since: step.startedAt, until: holdUntil }
+}
+
+/** Returns the path of the page on which it is decided, below the address of the server. */
+export function decisionPath({ deployId, rolloutId }: { deployId: string | null; rolloutId: string | null }): string {
+  const [room, id] = rolloutId === null ? ['deployments', deployId ?? ''] : ['rollouts', rolloutId]
+  return `${room}/${encodeURIComponent(id)}`
+}
+
+/**
+ * Returns the status that people see. A post-deploy script that failed in the background does not change the status of its
+ * deployment, and yet it is no success.
+ */
+export function shownStatus<S extends string>(status: S, backgroundFailed: boolean | undefined): S | 'failed' {
+  return status === 'success' && backgroundFailed === true ? 'failed' : status
+}
+
+/*
+ * A parser of server-sent events (WHATWG HTML §9.2.6). Its input is text that may be split anywhere; its output is
+ * whole events. An event that is not ended by an empty line is dropped.
+ *
+ * Differences: `retry` is ignored, because the clients decide themselves how long they wait.
+ */
+
+/** An event of a stream. */
+export interface ServerEvent {
+  /** `message` if the stream does not name the event. */
+  event: string
+  data: string
+  /** The last id of the stream; empty before the first one. */
+  id: string
+}
+
+/** Receives the text of a stream. */
+export type EventReader = ReturnType<typeof createEventReader>
+
+/** The callbacks and limits of a reader. */
+export interface EventReaderOptions {
+  onEvent(event: ServerEvent): void
+  /** Called with the text of each comment. */
+  onComment?: ((text: string) => void) | undefined
+  /** Maximum length of a line in UTF-16 code units. */
+  maxLineLength?: number
+}
+
+/** Creates a reader of an event stream. */
+export function createEventReader({ onEvent, onComment, maxLineLength }: EventReaderOptions) {
+  let event = ''
+  let data: string[] = []
+  let id = ''
+
+  function dispatch(): void {
+    if (data.length > 0) onEvent({ event: event || 'message', data: data.join('\n'), id })
+    event = ''
+    data = []
+  }
+
+  function take(line: string): void {
+    if (line === '') return dispatch()
+    const colon = line.indexOf(':')
+    if (colon === 0) return onComment?.(line.slice(1))
+    const field = colon === -1 ? line : line.slice(0, colon)
+    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
+    if (field === 'event') event = value
+    else if (field === 'data') data.push(value)
+    else if (field === 'id' && !value.includes('\0')) id = value
+  }
+
+  const { push } = createLineReader(take, {
+    isEventStream: true,
+    ...(maxLineLength === undefined ? {} : { maxLength: maxLineLength })
+  })
+  return { push }
+}
+
+/** Takes text that may be split anywhere, and calls back with each whole line. */
+export interface LineReader {
+  push(text: string): void
+  /** Passes on the text after the last line break, if any. */
+  end(): void
+}
+
+/** How lines are split. */
+export interface LineReaderOptions {
+  /** A lone `\r` also ends a line, as in an event stream. */
+  isEventStream?: boolean
+  /**
+   * Maximum length of a line in memory, in UTF-16 code units. A longer one is passed on in pieces of about that length.
+   */
+  maxLength?: number
+}
+
+/** Creates a reader of lines that end with `\n` or `\r\n`. Fragments of a line are kept in an array and joined once. */
+export function createLineReader(
+  onLine: (line: string) => void,
+  { isEventStream = false, maxLength = Number.POSITIVE_INFINITY }: LineReaderOptions = {}
+): LineReader {
+  const lineBreak = isEventStream ? /\r\n|\n|\r/g : /\r?\n/g
+  let held: string[] = []
+  let heldLength = 0
+  let isReturnHeld = false
+
+  function emit(last: string): void {
+    held.push(last)
+    const line = held.join('')
+    held = []
+    heldLength = 0
+    onLine(line)
+  }
+
+  function hold(text: string): void {
+    held.push(text)
+    heldLength += text.length
+    if (heldLength > maxLength) emit('')
+  }
+
+  return {
+    push(chunk) {
+      if (chunk === '') return
+      // A `\r` at the end of a chunk may be half of a line break: it is kept until the next chunk.
+      const text = isReturnHeld ? `\r${chunk}` : chunk
+      isReturnHeld = text.endsWith('\r')
+      const whole = isReturnHeld ? text.slice(0, -1) : text
+      let from = 0
+      for (const found of whole.matchAll(lineBreak)) {
+        emit(whole.slice(from, found.index))
+        from = found.index + found[0].length
+      }
+      if (from < whole.length) hold(whole.slice(from))
+    },
+    end() {
+      if (isReturnHeld && !isEventStream) held.push('\r')
+      isReturnHeld = false
+      if (held.length > 0) emit('')
+    }
+  }
+}
+
+/** Creates a reader that passes the value of each JSON line to `onValue`. Skips empty lines. Throws a SyntaxError. */
+export function createNdjsonReader(onValue: (value: unknown) => void): LineReader {
+  return createLineReader(line => {
+    if (line.trim() !== '') onValue(JSON.parse(line))
+  })
+}

@@ -1,6 +1,6 @@
 /* Reads the answers that follow a deployment: the lines of its output, and its status at the end. */
 import type { DeploymentRow, FinalStatus } from '../../model/deployment.js'
-import type { ServerEvent } from '../../base/shared/streams.js'
+import type { ServerEvent } from '../../base/shared/api.js'
 import { notSvc, parseJson, readText, type Answer } from './answer.js'
 import type { Client } from './client.js'
 import { followEvents, parseObject, readNdjson, streamBroken, type FollowOptions } from './streams.js'

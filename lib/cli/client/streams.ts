@@ -1,6 +1,6 @@
 import { pause } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
-import { createEventReader, createLineReader, type ServerEvent } from '../../base/shared/streams.js'
+import { createEventReader, createLineReader, type ServerEvent } from '../../base/shared/api.js'
 import type { Answer } from './answer.js'
 
 /** Maximum length of a line. Output lines arrive in pieces of 64 KiB, which JSON may escape to six times that size. */

@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import type { LogLevel } from '../../base/shared/log-line.js'
 import type { LogHit, LogSource, LogWindow } from '../../model/log-source.js'
-import type { ServerEvent } from '../../base/shared/streams.js'
+import type { ServerEvent } from '../../base/shared/api.js'
 import type { Answer } from '../client/answer.js'
 import type { Client } from '../client/client.js'
 import { followEvents, parseObject, readEvents, repeated, streamBroken } from '../client/streams.js'

@@ -1,6 +1,6 @@
 import { oneLine } from '../../base/text.js'
 import type { DeploymentStatus, ListedDeployment } from '../../model/deployment.js'
-import { shownStatus, waitingRows } from '../../base/shared/waiting.js'
+import { shownStatus, waitingRows } from '../../base/shared/api.js'
 import type { ProjectStatus, ShownProject } from '../../model/project.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
 import type { Marks, Waiting } from '../../model/waiting.js'

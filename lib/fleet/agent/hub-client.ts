@@ -19,7 +19,7 @@ import {
   type SessionRequest,
   silentAfterMs
 } from '../../model/fleet-wire.js'
-import { createLineReader } from '../../base/shared/streams.js'
+import { createLineReader } from '../../base/shared/api.js'
 import { createStreamReader, type Keyring, readSession, signedHeaders } from './from-hub.js'
 import type { AgentKey, Identity } from './identity.js'
 

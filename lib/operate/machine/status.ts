@@ -1,5 +1,5 @@
 import type { ProjectScope } from '../../model/access.js'
-import { waitingOf } from '../../base/shared/waiting.js'
+import { waitingOf } from '../../base/shared/api.js'
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { FleetHealth, ServerStatus } from '../../model/health.js'
 import type { Waiting } from '../../model/waiting.js'

@@ -1,5 +1,18 @@
 import t from 'tap'
-import { isCutOff, isRefused, routePath, runsCommand, formatBytes } from '../../../lib/base/shared/api.js'
+import {
+  isCutOff,
+  isRefused,
+  routePath,
+  runsCommand,
+  formatBytes,
+  decisionPath,
+  shownStatus,
+  waitingOf,
+  createEventReader,
+  createLineReader,
+  type ServerEvent
+} from '../../../lib/base/shared/api.js'
+import { everyCut } from '../../support/cuts.js'
 
 t.test('the path of a route, with its parameters', async t => {
   t.equal(routePath('GET /api/projects', {}), '/api/projects')
@@ -61,3 +74,97 @@ t.test('formats bytes for people', async t => {
   ]
   for (const [bytes, text] of cases) t.equal(formatBytes(bytes), text)
 })
+
+const step = (name: string, status: string) => ({ name, status, startedAt: '2030-01-01T10:00:00.000Z' })
+const holdUntil = '2030-01-01T11:00:00.000Z'
+
+t.test('a deployment waits from the begin of its step "confirm" to the end of that step', async t => {
+  const waits = { for: 'confirmation', since: '2030-01-01T10:00:00.000Z', until: holdUntil }
+  t.same(waitingOf({ status: 'running', steps: [step('confirm', 'running')], holdUntil }), waits)
+  t.equal(waitingOf({ status: 'running', steps: [step('check', 'running')], holdUntil }), null, 'its checks run')
+  t.equal(waitingOf({ status: 'running', steps: [step('confirm', 'success')], holdUntil }), null, 'confirmed')
+  t.equal(waitingOf({ status: 'failed', steps: [step('confirm', 'running')], holdUntil }), null, 'ended')
+})
+
+t.test('a rollout is decided on its own page', async t => {
+  t.equal(decisionPath({ deployId: 'dep_a', rolloutId: null }), 'deployments/dep_a')
+  t.equal(decisionPath({ deployId: 'dep_a', rolloutId: 'ro_a' }), 'rollouts/ro_a')
+})
+
+t.test('only a success can have failed in the background', async t => {
+  t.equal(shownStatus('success', true), 'failed')
+  t.equal(shownStatus('success', undefined), 'success')
+  t.equal(shownStatus('running', true), 'running', 'a newer deployment is going on')
+})
+
+const message = (data: string, id = ''): ServerEvent => ({ event: 'message', data, id })
+
+for (const { what, input, expected } of [
+  {
+    what: "the standard's first example (§9.2.6)",
+    input: 'data: YHOO\ndata: +2\ndata: 10\n\n',
+    expected: [message('YHOO\n+2\n10')]
+  },
+  {
+    what: "the standard's second example: a comment, ids kept and cleared, a space that is data",
+    input: ': test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n',
+    expected: [message('first event', '1'), message('second event'), message(' third event')]
+  },
+  {
+    what: "the standard's third example: empty data, two empty lines of data, an event that is not ended",
+    input: 'data\n\ndata\ndata\n\ndata:',
+    expected: [message(''), message('\n')]
+  },
+  {
+    what: 'named events with every kind of line end',
+    input: 'event: log\r\nid: 17\r\ndata: {"data":"é"}\r\n\r\nevent: status\rdata: x\r\r: \n',
+    expected: [
+      { event: 'log', data: '{"data":"é"}', id: '17' },
+      { event: 'status', data: 'x', id: '17' }
+    ]
+  },
+  { what: 'an id with NUL is ignored', input: 'id: a\u0000b\ndata: x\n\n', expected: [message('x')] },
+  { what: 'a name without data is no event', input: 'event: log\n\n:alive\n\ndata: x\n\n', expected: [message('x')] }
+]) {
+  t.test(`${what}, cut anywhere`, async t => {
+    for (const { pieces, how } of everyCut(input)) {
+      const events: ServerEvent[] = []
+      const reader = createEventReader({ onEvent: event => void events.push(event) })
+      for (const piece of pieces) reader.push(piece)
+      t.same(events, expected, how)
+    }
+  })
+}
+
+t.test('passes on comments, but not as events', async t => {
+  const comments: string[] = []
+  const reader = createEventReader({ onEvent: () => t.fail('no event'), onComment: text => void comments.push(text) })
+  reader.push(': first\n\n:second\n\n')
+  t.same(comments, [' first', 'second'])
+})
+
+t.test('cuts a line that is too long, and ignores the rest', async t => {
+  const events: ServerEvent[] = []
+  const reader = createEventReader({ onEvent: event => void events.push(event), maxLineLength: 10 })
+  for (const piece of ['data: 12345', '6789', '\n\ndata: x\n\n']) reader.push(piece)
+  t.same(events, [message('12345'), message('x')])
+})
+
+for (const { what, input, eventStream, expected } of [
+  { what: 'lines end with \\n or \\r\\n', input: 'a\r\nb\n\nc\n', eventStream: false, expected: ['a', 'b', '', 'c'] },
+  { what: 'the last line may lack its end', input: 'a\nb', eventStream: false, expected: ['a', 'b'] },
+  { what: 'a lone \\r belongs to its line', input: 'a\rb\r\nc\r', eventStream: false, expected: ['a\rb', 'c\r'] },
+  { what: 'in an event stream it ends the line', input: 'a\rb\r\nc\r', eventStream: true, expected: ['a', 'b', 'c'] },
+  { what: 'longer characters', input: 'é\n你好\n👩\n', eventStream: false, expected: ['é', '你好', '👩'] },
+  { what: 'nothing', input: '', eventStream: false, expected: [] }
+]) {
+  t.test(`${what}, cut anywhere`, async t => {
+    for (const { pieces, how } of everyCut(input)) {
+      const lines: string[] = []
+      const reader = createLineReader(line => void lines.push(line), { isEventStream: eventStream })
+      for (const piece of pieces) reader.push(piece)
+      reader.end()
+      t.same(lines, expected, how)
+    }
+  })
+}

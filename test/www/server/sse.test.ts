@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { followEvents } from '../../../www/server/sse.js'
-import { createNdjsonReader } from '../../../lib/base/shared/streams.js'
+import { createNdjsonReader } from '../../../lib/base/shared/api.js'
 import { everyCut } from '../../support/cuts.js'
 
 t.test('continues a broken stream after the last event, without losing or repeating events', async t => {

@@ -2,8 +2,7 @@ import t from 'tap'
 import { apiRoutes } from '../../../lib/api/routes.js'
 import { leastRole } from '../../../lib/access/bearer.js'
 import { accessRoles, includesRole, type AccessRole } from '../../../lib/model/access.js'
-import { pageTable } from '../../../www/page-table.js'
-import { fleetRoom, shownRooms, shownTabs } from '../../../www/router.js'
+import { pageTable, fleetRoom, shownRooms, shownTabs } from '../../../www/router.js'
 import {
   holderNow,
   hasFleet,

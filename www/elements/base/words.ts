@@ -4,7 +4,7 @@ import type { Provenance } from '../../../lib/model/provenance.js'
 import { language as languageNow, t } from '../../words/t.js'
 import type { AccessRole } from '../../../lib/model/access.js'
 import type { Restriction } from '../../server/project-calls.js'
-import { shownStatus, waitingRows } from '../../shared/waiting.js'
+import { shownStatus, waitingRows } from '../../shared/api.js'
 import type { Marks, Waiting } from '../../../lib/model/waiting.js'
 import { holderNow } from '../../state/session.js'
 

@@ -1,7 +1,7 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { shownStatus } from '../../shared/waiting.js'
+import { shownStatus } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'

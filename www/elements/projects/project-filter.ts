@@ -1,4 +1,4 @@
-import { shownStatus } from '../../shared/waiting.js'
+import { shownStatus } from '../../shared/api.js'
 import type { Label, ShownProject as Project, ProjectStatus } from '../../../lib/model/project.js'
 
 /* Which projects are shown and in which order, and how the address expresses this. Pure. */

@@ -1,7 +1,7 @@
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { decisionPath, waitingRows } from '../../shared/waiting.js'
+import { decisionPath, waitingRows } from '../../shared/api.js'
 import { t } from '../../words/t.js'
 import { serverNow } from '../../server/client.js'
 import { decides } from '../../state/session.js'
