@@ -509,7 +509,7 @@ t.test('requests and responses', async t => {
       ['A: none → ***', 'EMPTY: *** → none'],
       ['EMPTY: none → ***', 'PORT: *** → none'],
       ['PASSWORD: changed'],
-      ['PORT: none → ***', 'PASSWORD: none → ***']
+      ['PASSWORD: none → ***', 'PORT: none → ***', 'secret.PASSWORD: none → true']
     ])
     t.notOk(audit.text.includes(secret))
     await client.put(pathOf(project), { variables: imported.body.variables })
