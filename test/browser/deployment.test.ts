@@ -335,3 +335,28 @@ t.test('the archive of one deployment is deleted', { skip }, async t => {
   await page.getByText(/, deleted$/).waitFor()
   t.match(watch.foreign, [])
 })
+
+t.test('a release is promoted to the project that takes its releases from here', { skip }, async t => {
+  const stage = await startServer(t)
+  const staging = (await stage.createProject('staging')).id
+  await stage.createProject('another')
+  const policy = { promoteFrom: { projectId: staging, soakMinutes: 0 } }
+  const production = (await stage.createProject('production', { policy } as never)).id
+  const release = await push(stage, staging, { 'index.html': 'one' }, { message: 'New prices' })
+  const { page, watch } = await open(t, stage, `deployments/${release}`)
+  await page.getByRole('button', { name: 'Promote…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('+ index.html').waitFor()
+  t.equal(await dialog.getByLabel('To').inputValue(), production, 'it is chosen, and compared')
+  await photograph(page, 'promote')
+  t.same(await survey(page), [])
+  await page.setViewportSize({ width: 390, height: 844 })
+  await photograph(page, 'promote-phone')
+  t.same(await survey(page), [])
+  await page.setViewportSize(desktop)
+  await dialog.getByRole('button', { name: 'Promote', exact: true }).click()
+  await page.getByRole('link', { name: 'the release of another project' }).waitFor()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
+  t.match(readFileSync(join(stage.sites, 'production', 'index.html'), 'utf8'), 'one')
+  t.match(watch.foreign, [])
+})

@@ -9,9 +9,12 @@ export const moduleText = (name: string): string => readFileSync(new URL(name, c
 const staticImport = /^(?:import|export) [^'"()=]*['"](\.[^'"]+)['"]/gm
 const anyImport = /^(?:import|export) [^'"()=]*['"](\.[^'"]+)['"]|\bimport\('(\.[^']+)'\)/gm
 
+/** It loads every page, whichever module needs it. */
+const router = 'router.js'
+
 /**
  * Returns the addresses of a module and its static imports below the base. With `isWhole`, also of the modules that are
- * imported dynamically.
+ * imported dynamically, but by the router.
  */
 export function closureOf(entry: string, { isWhole = false } = {}): string[] {
   const found = new Set<string>()
@@ -19,7 +22,9 @@ export function closureOf(entry: string, { isWhole = false } = {}): string[] {
     const name = url.href.slice(compiled.href.length)
     if (found.has(name)) return
     found.add(name)
-    for (const [, path, late] of readFileSync(url, 'utf8').matchAll(isWhole ? anyImport : staticImport)) {
+    for (const [, path, late] of readFileSync(url, 'utf8').matchAll(
+      isWhole && name !== router ? anyImport : staticImport
+    )) {
       visit(new URL((path ?? late) as string, url))
     }
   }

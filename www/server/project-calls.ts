@@ -168,6 +168,11 @@ export function createExactCalls(client: Client) {
     /** Starts a rollback like `undo`. */
     rollback: (id: string, reason: string, wish: RollbackWish) =>
       startDeployment(client, 'POST /api/deployments/:id/rollback', { id, body: reasoned(reason, wish) }),
+    planPromotion: (id: string, from: string, signal: AbortSignal) =>
+      call('POST /api/projects/:id/promote', { id, body: { from, dryRun: true }, signal }) as Promise<RollbackPlan>,
+    /** Starts a promotion to a project. Returns the id of the deployment. */
+    promote: (id: string, from: string, reason: string) =>
+      startDeployment(client, 'POST /api/projects/:id/promote', { id, body: { from, message: reason || null } }),
     /** Deletes the archive of a deployment. `force`: also one that an exact undo needs. */
     deleteArchive: async (id: string, force: boolean) =>
       (await call('DELETE /api/deployments/:id/archive', { id, query: { force: force ? 'true' : undefined } }))

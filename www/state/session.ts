@@ -23,6 +23,7 @@ export const rightNeeds = {
   /** Cancels, confirms and reverts deployments: a deployer those of its own token, others all. */
   decide: { role: 'deployer' },
   rollback: { role: 'operator' },
+  promote: { role: 'deployer' },
   undo: { role: 'operator' },
   repair: { role: 'operator' },
   mark: { role: 'operator' },

@@ -35,6 +35,7 @@ const routes: Readonly<Record<Right, string>> = {
   deploy: 'POST /api/deploy/upload',
   decide: 'POST /api/deployments/:id/cancel',
   rollback: 'POST /api/deployments/:id/rollback',
+  promote: 'POST /api/projects/:id/promote',
   undo: 'POST /api/projects/:id/undo',
   repair: 'POST /api/projects/:id/repair',
   mark: 'PATCH /api/deployments/:id/status',

@@ -47,7 +47,16 @@ const neighbours = 20
 /** Limit of the server, in characters. */
 const maxReason = 500
 
-type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark'
+type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark' | 'promote'
+
+/** The projects that a release can be promoted to, the chosen one, and what that would do. */
+interface Promotion {
+  /** Null if not known yet. */
+  projects: readonly Project[] | null
+  to: string
+  /** Null if not known yet, or if the nodes of the project find out for themselves. */
+  plan: RollbackPlan | null
+}
 
 /** The deployment to go back to, how, and what that would do. */
 interface Rollback {
@@ -65,8 +74,8 @@ interface Rollback {
 }
 
 /**
- * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, cancel it, correct its
- * status. Properties: `deployment`, `calls`, `exactCalls`; `isRollout`: it was rolled out to nodes, and so is what goes
+ * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, promote it to another project,
+ * cancel it, correct its status. Properties: `deployment`, `calls`, `exactCalls`; `isRollout`: it was rolled out to nodes, and so is what goes
  * back to it. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
  */
 export class SvcDeploymentActions extends SvcElement {
@@ -100,6 +109,7 @@ export class SvcDeploymentActions extends SvcElement {
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
+  #promotion: Promotion = { projects: null, to: '', plan: null }
   #planning = new AbortController()
   #dialog: Dialog = 'none'
   readonly #submission = new Submission(() => this.update())
@@ -138,6 +148,11 @@ export class SvcDeploymentActions extends SvcElement {
           ? html`<button type="button" @click="${() => this.#open('mark')}">${markWords(deployment, t('Mark as success…'), t('Mark as failed…'))}</button>`
           : null
       }
+      ${
+        !hasFailed && hasArtifact && !deployment.exact && may('promote')
+          ? html`<button type="button" @click="${() => void this.#openPromotion()}">${icon('next')}${t('Promote…')}</button>`
+          : null
+      }
       ${hasFailed && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
       ${!hasFailed && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${
@@ -154,6 +169,7 @@ export class SvcDeploymentActions extends SvcElement {
       roll_back: isAgain
         ? t('Deploy this archive again?')
         : t('Roll back {project}?', { project: deployment.projectName }),
+      promote: t('Promote this release'),
       cancel: t('Cancel this deployment?'),
       mark: markWords(deployment, t('Mark this deployment as success?'), t('Mark this deployment as failed?'))
     }
@@ -182,6 +198,15 @@ export class SvcDeploymentActions extends SvcElement {
         answer: button,
         kind: 'primary',
         work: reason => this.#rollBack(source, reason)
+      })
+    }
+    if (this.#dialog === 'promote') {
+      const { to } = this.#promotion
+      return form({
+        asked: promotionWords(this.#promotion, deployment, id => void this.#promoteTo(id)),
+        answer: t('Promote'),
+        kind: 'primary',
+        work: reason => this.#promote(to, reason)
       })
     }
     if (this.#dialog === 'cancel') {
@@ -243,6 +268,45 @@ export class SvcDeploymentActions extends SvcElement {
       // The nodes check for themselves what would change.
       this.isRollout ? null : this.#planOrSay()
     ])
+  }
+
+  async #openPromotion(): Promise<void> {
+    this.#promotion = { projects: null, to: '', plan: null }
+    this.#open('promote')
+    try {
+      const { projectId } = this.deployment
+      const others = (await this.calls.projects(this.signal)).filter(({ id }) => id !== projectId)
+      const isWaiting = ({ policy }: Project): boolean => policy.promoteFrom?.projectId === projectId
+      // First those whose releases come from here.
+      const projects = [...others.filter(isWaiting), ...others.filter(other => !isWaiting(other))]
+      this.#promotion = { projects, to: '', plan: null }
+      this.update()
+      const [first] = projects
+      if (first !== undefined && isWaiting(first)) await this.#promoteTo(first.id)
+    } catch (error) {
+      if (!isAbort(error)) this.#submission.refuse(error)
+    }
+  }
+
+  /** Chooses the project, and asks what would change there. */
+  async #promoteTo(to: string): Promise<void> {
+    this.#planning.abort()
+    const { signal } = (this.#planning = new AbortController())
+    this.#promotion = { ...this.#promotion, to, plan: null }
+    this.#submission.refuse(null)
+    if (to === '') return
+    try {
+      const plan = await this.exactCalls.planPromotion(to, this.deployment.id, AbortSignal.any([signal, this.signal]))
+      this.#promotion = { ...this.#promotion, plan }
+      this.update()
+    } catch (error) {
+      if (!isAbort(error)) this.#submission.refuse(error)
+    }
+  }
+
+  async #promote(to: string, reason: string): Promise<void> {
+    if (to === '') throw new Error(t('Choose a project.'))
+    this.dispatchEvent(said('rolledback', { deployId: await this.exactCalls.promote(to, this.deployment.id, reason) }))
   }
 
   #tell(source: DeploymentRow, known: Partial<Rollback>): void {
@@ -327,6 +391,30 @@ function rolloutWords({ source }: Rollback): Template {
   return html`
     <p>${t('Its archive is rolled out to the nodes of the project again, in waves. Files that it does not contain stay. To go back on the nodes exactly, revert the rollout instead.')}</p>
     <dl class="version">${aboutRows(source).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    ${reasonField()}`
+}
+
+/** Returns where a release is promoted to, what changes there, and the field for the reason. */
+function promotionWords(
+  { projects, to, plan }: Promotion,
+  source: DeploymentRow,
+  choose: (projectId: string) => void
+): Template {
+  if (projects === null) return html`<p class="muted" aria-busy="true">${t('Loading…')}</p>`
+  if (projects.length === 0) return html`<p>${t('There is no other project to promote to.')}</p>`
+  return html`
+    <p>${t('The same archive is deployed to another project, with the scripts of that project.')}</p>
+    <dl class="version">${aboutRows(source).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    <div class="field">
+      <label for="promote-to">${t('To')}</label>
+      <select id="promote-to" translate="no" @change="${(event: Event) => choose((event.currentTarget as HTMLSelectElement).value)}">
+        <option value="" .selected="${to === ''}">${t('Choose a project')}</option>
+        ${projects.map(
+          ({ id, name, env }) => html`<option value="${id}" .selected="${id === to}">${name} (${env})</option>`
+        )}
+      </select>
+    </div>
+    ${to === '' ? null : rollbackPlanView(plan, false)}
     ${reasonField()}`
 }
 
