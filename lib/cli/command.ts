@@ -110,6 +110,8 @@ export type OptionTable = Readonly<Record<string, OptionRow>>
 /** One argument that is not an option. Its key in the table is its name; the order of keys is that of the arguments. */
 export interface OperandRow {
   required?: boolean
+  /** Whether it takes all words that are left; its value is then a list. Only the last operand can. */
+  repeatable?: boolean
   /** Kind of values that shell completion offers. Absent: file names. */
   complete?: CompletedValues
   help: string
@@ -131,7 +133,11 @@ type Value<R extends OptionRow> = R extends { repeatable: true }
 export type Options<O extends OptionTable> = { [K in keyof O]: Value<O[K]> }
 /** The parsed values of a table of operands. */
 export type Operands<P extends OperandTable> = {
-  [K in keyof P]: P[K] extends { required: true } ? string : string | undefined
+  [K in keyof P]: P[K] extends { repeatable: true }
+    ? string[]
+    : P[K] extends { required: true }
+      ? string
+      : string | undefined
 }
 
 /** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
@@ -142,7 +148,7 @@ export function shownFlag(flag: string, row: OptionRow): string {
 /** The values of one command line. */
 export interface Parsed {
   options: Record<string, unknown>
-  operands: Record<string, string | undefined>
+  operands: Record<string, string | string[] | undefined>
   wantsHelp: boolean
 }
 
@@ -268,14 +274,14 @@ function defaults(options: OptionTable): Record<string, unknown> {
   return values
 }
 
-function name(words: string[], operands: OperandTable): Record<string, string | undefined> {
+function name(words: string[], operands: OperandTable): Parsed['operands'] {
   const rows = Object.entries(operands)
-  const extra = words[rows.length]
+  const extra = rows.at(-1)?.[1].repeatable ? undefined : words[rows.length]
   if (extra !== undefined) throw usage(extra, `Unexpected argument "${extra}": ${acceptedCount(rows.length)}`)
-  const named: Record<string, string | undefined> = {}
+  const named: Parsed['operands'] = {}
   rows.forEach(([operand, row], at) => {
     if (row.required && words[at] === undefined) throw usage(operand, `<${operand}> is missing: ${row.help}`)
-    named[operand] = words[at]
+    named[operand] = row.repeatable ? words.slice(at) : words[at]
   })
   return named
 }

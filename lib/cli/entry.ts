@@ -25,12 +25,20 @@ export async function main(words: readonly string[], host: Host): Promise<number
 }
 
 function find(words: readonly string[]): (CommandRow & { words: number }) | undefined {
-  for (const count of [2, 1]) {
+  for (const count of [3, 2, 1]) {
     const typed = words.slice(0, count).join(' ')
     const row = commands.find(({ name, aliases = [] }) => typed === name || aliases.includes(typed))
-    if (row !== undefined) return { ...row, words: count }
+    // "logs sources" is no command, although "logs" is one.
+    const isLonger = words.length > count && groupOf(words.slice(0, count + 1)).length > 0
+    if (row !== undefined) return isLonger ? undefined : { ...row, words: count }
   }
   return undefined
+}
+
+/** Returns the commands that have these words and more. */
+function groupOf(words: readonly string[]): CommandRow[] {
+  const typed = `${words.join(' ')} `
+  return commands.filter(({ name, aliases = [] }) => [name, ...aliases].some(each => each.startsWith(typed)))
 }
 
 /** Whether two words are a command that is written with a colon, such as `config set`. */
@@ -138,12 +146,11 @@ async function version(host: Host): Promise<number> {
 }
 
 async function unknown(words: readonly string[], host: Host): Promise<number> {
-  const [first = '', second = '--help'] = words
-  const group = commands.filter(({ name, aliases = [] }) =>
-    [name, ...aliases].some(typed => typed.startsWith(`${first} `))
-  )
-  if (group.length > 0 && (second === '--help' || second === '-h')) return await overview(group, host)
-  return await refuse(group.length > 0 ? words.slice(0, 2) : words.slice(0, 1), words, host)
+  const depth = words.length > 1 && groupOf(words.slice(0, 2)).length > 0 ? 2 : 1
+  const group = groupOf(words.slice(0, depth))
+  const next = words[depth] ?? '--help'
+  if (group.length > 0 && (next === '--help' || next === '-h')) return await overview(group, host)
+  return await refuse(words.slice(0, group.length > 0 ? depth + 1 : 1), words, host)
 }
 
 /** Says that there is no such command, and which one was probably meant. */

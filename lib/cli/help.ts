@@ -92,7 +92,9 @@ export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Re
 export function renderCommand(row: HelpRow, command: Command): string {
   const operands = Object.entries(command.operands)
   const options = Object.entries(command.options)
-  const words = operands.map(([name, operand]) => (operand.required ? ` <${name}>` : ` [${name}]`)).join('')
+  const words = operands
+    .map(([name, { required, repeatable }]) => (required ? ` <${name}>` : ` [${name}]`) + (repeatable ? '...' : ''))
+    .join('')
   const lines = [`svc ${row.name}: ${row.summary}`, '', `Usage: svc ${row.name}${words} [options]`, '']
   if (row.now !== undefined) lines.push(`The newer name is "svc ${row.now}". Both stay.`, '')
   if (operands.length > 0) {

@@ -67,10 +67,12 @@ export function meantBy(
   rows: readonly CommandRow[],
   topics: Readonly<Record<string, unknown>>
 ): string | undefined {
-  const typed = words.filter(word => !word.startsWith('-')).slice(0, 2)
-  const [first = words[0] ?? ''] = typed
   const shown = rows.filter(({ hidden }) => hidden !== true)
   const names = [...shown.flatMap(({ name, aliases = [] }) => [name, ...aliases]), ...Object.keys(topics)]
+  const all = words.filter(word => !word.startsWith('-'))
+  const isOfThree = names.some(name => name.startsWith(`${all.slice(0, 2).join(' ')} `) && all.length > 2)
+  const typed = all.slice(0, isOfThree ? 3 : 2)
+  const [first = words[0] ?? ''] = typed
   const pair = plain(typed.join(' '))
   const spelled = names.find(name => typed.length > 1 && plain(name) === pair)
   if (spelled !== undefined) return spelled

@@ -159,3 +159,13 @@ t.test('wordsOf returns equivalent words without defaults', async t => {
     t.same(wordsOf(options, parsed.options), line.slice(1))
   }
 })
+
+t.test('the last operand may take all words that are left', async t => {
+  const table: OperandTable = { one: { required: true, help: 'one' }, more: { repeatable: true, help: 'more' } }
+  const rest = (...words: string[]) => parseArgs(words, {}, table).operands
+  t.strictSame(rest('a'), { one: 'a', more: [] })
+  t.strictSame(rest('a', 'b', 'c'), { one: 'a', more: ['b', 'c'] })
+  const needed: OperandTable = { all: { required: true, repeatable: true, help: 'all' } }
+  t.strictSame(parseArgs(['a', 'b'], {}, needed).operands, { all: ['a', 'b'] })
+  t.throws(() => parseArgs([], {}, needed), { kind: 'usage', message: /<all> is missing/ })
+})

@@ -58,9 +58,11 @@ function wordsOf(text: string): string[] {
 
 /** Returns why svc would refuse a command line as wrong; null if it accepts the words, or only misses some. */
 async function faultOf(words: readonly string[]): Promise<string | null> {
-  const row = commands.find(({ name, aliases = [] }) =>
+  const rows = commands.filter(({ name, aliases = [] }) =>
     [name, ...aliases].some(each => each === words.slice(0, each.split(' ').length).join(' '))
   )
+  // "svc logs sources list" is not "svc logs".
+  const row = rows.sort((one, other) => other.name.length - one.name.length)[0]
   // A group, such as "svc cluster", or the name of any command.
   if (row === undefined)
     return words[0] === 'x' || (words.length === 1 && firstWords.has(words[0] as string)) ? null : 'no such command'

@@ -247,18 +247,31 @@ function firstWords(commands: readonly CompletedCommand[]): Array<[word: string,
   return [...words]
 }
 
-/** Returns the possible second words of each group, by the first word. */
-function groupsOf(commands: readonly CompletedCommand[]): Map<string, Array<[word: string, summary: string]>> {
-  const groups = new Map<string, Array<[word: string, summary: string]>>()
+/** The words that can follow some words: those of `logs` are `sources`, those of `logs sources` are its commands. */
+interface Group {
+  /** Whether the words are a command themselves, too. */
+  isCommand: boolean
+  next: Array<[word: string, summary: string]>
+}
+
+/** Returns the groups by their words. */
+function groupsOf(commands: readonly CompletedCommand[]): Map<string, Group> {
+  const groups = new Map<string, Group>()
   for (const { name, summary } of commands) {
-    const [first = '', second] = name.split(' ')
-    if (second !== undefined) groups.set(first, [...(groups.get(first) ?? []), [second, summary]])
+    const words = name.split(' ')
+    for (let count = 1; count < words.length; count++) {
+      const typed = words.slice(0, count).join(' ')
+      const group = groups.get(typed) ?? { isCommand: commands.some(each => each.name === typed), next: [] }
+      const word = words[count] as string
+      if (!group.next.some(([known]) => known === word)) group.next.push([word, summary])
+      groups.set(typed, group)
+    }
   }
   return groups
 }
 
 /**
- * Renders the script for bash. It looks up a command of two words by both words. Bash splits `config:set` at the colon,
+ * Renders the script for bash. It looks up a command of several words by all of them. Bash splits `config:set` at the colon,
  * so the script joins it again.
  */
 function renderBash(commands: readonly CompletedCommand[]): string {
@@ -282,7 +295,8 @@ function renderBash(commands: readonly CompletedCommand[]): string {
   )
   return `# bash completion of svc: eval "$(svc completion bash)", or a file in /etc/bash_completion.d
 _svc() {
-  local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes='' asked=''
+  local line="\${COMP_LINE:0:COMP_POINT}" current='' previous command flags='' values='' takes='' asked='' next='' isCommand=''
+  local -i at=1
   local -a words
   read -ra words <<< "$line"
   if [[ "$line" != *[[:space:]] ]]; then
@@ -297,19 +311,22 @@ _svc() {
     _svc_after_colon "$current"
     return
   fi
-  case "$command" in
-${[...groupsOf(commands)]
-  .map(
-    ([first, seconds]) => `    ${quoted([first])})
-      if (( \${#words[@]} == 2 )); then COMPREPLY=($(compgen -W '${seconds.map(([word]) => word).join(' ')}' -- "$current")); return; fi
-      command="$command \${words[2]}" ;;`
-  )
-  .join('\n')}
-    'help')
-      COMPREPLY=($(compgen -W '${singles}' -- "$current"))
-      _svc_after_colon "$current"
-      return ;;
-  esac
+  if [[ "$command" == help ]]; then
+    COMPREPLY=($(compgen -W '${singles}' -- "$current"))
+    _svc_after_colon "$current"
+    return
+  fi
+  while true; do
+    next='' isCommand=''
+    case "$command" in
+${[...groupsOf(commands)].map(bashGroup).join('\n')}
+    esac
+    at+=1
+    if (( at == \${#words[@]} )) || [[ " $next " != *" \${words[at]} "* ]]; then break; fi
+    command="$command \${words[at]}"
+  done
+  if (( at < \${#words[@]} )); then next=''; fi
+  if [[ -n "$next" && -z "$isCommand" ]]; then COMPREPLY=($(compgen -W "$next" -- "$current")); return; fi
   case "$command $previous" in
 ${values.join('\n')}
   esac
@@ -325,8 +342,8 @@ ${cases.join('\n')}
   case "$command" in
 ${operands.join('\n') || "    '') ;;"}
   esac
-  if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
-  else COMPREPLY=($(compgen -f -- "$current")); fi
+  if [[ -n "$asked" ]]; then COMPREPLY=($(compgen -W "$next $(_svc_ask "\${words[0]}" "$asked" "$line")" -- "$current"))
+  else COMPREPLY=($(compgen -W "$next" -- "$current") $(compgen -f -- "$current")); fi
 }
 # Asks svc for values; svc answers within two seconds.
 _svc_ask() {
@@ -338,6 +355,11 @@ _svc_after_colon() {
 }
 complete -o filenames -F _svc svc
 `
+}
+
+function bashGroup([typed, { isCommand, next }]: [string, Group]): string {
+  const words = next.map(([word]) => word).join(' ')
+  return `      ${quoted([typed])}) next='${words}'${isCommand ? ' isCommand=1' : ''} ;;`
 }
 
 /** Escapes text for a zsh spec, in which brackets and colons are special. */
@@ -381,18 +403,27 @@ _svc() {
   if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
   local command="$words[2]"
   shift words; (( CURRENT-- ))
-  case "$command" in
+  if [[ "$command" == help ]]; then _describe 'command' commands; return; fi
+  local svc_also
+  while true; do
+    commands=() svc_also=''
+    case "$command" in
 ${[...groups]
   .map(
-    ([first, seconds]) => `    ${quoted([first])})
-      commands=(${describe(seconds)})
-      if (( CURRENT == 2 )); then _describe 'command' commands; return; fi
-      command="$command $words[2]"
-      shift words; (( CURRENT-- )) ;;`
+    ([typed, { isCommand, next }]) =>
+      `      ${quoted([typed])}) commands=(${describe(next)})${isCommand ? ' svc_also=1' : ''} ;;`
   )
   .join('\n')}
-    'help') _describe 'command' commands; return ;;
-  esac
+      *) break ;;
+    esac
+    if (( CURRENT == 2 )); then
+      _describe 'command' commands
+      if [[ -n "$svc_also" ]]; then break; else return; fi
+    fi
+    if (( ! \${commands[(I)\${words[2]}:*]} )); then break; fi
+    command="$command $words[2]"
+    shift words; (( CURRENT-- ))
+  done
   case "$command" in
 ${cases.join('\n')}
     *) _files ;;
@@ -422,12 +453,18 @@ function renderFish(commands: readonly CompletedCommand[]): string {
     offer('__fish_use_subcommand', first)
     offer('__fish_seen_subcommand_from help', first)
   }
-  for (const [first, seconds] of groupsOf(commands)) {
-    const none = `__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${seconds.map(([word]) => word).join(' ')}`
-    for (const second of seconds) offer(none, second)
-  }
+  const groups = groupsOf(commands)
+  const seen = (words: string): string =>
+    words
+      .split(' ')
+      .map(word => `__fish_seen_subcommand_from ${word}`)
+      .join('; and ')
+  const without = (next: Group['next']): string =>
+    `; and not __fish_seen_subcommand_from ${next.map(([word]) => word).join(' ')}`
+  for (const [typed, { next }] of groups) for (const word of next) offer(`${seen(typed)}${without(next)}`, word)
   for (const { name, flags, takesOperands, operandValues } of commands) {
-    const when = fishText(`__fish_seen_subcommand_from ${name.split(' ').at(-1)}`)
+    const own = groups.get(name)
+    const when = fishText(`${seen(name)}${own === undefined ? '' : without(own.next)}`)
     if (operandValues !== null) lines.push(`complete -c svc -n ${when} -a ${fishText(askFish(operandValues))}`)
     else if (takesOperands) lines.push(`complete -c svc -n ${when} -F`)
     for (const { long, short, takesValue, choices, asked, help } of flags) {
