@@ -19,7 +19,7 @@ export const topics: Readonly<Partial<Record<CommandGroup, string>>> = {
   access: 'named tokens, and who can deploy where',
   server: 'run it, diagnose it, its audit log, a cluster',
   data: 'backup, export, import, verification',
-  settings: 'the configuration of this machine, completion, statistics'
+  settings: 'settings of the server and of this machine, completion'
 }
 
 /** The modules of commands/, each a family of commands. One is loaded when a command of it runs. */
@@ -42,7 +42,9 @@ const families = {
   health: () => import('./commands/health.js'),
   init: () => import('./commands/init.js'),
   installation: () => import('./commands/installation.js'),
+  'log-sources': () => import('./commands/log-sources.js'),
   locks: () => import('./commands/locks.js'),
+  notify: () => import('./commands/notify.js'),
   plan: () => import('./commands/plan.js'),
   projects: () => import('./commands/projects.js'),
   promote: () => import('./commands/promote.js'),
@@ -51,6 +53,7 @@ const families = {
   rollout: () => import('./commands/rollout.js'),
   serve: () => import('./commands/serve.js'),
   session: () => import('./commands/session.js'),
+  settings: () => import('./commands/settings.js'),
   systemd: () => import('./commands/systemd.js'),
   tail: () => import('./commands/tail.js'),
   target: () => import('./commands/target.js'),
@@ -102,6 +105,9 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['env set', 'env', 'set a script variable of a project'],
     ['env unset', 'env', 'remove script variables of a project'],
     ['env import', 'env', 'set script variables from a .env file'],
+    ['logs sources list', 'log-sources', 'list the log files of a project'],
+    ['logs sources add', 'log-sources', 'add log files to a project'],
+    ['logs sources remove', 'log-sources', 'remove a log file from its project'],
     ['tail', 'tail', 'print, search or follow log files on the server'],
     ['build', 'build', 'pack a build without uploading it']
   ],
@@ -140,6 +146,10 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['health', 'health', 'check the health of the server, for scripts'],
     ['api', 'api', 'send a request to the API and print the answer'],
     ['systemd', 'systemd', 'print a systemd unit for the server'],
+    ['notify list', 'notify', 'list the notification targets'],
+    ['notify add', 'notify', 'add a notification target'],
+    ['notify test', 'notify', 'send a test message to a notification target'],
+    ['notify remove', 'notify', 'remove a notification target'],
     ['audit list', 'audit', 'list the audit log'],
     ['audit report', 'audit', 'write a report for an auditor'],
     ['audit export', 'audit', 'export the audit log, so that it can be verified'],
@@ -164,6 +174,9 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['home', 'installation', 'print the path of the data directory']
   ],
   settings: [
+    ['settings list', 'settings', 'list the settings of the server'],
+    ['settings get', 'settings', 'print the value of a setting of the server'],
+    ['settings set', 'settings', 'change settings of the server'],
     ['config', 'config', 'show the effective configuration and its sources'],
     ['config:get', 'config-get', 'print one value of the effective configuration'],
     ['config:set', 'config', 'set a configuration value'],

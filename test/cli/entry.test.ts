@@ -58,6 +58,12 @@ const cases: Array<[line: string, code: number, stdout: RegExp | '', stderr: Reg
   ['push --project p --token x', 1, '', /server's address is missing.*--server/],
   ['build', 1, '', /svc\.config\.json/],
   ['logs', 2, '', /<deployId> is missing/],
+  ['logs --help', 0, /Usage: svc logs <deployId>/, ''],
+  ['logs sources', 0, /logs sources add /, ''],
+  ['logs sources --help', 0, /logs sources add /, ''],
+  ['help logs sources', 0, /logs sources add /, ''],
+  ['logs sources ad', 2, '', /Unknown command "logs sources ad": did you mean "logs sources add"\?/],
+  ['logs sources add a.log --project shop', 2, '', /"a\.log" is not absolute/],
   [
     'logs dep_1',
     1,

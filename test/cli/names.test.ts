@@ -71,6 +71,10 @@ const rows: Row[] = [
   { line: 'rollout revert --project @', says: /There is no rollout of/, deploy: true },
   { line: 'rollout approve --project @', says: /There is no rollout of/, deploy: true },
   { line: 'tail @', says: /has no log sources/, unknown: /No log source and no project is called/ },
+  { line: 'logs sources list --project @', says: /no log sources/ },
+  { line: 'logs sources add /absent/NEW --project @', says: /^Added new\d+: |not found|not allowed/ },
+  { line: 'logs sources remove other.log --project @', says: /Log source not found: "other.log"/ },
+  { line: 'notify add NEW --url http://127.0.0.1:9/ --project @', says: /^Added "new\d+" \(generic, / },
   { line: 'token create NEW --role viewer --project @', says: /viewer of shop/ },
   { line: 'export --projects @ --out NEW.zip', says: /\.zip/ },
   { line: 'init --project @ --force', says: /Stored the token for/ },
@@ -127,6 +131,7 @@ t.test('the commands above are all that take a project', async t => {
     const all = Object.entries({ ...operands, ...options })
     if (all.some(([key, { complete }]) => /^projects?(Id)?$/.test(key) || complete === 'projects')) takes.push(name)
   }
+  takes.sort((one, other) => other.length - one.length)
   const tested = rows.map(({ line }) => takes.find(name => `${line} `.startsWith(`${name} `)))
   const missing = takes.filter(name => ![...tested, ...elsewhere].includes(name))
   t.same(missing, [])

@@ -429,7 +429,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   no_project: row('command', 'No project is configured', 'Name it with `--project`, or run `svc init`.'),
   no_server: row('command', 'No server is configured', 'Name it with `--server`, or run `svc init`.'),
   no_sockets: row('server start', 'Windows has no Unix sockets', 'Use `--port`.'),
-  no_sources: row('command', 'The project has no log sources', 'Add one in the panel.'),
+  no_sources: row('command', 'The project has no log sources', 'Add one with `svc logs sources add`, or in the panel.'),
   no_such_environment: row(
     'command',
     'There is no configuration for this environment',
@@ -468,6 +468,16 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'deployment',
     'All nodes of the project are drained, so no node takes the release',
     'Let one take part again: `svc fleet undrain`.'
+  ),
+  no_such_source: row(
+    'command',
+    'No log source has this label, path or id',
+    'Check the name: `svc logs sources list` shows those of a project.'
+  ),
+  no_such_target: row(
+    'command',
+    'No notification target has this name or id',
+    'Check the name: `svc notify list` shows all.'
   ),
   no_such_token: row('command', 'No named token has this name or id', 'Check the name: `svc token list` shows all.'),
   no_token: row('command', 'No token is configured', giveToken),
@@ -523,6 +533,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Mount the disk of the target; the next start or deployment tries again.'
   ),
   search_failed: row('command', 'The server ended the search', 'Do what the message says.'),
+  secret_setting: row(
+    'command',
+    'The server shows the value of this setting to nobody now',
+    'Set a new value: `svc settings set <key> -`.'
+  ),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
   several_releases: row('command', 'The nodes of a project have different releases', 'Name one with `--release`.'),
   still_busy: row(

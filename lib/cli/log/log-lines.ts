@@ -154,7 +154,7 @@ function sourcesOf(word: string, meanings: readonly Meaning[], known: Known): Lo
   throw new Refusal(
     'not_found',
     'no_sources',
-    `Project "${name}" has no log sources. Add its log files in the panel, under Logs of the project`
+    `Project "${name}" has no log sources. Add its log files with "svc logs sources add" or in the panel`
   )
 }
 

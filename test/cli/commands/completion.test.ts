@@ -102,6 +102,9 @@ const cases: Array<[line: string, expected: string[]]> = [
   ['svc push --on-failure rev', ['revert_wave', 'revert_all']],
   ['svc depl', ['deploy']],
   ['svc projects cr', ['create']],
+  ['svc logs sources ', ['add', 'list', 'remove']],
+  ['svc logs sources add --lab', ['--label']],
+  ['svc notify add --kind sl', ['slack']],
   ['svc adm', ['admin']],
   ['svc config:s', ['config:set']],
   ['svc push --tok', ['--token']],
@@ -207,6 +210,8 @@ for (const shell of shells) {
         ['svc status proj_', [project.id]],
         ['svc projects show ', [project.id]],
         ['svc logs dep_', [deployId]],
+        ['svc logs so', ['sources']],
+        ['svc logs --fol', ['--follow']],
         ['svc rollback --to dep', [deployId]],
         ['svc deploy --project ', [project.id]]
       ]
