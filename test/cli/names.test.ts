@@ -35,6 +35,7 @@ const rows: Row[] = [
   { line: 'logs DEP --project @', says: /shop/, deploy: true },
   { line: 'open @ --no-browser', says: /projects\/proj_/, deploy: true, trustsIds: true },
   { line: 'cancel DEP --project @', says: /not running|finished|already/, deploy: true },
+  { line: 'promote @ @ --dry-run', says: /itself|archive of a deployment/i },
   { line: 'rollback @ --dry-run', says: /The archive of a deployment/ },
   { line: 'undo @ --dry-run', says: /^Exactly to/ },
   { line: 'confirm --project @', says: /No deployment of proj_\w+ waits/, deploy: true },
