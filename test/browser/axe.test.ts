@@ -66,13 +66,13 @@ function screensOf({ addresses, projectId, live, spread, going }: Furnished & { 
     { what: 'an unknown log file', address: `${project}/logs/log_unknown` },
     { what: 'a deployment that succeeded', address: `deployments/${live}` },
     { what: 'a deployment that runs', address: `deployments/${going}` },
-    { what: 'the way to deploy', address: project, act: async page => await page.locator('.deploy > summary').click() },
+    { what: 'the way to deploy', address: project, act: press('.page-head button.primary') },
     { what: 'a new project', address: 'projects?new', act: dialog },
     {
       what: 'the question of an upload',
       address: project,
       act: async page => {
-        await page.locator('.deploy > summary').click()
+        await press('.page-head button.primary')(page)
         await page.locator('input[type=file]:not([webkitdirectory])').setInputFiles(chosenFiles)
         await dialog(page)
       }

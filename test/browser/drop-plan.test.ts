@@ -16,6 +16,20 @@ const photograph = photographer('drop-plan')
 const files = (page: Page) => page.locator('input[type=file]:not([webkitdirectory])')
 const asked = (page: Page) => page.getByRole('dialog')
 const deploy = (page: Page) => asked(page).getByRole('button', { name: 'Deploy', exact: true })
+/** Waits for the page of the deployment, which opens when it has started. */
+const ended = async (page: Page, status: string) => {
+  await page.waitForURL(/\/deployments\/dep_\w+$/)
+  await page
+    .locator(`svc-page-deployment h1 ~ * svc-status[state=${status}], .page-head svc-status[state=${status}]`)
+    .first()
+    .waitFor()
+}
+/** Opens the dialog of a project that has deployments. */
+const open = async (page: Page, address: string) => {
+  await page.goto(address)
+  await page.getByRole('button', { name: 'Deploy…' }).click()
+  await asked(page).getByText('Drop a zip, files or a folder here').waitFor()
+}
 const zipFile = async (contents: Record<string, string>) => ({
   name: 'site.zip',
   mimeType: 'application/zip',
@@ -37,8 +51,10 @@ t.test('a plan is shown, and the deployment is held to it', { skip }, async t =>
     'there is nothing to remove'
   )
   await deploy(page).click()
-  await page.locator('.result svc-status[state=success]').waitFor()
+  await ended(page, 'success')
 
+  const address = `${stage.url}/projects/${project.id}`
+  await open(page, address)
   const edited = join(project.deployPath, 'a.js')
   writeFileSync(edited, 'edited on the server')
   const second = { 'index.html': 'two', 'a.js': 'b', 'same.css': 'same', 'new.js': 'n' }
@@ -52,10 +68,11 @@ t.test('a plan is shown, and the deployment is held to it', { skip }, async t =>
 
   writeFileSync(edited, 'edited after the plan')
   await deploy(page).click()
-  await page.locator('.result svc-status[state=failed]').waitFor()
+  await ended(page, 'failed')
   t.equal(readFileSync(edited, 'utf8'), 'edited after the plan', 'nothing was changed')
   t.match((await stage.client.get('/api/logs')).body[0].errorMessage ?? '', /Plan again/)
 
+  await open(page, address)
   await page.evaluate('delete Crypto.prototype.subtle')
   await files(page).setInputFiles(
     Object.entries({ ...first, 'index.html': 'three' }).map(([name, text]) => ({
@@ -66,7 +83,7 @@ t.test('a plan is shown, and the deployment is held to it', { skip }, async t =>
   )
   await asked(page).getByText('1 file edited on the server would be replaced').waitFor()
   await deploy(page).click()
-  await page.locator('.result svc-status[state=success]').waitFor()
+  await ended(page, 'success')
   t.equal(readFileSync(edited, 'utf8'), 'a', 'files are planned without crypto.subtle, too')
   t.same(watch.complaints, [])
 })
@@ -99,7 +116,7 @@ t.test('a refused plan cannot be deployed, and a failed one leaves the old way',
     .waitFor()
   await photograph(page, 'no-plan-phone')
   await deploy(page).click()
-  await page.locator('.result svc-status[state=success]').waitFor()
+  await ended(page, 'success')
   t.same(
     watch.complaints.filter(line => !line.includes('404')),
     []
@@ -136,7 +153,7 @@ for (const [language, words] of Object.entries({
     await asked(page)
       .getByRole('button', { name: /^(Deploy|部署)$/ })
       .click()
-    await page.locator('.result svc-status[state=success]').waitFor()
+    await ended(page, 'success')
     t.strictSame([existsSync(place('old.html')), existsSync(place('uploads/photo'))], [false, true])
     t.same(watch.complaints, [])
   })

@@ -92,8 +92,9 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
 
   await drop(page, 'one.zip', await siteOne)
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.locator('.result svc-status[state=success]').waitFor()
+  await page.locator('.verdict svc-status[state=success]').waitFor()
   t.match(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  await page.goBack()
   await photograph(page, 'deployed-desktop')
 
   await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click()
@@ -106,10 +107,9 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.goBack()
   await page.getByRole('heading', { name: 'History' }).waitFor()
 
+  await page.getByRole('button', { name: 'Deploy…' }).click()
   await drop(page, 'two.zip', await siteTwo)
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.locator('.result svc-status[state=failed]').waitFor()
-  await page.getByRole('link', { name: 'Open deployment' }).click()
   await page.getByRole('button', { name: 'Roll back to last successful…' }).waitFor()
   await page.locator('svc-steps [data-state=failed]', { hasText: 'exit 3' }).waitFor()
   await page.locator('svc-log').getByText('restarting').first().waitFor()
@@ -205,7 +205,6 @@ t.test('below a prefix, on a phone: watch, cancel, follow a long run, delete the
     .locator('input[type=file]:not([webkitdirectory])')
     .setInputFiles({ ...large, name: 'one.zip', buffer: await siteOne })
   await page.getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.getByRole('link', { name: 'Open deployment' }).click()
   await page.locator('svc-steps [data-state=running]', { hasText: 'Post-deploy script' }).waitFor()
   await page.locator('svc-log').getByText('waiting', { exact: true }).waitFor()
   t.match(await page.title(), /^Running storefront/)

@@ -144,7 +144,8 @@ t.test(
     }
   }`)
     await page.keyboard.press('Enter')
-    await page.locator('.result svc-status[state=success]').waitFor()
+    await page.waitForURL(/\/deployments\/dep_\w+$/)
+    await page.locator('svc-page-deployment svc-status[state=success]').first().waitFor()
     const form = (await page.evaluate('window.sentForm')) as Array<[string, string]>
     t.same(
       form.map(([name]) => name),
@@ -163,13 +164,30 @@ t.test(
       ci: null,
       by: 'admin'
     })
-    await holds(page, `document.activeElement.textContent === 'Open deployment'`)
     t.ok(existsSync(join(stage.sites, 'storefront', 'dist', 'index.html')))
+    await page.goBack()
     await page.locator('svc-live').getByRole('link', { name: 'Release 7' }).waitFor()
     await page.locator('svc-live').getByText('5 files').waitFor()
     t.match((await stage.client.get('/api/logs')).body, [{ message: 'Release 7' }])
     t.same(await survey(page), [], 'readable and named')
     await photograph(page, 'deployed', { isWhole: true })
+
+    // From now on, the ways are in a dialog. The question takes their place, and Escape goes back step by step.
+    const open = page.getByRole('button', { name: 'Deploy…' })
+    await open.focus()
+    await page.keyboard.press('Enter')
+    await dialog.getByRole('heading', { name: 'Deploy to storefront', exact: true }).waitFor()
+    const isInZone = `document.activeElement.matches('dialog input[type=file]')`
+    await holds(page, isInZone)
+    t.same(await survey(page), [], 'readable and named')
+    await photograph(page, 'ways')
+    await files(page).setInputFiles(zipFile('release.zip', zip))
+    await holds(page, `document.activeElement.matches('svc-pack button.primary')`)
+    await page.keyboard.press('Escape')
+    await holds(page, isInZone)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'hidden' })
+    await holds(page, `document.activeElement.textContent.includes('Deploy…')`)
     t.same(watch.complaints, [])
   }
 )
@@ -195,7 +213,8 @@ t.test('on a phone, in Chinese, with an archive that is not unpacked and an empt
   await asked(page).getByRole('button', { name: '全部包含' }).click()
   await asked(page).getByText('1 个文件').first().waitFor()
   await asked(page).getByRole('button', { name: '部署', exact: true }).click()
-  await page.locator('.result svc-status[state=success]').waitFor()
+  await page.waitForURL(/\/deployments\/dep_\w+$/)
+  await page.locator('svc-page-deployment svc-status[state=success]').first().waitFor()
   t.equal(readFileSync(join(stage.sites, name, 'debug.log'), 'utf8'), 'x')
   t.ok(await isWithin(page))
   await photograph(page, 'phone-zh-deployed', { isWhole: true })

@@ -7,7 +7,7 @@ import { standInPm2 } from '../support/pm2.js'
 import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
+import { holds, onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -63,7 +63,15 @@ async function dropPaths(context: BrowserContext, page: Page, paths: string[]): 
 const tab = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Project', exact: true }).getByRole('link', { name })
 
-const deployed = (page: Page) => page.locator('.result svc-status[state=success]').waitFor()
+/** Waits for the end of a deployment on its page, which opens by itself, and goes back to the project. */
+async function deployed(page: Page): Promise<void> {
+  await page.waitForURL(/\/deployments\/dep_\w+$/)
+  await page.locator('svc-page-deployment svc-status[state=success]').first().waitFor()
+  await page.goBack()
+  await page.locator('svc-page-project svc-live').waitFor()
+}
+
+const openWays = (page: Page) => page.getByRole('button', { name: 'Deploy…' }).click()
 
 t.test('folders and files are looked through, packed, and deployed', { skip }, async t => {
   const stage = await startServer(t)
@@ -88,6 +96,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   t.notOk(existsSync(join(target, '.env')), 'what is left out is not there')
   t.equal(statSync(join(target, 'bin/restart.sh')).mode & 0o777, 0o755, 'a script can be run')
 
+  await openWays(page)
   await dropPaths(context, page, [source])
   await page.getByText('2 excluded').waitFor()
   await page.getByRole('button', { name: 'Include them' }).click()
@@ -99,6 +108,7 @@ t.test('folders and files are looked through, packed, and deployed', { skip }, a
   t.ok(existsSync(join(target, 'node_modules/a/index.js')))
   t.ok(statSync(join(target, 'empty')).isDirectory(), 'a dropped folder has its empty ones, too')
 
+  await openWays(page)
   write(join(stage.sites, '..'), { 'one.txt': 'one', 'two/three.txt': 'three' })
   await dropPaths(context, page, [join(stage.sites, '..', 'one.txt'), join(stage.sites, '..', 'two')])
   await page.locator('svc-pack').getByText('2 items', { exact: true }).waitFor()
@@ -256,6 +266,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByLabel('Directory on the server').fill('/etc')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.locator('#project-deployPath-error').waitFor()
+  await holds(page, `document.activeElement.id === 'project-deployPath'`)
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Directory on the server').fill(join(stage.sites, 'elsewhere'))
   await page.getByLabel('Allowed push variables').fill('NODE_ENV, LD_PRELOAD')
@@ -267,6 +278,14 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.locator('#project-runAs-error').getByText('no-such-user-here').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await page.route(
+    '**/api/projects/*',
+    route => route.fulfill({ status: 500, json: { success: false, error: 'Broken', code: 'internal_error' } }),
+    { times: 1 }
+  )
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.locator('svc-project-form .save').getByRole('alert').waitFor()
+  t.match(watch.complaints.splice(0), [/500.*\/api\/projects/], 'what no field shows is in the bar')
   await page.getByLabel('Run as user').fill('')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved', { exact: true }).waitFor()

@@ -112,7 +112,7 @@ const expected: Record<
   deployer: {
     rooms: reading,
     tabs: ['Deployments', 'Logs'],
-    project: ['Deploy…', 'Verify', 'See why', 'Deploy to this project'],
+    project: ['Deploy…', 'Verify', 'See why'],
     failed: [],
     good: ['Compare…'],
     projects: false
@@ -120,7 +120,7 @@ const expected: Record<
   operator: {
     rooms: reading,
     tabs: ['Deployments', 'Files', 'Logs'],
-    project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…', 'Deploy to this project'],
+    project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…'],
     failed: ['Mark as success…', 'Deploy again…', 'Roll back to last successful…'],
     good: ['Compare…', 'Mark as failed…', 'Roll back to this…'],
     projects: false
@@ -128,7 +128,7 @@ const expected: Record<
   admin: {
     rooms: everyRoom,
     tabs: ['Deployments', 'Files', 'Logs', 'Settings'],
-    project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…', 'Deploy to this project'],
+    project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…'],
     failed: ['Mark as success…', 'Deploy again…', 'Roll back to last successful…'],
     good: ['Compare…', 'Mark as failed…', 'Roll back to this…'],
     projects: true
@@ -287,7 +287,6 @@ t.test('a deployer deploys from the panel, and decides about its own deployments
       buffer: await zipOf({ 'index.html': '<p>new</p>' })
     })
   await page.getByRole('dialog').getByRole('button', { name: 'Deploy', exact: true }).click()
-  await page.getByRole('link', { name: 'Open deployment' }).click()
   await page.getByRole('button', { name: 'Cancel…' }).waitFor()
   await page.getByText('ci-shop', { exact: true }).first().waitFor()
   const address = page.url()

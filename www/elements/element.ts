@@ -1,7 +1,7 @@
 /* The events of the panel's elements, and what each of them says. */
 import { render, type Template } from '../dom/html.js'
 import type { AccessToken } from '../../lib/model/access.js'
-import type { Deployment, FinalStatus } from '../../lib/model/deployment.js'
+import type { Deployment } from '../../lib/model/deployment.js'
 import type { ListedNode, ListedPlacement } from '../../lib/model/node.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
@@ -159,14 +159,12 @@ export interface Sayings {
   cleaned: object
   /** A held deployment was confirmed or reverted. Contains the updated record. */
   decided: { deployment: Deployment }
-  /** A deployment that was started here has finished. */
-  deployed: { deployId: string; status: FinalStatus; duration: string }
   /** The deployment was cancelled. */
   deploymentcancel: object
   /** The status of the deployment was corrected. Contains the updated record. */
   deploymentmark: { deployment: Deployment }
   /** The server has received an archive; its deployment is running or queued. */
-  deploystarted: object
+  deploystarted: { deployId: string }
   /** The dialog was closed by Escape or by its close button. The listener removes its content. */
   dialogclose: object
   /** The dialog is no longer needed. */

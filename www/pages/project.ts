@@ -78,13 +78,7 @@ export class ProjectPage extends Page {
         .page-head { flex-wrap: nowrap; }
         .page-head > .actions { flex: none; }
       }
-      .deploy > summary { display: flex; align-items: center; gap: 8px; min-height: 48px; padding: 0 16px; border-radius: inherit; cursor: pointer; list-style: none; }
-      .deploy > summary::-webkit-details-marker { display: none; }
-      .deploy > summary:hover { background: var(--hover); }
-      .deploy > summary > .icon { color: var(--muted); }
-      .deploy[open] > summary > .icon { rotate: 90deg; }
-      .deploy > svc-project-deploy { padding: 8px 16px 20px; }
-      .deploy { scroll-margin-top: 16px; }
+      .deploy > svc-project-deploy { padding: 16px 16px 20px; }
     }
   `
 
@@ -102,9 +96,9 @@ export class ProjectPage extends Page {
   #project!: Resource<Project>
   #labels!: Resource<Labels>
   #overview!: Resource<ProjectOverview>
-  /** Whether the deploy panel is open. Null opens it until the first deployment. */
-  #isDeployOpen: boolean | null = null
-  #hasToGoThere = false
+  #isDeploying = false
+  /** Whether the page itself shows the ways to deploy: nothing was deployed yet when it was opened. */
+  #isInPage: boolean | undefined
   #loadedTabs = new Set<Tab>()
 
   protected override connected(): void {
@@ -206,6 +200,7 @@ export class ProjectPage extends Page {
   #page(project: Project): Template {
     const address = panelPath`projects/${project.id}`
     this.#name(project, address)
+    this.#isInPage ??= this.#overview.value === undefined ? undefined : this.#overview.value.deploymentCount === 0
     const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
     const locks = inForce(this.#locks.value ?? [], serverNow())
@@ -247,10 +242,10 @@ export class ProjectPage extends Page {
                 : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-lock>`
             }
             ${
-              this.#isOpen || !may('deploy')
+              this.#overview.value === undefined || this.#isInPage !== false || !may('deploy')
                 ? null
                 : html`
-              <button type="button" class="primary" @click="${() => this.#openDeploy()}">${icon('deployments')}${t('Deploy…')}</button>`
+              <button type="button" class="primary" @click="${() => this.#deploying(true)}">${icon('deployments')}${t('Deploy…')}</button>`
             }
           </div>`
         }
@@ -288,23 +283,9 @@ export class ProjectPage extends Page {
     return this.context.connection.state === 'lost' || this.#overview.error !== undefined
   }
 
-  get #isOpen(): boolean {
-    return this.#isDeployOpen ?? this.#overview.value?.deploymentCount === 0
-  }
-
-  #openDeploy(): void {
-    this.#isDeployOpen = true
-    this.#hasToGoThere = true
+  #deploying(isDeploying: boolean): void {
+    this.#isDeploying = isDeploying
     this.update()
-  }
-
-  /** Scrolls to the deploy panel after the user opened it. */
-  protected override rendered(): void {
-    if (!this.#hasToGoThere) return
-    this.#hasToGoThere = false
-    const summary = this.querySelector<HTMLElement>('.deploy > summary')
-    summary?.focus({ preventScroll: true })
-    this.querySelector('.deploy')?.scrollIntoView({ block: 'start' })
   }
 
   #name(project: Project, address: string): void {
@@ -346,35 +327,24 @@ export class ProjectPage extends Page {
   #deploy(project: Project): Template {
     return html`
       ${loaded(this.#overview, 'the history', overview => this.#state(project, overview))}
-      ${
-        this.#overview.value === undefined || !may('deploy')
-          ? null
-          : html`
-          <details class="deploy card" open="${this.#isOpen}" @toggle="${(event: Event) => this.#toggled(event)}">
-            <summary>${icon('next')}<h2>${t('Deploy to this project')}</h2></summary>
-            ${
-              !this.late(loadForm, this.#isOpen)
-                ? null
-                : html`
-                <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}" .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
-                  @deploystarted="${() => this.#started()}"
-                  @deployed="${() => this.#reload()}"></svc-project-deploy>`
-            }
-          </details>`
-      }`
+      ${this.#overview.value === undefined || !may('deploy') ? null : this.#ways(project)}`
   }
 
-  #toggled(event: Event): void {
-    const { open } = event.currentTarget as HTMLDetailsElement
-    if (open === this.#isOpen) return
-    this.#isDeployOpen = open
-    this.update()
-  }
-
-  /** Keeps the output visible after the first deployment has started. */
-  #started(): void {
-    this.#isDeployOpen = true
-    this.#reload()
+  /** Shows the ways to deploy: before the first deployment in the page, later in a dialog. */
+  #ways(project: Project): Template | null {
+    const isInPage = this.#isInPage === true
+    if (!this.late(loadForm, isInPage || this.#isDeploying)) return null
+    const ways = html`
+      <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}"
+        .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
+        .isInPage="${isInPage}" .isOpen="${this.#isDeploying}" @dialogclose="${() => this.#deploying(false)}"
+        @deploystarted="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'deploystarted'>).deployId}`)}"></svc-project-deploy>`
+    if (!isInPage) return ways
+    return html`
+      <section class="section">
+        <h2>${t('Deploy to this project')}</h2>
+        <div class="deploy card">${ways}</div>
+      </section>`
   }
 
   /** Shows the live deployment, the running one, a failure, and the history. */

@@ -60,21 +60,9 @@ export class SettingsPage extends Page {
       .test .bad { color: var(--failure); }
       .name .label { font-weight: 500; }
       .checks { display: flex; flex-wrap: wrap; gap: 6px 20px; }
-      .save { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
-      /* Keeps the save button visible while there are unsaved changes. */
-      .save.due {
-        position: sticky;
-        bottom: 0;
-        z-index: 1;
-        padding: 12px 0;
-        background: var(--ground);
-        border-top: 1px solid var(--line);
-      }
-
       @media (max-width: 719px) {
         .setting { grid-template-columns: minmax(0, 1fr); gap: 10px; padding: 14px 16px; }
         .test { padding: 14px 16px; }
-        .save.due { bottom: calc(65px + env(safe-area-inset-bottom)); }
       }
     }
   `
@@ -149,7 +137,6 @@ export class SettingsPage extends Page {
               </div>
             </section>`
           )}
-          ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
           <div class="${changes.length === 0 ? 'save' : 'save due'}">
             <button class="primary" disabled="${this.#isSaving || changes.length === 0}">
               ${this.#isSaving ? t('Saving…') : t('Save')}
@@ -163,6 +150,7 @@ export class SettingsPage extends Page {
                   ${t('{count} not saved yet.', { count: countWords(changes.length, 'change') })}
                 </span>`
             }
+            ${errorLine(isElsewhere ? errorWords(this.#refusal) : null)}
           </div>
         </form>
         <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>

@@ -1,62 +1,7 @@
-import type { FinalStatus, OutputLine } from '../../lib/model/deployment.js'
-import { Announcer, type LogLine, type LogText } from '../state/held-lines.js'
 import type { Provenance } from '../../lib/model/provenance.js'
 import { deployIdHeader } from './calls.js'
 import { Refused, Unreachable } from './client.js'
-import { createNdjsonReader } from '../shared/api.js'
 import type { ImportResult, Strategy } from '../../lib/model/transfer.js'
-
-/** The output so far of a deployment that this page started. */
-export interface Output extends LogText {
-  readonly lines: readonly LogLine[]
-  /** Number of lines at the start that were dropped because of the limit. */
-  readonly droppedLines: number
-  append(line: OutputLine): void
-}
-
-/** Maximum number of lines. If it is exceeded, the first tenth is dropped. The whole output can be downloaded. */
-const defaultMaxLines = 200_000
-
-/** Creates an empty output. Views listen to its `change` events. */
-export function createOutput({ maxLines = defaultMaxLines } = {}): Output {
-  class Lines extends Announcer implements Output {
-    readonly lines: LogLine[] = []
-    readonly epoch = 0
-    readonly isAtEnd = true
-    droppedLines = 0
-
-    get firstNumber(): number {
-      return this.droppedLines
-    }
-
-    get arrivedLines(): number {
-      return this.droppedLines + this.lines.length
-    }
-
-    get head(): LogText['head'] {
-      return this.droppedLines > 0 ? 'dropped' : 'start'
-    }
-
-    append(line: OutputLine): void {
-      this.lines.push(line)
-      if (this.lines.length > maxLines) {
-        this.droppedLines += this.lines.splice(0, Math.ceil(maxLines / 10)).length
-      }
-      this.announce()
-    }
-
-    async seek(atMs: number): Promise<number | null> {
-      const found = this.lines.findIndex(({ at }) => Date.parse(at) >= atMs)
-      return found === -1 ? null : this.firstNumber + found
-    }
-  }
-  return new Lines()
-}
-
-/** One event of the answer to an upload (§6.2). */
-export type UploadEvent =
-  | { event: 'log'; data: string }
-  | { event: 'status'; status: FinalStatus; duration: string; deployId: string }
 
 export interface UploadOptions {
   address: string
@@ -70,50 +15,29 @@ export interface UploadOptions {
   /** The plan that the deployment is held to, if there is one. */
   planId: string | null
   onProgress: (sentBytes: number, totalBytes: number) => void
-  /** Called when the archive was received and the deployment is queued or running. */
-  onStart: (deployId: string) => void
-  onLine: (line: string) => void
   signal: AbortSignal
 }
 
 /**
- * Sends an archive and follows its deployment. Uses XMLHttpRequest, because fetch does not report upload progress.
- * Returns the last event. Rejects with Refused, with Unreachable (also if the answer ends without a status), or with
- * the reason of the signal.
+ * Sends an archive. Uses XMLHttpRequest, because fetch does not report upload progress. Returns the id of the deployment
+ * when the server has the archive and the deployment is queued or running. Rejects with Refused, with Unreachable, or
+ * with the reason of the signal.
  */
-export function upload(options: UploadOptions): Promise<Extract<UploadEvent, { event: 'status' }>> {
+export function upload(options: UploadOptions): Promise<string> {
   const { signal } = options
   signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
-    let readTo = 0
-    let last: Extract<UploadEvent, { event: 'status' }> | undefined
-    const reader = createNdjsonReader(value => {
-      const event = value as UploadEvent
-      if (event.event === 'log') options.onLine(event.data)
-      else last = event
-    })
-    const read = (): void => {
-      if (request.status !== 200) return
-      const text = request.responseText
-      reader.push(text.slice(readTo))
-      readTo = text.length
-    }
     const abort = (): void => request.abort()
 
     request.onreadystatechange = () => {
       if (request.readyState !== XMLHttpRequest.HEADERS_RECEIVED || request.status !== 200) return
-      options.onStart(request.getResponseHeader(deployIdHeader) ?? '')
+      resolve(request.getResponseHeader(deployIdHeader) ?? '')
+      // The page of the deployment follows it.
+      request.abort()
     }
     request.upload.onprogress = event => options.onProgress(event.loaded, event.total)
-    request.onprogress = read
-    request.onload = () => {
-      if (request.status !== 200) return reject(refusedBy(request))
-      read()
-      reader.end()
-      if (last === undefined) reject(new Unreachable(new Error('the answer ended before the deployment did')))
-      else resolve(last)
-    }
+    request.onload = () => reject(refusedBy(request))
     request.onerror = () => reject(new Unreachable(new Error('the connection was lost')))
     request.onabort = () => reject(signal.reason)
     request.onloadend = () => signal.removeEventListener('abort', abort)

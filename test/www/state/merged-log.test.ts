@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createOutput } from '../../../www/server/upload.js'
+import { createOutput } from '../../support/growing-text.js'
 import { Announcer, type LogLine, type LogText } from '../../../www/state/held-lines.js'
 import { MergedLog, MergedSearch } from '../../../www/state/merged-log.js'
 import type { LogSearchQuery } from '../../../www/server/project-calls.js'

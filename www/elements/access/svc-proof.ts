@@ -14,7 +14,7 @@ import type { PageContext } from '../../pages/page.js'
 export class SvcProof extends SvcElement {
   client!: Pick<Client, 'ask'>
   #needsCode = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return html`<svc-dialog heading="${t('Enter your token again')}" .content="${this.#content()}"></svc-dialog>`

@@ -36,7 +36,7 @@ export class SvcSecondFactor extends SvcElement {
   #isOn!: Resource<boolean>
   #step: Step = { kind: 'rest' }
   #focused: Step | null = this.#step
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.#step = { kind: 'rest' }

@@ -135,7 +135,7 @@ export class SvcTokenForm extends SvcElement {
   #isLimited = false
   #chosen: readonly string[] = []
   #hasOpened = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     const { token } = this

@@ -17,7 +17,7 @@ import { type ChoosableProject, SvcProjectChoice, SvcTokenForm } from './svc-tok
 export class SvcTokenFactor extends SvcElement {
   token!: AccessToken
   calls!: Pick<TokenCalls, 'removeFactor'>
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return question({
@@ -43,7 +43,7 @@ export class SvcTokenFactor extends SvcElement {
 export class SvcTokenRevoke extends SvcElement {
   token!: AccessToken
   calls!: Pick<TokenCalls, 'revoke'>
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { lastUsedAt } = this.token
@@ -89,7 +89,7 @@ export class SvcTokenRotate extends SvcElement {
   calls!: Pick<TokenCalls, 'rotate'>
   maxDays = usualMaxDays
   #hasOpened = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   /** The dialog opens before its form has controls. */
   protected override rendered(): void {

@@ -86,6 +86,20 @@ export function errorLine(sentence: string | null): Template | null {
   return html`<p class="error-line" role="alert">${icon('warning')}<span>${twoLines(sentence)}</span></p>`
 }
 
+/** Returns the bar that saves a form. It stays visible, and so do its error and that there are unsaved changes. */
+export function saveBar(
+  answer: string,
+  state: { isBusy: boolean; isUnsaved: boolean; problem: string | null }
+): Template {
+  const { isBusy, isUnsaved, problem } = state
+  return html`
+    <div class="${isUnsaved ? 'save due' : 'save'}">
+      <button class="primary" disabled="${isBusy || !isUnsaved}">${answer}</button>
+      ${problem === null && isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
+      ${errorLine(problem)}
+    </div>`
+}
+
 /**
  * Returns the field for a code of an authenticator. `isNew`: the second factor is not confirmed yet, so it has no
  * recovery codes.
@@ -115,15 +129,21 @@ export function codeField({
   })
 }
 
-/** A request of a form or a dialog: whether it is in progress, and why the last attempt failed. */
+/** What shows a submission: an element that contains its form. */
+type Shown = Pick<SvcElement, 'update' | 'querySelector'>
+
+/**
+ * A request of a form or a dialog: whether it is in progress, and why the last attempt failed. The first field that the
+ * server refused gets the focus.
+ */
 export class Submission {
   isBusy = false
   /** The error of the last attempt, or a sentence for it; null if there is none. */
   refusal: unknown = null
-  readonly #onChange: () => void
+  readonly #shown: Shown
 
-  constructor(onChange: () => void) {
-    this.#onChange = onChange
+  constructor(shown: Shown) {
+    this.#shown = shown
   }
 
   /** The error as a sentence. */
@@ -155,7 +175,7 @@ export class Submission {
   /** Sets the error; null removes it, for example when a dialog is opened. */
   refuse(refusal: unknown): void {
     this.refusal = refusal
-    this.#onChange()
+    this.#shown.update()
   }
 
   /** Runs the work. Returns whether it succeeded. */
@@ -168,8 +188,15 @@ export class Submission {
       this.refusal = error
     }
     this.isBusy = false
-    this.#onChange()
-    return this.refusal === null
+    this.#shown.update()
+    if (this.refusal === null) return true
+    // After the microtask in which the element shows the error.
+    setTimeout(() => {
+      const wrong = this.#shown.querySelector<HTMLElement>('[aria-invalid="true"]')
+      wrong?.focus({ preventScroll: true })
+      wrong?.scrollIntoView({ block: 'center' })
+    })
+    return false
   }
 }
 

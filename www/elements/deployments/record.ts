@@ -73,7 +73,7 @@ export class SvcArchive extends SvcElement {
   size = ''
   #isAsking = false
   #isForced = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { hasArtifact, status } = this.deployment
@@ -345,7 +345,7 @@ export class SvcHold extends SvcElement {
   /** The decision that a link asked for: its button gets the focus once, and nobody but the user presses it. */
   wanted: string | null = null
   #hasFocused = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override rendered(): void {
     if (this.wanted === null || this.#hasFocused) return

@@ -112,7 +112,7 @@ export class SvcDeploymentActions extends SvcElement {
   #promotion: Promotion = { projects: null, to: '', plan: null }
   #planning = new AbortController()
   #dialog: Dialog = 'none'
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override changed(name: string, before: unknown): void {
     if (name !== 'deployment' || isFailed(before as ListedDeployment)) return

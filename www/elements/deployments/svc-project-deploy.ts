@@ -9,8 +9,8 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { CannotPack, packZip } from '../../archive/zip.js'
 import type { ElementTable } from '../../pages/page.js'
-import { type Client, serverNow } from '../../server/client.js'
-import { createOutput, type Output, upload } from '../../server/upload.js'
+import type { Client } from '../../server/client.js'
+import { upload } from '../../server/upload.js'
 import {
   commandView,
   curlCommand,
@@ -20,7 +20,7 @@ import {
   tokenHint
 } from '../projects/project-fields.js'
 import type { Chosen } from './svc-pack.js'
-import { maskWords, spanWords } from '../base/words.js'
+import { maskWords } from '../base/words.js'
 import { may } from '../../state/session.js'
 
 /** The progress of packing or sending. */
@@ -168,9 +168,9 @@ const nothingKnown: Provenance = {
 }
 
 /**
- * Two ways to deploy to a project: commands to copy, and a zip, files or a folder to drop, which are packed here. Shows
- * the output of the deployment live. Nothing is sent before the reader has confirmed the contents and the target.
- * Properties: `project`, `client`; `nodeCount`, the number of nodes that it is rolled out to; `define`, registers elements that are loaded late; `by`, the signed-in user. Events: `deploystarted`, `deployed`.
+ * The ways to deploy to a project. Properties: `project`, `client`; `nodeCount`, the number of nodes that it is rolled
+ * out to; `define`, registers elements that are loaded late; `by`, the signed-in user; `isInPage`: the ways are part of
+ * the page; otherwise they are a dialog while `isOpen`. Events: `deploystarted`; `dialogclose`: the reader closes them.
  */
 export class SvcProjectDeploy extends SvcElement {
   static override sheet = css`
@@ -181,13 +181,12 @@ export class SvcProjectDeploy extends SvcElement {
 
       .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
       .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
-      > svc-dialog { display: contents; }
+      svc-dialog { display: contents; }
+      svc-dialog .ways { grid-template-columns: minmax(0, 1fr); }
       h3 { font-size: var(--size-14); }
       summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
       summary:hover { color: var(--text); }
       details .command { margin-top: 8px; }
-      .result { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 16px; }
-      .result a { margin-left: auto; }
       @media (max-width: 959px) { .ways { grid-template-columns: minmax(0, 1fr); } }
     }
   `
@@ -196,21 +195,54 @@ export class SvcProjectDeploy extends SvcElement {
   define!: (elements: ElementTable) => void
   by = ''
   nodeCount = 0
+  isInPage = false
+  isOpen = false
   project!: Project
   #chosen: Chosen | null = null
   #limits: UploadLimits | null = null
   #progress: Progress | null = null
   #problem: string | null = null
-  #output: Output | null = null
-  #deployId = ''
-  #last: Said<'deployed'> | null = null
   #giveUp = new AbortController()
-  /** The dialog that had the focus is closed, and the control that opened it is gone. */
-  #hasToFocus = false
+
+  protected override connected(): void {
+    if (this.isOpen) this.#focusZone()
+  }
+
+  protected override changed(name: string): void {
+    if (name === 'isOpen' && this.isOpen) this.#focusZone()
+  }
+
+  /** Focuses the first control of the dialog, after the microtasks that show it. */
+  #focusZone(): void {
+    setTimeout(() => this.querySelector<HTMLElement>('svc-dialog input[type=file]')?.focus())
+  }
 
   protected override view(): Template {
+    const { name } = this.project
+    return html`
+      ${this.isInPage ? this.#ways() : null}
+      <svc-dialog heading="${t(this.#chosen === null ? 'Deploy to {name}' : 'Deploy to {name}?', { name })}"
+        persistent="${this.#progress !== null && !this.isInPage}" .content="${this.#asked()}"
+        @dialogclose="${(event: Event) => this.#closed(event)}"></svc-dialog>`
+  }
+
+  #asked(): Template | null {
+    if (this.#chosen !== null) return this.#question(this.#chosen)
+    if (this.isInPage || !this.isOpen) return null
+    return html`
+      ${this.#ways()}
+      <div class="actions end">
+        <button type="button" disabled="${this.#progress !== null}" @click="${() => this.dispatchEvent(said('dialogclose'))}">${t('Cancel')}</button>
+      </div>`
+  }
+
+  #ways(): Template {
     return html`
       <div class="ways">
+        <section class="way">
+          <h3>${t('Deploy from this browser')}</h3>
+          ${this.#zone()}
+        </section>
         <section class="way">
           <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
@@ -223,22 +255,14 @@ export class SvcProjectDeploy extends SvcElement {
             ${this.#command(curlCommand)}
           </details>
         </section>
-        <section class="way">
-          <h3>${t('Deploy from this browser')}</h3>
-          ${this.#zone()}
-        </section>
-      </div>
-      <svc-dialog heading="${t('Deploy to {name}?', { name: this.project.name })}"
-        .content="${this.#chosen === null ? null : this.#question(this.#chosen)}"
-        @dialogclose="${() => this.#show(null)}"></svc-dialog>
-      ${this.#output === null ? null : this.#run(this.#output)}`
+      </div>`
   }
 
-  protected override rendered(): void {
-    if (!this.#hasToFocus || document.activeElement !== document.body) return
-    const link = this.querySelector<HTMLElement>('.result a')
-    link?.focus({ preventScroll: true })
-    this.#hasToFocus = link === null
+  /** Leaving the question leads back to the ways. */
+  #closed(event: Event): void {
+    if (this.#chosen === null) return
+    event.stopPropagation()
+    this.#show(null)
   }
 
   #zone(): Template {
@@ -266,31 +290,12 @@ export class SvcProjectDeploy extends SvcElement {
       </div>`
   }
 
-  #run(output: Output): Template {
-    return html`
-      <section class="section" aria-label="${t('This deployment')}">
-        <p class="result" role="status">
-          ${this.#state()}<a href="deployments/${this.#deployId}">${t('Open deployment')}</a>
-        </p>
-        <svc-log class="card" wrap="" .output="${output}"></svc-log>
-      </section>`
-  }
-
-  /**
-   * Returns the state of the deployment. Returns null if the response was interrupted: then only the deployment's page
-   * knows it.
-   */
-  #state(): Template | null {
-    if (this.#last === null) return this.#progress === null ? null : html`<svc-status state="running"></svc-status>`
-    const { status, duration } = this.#last
-    const took = spanWords(Number.parseFloat(duration) * 1000)
-    return html`<svc-status state="${status}"></svc-status><span class="muted number">${took}</span>`
-  }
-
   #show(chosen: Chosen | null): void {
     this.#chosen = chosen
     this.#problem = null
     this.update()
+    // The ways in the page get the focus back from the browser.
+    if (chosen === null && !this.isInPage) this.#focusZone()
   }
 
   async #ask(chosen: Chosen): Promise<void> {
@@ -319,7 +324,6 @@ export class SvcProjectDeploy extends SvcElement {
 
   #begin(chosen: Chosen, { entries, bytes, message, planId }: Said<'packwanted'>): void {
     this.#chosen = null
-    this.#hasToFocus = true
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
       if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, planId, signal })
@@ -338,8 +342,6 @@ export class SvcProjectDeploy extends SvcElement {
   async #work(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#giveUp = new AbortController()
     this.#problem = null
-    this.#last = null
-    this.#output = null
     try {
       // Leaving the page aborts an upload but never a deployment: the server continues once it has the archive.
       await work(AbortSignal.any([this.signal, this.#giveUp.signal]))
@@ -360,7 +362,7 @@ export class SvcProjectDeploy extends SvcElement {
     // Before the file is sent, not after it. A caller that does not see the scripts may have some.
     const hasHidden = (this.project.preDeployScript as string | null) === null
     if (hasHidden || runsCommand(this.project)) await this.client.ensureProven()
-    const last = await upload({
+    const deployId = await upload({
       address: this.client.address('api/deploy/upload'),
       headers: await this.client.changeHeaders(),
       projectId: this.project.id,
@@ -370,23 +372,13 @@ export class SvcProjectDeploy extends SvcElement {
       provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
       planId,
       onProgress,
-      onStart: deployId => this.#started(deployId),
-      onLine: text => this.#output?.append({ at: new Date(serverNow()).toISOString(), text }),
       signal
     })
-    this.#last = said('deployed', last)
-    this.dispatchEvent(this.#last)
+    this.dispatchEvent(said('deploystarted', { deployId }))
   }
 
   #went(progress: Progress): void {
     this.#progress = progress
-    this.update()
-  }
-
-  #started(deployId: string): void {
-    this.#deployId = deployId
-    this.#output = createOutput()
-    this.dispatchEvent(said('deploystarted'))
     this.update()
   }
 }

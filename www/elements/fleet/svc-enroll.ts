@@ -42,7 +42,7 @@ export class SvcEnroll extends SvcElement {
   #sum: string | null = null
   #issued: IssuedToken | null = null
   #hasFocused = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.archives(this.signal).then(

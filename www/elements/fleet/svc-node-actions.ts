@@ -27,7 +27,7 @@ export class SvcNodeActions extends SvcElement {
   node!: ListedNode
   calls!: Pick<FleetCalls, 'drain' | 'updateNode' | 'forget'>
   #dialog: Dialog = 'none'
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { isDrained, name } = this.node

@@ -35,7 +35,7 @@ export class SvcPlaceForm extends SvcElement {
   #index: NodeIndex = createNodeIndex([])
   #text = ''
   readonly #chosen = new Set<string>()
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.#nodes = createResource({

@@ -41,7 +41,7 @@ export class SvcProjectNodes extends SvcElement {
   #text = ''
   #dialog: 'none' | 'place' | ListedPlacement = 'none'
   readonly #colors = createTreeColors()
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { placements } = this

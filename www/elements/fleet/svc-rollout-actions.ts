@@ -52,7 +52,7 @@ export class SvcRolloutActions extends SvcElement {
   calls!: RolloutCalls
   #asked: Asked = 'none'
   #sent: RolloutAction | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     // The time until the next wave.

@@ -38,7 +38,7 @@ export class SvcLogAdd extends SvcElement {
   places!: PlaceCalls
   #typed = ''
   #isBrowsing = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const paths = typedPaths(this.#typed)

@@ -74,7 +74,7 @@ export class SvcLogSources extends SvcElement {
   sources: readonly LogSource[] = []
   #standings = new Map<string, Standing>()
   #changing: string | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
   #isRemoving = false
 
   protected override changed(name: string): void {

@@ -75,7 +75,7 @@ export class SvcOwned extends SvcElement {
   #drift: DriftReport | null = null
   #plan: RollbackPlan | null = null
   #force = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { summary } = this

@@ -30,6 +30,7 @@ export class SvcBroken extends SvcElement {
       .head { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 10px; }
       .head b { font-weight: 600; color: var(--text); overflow-wrap: anywhere; }
       .why { overflow-wrap: anywhere; }
+      .what a { text-decoration: underline; }
       .going { display: flex; gap: 12px; }
       @media (max-width: 719px) {
         li { grid-template-columns: 16px minmax(0, 1fr); }

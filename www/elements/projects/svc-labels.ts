@@ -101,7 +101,7 @@ export class SvcLabels extends SvcElement {
   #labels!: Resource<Label[]>
   #dialog: Dialog = { kind: 'none' }
   #color: LabelColor | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
   #dragged: number | null = null
   #target: number | null = null
   #said = ''

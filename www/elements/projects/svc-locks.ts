@@ -38,7 +38,7 @@ export class SvcLocks extends SvcElement {
   items: readonly Restriction[] = []
   calls!: LockCalls
   #asked: Restriction | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const asked = this.#asked
@@ -189,7 +189,7 @@ export class SvcLock extends SvcElement {
   projectId!: string
   calls!: LockCalls
   #isAsking = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return html`
@@ -257,7 +257,7 @@ export class SvcMaintenance extends SvcElement {
   projectId!: string
   calls!: LockCalls
   #isAsking = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return html`

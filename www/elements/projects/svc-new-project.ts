@@ -39,7 +39,7 @@ export class SvcNewProject extends SvcElement {
   #isUserOwn = false
   #isChoosing = false
   #tagIds: readonly string[] = []
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.calls.switchesUsers(this.signal).then(

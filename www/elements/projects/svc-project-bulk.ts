@@ -45,7 +45,7 @@ export class SvcProjectBulk extends SvcElement {
   labels: Labels = { categories: [], tags: [] }
   #tagIds: readonly string[] = []
   #isDeleting = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return html`

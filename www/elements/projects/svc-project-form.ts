@@ -8,7 +8,7 @@ import {
   type Loaded,
   saveMerged,
   type SvcConflict,
-  errorLine,
+  saveBar,
   field,
   type Field,
   Submission,
@@ -29,22 +29,9 @@ export class SvcProjectForm extends SvcElement {
 
       form { display: grid; gap: 20px; grid-template-columns: minmax(0, 1fr); }
       .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 20px; align-items: start; }
-      .save {
-        position: sticky;
-        bottom: 0;
-        z-index: 2;
-        display: flex;
-        flex-wrap: wrap;
-        align-items: center;
-        gap: 16px;
-        margin-inline: -4px;
-        padding: 12px 4px;
-        background: var(--ground);
-      }
       .scripts { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 8px 16px; padding-top: 12px; }
       @media (max-width: 719px) {
         .pair { grid-template-columns: minmax(0, 1fr); }
-        .save { position: static; }
       }
     }
   `
@@ -56,7 +43,7 @@ export class SvcProjectForm extends SvcElement {
   labels: Labels = { categories: [], tags: [] }
   #tagIds: readonly string[] | null = null
   #apps: readonly string[] = []
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
   #isUnsaved = false
   #isChoosing = false
 
@@ -219,11 +206,11 @@ export class SvcProjectForm extends SvcElement {
             'For the archives and outputs of this project. A push that exceeds it is rejected. If empty, the project has no quota.'
           )
         })}
-        ${errorLine(this.#submission.problemBeside(formFields))}
-        <div class="save">
-          <button class="primary" disabled="${this.#submission.isBusy || !this.#isUnsaved}">${t('Save')}</button>
-          ${this.#isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
-        </div>
+        ${saveBar(t('Save'), {
+          isBusy: this.#submission.isBusy,
+          isUnsaved: this.#isUnsaved,
+          problem: this.#submission.problemBeside(formFields)
+        })}
       </form>
       <svc-conflict></svc-conflict>`
   }

@@ -3,7 +3,7 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ProjectCalls } from '../../server/project-calls.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { errorLine, field, type Field, Submission } from '../base/form.js'
+import { saveBar, field, type Field, Submission } from '../base/form.js'
 import {
   type CheckDraft,
   checkFields,
@@ -55,7 +55,6 @@ export class SvcProjectPolicy extends SvcElement {
       .check-row { display: grid; grid-template-columns: minmax(0, 160px) minmax(0, 1fr) auto; gap: 12px; align-items: start; }
       .check-row .fields { display: grid; gap: 12px; }
       .check-row > button { min-width: 36px; margin-top: 26px; padding: 4px; }
-      .save { display: flex; flex-wrap: wrap; align-items: center; gap: 16px; }
       @media (max-width: 719px) {
         .check-row { grid-template-columns: minmax(0, 1fr) auto; }
         .check-row .fields { grid-column: 1 / 3; }
@@ -69,7 +68,7 @@ export class SvcProjectPolicy extends SvcElement {
   #project!: Project
   #draft!: PolicyDraft
   #isUnsaved = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   get project(): Project {
     return this.#project
@@ -138,11 +137,7 @@ export class SvcProjectPolicy extends SvcElement {
         </div>
         ${this.#text('onFailureScript', 'On-failure script', { rows: 3, placeholder: './report.sh', hint: t('Runs after a deployment has failed or was reverted. It changes no result.') })}
         ${this.#rollout()}
-        ${errorLine(this.#unplacedProblem())}
-        <div class="save">
-          <button class="primary" disabled="${isBusy || !this.#isUnsaved}">${t('Save policy')}</button>
-          ${this.#isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
-        </div>
+        ${saveBar(t('Save policy'), { isBusy, isUnsaved: this.#isUnsaved, problem: this.#unplacedProblem() })}
       </form>`
   }
 

@@ -29,7 +29,7 @@ export class SvcProjectDelete extends SvcElement {
   calls!: Calls
   project!: Project
   #isAsking = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { name } = this.project
@@ -108,7 +108,7 @@ export class SvcProjectToken extends SvcElement {
   project!: Project
   #isShown = false
   #isAsking = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const { name } = this.project

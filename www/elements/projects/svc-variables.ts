@@ -52,7 +52,7 @@ export class SvcVariables extends SvcElement {
   #variables!: Resource<Variable[]>
   #dialog: Dialog = { kind: 'none' }
   #isSecret = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.#variables = createResource({

@@ -70,7 +70,7 @@ export class SvcAdminToken extends SvcElement {
   #oldToken = ''
   #newToken = ''
   #isShown = false
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     const strength = strengthOf(this.#newToken)

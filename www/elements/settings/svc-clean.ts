@@ -38,7 +38,7 @@ export class SvcClean extends SvcElement {
   keep = 10
   projects: readonly Project[] = []
   #trial: Trial | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override view(): Template {
     return html`

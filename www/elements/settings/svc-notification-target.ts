@@ -110,7 +110,7 @@ export class SvcNotificationTarget extends SvcElement {
   #isForSome = false
   #removesSecret = false
   #projects: Array<{ id: string; name: string }> | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     const { target } = this

@@ -45,7 +45,7 @@ export class SvcNotificationTargets extends SvcElement {
   /** The target in the form, or `new` for a new one. */
   #edited: NotificationTargetView | 'new' | null = null
   #deleted: NotificationTargetView | null = null
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
   readonly #tests = new Map<string, WebhookTest | 'going'>()
 
   protected override connected(): void {

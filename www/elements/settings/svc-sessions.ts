@@ -63,7 +63,7 @@ export class SvcSessions extends SvcElement {
   session!: Session
   changes!: ChangeWatch
   #sessions!: Resource<ListedSession[]>
-  readonly #submission = new Submission(() => this.update())
+  readonly #submission = new Submission(this)
 
   protected override connected(): void {
     this.#sessions = createResource({

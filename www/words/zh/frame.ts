@@ -3,6 +3,7 @@ import { words as server } from './server.js'
 
 /** Texts of the frame, of signing in, and of elements that several pages share. */
 export const words: Words = {
+  'Unsaved changes.': '尚未保存。',
   ...server,
   'Changed elsewhere': '已被他人更改',
   'These values were changed elsewhere after you opened the form. Choose which to keep. Your other changes are saved too.':

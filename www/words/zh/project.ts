@@ -63,7 +63,6 @@ export const words: Words = {
   Packing: '正在打包',
   Uploading: '正在上传',
   '{done} of {total}': '{done} / {total}',
-  'Open deployment': '查看此次部署',
   'Deploy…': '部署…',
   'Deploy to this project': '部署到此项目',
   Live: '当前版本',
@@ -75,6 +74,7 @@ export const words: Words = {
   'with uncommitted changes': '含未提交的更改',
   'Its post-deploy script failed in the background.': '其部署后脚本在后台失败。',
   'Its files were written, but the deployment failed afterwards.': '文件已就位，但随后部署失败。',
+  'Deploy to {name}': '部署到 {name}',
   'Deploy to {name}?': '部署到 {name}？',
   Directory: '目录',
   Contents: '内容',
@@ -151,7 +151,6 @@ export const words: Words = {
   'Do not wait for the post-deploy script': '不等待部署后脚本',
   'If pushes with scripts are rejected, only these variables of a push are passed to the scripts set here. Enter names, or prefixes followed by *.':
     '拒绝携带脚本的推送时，只有这里列出的推送变量会传给此处设置的脚本。填写变量名，或以 * 结尾的前缀。',
-  'Unsaved changes.': '尚未保存。',
   'Leave without saving?': '不保存就离开？',
   'The settings of {name} have unsaved changes.': '{name} 的设置已更改但尚未保存。',
   Stay: '留在此处',

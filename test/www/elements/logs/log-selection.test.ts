@@ -8,7 +8,7 @@ import {
   wordAround
 } from '../../../../www/elements/logs/log-selection.js'
 import { stripAnsi } from '../../../../www/elements/logs/log-format.js'
-import { createOutput } from '../../../../www/server/upload.js'
+import { createOutput } from '../../../support/growing-text.js'
 
 function outputOf(...texts: string[]) {
   const output = createOutput()
