@@ -14,7 +14,7 @@ const router = 'router.js'
 
 /**
  * Returns the addresses of a module and its static imports below the base. With `isWhole`, also of the modules that are
- * imported dynamically, but by the router.
+ * imported dynamically, but by the router only for main.js.
  */
 export function closureOf(entry: string, { isWhole = false } = {}): string[] {
   const found = new Set<string>()
@@ -22,9 +22,8 @@ export function closureOf(entry: string, { isWhole = false } = {}): string[] {
     const name = url.href.slice(compiled.href.length)
     if (found.has(name)) return
     found.add(name)
-    for (const [, path, late] of readFileSync(url, 'utf8').matchAll(
-      isWhole && name !== router ? anyImport : staticImport
-    )) {
+    const isFollowed = isWhole && (name !== router || entry === 'main.js')
+    for (const [, path, late] of readFileSync(url, 'utf8').matchAll(isFollowed ? anyImport : staticImport)) {
       visit(new URL((path ?? late) as string, url))
     }
   }
