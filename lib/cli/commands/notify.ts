@@ -74,7 +74,7 @@ export const commands = {
     },
     details:
       'The addresses of chat services contain secrets, and other users of this machine can see the arguments of a\n' +
-      'command: use --url -, or leave it out to be asked. Both --url - and --secret - only work on a terminal.\n\n' +
+      'command: use --url -, or leave it out to be asked. Together, --url - and --secret - need a terminal.\n\n' +
       `The events are: ${eventKeys.join(', ')}.\n\n${adminDetails('admin')}`,
     examples: [
       ['notify add team --url - < url.txt', 'send everything to a chat, with its address in a file'],
