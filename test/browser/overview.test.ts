@@ -80,7 +80,7 @@ t.test('the overview of a server in use', { skip }, async t => {
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Search and commands' }).fill('auth.login')
   await page
-    .getByRole('option', { name: /^auth.login/ })
+    .getByRole('option', { name: /^Signed in/ })
     .first()
     .click()
   await page.locator('.entries').getByText('Signed in').first().waitFor()

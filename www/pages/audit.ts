@@ -54,7 +54,6 @@ export class AuditPage extends Page {
       .entries b .icon { align-self: center; color: var(--failure); }
       .entries .failed { color: var(--failure); font-size: var(--size-12); font-weight: 600; }
       .entries .what { overflow-wrap: anywhere; }
-      .entries .what a { text-decoration: underline; }
       .entries .where { text-align: right; }
       .sight { display: flex; gap: 10px; align-items: center; padding: 12px 16px; color: var(--failure); }
       .sight p { display: grid; gap: 2px; flex: 1; }
@@ -340,7 +339,7 @@ function entryRow(
   open: ((id: string) => void) | null
 ): Template {
   const address = addressWords(entry.ip, entry.claimedIp)
-  const who = tokenOf(entry) ?? starterWords(entry.actor, names)
+  const who = entry.tokenId === null ? starterWords(entry.actor, names) : (entry.tokenName ?? entry.tokenId)
   return html`
     <li>
       <details @toggle="${() => open?.(entry.id)}">
@@ -356,20 +355,25 @@ function entryRow(
           <span class="role">${isRole(entry.role) ? t(roleWords[entry.role]) : null}</span>
           <span class="where cut" title="${address}">${address}</span>
         </summary>
-        ${open === null ? moreOf(entry, address) : null}
+        ${open === null ? moreOf(entry, address, names) : null}
       </details>
     </li>`
 }
 
-/** Shows what the line has no room for. */
-function moreOf(entry: AuditEntry, address: string | null): Template {
+/** Shows what the line has no room for. The links are here: a line that opens is one control. */
+function moreOf(entry: AuditEntry, address: string | null, names: ReadonlyMap<string, string>): Template {
+  const { projectId, target } = entry
   const { subject, changes } = detailParts(entry.action, entry.detail ?? '')
   const facts = [
     [t('Time'), exactWords(entry.at)],
     [t('Detail'), subject],
     [t('Address'), address],
-    [t('Target'), entry.target],
-    [t('Project'), entry.projectId],
+    [t('Token'), tokenOf(entry)],
+    [t('Target'), target === null || target === projectId ? target : linked(target)],
+    [
+      t('Project'),
+      projectId === null ? null : html`<a href="projects/${projectId}">${names.get(projectId) ?? projectId}</a>`
+    ],
     [t('Session'), entry.sessionId],
     [t('Action'), entry.action],
     [t('Number'), entry.seq === null ? null : String(entry.seq)],
@@ -389,15 +393,14 @@ function moreOf(entry: AuditEntry, address: string | null): Template {
     </div>`
 }
 
-/** Shows the object of an entry: a project by its name, a deployment as a link, anything else as it is stored. */
-function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): Template {
+/** Returns the object of an entry: a project by its name, anything else as it is stored. */
+function whatOf({ action, projectId, target, detail }: AuditEntry, names: ReadonlyMap<string, string>): string {
   const name = projectId === null ? undefined : (names.get(projectId) ?? projectId)
-  const ofProject = name === undefined ? null : html`<a href="projects/${projectId}">${name}</a>`
-  const rest = target === null || target === projectId ? null : linked(target)
+  const rest = target === projectId ? null : target
   // The name of the project is there already.
   const words = detailWords(action, detail ?? '').replace(name === undefined ? '' : `${name}; `, '')
-  const parts = [ofProject, rest, words === '' || words === name ? null : words].filter(part => part !== null)
-  return html`${parts.map((part, index) => html`${index === 0 ? '' : ' · '}${part}`)}`
+  const parts = [name ?? null, rest, words === '' || words === name ? null : words]
+  return parts.filter(part => part !== null).join(' · ')
 }
 
 /** The pages of what an entry can be about, by the beginning of its id. */

@@ -289,6 +289,8 @@ export class SvcLive extends SvcElement {
       .what { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between; gap: 4px 16px; }
       .what a { color: inherit; font-size: var(--size-16); font-weight: 600; overflow-wrap: anywhere; min-width: 0; }
       .what svc-time { color: var(--muted); }
+      .release { display: grid; gap: 2px; min-width: 0; }
+      .release p { overflow-wrap: anywhere; min-width: 0; }
       dl { display: flex; flex-wrap: wrap; gap: 10px 32px; }
       dl div { display: grid; gap: 1px; min-width: 0; max-width: 100%; }
       dt { color: var(--muted); font-size: var(--size-13); }
