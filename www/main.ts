@@ -158,13 +158,16 @@ async function learnRights(): Promise<void> {
 }
 
 let isFollowing = false
+const titleMs = 2500
 
 /** Says in the title of the tab how much waits for the signed-in user. */
 function followWaiting(): void {
   if (isFollowing) return
   isFollowing = true
   const count = (): void => void (app.waitingCount = context.marks.waiting.filter(decides).length)
-  context.marks.follow(count, new AbortController().signal)
+  context.marks.hear(count, new AbortController().signal)
+  // The first screen comes first.
+  setTimeout(() => context.marks.follow(() => {}, new AbortController().signal), titleMs)
 }
 
 /** Loads the page for addresses that the signed-in token may not open. Returns its tag. */
@@ -275,6 +278,7 @@ watchServer()
 addEventListener('storage', event => session.heard(event))
 session.addEventListener('session', event => {
   const { reason } = event as SessionEvent
+  context.marks.forget()
   if (reason === null && router.place?.row.tag === loginTag) redirect(router.place)
   else if (reason === 'signed_out') router.go('login')
   else if (router.place?.row.tag !== loginTag) goToLogin('expired')

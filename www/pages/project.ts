@@ -116,7 +116,9 @@ export class ProjectPage extends Page {
     else this.#findTree(id)
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
-    this.followMarks()
+    // The other tabs have no place for another request: the frame follows them soon.
+    if (this.#tab === 'deployments') this.followMarks()
+    else this.context.marks.hear(() => this.update(), this.signal)
     this.follow(['locks'], () => void this.#locks.refresh())
     // Locks expire without a write of the server.
     this.every(expiryCheckMs, () => {

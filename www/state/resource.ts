@@ -92,6 +92,62 @@ export function createChanges({
   }
 }
 
+/** What lists of projects show beside their status, as the server said last. The frame and the pages share it. */
+export interface MarksNow extends Marks {
+  /** Calls `work` after each change that a follower learns of, without following. */
+  hear(work: () => void, signal: AbortSignal): void
+  /** Forgets what another user may see. */
+  forget(): void
+  /** Calls `work` after each change, until the signal is aborted. */
+  follow(work: () => void, signal: AbortSignal): void
+}
+
+const none: Marks = { waiting: [], locks: [], failedInBackground: [] }
+
+/** Creates the marks. They are asked for when somebody follows them, and again when they may have changed. */
+export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; changes: ChangeWatch }): MarksNow {
+  const news = new EventTarget()
+  let now = none
+  let asking: Promise<void> | null = null
+
+  /** Several followers share a request. An older server, and one that cannot be reached, tells nothing. */
+  function load(): void {
+    asking ??= ask()
+      .then(
+        marks => {
+          now = marks
+          news.dispatchEvent(new Event('change'))
+        },
+        () => {}
+      )
+      .finally(() => (asking = null))
+  }
+
+  return {
+    get waiting() {
+      return now.waiting
+    },
+    get locks() {
+      return now.locks
+    },
+    get failedInBackground() {
+      return now.failedInBackground
+    },
+    hear: (work, signal) => news.addEventListener('change', work, { signal }),
+    forget() {
+      now = none
+      news.dispatchEvent(new Event('change'))
+    },
+    follow(work, signal) {
+      if (signal.aborted) return
+      news.addEventListener('change', work, { signal })
+      changes.follow(['marks'], load, signal)
+      // What is known is kept up to date by the polls.
+      if (now === none) load()
+    }
+  }
+}
+
 /** A value from the server and its loading state. `value` survives a failed reload. */
 export interface Resource<T> {
   readonly value: T | undefined
@@ -199,50 +255,4 @@ export function staleLine<T>(resource: Resource<T>): Template | null {
     <p class="error-line" role="status">
       ${icon('warning')}<span>${t('Not up to date: {problem}', { problem: errorWords(resource.error) })}</span>
     </p>`
-}
-
-/** What lists of projects show beside their status, as the server said last. The frame and the pages share it. */
-export interface MarksNow extends Marks {
-  /** Calls `work` after each change, until the signal is aborted. */
-  follow(work: () => void, signal: AbortSignal): void
-}
-
-const none: Marks = { waiting: [], locks: [], failedInBackground: [] }
-
-/** Creates the marks. They are asked for when somebody follows them, and again when they may have changed. */
-export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; changes: ChangeWatch }): MarksNow {
-  const news = new EventTarget()
-  let now = none
-  let asking: Promise<void> | null = null
-
-  /** Several followers share a request. An older server, and one that cannot be reached, tells nothing. */
-  function load(): void {
-    asking ??= ask()
-      .then(
-        marks => {
-          now = marks
-          news.dispatchEvent(new Event('change'))
-        },
-        () => {}
-      )
-      .finally(() => (asking = null))
-  }
-
-  return {
-    get waiting() {
-      return now.waiting
-    },
-    get locks() {
-      return now.locks
-    },
-    get failedInBackground() {
-      return now.failedInBackground
-    },
-    follow(work, signal) {
-      if (signal.aborted) return
-      news.addEventListener('change', work, { signal })
-      changes.follow(['marks'], load, signal)
-      load()
-    }
-  }
 }

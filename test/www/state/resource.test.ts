@@ -2,7 +2,7 @@ import t from 'tap'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createChanges, createResource, silenceMs } from '../../../www/state/resource.js'
+import { createChanges, createResource, silenceMs, createMarks } from '../../../www/state/resource.js'
 import { noteServerDate, serverNow } from '../../../www/server/client.js'
 import type { ChangeVersions } from '../../../lib/model/health.js'
 import { mock } from 'node:test'
@@ -234,4 +234,27 @@ t.test('a refresh without an answer times out, and the next one sends a new requ
   isSilent = false
   await resource.refresh()
   t.same([resource.value, resource.error, silences], ['there', undefined, 1])
+})
+
+t.test('marks are asked for once by several followers, heard by the frame, and forgotten with the session', async t => {
+  let asked = 0
+  const marks = createMarks({
+    ask: async () => ({ waiting: [], locks: [], failedInBackground: [`proj_${++asked}`] }),
+    changes: { follow: () => {} }
+  })
+  const { signal } = new AbortController()
+  let heard = 0
+  marks.hear(() => heard++, signal)
+  t.equal(asked, 0, 'to hear asks nobody')
+  marks.follow(() => {}, signal)
+  marks.follow(() => {}, signal)
+  await new Promise(resolve => setImmediate(resolve))
+  t.same([asked, heard, marks.failedInBackground], [1, 1, ['proj_1']])
+  marks.follow(() => {}, signal)
+  t.equal(asked, 1, 'what is known is not asked for again')
+  marks.forget()
+  t.same([heard, marks.failedInBackground], [2, []], 'another user may sign in')
+  marks.follow(() => {}, signal)
+  await new Promise(resolve => setImmediate(resolve))
+  t.same(marks.failedInBackground, ['proj_2'])
 })

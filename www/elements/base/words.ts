@@ -2,6 +2,7 @@
 import type { DeploymentRow, StepName } from '../../../lib/model/deployment.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { language as languageNow, t } from '../../words/t.js'
+import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
 import type { AccessRole } from '../../../lib/model/access.js'
 import type { Restriction } from '../../server/project-calls.js'
 import { shownStatus, waitingRows } from '../../shared/api.js'
@@ -215,6 +216,11 @@ export function projectStatus<S extends string>(
 ): S | 'waiting' | 'failed' {
   if (status === 'running' && waiting.some(({ projectId }) => projectId === id)) return 'waiting'
   return shownStatus(status, failedInBackground.includes(id))
+}
+
+/** Returns the deployment that a broken project can be rolled back to; null: none, or its files are live already. */
+export function wayBackOf({ lastGood, isLastGoodLive, goingId }: BrokenProject): DeploymentBrief | null {
+  return lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null ? null : lastGood
 }
 
 /** Returns what a list shows beside the status of a project: what waits, whether it is locked, or in maintenance. */

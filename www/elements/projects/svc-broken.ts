@@ -3,7 +3,7 @@ import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'
-import { deploymentWords } from '../base/words.js'
+import { deploymentWords, wayBackOf } from '../base/words.js'
 import { may } from '../../state/session.js'
 
 /* Broken projects: what failed, since when, and links to the cause and to a rollback. */
@@ -89,11 +89,6 @@ function stateOfTarget({ lastGood, isLastGoodLive }: BrokenProject): unknown {
   return isLastGoodLive
     ? html`${t('The last successful deployment is live:')} ${good}`
     : html`${t('Files of a later deployment are live. Last successful deployment:')} ${good}`
-}
-
-/** Returns the deployment that a broken project can be rolled back to; null: none, or its files are live already. */
-export function wayBackOf({ lastGood, isLastGoodLive, goingId }: BrokenProject): DeploymentBrief | null {
-  return lastGood === null || isLastGoodLive || !lastGood.hasArtifact || goingId !== null ? null : lastGood
 }
 
 /** Returns a link to the last successful deployment, whose first button rolls back to it. */
