@@ -92,6 +92,9 @@ interface RollbackOptions extends UndoOptions {
   mode?: RollbackPlan['mode'] | undefined
 }
 
+/** What an older server says, and what no projects have. */
+export const noMarks: Marks = { waiting: [], locks: [], failedInBackground: [] }
+
 /** How to promote. */
 type PromoteOptions = Omit<NonNullable<Given<'POST /api/projects/:id/promote'>['body']>, 'dryRun'> & {
   signal: AbortSignal
@@ -173,11 +176,8 @@ export function createApi(client: Client) {
     locksAndMaintenance: () => call('GET /api/locks', { query: { kind: 'all' } }),
     /** Returns what waits for somebody, locks, and failures in the background. Older servers tell nothing. */
     marks: async (projectId?: string): Promise<Marks> =>
-      (await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting))) ?? {
-        waiting: [],
-        locks: [],
-        failedInBackground: []
-      },
+      (await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting))) ??
+      noMarks,
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
     setMaintenance: async (id: string, body: MaintenanceChange) =>

@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/errors.js'
+import { noMarks } from '../client/api.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import { sharedNames, type ShownProject } from '../../model/project.js'
@@ -37,7 +38,7 @@ export const commands = {
       const { output } = context
       const { api } = await openAdmin(context, options)
       const projects = await api.projects()
-      const marks = await api.marks()
+      const marks = projects.length === 0 ? noMarks : await api.marks()
       const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
       if (options.json) {
         const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
