@@ -160,6 +160,7 @@ t.test('the fields of the API are found in the sources', async t => {
       'confirmSeconds',
       'rollout',
       'planId',
+      'override',
       ...importOptions
     ].sort()
   )
@@ -290,6 +291,7 @@ t.test('difficult names in an upload form and in its archive never cause a 500',
       [['projectId', project.id], [name, 'a'], file],
       [['projectId', name], file],
       [['projectId', project.id], ['message', name], file],
+      [['projectId', project.id], ['override', name], file],
       [['projectId', project.id], ['env', name], file],
       [['projectId', project.id], ['env', variable], ['postDeploy', ':'], file],
       [['projectId', project.id], ['postDeployAsync', name], file],

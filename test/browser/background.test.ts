@@ -31,7 +31,7 @@ t.test('a failure in the background is beside the status everywhere', { skip }, 
   t.equal(await page.locator('svc-background-failure').count(), 0)
   await (await open(join(stage.sites, 'go'), 'w')).close()
   await page.locator('.verdict svc-background-failure').waitFor()
-  await page.locator('.verdict svc-status[state=success]').waitFor()
+  await page.locator('.verdict svc-status[state=failed]').waitFor()
   await page.locator('svc-log').getByText('no such table').first().waitFor()
   t.match(await step.textContent(), /failed[^]*exit 4/)
   t.same(await survey(page), [])

@@ -114,7 +114,7 @@ const expected: Record<
     tabs: ['Deployments', 'Logs'],
     project: ['Deploy…', 'Verify', 'See why'],
     failed: [],
-    good: ['Compare…'],
+    good: ['Compare…', 'Promote…'],
     projects: false
   },
   operator: {
@@ -122,7 +122,7 @@ const expected: Record<
     tabs: ['Deployments', 'Files', 'Logs'],
     project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…'],
     failed: ['Mark as success…', 'Deploy again…', 'Roll back to last successful…'],
-    good: ['Compare…', 'Mark as failed…', 'Roll back to this…'],
+    good: ['Compare…', 'Mark as failed…', 'Promote…', 'Roll back to this…'],
     projects: false
   },
   admin: {
@@ -130,7 +130,7 @@ const expected: Record<
     tabs: ['Deployments', 'Files', 'Logs', 'Settings'],
     project: ['Maintenance…', 'Lock…', 'Deploy…', 'Verify', 'See why', 'Roll back…'],
     failed: ['Mark as success…', 'Deploy again…', 'Roll back to last successful…'],
-    good: ['Compare…', 'Mark as failed…', 'Roll back to this…'],
+    good: ['Compare…', 'Mark as failed…', 'Promote…', 'Roll back to this…'],
     projects: true
   }
 }

@@ -89,7 +89,11 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
   const kept = async () => (await stage.client.get('/api/settings')).body
 
   const events = (page: Page) => page.getByRole('group', { name: 'Events', exact: true }).getByRole('checkbox')
-  t.same(await Promise.all((await events(one.page).all()).map(box => box.isChecked())), [true, true, false, false])
+  const checked = async (page: Page) => {
+    const boxes = await Promise.all((await events(page).all()).map(box => box.isChecked()))
+    return boxes.flatMap((isChecked, index) => (isChecked ? [index] : []))
+  }
+  t.same(await checked(one.page), [0, 1])
   await events(one.page).first().uncheck()
   await one.page.getByLabel('Archives to keep').fill('5')
   await photograph(one.page, 'settings-desktop')
@@ -111,11 +115,7 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
     'the events of the other tab stay'
   )
   await two.page.getByText(/not saved yet/).waitFor({ state: 'detached' })
-  t.same(
-    await Promise.all((await events(two.page).all()).map(box => box.isChecked())),
-    [false, true, false, false],
-    'and are shown'
-  )
+  t.same(await checked(two.page), [1], 'and are shown')
   t.match(two.watch.complaints.splice(0), [/412/])
 })
 
