@@ -20,6 +20,13 @@ const maxRequests = 40
 const maxRequestsOfForm = 42
 const maxBytes = 160 * 1024
 const latencyMs = 200
+/** By which a page may shift while it loads; more counts as poor (Cumulative Layout Shift). */
+const maxShift = 0.1
+const observeShifts = `
+  window.shift = 0
+  new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value
+  }).observe({ type: 'layout-shift', buffered: true })`
 
 const { browser, skip } = await startChromium(t)
 
@@ -102,12 +109,15 @@ t.test('no page takes more than 40 requests and 160 KB', { skip }, async t => {
       const sent = watch.fetched.filter(({ url, bytes }) => bytes > 0 && url.startsWith('http'))
       return { requests: sent.length, bytes: sent.reduce((sum, { bytes }) => sum + bytes, 0), ms }
     }
+    const name = `/${path.replace(/\w+_\w+/g, match => `:${match.slice(0, match.indexOf('_'))}`)}`
+    await context.addInitScript(observeShifts)
     const first = await measure(() => page.goto(`${stage.url}/${path}`, { waitUntil: 'commit' }))
+    const shift = (await page.evaluate('window.shift')) as number
+    t.ok(shift <= maxShift, `${name}: shifts by ${shift.toFixed(3)} while it loads`)
     // All modules are cached in the same way: a few pages show it.
     const again = isThorough || index % 4 === 0 ? await measure(() => page.reload({ waitUntil: 'commit' })) : undefined
     const cell = ({ requests, bytes, ms }: Cost): string =>
       `${String(requests).padStart(8)} ${(bytes / 1024).toFixed(1).padStart(8)} ${ms.toFixed(0).padStart(5)}`
-    const name = `/${path.replace(/\w+_\w+/g, match => `:${match.slice(0, match.indexOf('_'))}`)}`
     t.comment(`${name.padEnd(32)} ${cell(first)} ${again === undefined ? '' : cell(again)}`)
     const most = path.endsWith('/settings') ? maxRequestsOfForm : maxRequests
     t.ok(isOpenLog || first.requests <= most, `${name}: at most ${most} requests`)

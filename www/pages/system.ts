@@ -112,6 +112,17 @@ export class SystemPage extends Page {
         <h2>${t('Health')}</h2>
         <div class="card">${loaded(this.#health, 'the health', checks)}</div>
       </section>
+      ${this.#isAnswered ? this.#rest(health) : null}`
+  }
+
+  /** Whether all requests were answered: before, what is below an answer would be pushed down by it. */
+  get #isAnswered(): boolean {
+    const all = [this.#health, this.#reading, this.#history, this.#apps]
+    return all.every(each => each === undefined || each.value !== undefined || each.error !== undefined)
+  }
+
+  #rest(health: HealthDetail | undefined): Template {
+    return html`
       ${
         health?.cluster === undefined
           ? null

@@ -182,7 +182,7 @@ export class SvcProjectDeploy extends SvcElement {
       .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
       .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
       svc-dialog { display: contents; }
-      svc-dialog .ways { grid-template-columns: minmax(0, 1fr); }
+      svc-dialog .ways { grid-template-columns: minmax(0, 1fr); margin-bottom: 16px; }
       h3 { font-size: var(--size-14); }
       summary { width: fit-content; color: var(--muted); font-size: var(--size-13); cursor: pointer; }
       summary:hover { color: var(--text); }
