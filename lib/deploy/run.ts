@@ -193,7 +193,7 @@ export class Runner {
       .flush()
       .then(() => output.sync())
       .catch(error => log(`Cannot write the whole output of deployment ${end.id}`, error))
-    const wasBroken = findBrokenProject(this.#needs.store, end.projectId) !== undefined
+    const wasBroken = this.#wasBroken(end.projectId)
     const row = await ends.record(end, outcome)
     if (output.unwritten !== null) ends.complete(output)
     if (row.placed === null) await this.#needs.scripted.leave(row.id)
@@ -208,6 +208,16 @@ export class Runner {
     if (wasBroken && outcome.status === 'success')
       sendNotice(this.#needs, row, { trigger: row.triggerSource, event: 'recovered', errorMessage: null })
     return row
+  }
+
+  /** Whether a project was broken. The end of a deployment does not depend on the answer. */
+  #wasBroken(projectId: string): boolean {
+    try {
+      return findBrokenProject(this.#needs.store, projectId) !== undefined
+    } catch (error) {
+      this.#needs.log('Cannot find out whether a deployment is a recovery', error)
+      return false
+    }
   }
 
   /** Records the result of a background script. The status of the deployment does not change (§3). */

@@ -103,6 +103,10 @@ t.test('a session past its proof runs no command, reads no secret and changes no
       refused: [() => send('POST', `/api/deployments/${ofScripted}/rollback`, {})],
       accepted: [() => send('POST', `/api/deployments/${ofPlain}/rollback`, {})]
     },
+    'POST /api/projects/:id/promote': {
+      refused: [() => send('POST', `${project(scripted.id)}/promote`, { from: ofPlain })],
+      accepted: [() => send('POST', `${project(plain.id)}/promote`, { from: ofScripted })]
+    },
     'POST /api/projects/:id/undo': {
       refused: [() => send('POST', `${project(scripted.id)}/undo`, {})],
       accepted: [() => send('POST', `${project(plain.id)}/undo`, {})]

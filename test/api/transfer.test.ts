@@ -54,6 +54,9 @@ function imported(
 const ofTheMachine: Record<string, string> = {
   '/api/health': 'of the process',
   '/api/openapi.json': 'of the program',
+  '/install.sh': 'of the program',
+  '/client.tgz': 'of the program',
+  '/agent.tgz': 'of the program',
   '/api/auth/whoami': 'of the token that asks',
   '/api/deploy/check': 'of the token and the settings',
   '/api/health/detail': 'of the machine',

@@ -50,9 +50,11 @@ async function serve(
   const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...words]), { cwd, env, stdio: 'pipe', ...identity })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  child.stdout
-    .setEncoding('utf8')
-    .on('data', (text: string) => void (text.includes('svc listens') && child.kill('SIGTERM')))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    // A signal may cut the first start while it writes its key, and the next one says what was left.
+    const isReady = async (): Promise<boolean> => existsSync(join(home, 'keys/server.pub'))
+    if (text.includes('svc listens')) void until(isReady).finally(() => child.kill('SIGTERM'))
+  })
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, stderr }
 }

@@ -70,6 +70,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE projects DROP COLUMN scriptShell;
     ALTER TABLE projects DROP COLUMN scriptDirectory;
     DROP TABLE sessions;
+    ALTER TABLE deployments DROP COLUMN promotedFrom;
+    ALTER TABLE deployments DROP COLUMN override;
     DROP TABLE toldIncidents;
     DROP TABLE waitingMessages;
     DROP TABLE notificationTargets;

@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
@@ -84,13 +85,16 @@ export interface ProgramHere {
 /** The program `svc` in this process, with all that it uses of a process: streams, environment, signals. */
 export function programHere({ cwd, env, input, hear }: ProgramHere) {
   const signals = new EventEmitter()
-  const stream = (name: 'stdout' | 'stderr') =>
-    new Writable({
+  const stream = (name: 'stdout' | 'stderr') => {
+    // A character may come in several writes.
+    const decoder = new StringDecoder('utf8')
+    return new Writable({
       write(bytes: Buffer, _encoding, done) {
-        hear(name, bytes.toString())
+        hear(name, decoder.write(bytes))
         done()
       }
     })
+  }
   let exit = (_code: number): void => {}
   const exited = new Promise<number>(resolve => (exit = resolve))
   const host = {

@@ -126,7 +126,7 @@ t.test('exports the audit log to a file', async t => {
 
   await t.test('and leaves nothing behind after a refusal', async t => {
     const before = readdirSync(cwd)
-    t.match(await svc(['audit', 'export', '--from', '99'], admin), { code: 1, stderr: /"from" is 99/ })
+    t.match(await svc(['audit', 'export', '--from', '99'], admin), { code: 1, stderr: /--from is 99/ })
     const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: shop.token } }
     t.match(await svc(['audit', 'export', '--out', 'no.jsonl'], pusher), { code: 1 })
     t.notOk(existsSync(join(cwd, 'no.jsonl')))

@@ -2,8 +2,6 @@ import t from 'tap'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openBrowser, openerFor } from '../../../lib/cli/commands/deployments.js'
-import { apiSays } from '../../support/sentences/api.js'
-import { matching } from '../../support/sentences/matching.js'
 import { startServe } from '../../support/serve-process.js'
 import { type Ended, svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
@@ -102,7 +100,7 @@ t.test('status', async t => {
     t.match((await svc(['status', shop.id, '--branch', 'main'], options)).stdout, 'No deployment matches.')
     t.match(await svc(['status', shop.id, '--commit', 'xyz'], options), {
       code: 1,
-      stderr: matching(apiSays.commitInvalid)
+      stderr: /--commit is invalid: expected at least 4 hexadecimal digits/
     })
     t.match(
       (await svc(['logs', pushed.deployId], options)).stderr,

@@ -148,7 +148,7 @@ t.test('reports a refusal before anything is packed', async t => {
   await server.api('PUT', '/api/settings', { allow_client_scripts: 'false', max_extracted_size: '1' })
   const env = { SVC_DEPLOY_TOKEN: shop.token }
   const scripts = await svc(['push', '--post', 'true'], { cwd: site, env })
-  t.match(scripts, { code: 1, stderr: /^error: Cannot run "postDeploy" of the upload: .* disables client scripts/ })
+  t.match(scripts, { code: 1, stderr: /^error: Cannot run --post of the upload: .* disables client scripts/ })
   t.notMatch(scripts.stderr, 'Packing')
 
   writeFileSync(join(site, 'large.bin'), '')

@@ -159,6 +159,8 @@ async function startServer(t: Test): Promise<string> {
       void response.writeHead(status, { 'content-type': type }).end(text)
     if (path === '/api/projects') answer('application/json', JSON.stringify([project]))
     else if (path === '/api/projects/proj_1') answer('application/json', JSON.stringify(project))
+    // As a server of an earlier version.
+    else if (path === '/api/auth/whoami') answer('application/json', JSON.stringify({ error: evil }), 404)
     else if (path === '/api/logs')
       answer('application/json', JSON.stringify([{ ...deployment, id: 'dep_2' }, deployment]))
     else if (path.endsWith('/output')) {

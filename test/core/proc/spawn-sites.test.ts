@@ -27,6 +27,7 @@ const sites: Record<string, string> = {
   'deploy/gate.ts':
     'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/gate.test.ts',
   'deploy/scripts/scripts.ts': 'runProcess: scripts of deployments, tried below',
+  'api/client.ts': 'execFileSync: a text, the script that a new machine runs; svc itself starts nothing there',
   'core/install/sync-program.ts': 'runProcess: sync with PATH alone',
   'core/proc/helper.ts':
     'spawn: a module of svc with the rights of another user, without an environment; tried in test/core/proc/helper.test.ts',

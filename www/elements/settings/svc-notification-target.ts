@@ -46,7 +46,15 @@ export function addressOfParts(kind: NotificationKind, values: Readonly<Record<s
   if (server === '' && from === '' && to === '') return ''
   const [, scheme = 'smtps:', host = server] = /^(smtps?:)\/\/(.*)$/.exec(server) ?? []
   const name = user === '' ? '' : `${encodeURIComponent(user)}@`
-  return `${scheme}//${name}${host}?${new URLSearchParams({ from, to: to.replace(/\s*,\s*/g, ',') })}`
+  return `${scheme}//${name}${host}?${new URLSearchParams({ from, to: addressesOf(to) })}`
+}
+
+/** Returns the addresses of a list without the spaces beside its commas. */
+function addressesOf(list: string): string {
+  return list
+    .split(',')
+    .map(address => address.trim())
+    .join(',')
 }
 
 /** The events of notifications, with their labels. */
