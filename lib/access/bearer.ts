@@ -85,6 +85,8 @@ const rules = {
   operator: { min: 'operator', others: operators },
   /** As `operator`, also with a ticket in a link. */
   operator_download: { min: 'operator', others: operators, ticket: 'download' },
+  /** Deploys the release of another project. Its deploy token is accepted, too. */
+  promote: { min: 'deployer', others: ['admin', 'local', 'project'], fromAllowed: true },
   /** Changes what is deployed. */
   operate: { min: 'operator', others: operators, fromAllowed: true },
   /** Changes the lock or the maintenance of a project. Its deploy token is accepted, too. */

@@ -195,7 +195,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       ),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', upload)),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', deployments.rollback),
-      row('POST', '/api/projects/:id/promote', 'own', 'project', 'depends', deployments.promote),
+      row('POST', '/api/projects/:id/promote', 'promote', 'project', 'depends', deployments.promote),
       onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', deployments.undo)),
       onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', 'depends', deployments.repair)),
       row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', 'works', deployments.cancel),

@@ -372,7 +372,8 @@ function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): v
       id,
       beforeFrom,
       rollbackOf: named(row['rollbackOf']),
-      undoOf: named(row['undoOf'])
+      undoOf: named(row['undoOf']),
+      promotedFrom: named(row['promotedFrom'] ?? null)
     })
     return
   }

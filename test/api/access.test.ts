@@ -119,6 +119,7 @@ const expectations: Record<
   admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
   own: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
   manage: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
+  promote: { from: 'allowed', answers: { ...adminOnly, own: 'in' } },
   fetch: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   token: { from: 'anywhere', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
   upload_check: { from: 'allowed', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },
@@ -316,7 +317,7 @@ t.test('each route accepts exactly its credentials, from the client addresses th
     credential: Credential,
     way: Way
   ): Promise<number> {
-    const isOfOwn = ['read', 'download', 'own', 'manage', 'fetch'].includes(row.auth)
+    const isOfOwn = ['read', 'download', 'own', 'promote', 'manage', 'fetch'].includes(row.auth)
     const ownId = row.path.startsWith('/api/projects/')
       ? shop.id
       : row.path.startsWith('/api/rollouts/')

@@ -70,7 +70,7 @@ GET /api/deploy/check upload_check given
 POST /api/deploy/plan upload_check given
 POST /api/deploy/upload upload given
 POST /api/deployments/:id/rollback operate deployment
-POST /api/projects/:id/promote own project
+POST /api/projects/:id/promote promote project
 POST /api/projects/:id/undo operate project
 POST /api/projects/:id/repair operate project
 POST /api/deployments/:id/cancel own deployment

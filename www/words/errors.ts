@@ -89,6 +89,7 @@ const sentenceActions = new Set([
   'auth.login',
   'auth.login_failed',
   'deployment.delete_archive',
+  'deployment.promote',
   'deployment.repair',
   'deployment.rollback',
   'deployment.undo',

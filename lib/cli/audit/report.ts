@@ -60,7 +60,7 @@ const approvals = /^(deployment\.(confirm|revert|cancel|mark_status|give_up)|rol
 const rights =
   /^(token|second_factor|session|enrollment|placement)\.|^auth\.(change|reset)_token$|^project\.regenerate_token$|^audit\.rotate_key$|^cluster\.rekey$/
 const changes = /^(settings|project|category|tag|log_source|notification_target|node|server)\./
-const deploys = /^deployment\.(upload|end|rollback|undo|repair)$/
+const deploys = /^deployment\.(upload|end|rollback|promote|undo|repair)$/
 
 /** Returns the part of a report to which an entry belongs; null: the rows of the deployments say it. */
 export function sectionOf(action: string): SectionKey | null {
@@ -107,10 +107,10 @@ async function* deploymentsOf(api: Api, since: string, until: string): AsyncGene
 }
 
 function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string>): ReportRow {
-  const { startTime, projectId, projectName, actor, message, provenance, rollbackOf, undoOf, treeSha256 } = deployment
-  const kind = undoOf !== null ? `undo of ${undoOf}` : rollbackOf === null ? 'deployment' : `rollback to ${rollbackOf}`
+  const { startTime, projectId, projectName, actor, message, provenance, treeSha256, override } = deployment
   const more = [
     message,
+    override == null ? null : `outside of the windows: ${override}`,
     provenance?.commit == null
       ? null
       : `commit ${provenance.commit}${provenance.dirty ? ' with uncommitted changes' : ''}`,
@@ -120,7 +120,20 @@ function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string
   ]
   const project = names.get(projectId) ?? projectName
   const who = actorText(actor ?? 'unknown', id => names.get(id) ?? (id === projectId ? projectName : undefined))
-  return [startTime, project, who, `${kind} ${deployment.id}`, resultOf(deployment), more.filter(Boolean).join('; ')]
+  return [
+    startTime,
+    project,
+    who,
+    `${kindOf(deployment)} ${deployment.id}`,
+    resultOf(deployment),
+    more.filter(Boolean).join('; ')
+  ]
+}
+
+function kindOf({ undoOf, rollbackOf, promotedFrom }: Deployment): string {
+  if (undoOf) return `undo of ${undoOf}`
+  if (promotedFrom) return `promotion of ${promotedFrom}`
+  return rollbackOf === null ? 'deployment' : `rollback to ${rollbackOf}`
 }
 
 function resultOf({ status, revertedAt, revertReason }: Deployment): string {
