@@ -22,12 +22,22 @@ export function readMailAddress(text: string): MailAddress | string {
   }
   if (url.protocol !== 'smtp:' && url.protocol !== 'smtps:') return 'it must begin with smtp:// or smtps://'
   if (url.hostname === '') return 'the mail server is missing'
+  if (!isDecodable(url.username)) return 'the user has a % that encodes nothing'
   if (url.password !== '') return 'it must not contain the password, which belongs into "secret"'
   const from = url.searchParams.get('from') ?? ''
   const to = (url.searchParams.get('to') ?? '').split(',').map(each => each.trim())
   const wrong = [from, ...to].find(each => !mailbox.test(each))
   if (wrong !== undefined) return `"${wrong}" is not a mail address: "from" needs one, "to" one or several with commas`
   return { url, from, to }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Returns why a target cannot have this address; null if it can. */

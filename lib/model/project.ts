@@ -148,22 +148,27 @@ export interface ProjectFields {
 /** The fields of a new project. */
 export type NewProject = ProjectFields & { name: string; deployPath: string }
 
-/** Whether two projects have one name: commands find a project by it. */
+/** Returns what two names have in common that mean one project: commands find it by its name, whatever the case. */
+export function nameKey(name: string): string {
+  return name.toLowerCase()
+}
+
+/** Whether two projects have one name. */
 export function isSameName(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase()
+  return nameKey(a) === nameKey(b)
 }
 
 /** Returns the names that several projects have, as earlier versions allowed, each with the ids of these projects. */
 export function sharedNames(
   projects: ReadonlyArray<Pick<Project, 'id' | 'name'>>
 ): Array<{ name: string; ids: string[] }> {
-  const found: Array<{ name: string; ids: string[] }> = []
+  const found = new Map<string, { name: string; ids: string[] }>()
   for (const { id, name } of projects) {
-    const same = found.find(other => isSameName(other.name, name))
-    if (same === undefined) found.push({ name, ids: [id] })
+    const same = found.get(nameKey(name))
+    if (same === undefined) found.set(nameKey(name), { name, ids: [id] })
     else same.ids.push(id)
   }
-  return found.filter(({ ids }) => ids.length > 1)
+  return [...found.values()].filter(({ ids }) => ids.length > 1)
 }
 
 /** Returns a new project: fields that are not given have their defaults. */

@@ -11,7 +11,8 @@ t.test('the address of a mail target names the server, the sender and the recipi
     'smtps://mail.example.org?to=c@d.e',
     'smtps://mail.example.org?from=a@b.c',
     'smtps://mail.example.org?from=a@b.c&to=c@d.e,nobody',
-    'smtps://mail.example.org?from=a@b.c%0d%0aRCPT&to=c@d.e'
+    'smtps://mail.example.org?from=a@b.c%0d%0aRCPT&to=c@d.e',
+    'smtps://a%zz@mail.example.org?from=a@b.c&to=c@d.e'
   ])
     t.type(readMailAddress(wrong), 'string', wrong)
 })

@@ -9,7 +9,7 @@
 import { oneLine } from '../../base/text.js'
 import { Refusal, invalid } from '../../base/errors.js'
 import { maxNameLength } from '../../base/fields.js'
-import { isSameName, type Label, type LabelKind, type Project } from '../../model/project.js'
+import { isSameName, type Label, type LabelKind, nameKey, type Project } from '../../model/project.js'
 import type { NotificationTarget } from '../../model/setting.js'
 import { hiddenValue } from '../../model/readers.js'
 import type { Strategy } from '../../model/transfer.js'
@@ -302,13 +302,12 @@ function giveFreeNames(planned: ReadonlyArray<Planned<Project>>, existing: reado
   const written = planned.filter(({ action }) => action !== 'skip')
   const ids = new Set(written.map(({ id }) => id))
   const byId = new Map(existing.map(project => [project.id, project]))
-  const taken = existing.filter(({ id }) => !ids.has(id)).map(({ name }) => name)
+  const taken = new Set(existing.filter(({ id }) => !ids.has(id)).map(({ name }) => nameKey(name)))
   for (const { id, record } of written) {
     const given = record.name
-    const isTaken = (name: string): boolean => taken.some(other => isSameName(other, name))
     const isKept = isSameName(byId.get(id)?.name ?? '', given)
-    for (let n = 2; !isKept && isTaken(record.name); n++) record.name = numbered(given, n)
-    taken.push(record.name)
+    for (let n = 2; !isKept && taken.has(nameKey(record.name)); n++) record.name = numbered(given, n)
+    taken.add(nameKey(record.name))
     if (record.name !== given)
       notes.push(`"${given}" (${id}) is imported as "${record.name}": another project has its name`)
   }

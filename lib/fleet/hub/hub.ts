@@ -14,7 +14,7 @@ import type { Store, Transaction } from '../../core/store/database.js'
 import type { Incident } from '../../model/incident.js'
 import type { FleetNode } from '../../model/node.js'
 import type { Rollout } from '../../model/rollout.js'
-import { listNodes } from '../../core/store/tables/fleet.js'
+import { countNodes, listNodes } from '../../core/store/tables/fleet.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import { hasDoneRollout, lastRollout, rolledProjects } from '../../core/store/tables/rollouts.js'
 import { createBeginIn, createCatchUp, createRollings, type Release } from './rolling.js'
@@ -320,10 +320,13 @@ export function createHub(needs: HubNeeds): Hub {
       await presence.write({ now: true }).catch(error => needs.log('Cannot write when nodes were heard of', error))
     },
     presence() {
+      const connected = new Set(links.connected())
+      // The usual state: nobody is missing, and the nodes need not be read.
+      if (connected.size >= countNodes(needs.store)) return { lost: [], connected }
       const nodes = listNodes(needs.store).map(node => ({ ...node, lastSeenAt: presence.lastSeenOf(node) }))
       const isLost = ({ id, lastSeenAt, isDrained }: FleetNode): boolean =>
         lastSeenAt !== null && !isDrained && presence.isLost(id)
-      return { lost: nodes.filter(isLost), connected: new Set(links.connected()) }
+      return { lost: nodes.filter(isLost), connected }
     },
     figures: () => ({ connected: links.count(), outdated: links.countOutdated(), followers: events.count() })
   }

@@ -147,6 +147,8 @@ function expect({ code, lines }: Answer, ...codes: number[]): void {
 class Line {
   #socket: Socket | null = null
   #text = ''
+  /** Bytes of the answer that is being read. */
+  #bytes = 0
   #answers: Answer[] = []
   #lines: string[] = []
   #failure: Error | null = null
@@ -223,7 +225,8 @@ class Line {
 
   #read(text: string): void {
     this.#text += text
-    if (this.#text.length > maxAnswerBytes) return this.fail(new Error('the answer is too long'))
+    this.#bytes += text.length
+    if (this.#bytes > maxAnswerBytes) return this.fail(new Error('the answer is too long'))
     for (let end = this.#text.indexOf('\n'); end !== -1; end = this.#text.indexOf('\n')) {
       const line = this.#text.slice(0, end).replace(/\r$/, '')
       this.#text = this.#text.slice(end + 1)
@@ -231,6 +234,7 @@ class Line {
       if (code === undefined) return this.fail(new Error('the answer is not SMTP'))
       this.#lines.push(words)
       if (sign === '-') continue
+      this.#bytes = this.#text.length
       this.#answers.push({ code: Number(code), lines: this.#lines })
       this.#lines = []
       this.#wake?.()

@@ -7,7 +7,7 @@ import type { Incident } from '../../model/incident.js'
 import type { DiskFigures } from '../../model/machine.js'
 import type { FleetNode } from '../../model/node.js'
 import type { Store } from '../../core/store/database.js'
-import { listPlacements } from '../../core/store/tables/fleet.js'
+import { findNode, listPlacements } from '../../core/store/tables/fleet.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import { forgetTold, noteTold, toldIncidents } from '../../core/store/tables/server.js'
 
@@ -59,9 +59,12 @@ export function createIncidents({ store, clock, tell, disk, nodes, log }: Incide
       const projectIds = listPlacements(store, { nodeId: id }).map(({ projectId }) => projectId)
       await begin(`node_lost ${id}`, { event: 'node_lost', project: null, node: { id, name, lastSeenAt }, projectIds })
     }
+    const lostIds = new Set(lost.map(({ id }) => id))
     for (const key of toldIncidents(store)) {
       const [event, id = ''] = key.split(' ')
-      if (event === 'node_lost' && connected.has(id)) await end(key)
+      const isForgotten = !lostIds.has(id) && findNode(store, id) === undefined
+      if (event === 'node_lost' && (connected.has(id) || isForgotten)) await end(key)
+      if (event === 'drift_found' && findProject(store, id) === undefined) await end(key)
     }
   }
 

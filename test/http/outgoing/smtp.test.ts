@@ -91,6 +91,12 @@ t.test('a silent server, one that speaks something else, and one that is away', 
   await t.rejects(sending, { message: 'stopped' })
   silent.on('connection', socket => socket.end('HTTP/1.1 400 Bad Request\r\n'))
   t.match(await send({ url }), { outcome: 'failed', reason: /not SMTP/ })
+  silent.removeAllListeners('connection').on('connection', socket => {
+    socket.on('error', () => {})
+    const more = (): void => void (socket.writable && socket.write('250-and more\r\n'.repeat(1000), more))
+    more()
+  })
+  t.match(await send({ url }), { outcome: 'failed', reason: /the answer is too long/ }, 'an answer without an end')
   await new Promise(resolve => silent.close(resolve))
   t.match(await send({ url }), { outcome: 'failed' })
 })

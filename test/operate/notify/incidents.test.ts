@@ -7,6 +7,9 @@ import type { Incident } from '../../../lib/model/incident.js'
 import type { DiskFigures } from '../../../lib/model/machine.js'
 import type { FleetNode } from '../../../lib/model/node.js'
 import { smallDisk } from '../../support/small-disk.js'
+import { deleteNode, insertNode } from '../../../lib/core/store/tables/fleet.js'
+import { toldIncidents } from '../../../lib/core/store/tables/server.js'
+import { aNode } from '../../support/fleet-stage.js'
 import { openStage } from '../../support/store.js'
 
 /** Incidents on a real store, with what they look at. */
@@ -28,7 +31,7 @@ async function openIncidents(t: Parameters<typeof openStage>[0], disk?: () => Pr
         throw new Error(message, { cause: error })
       }
     })
-  return { told, seen, start }
+  return { store, told, seen, start }
 }
 
 t.test('a disk that becomes low is told of once, until it has space again', async t => {
@@ -64,8 +67,9 @@ t.test('a real disk that fills up', async t => {
 })
 
 t.test('a lost node is told of once, until it is connected again', async t => {
-  const { told, seen, start } = await openIncidents(t)
-  const node = { id: 'node_a', name: 'web-1', lastSeenAt: '2030-01-01T00:00:00.000Z' } as FleetNode
+  const { store, told, seen, start } = await openIncidents(t)
+  const node: FleetNode = { ...aNode('a'), name: 'web-1', lastSeenAt: '2030-01-01T00:00:00.000Z' }
+  await store.write(tx => insertNode(tx, node))
   seen.lost = [node]
   await start().look()
   await start().look()
@@ -82,4 +86,8 @@ t.test('a lost node is told of once, until it is connected again', async t => {
   seen.lost = [node]
   await start().look()
   t.equal(told.length, 2)
+  seen.lost = []
+  await store.write(tx => deleteNode(tx, node.id))
+  await start().look()
+  t.same(toldIncidents(store), [], 'nothing is left of a node that was forgotten')
 })
