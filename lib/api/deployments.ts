@@ -62,7 +62,7 @@ export const repairFields = {
 }
 
 /** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
-export function deploymentHandlers({ deployer, projects, records, pageOf, proof, runsCommand }: ApiServices) {
+export function deploymentHandlers({ deployer, projects, quota, records, pageOf, proof, runsCommand }: ApiServices) {
   /** Refuses what may run a command to a session that has not given its secret lately. */
   function checkProof({ actor }: ApiRequest, projectId: string, deployId?: string): void {
     if (runsCommand(projectId, deployId)) proof.check(actor.provenAt)
@@ -102,10 +102,9 @@ export function deploymentHandlers({ deployer, projects, records, pageOf, proof,
       if (dryRun) return json(await deployer.planPromotion(project.id, from, signal))
       checkProof(request, project.id)
       tighten(project, given, actor)
-      return replyTo(
-        request,
-        await deployer.promote(project.id, { from, ...given, traceId: traceIdOf(request), actor })
-      )
+      const wish = { from, ...given, traceId: traceIdOf(request), actor }
+      const claim = await quota.claim({ bytes: source.archiveBytes ?? 0, projectId: project.id })
+      return replyTo(request, await deployer.promote(project.id, wish).finally(claim.release))
     },
 
     /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */

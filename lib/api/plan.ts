@@ -101,8 +101,13 @@ function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['
   const text = queryText(query, 'prune')
   const prune = text === 'force' || text === 'foreign' ? text : pruneOf(switchText(text, 'prune'))
   const force = switchText(queryText(query, 'force'), 'force') ?? false
-  tighten(project, { prune, force }, actor)
-  return { prune, force }
+  const override = readOverride(query)
+  tighten(project, { prune, force, override }, actor)
+  return { prune, force, override }
+}
+
+function readOverride(query: URLSearchParams): string | null {
+  return overrideReason(queryText(query, 'override') ?? null, 'override') ?? null
 }
 
 function pruneOf(isOn: boolean | undefined): 'managed' | 'off' | undefined {
@@ -143,7 +148,7 @@ export function deployCheckHandlers(needs: ApiServices) {
       const project = checkUploadProject(projectId, request.actor, findProject)
       const scripts = (queryText(request.query, 'scripts') ?? '').split(',').filter(Boolean)
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
-      const override = overrideReason(queryText(request.query, 'override') ?? null, 'override')
+      const override = readOverride(request.query)
       tighten(project, { override }, request.actor)
       deployer.checkArrival(projectId, override)
       const { token } = request.actor

@@ -362,8 +362,8 @@ export class Admission {
     const run = this.#enqueue(planned)
     await note.settle()
     try {
-      // The archive of a rollback or a promotion is a link to one that is already counted.
-      if (draft.rollbackOf === null && draft.promotedFrom === undefined && !isComposed(draft))
+      // The archive of a rollback is a link to one that is already counted. That of a promotion is another project's.
+      if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft))
     } catch (error) {

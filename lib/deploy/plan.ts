@@ -51,7 +51,7 @@ export interface PlanRequest {
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** What the request asks for instead of the policy of the project. */
-  asks: { prune: PruneMode | undefined; force: boolean }
+  asks: { prune: PruneMode | undefined; force: boolean; override?: string | null }
   /** The SHA-256 of each script that the client would send. */
   scripts: { preDeploy?: string | undefined; postDeploy?: string | undefined }
   /** Whether the token of the request could also upload. */
@@ -160,7 +160,7 @@ export class Plans {
         ? passed('entry_limit')
         : failed('entry_limit', 'too_many_entries', `The archive would have more than ${maxTreeEntries} entries`),
       this.#clientScripts(project, request),
-      this.#lockCheck(project),
+      this.#arrivalCheck(project, request.asks.override ?? null),
       request.mayUpload ? passed('token') : failed('token', 'deploy_token_needed', noUpload),
       clockCheck(request.clientTimeMs, this.#needs.clock.now())
     ]
@@ -175,12 +175,12 @@ export class Plans {
     return failed('client_scripts_allowed', 'client_scripts_off', sentence)
   }
 
-  #lockCheck(project: Project): PlanCheck {
+  #arrivalCheck(project: Project, override: string | null): PlanCheck {
     const { store, clock } = this.#needs
     try {
       refuseLocked(store, project, clock.now())
       refuseUpload(store, project)
-      refuseOutside(project, null, clock.now())
+      refuseOutside(project, override, clock.now())
       return passed('not_locked')
     } catch (error) {
       if (error instanceof Refusal) return failed('not_locked', error.code, error.message)

@@ -138,7 +138,8 @@ export interface DeploymentRoutes {
    * Deploys the archive of that deployment, with the scripts of this project. Needs the right to see the other project,
    * unless the policy `promoteFrom` names it. The answer is that of a rollback; with `dryRun`, it says what would happen.
    * @errors not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
-   * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full shutting_down no_manifest
+   * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full home_full project_quota shutting_down
+   * no_manifest
    */
   'POST /api/projects/:id/promote': {
     headers: Traced

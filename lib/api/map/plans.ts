@@ -40,6 +40,8 @@ With `Accept: application/x-ndjson`, the response streams the plan without
       prune?: 'true' | 'false' | '1' | '0' | 'force' | 'foreign'
       /** Whether to replace edited files although the policy `drift` is `refuse`. Default: false. */
       force?: Switch
+      /** Why it would begin outside of the windows of the project. @maxLength 500 */
+      override?: string
     }
     headers: {
       /** The SHA-256 of each script that the upload would contain: `pre=<SHA-256>,post=<SHA-256>`. */

@@ -21,7 +21,6 @@ import {
   checkFromHere,
   confirmOptions,
   type ConfirmRequest,
-  overrideOption,
   readConfirmOptions,
   readRolloutOptions,
   requireConfirmFeature,
@@ -77,7 +76,6 @@ export const commands = {
         value: 'time',
         help: 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m'
       },
-      ...overrideOption,
       ...wishOptions,
       'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
       plan: {
@@ -154,7 +152,6 @@ export const commands = {
             config,
             confirm,
             rollout,
-            override: options.override,
             given: again,
             origin,
             known,
@@ -264,8 +261,6 @@ interface Upload {
   origin: Promise<Provenance | null>
   /** Facts about the deployment, filled in as they become known. */
   known: Known
-  /** Why it begins outside of the windows of the project. */
-  override: string | undefined
   /** Maximum time to wait for a lock, a window or other deployments; null does not wait. */
   waitMs: number | null
   signal: AbortSignal
@@ -275,7 +270,8 @@ interface Upload {
 async function packAndUpload(request: Upload, context: Context): Promise<{ run: Run; permit: UploadPermit | null }> {
   const { api, projectId, origin, known, waitMs, given, signal } = request
   const { note } = context.output
-  const check = () => askAgain(() => checkBeforePacking(request), signal, note)
+  const check = () =>
+    askAgain(() => checkBeforePacking({ ...request, override: request.wishes.override }), signal, note)
   const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
     async (error: unknown) => {
       known.provenance = await origin
@@ -296,7 +292,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<{ run: 
     const fields = {
       planId,
       rollout,
-      override: request.override,
+      override: request.wishes.override,
       ...formFields(request.config, known, request.confirm)
     }
     const newest = await listed

@@ -20,6 +20,7 @@ import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
 import { selectionOf } from './pack.js'
 import { findRoot, select } from './select.js'
+import { overrideOption } from '../push-options.js'
 
 /** What `--prune` and `--force` are without options. */
 const noWishes: Wishes = { prune: undefined, force: false }
@@ -35,12 +36,22 @@ export const wishOptions = {
     value: 'force',
     help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
   },
-  force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' }
+  force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' },
+  ...overrideOption
 } as const
 
 /** Returns what the options ask for. */
-export function wishesOf({ prune, force }: { prune: string | undefined; force: boolean }): Wishes {
-  return { ...noWishes, ...(prune !== undefined && { prune: pruneChoices.find(choice => choice === prune) }), force }
+export function wishesOf({
+  prune,
+  force,
+  override
+}: {
+  prune: string | undefined
+  force: boolean
+  override: string | undefined
+}): Wishes {
+  const chosen = prune === undefined ? undefined : pruneChoices.find(choice => choice === prune)
+  return { ...noWishes, ...(chosen !== undefined && { prune: chosen }), force, override }
 }
 
 /** Shows what a push would do. Returns the exit code. */
@@ -159,6 +170,8 @@ export async function readTreeOfProject(
 export interface Wishes {
   prune: Exclude<PruneMode, 'off'> | undefined
   force: boolean
+  /** Why it begins outside of the windows of the project. */
+  override?: string | undefined
 }
 
 /** What to plan. */
@@ -185,7 +198,7 @@ interface PlanQuery {
   projectId: string
   tree: SourceTree
   /** What the deployment asks for instead of the policy of the project. */
-  wishes: { prune: Exclude<PruneMode, 'off'> | undefined; force: boolean }
+  wishes: Wishes
   /** Whether all paths are wanted, not only the first of each kind. */
   all: boolean
   /** The scripts of the upload. Only their digests are sent. */
@@ -219,7 +232,8 @@ async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): 
     query: {
       projectId,
       ...(wishes.prune !== undefined && { prune: wishes.prune === 'managed' ? '1' : wishes.prune }),
-      ...(wishes.force && { force: '1' })
+      ...(wishes.force && { force: '1' }),
+      ...(wishes.override !== undefined && { override: wishes.override })
     },
     headers: {
       'content-encoding': 'gzip',

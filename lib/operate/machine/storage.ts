@@ -428,14 +428,14 @@ function reserveOf(totalBytes: number): number {
 
 function homeFull(kept: number, bytes: number, limit: number): Refusal {
   const sentence =
-    `The upload was refused: the data directory contains ${formatBytes(kept)}, and ${more(bytes)} ` +
+    `Not accepted: the data directory contains ${formatBytes(kept)}, and ${more(bytes)} ` +
     `would exceed max_home_size (${formatBytes(limit)}). Clean the storage, lower keep_archives, or raise max_home_size`
   return new Refusal('too_large', 'home_full', sentence, { field: 'file' })
 }
 
 function projectFull(name: string, { kept, bytes, limit }: { kept: number; bytes: number; limit: number }): Refusal {
   const sentence =
-    `The upload was refused: the archives and outputs of "${name}" take ${formatBytes(kept)}, and ` +
+    `Not accepted: the archives and outputs of "${name}" take ${formatBytes(kept)}, and ` +
     `${more(bytes)} would exceed its limit (${formatBytes(limit)}). Clean its storage, lower keep_archives, or ` +
     "raise the project's maxDiskMb"
   return new Refusal('too_large', 'project_quota', sentence, { field: 'file' })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServe } from '../../support/serve-process.js'
@@ -60,4 +61,42 @@ t.test('promote', async t => {
     const { text } = await svcOnTerminal(['promote', 'staging', 'production'], steps, options)
     t.match(text, /Promote dep_\w+ \(New prices\) of staging to production/)
   })
+})
+
+t.test('a promotion needs room in the project that gets it', async t => {
+  const cwd = t.testdir({})
+  const server = await startServe(t, cwd)
+  const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  const staging = await server.createProject({ name: 'staging', deployPath: join(cwd, 'staging') })
+  const production = await server.createProject({ name: 'production', deployPath: join(cwd, 'production') })
+  await server.changeProject(production.id, { maxDiskMb: 1 })
+  const { finished } = await server.upload(staging, { 'a.bin': randomBytes(700_000).toString('hex') })
+  await finished
+  t.match(await svc(['promote', 'staging', 'production', '--yes'], options), { code: 0 })
+  t.match(await svc(['promote', 'staging', 'production', '--yes'], options), {
+    code: 1,
+    stderr: /the archives and outputs of "production" take .* would exceed its limit/
+  })
+})
+
+t.test('a reason opens the windows for a plan and for a push that asks for more', async t => {
+  const cwd = t.testdir({ dist: { 'index.html': 'one' } })
+  const server = await startServe(t, cwd)
+  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'shop') })
+  const { token } = await server.api<{ token: string }>('POST', '/api/tokens', { name: 'ana', role: 'operator' })
+  const day = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
+  const windows = { allow: [], freeze: [{ from: day(-1), to: day(1), reason: 'audit' }], tz: 'UTC' }
+  await server.changeProject(shop.id, { policy: { windows, pruneByDeployToken: true } })
+  const push = (words: string[], as = token) =>
+    svc(['push', '--project', 'shop', '--out', 'dist', ...words], {
+      cwd,
+      env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: as }
+    })
+  const reason = ['--override', 'the site is down']
+  t.match(await push(['--dry-run']), { code: 1, stdout: /no deployments now \("audit"\)/ })
+  t.match(await push(['--dry-run', ...reason]), { code: 0 })
+  t.match(await push([]), { code: 1, stderr: /no deployments now \("audit"\)/ })
+  t.match(await push(reason, shop.token), { code: 1, stderr: /may not deploy outside of the windows/ })
+  t.match(await push(['--prune', ...reason]), { code: 0 })
+  t.match(await server.deployments(shop.id), [{ override: 'the site is down', status: 'success' }])
 })
