@@ -1,5 +1,6 @@
 import t from 'tap'
 import { csvOf, proofLines, type Report, sectionOf } from '../../../lib/cli/audit/report.js'
+import { htmlOf } from '../../../lib/cli/audit/report-html.js'
 import { auditActions } from '../../../lib/base/shared/audit-actions.js'
 
 const hostile = '=<script>alert("&")</script>'
@@ -24,6 +25,7 @@ t.test('each action belongs to a part, or to the rows of the deployments', t => 
     'deployment.upload': null,
     'deployment.end': null,
     'deployment.undo': null,
+    'deployment.promote': null,
     'deployment.confirm': 'approvals',
     'rollout.approve': 'approvals',
     'token.rotate': 'rights',
@@ -55,5 +57,17 @@ t.test('it says how the log proved itself', t => {
   const broken = { faults: ['Entry 7 was changed'], entries: 40, removed: 0, size: 42 } as never
   t.match(proofLines({ ...report.proof, verdict: broken }).at(-1), [/^Ver/, 'Broken: Entry 7 was changed'])
   t.match(proofLines(report.proof).at(-1), [/^Ver/, /^Not verified/])
+  t.end()
+})
+
+t.test('the HTML is one file without scripts, and every text is escaped', t => {
+  const html = [...htmlOf(report)].join('')
+  t.notMatch(html, /<script|javascript:|<link|<img|\son\w+=/i)
+  t.notMatch(html, /https?:\/\/(?!127\.0\.0\.1)/)
+  t.match(html, '=&lt;script&gt;alert(&quot;&amp;&quot;)&lt;/script&gt;')
+  t.match(html, '<td class="bad">failed</td>')
+  t.match(html, /<dt>Refused attempts to sign in<\/dt><dd>7<\/dd>/)
+  t.match(html, /Approvals, confirmations and corrections \(0\)<\/h2>\n<p>None in this period/)
+  t.match(html, /<dt>Root<\/dt><dd>cm9vdA==<\/dd>/)
   t.end()
 })

@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
@@ -8,17 +8,22 @@ import type { DriftReport } from '../../../lib/model/plan.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 
-t.test('lists the files that were edited on the server', async t => {
+/** A server with the project `shop`, and svc in a directory with these files, its configuration, and perhaps an admin token. */
+async function shopIn(t: Test, names: readonly string[], { isAdmin }: { isAdmin: boolean }) {
   const cwd = t.testdir({})
   const server = await startServe(t, cwd)
   const target = join(cwd, 'www')
   const project = await server.createProject({ name: 'shop', deployPath: target })
   const site = join(cwd, 'shop')
   mkdirSync(site)
-  for (const name of ['a.txt', 'b.txt', 'c.txt']) writeFileSync(join(site, name), 'x')
+  for (const name of names) writeFileSync(join(site, name), name)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
-  const env = { SVC_DEPLOY_TOKEN: project.token }
-  const run = (...words: string[]) => svc(words, { cwd: site, env })
+  const env = { SVC_DEPLOY_TOKEN: project.token, ...(isAdmin && { SVC_TOKEN: server.adminToken }) }
+  return { cwd, server, project, target, site, run: (...words: string[]) => svc(words, { cwd: site, env }) }
+}
+
+t.test('lists the files that were edited on the server', async t => {
+  const { project, target, run } = await shopIn(t, ['a.txt', 'b.txt', 'c.txt'], { isAdmin: false })
 
   t.equal((await run('drift')).stdout, 'svc has put no files into the target.\n')
   t.equal((await run('push')).code, 0)
@@ -49,16 +54,7 @@ t.test('lists the files that were edited on the server', async t => {
 })
 
 t.test('svc files answers whether the files are as deployed, fetches edited ones and repairs', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const target = join(cwd, 'www')
-  const project = await server.createProject({ name: 'shop', deployPath: target })
-  const site = join(cwd, 'shop')
-  mkdirSync(site)
-  for (const name of ['a.txt', 'b.txt']) writeFileSync(join(site, name), name)
-  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
-  const env = { SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: project.token }
-  const run = (...words: string[]) => svc(words, { cwd: site, env })
+  const { target, site, run } = await shopIn(t, ['a.txt', 'b.txt'], { isAdmin: true })
   t.match(await run('push'), { code: 0 })
   t.match(await run('files', '--exit-code'), { code: 0, stdout: 'No file was edited on the server.\n' })
   t.match(await run('files', '--deep'), { code: 0, stdout: '2 files are as deployed.\n' })
@@ -80,17 +76,9 @@ t.test('svc files answers whether the files are as deployed, fetches edited ones
 })
 
 t.test('puts back the files that are not as deployed', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const target = join(cwd, 'www')
-  const project = await server.createProject({ name: 'shop', deployPath: target })
+  const names = ['a.txt', 'b.txt', 'c.txt']
+  const { cwd, server, project, target, run } = await shopIn(t, names, { isAdmin: true })
   await server.changeProject(project.id, { postDeployScript: 'date >> ../ran' })
-  const site = join(cwd, 'shop')
-  mkdirSync(site)
-  for (const name of ['a.txt', 'b.txt', 'c.txt']) writeFileSync(join(site, name), name)
-  writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: server.url }))
-  const env = { SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: project.token }
-  const run = (...words: string[]) => svc(words, { cwd: site, env })
   const size = () => statSync(join(cwd, 'ran')).size
   t.equal((await run('push')).code, 0)
   const once = size()
