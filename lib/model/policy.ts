@@ -311,15 +311,6 @@ export function gateFault(value: unknown): { field: string; reason: string } | n
   return unknown === undefined ? null : { field: unknown, reason: 'there is no such key' }
 }
 
-/** Returns why the value of `confirm` in a policy is not usable, with the name of its field, or null. */
-export function confirmFault(value: unknown): { field: string; reason: string } | null {
-  if (!isRecord(value)) return { field: '', reason: 'it must be an object' }
-  const reason = confirmSecondsFault(value['seconds'])
-  if (reason !== null) return { field: 'seconds', reason }
-  const unknown = Object.keys(value).find(key => key !== 'seconds')
-  return unknown === undefined ? null : { field: unknown, reason: 'there is no such key' }
-}
-
 /** Returns why a number of seconds to confirm a deployment is not usable, or null. */
 export function confirmSecondsFault(value: unknown): string | null {
   return Number.isInteger(value) ? numberFault(value, confirmLimits) : 'it must be a whole number of seconds'

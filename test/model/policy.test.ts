@@ -1,7 +1,7 @@
 import t from 'tap'
+import { givenPolicy } from '../../lib/model/policy-keys.js'
 import {
   changePolicy,
-  confirmFault,
   confirmSecondsFault,
   defaultGate,
   defaultPolicy,
@@ -94,14 +94,21 @@ t.test('names the field of a gate that is not usable', async t => {
 })
 
 t.test('limits the time to confirm', async t => {
-  t.equal(confirmFault({ seconds: 10 }), null)
-  t.equal(confirmFault({ seconds: 86_400 }), null)
+  t.equal(confirmSecondsFault(10), null)
+  t.equal(confirmSecondsFault(86_400), null)
   for (const seconds of [9, 86_401, 10.5, '90', null, NaN]) {
     t.ok(confirmSecondsFault(seconds), String(seconds))
-    t.equal(confirmFault({ seconds })?.field, 'seconds')
+    t.type(confirmSecondsFault(seconds), 'string')
+    t.throws(() => givenPolicy({ confirm: { seconds } }, 'policy'), {
+      code: 'invalid_field',
+      field: 'policy.confirm.seconds'
+    })
   }
-  t.equal(confirmFault(90)?.field, '')
-  t.equal(confirmFault({ seconds: 90, by: 'other' })?.field, 'by')
+  t.throws(() => givenPolicy({ confirm: 90 }, 'policy'), { code: 'invalid_field', field: 'policy.confirm' })
+  t.throws(() => givenPolicy({ confirm: { seconds: 90, by: 'other' } }, 'policy'), {
+    code: 'invalid_field',
+    field: 'policy.confirm.by'
+  })
 })
 
 t.test('parses places, statuses and patterns', async t => {

@@ -17,9 +17,6 @@ export interface Wave {
   counts: Partial<Record<NodePhase, number>>
 }
 
-/** A rollout with its nodes, which events change. */
-export type LiveRollout = ReturnType<typeof createLiveRollout>
-
 /** Creates a rollout about which nothing is known yet. */
 export function createLiveRollout() {
   let rollout: ListedRollout | undefined

@@ -155,9 +155,6 @@ export interface ServerEvent {
   id: string
 }
 
-/** Receives the text of a stream. */
-export type EventReader = ReturnType<typeof createEventReader>
-
 /** The callbacks and limits of a reader. */
 export interface EventReaderOptions {
   onEvent(event: ServerEvent): void

@@ -168,12 +168,6 @@ export function insertPlacement(tx: Transaction, placement: Placement): void {
   tx.run(sql, projectId, nodeId, deployPath, liveDeployId, liveTree, seenAt, Number(isDrifted))
 }
 
-/** Changes the directory of a placement; returns false if there is none. */
-export function movePlacement(tx: Transaction, { projectId, nodeId, deployPath }: Placement): boolean {
-  const sql = 'UPDATE placements SET deployPath = ? WHERE projectId = ? AND nodeId = ?'
-  return tx.run(sql, deployPath, projectId, nodeId) > 0
-}
-
 /** Writes what a node says about a placement; returns false if there is none. */
 export function noteLive(tx: Transaction, placement: Omit<Placement, 'deployPath'>): boolean {
   const { projectId, nodeId, liveDeployId, liveTree, seenAt, isDrifted } = placement

@@ -35,7 +35,6 @@ import {
   listHubKeys,
   listNodes,
   listPlacements,
-  movePlacement,
   nodesOfProject,
   noteLive,
   noteSeen,
@@ -143,8 +142,6 @@ t.test('keeps placements, and what nodes say about them', async t => {
   const place = { projectId: 'proj_a', nodeId: 'node_a' }
   t.equal(await store.write(tx => noteLive(tx, { ...place, ...live })), true)
   t.same(findPlacement(store, 'proj_a', 'node_a'), { ...place, ...live, deployPath: '/srv/a' })
-  t.equal(await store.write(tx => movePlacement(tx, { ...place, ...live, deployPath: '/srv/b' })), true)
-  t.equal(findPlacement(store, 'proj_a', 'node_a')?.deployPath, '/srv/b')
   t.equal(await store.write(tx => deletePlacement(tx, 'proj_a', 'node_a')), true)
   t.equal(await store.write(tx => deletePlacement(tx, 'proj_a', 'node_a')), false)
 })
