@@ -1,6 +1,5 @@
 import t from 'tap'
-import { csvOf, proofLines, type Report, sectionOf } from '../../../lib/cli/audit/report.js'
-import { htmlOf } from '../../../lib/cli/audit/report-html.js'
+import { csvOf, htmlOf, proofLines, type Report, sectionOf } from '../../../lib/cli/audit/report.js'
 import { auditActions } from '../../../lib/base/shared/audit-actions.js'
 
 const hostile = '=<script>alert("&")</script>'
