@@ -23,8 +23,11 @@ import {
 import { compileGlob } from '../base/glob.js'
 import { invalid, Refusal } from '../base/errors.js'
 import {
+  approvalLimits,
+  approverRoles,
   changePolicy,
   confirmLimits,
+  defaultApproval,
   defaultGate,
   driftModes,
   exactModes,
@@ -195,6 +198,18 @@ export const policyKeys = {
       { strict: true, example: { projectId: 'proj_abcdefghijklmnop', soakMinutes: 30 } }
     ),
     what: 'The only project from which releases come, after they have been live there for a time. Default: from anywhere'
+  },
+  approval: {
+    read: object(
+      {
+        count: withDefault(integer(1, approvalLimits.count), defaultApproval.count),
+        roles: withDefault(list(oneOf(approverRoles), { min: 1, max: approverRoles.length }), defaultApproval.roles),
+        notPusher: withDefault(flag, defaultApproval.notPusher),
+        hours: withDefault(integer(1, approvalLimits.hours), defaultApproval.hours)
+      },
+      { strict: true, example: { count: 1, roles: ['operator'] } }
+    ),
+    what: 'Who must approve a release before it begins. Those that go back need nobody. Default: nobody'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 
@@ -294,7 +309,8 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
     if (policy.windows === null || override == null) return null
     return { what: 'deploy outside of the windows', key: 'windows' }
   },
-  promoteFrom: null
+  promoteFrom: null,
+  approval: null
 }
 
 /** Whether what was asked for is at least as strict as the policy, by key of the policy of rollouts. */

@@ -87,7 +87,32 @@ export interface Policy {
     /** Minutes. @minimum 0 @maximum 43200 */
     soakMinutes: number
   } | null
+  /** How many others must approve a release before it begins. Those that go back need nobody. Default: nobody. */
+  approval: Approval | null
 }
+
+/** Who must approve a release. */
+export interface Approval {
+  /** How many must approve it. @minimum 1 @maximum 10 */
+  count: number
+  /** Roles that may approve it. Each includes the roles above it. */
+  roles: readonly ApproverRole[]
+  /** Whether the one who pushed it may not. */
+  notPusher: boolean
+  /** Hours after which it fails without a decision. @minimum 1 @maximum 720 */
+  hours: number
+}
+
+/** Roles that a policy may ask to approve a release. */
+export const approverRoles = ['deployer', 'operator', 'admin'] as const
+/** One of them. */
+export type ApproverRole = (typeof approverRoles)[number]
+
+/** Limits of `approval`. */
+export const approvalLimits = { count: 10, hours: 720 } as const
+
+/** The values of `approval` that a project does not set. */
+export const defaultApproval: Approval = { count: 1, roles: ['operator'], notPusher: true, hours: 24 }
 
 /** Maximum of `promoteFrom.soakMinutes`: thirty days. */
 export const maxSoakMinutes = 43_200
@@ -159,7 +184,8 @@ export const defaultPolicy: Policy = {
   maintenancePage: null,
   rollout: defaultRolloutPolicy,
   windows: null,
-  promoteFrom: null
+  promoteFrom: null,
+  approval: null
 }
 
 /** The keys of a policy that a project sets. @schema Policy */
@@ -213,7 +239,10 @@ export const policyReaders: Readers<Policy> = {
     maintenancePage: 'everybody',
     rollout: rolloutPolicyReaders,
     windows: windowsReaders,
-    promoteFrom: { fields: { projectId: 'everybody', soakMinutes: 'everybody' } }
+    promoteFrom: { fields: { projectId: 'everybody', soakMinutes: 'everybody' } },
+    approval: {
+      fields: { count: 'everybody', roles: { items: 'everybody' }, notPusher: 'everybody', hours: 'everybody' }
+    }
   }
 }
 /** The keys of a policy in a request; null restores the default. */
@@ -238,7 +267,7 @@ export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyC
 }
 
 /** Keys that are judged once, where a release arrives: its nodes need not know them, and older agents do not. */
-const arrivalKeys: readonly string[] = ['windows', 'promoteFrom'] satisfies Array<keyof Policy>
+const arrivalKeys: readonly string[] = ['windows', 'promoteFrom', 'approval'] satisfies Array<keyof Policy>
 
 /** Returns the policy that the nodes of a project get. */
 export function nodePolicy(policy: PolicyChanges): PolicyChanges {

@@ -25,6 +25,11 @@ t.test('an invalid policy is refused with the name of the field', async t => {
     [[], 'policy'],
     [{ prune: 'all' }, 'policy.prune'],
     [{ windows: {} }, 'policy.windows'],
+    [{ approval: { count: 0 } }, 'policy.approval.count'],
+    [{ approval: { hours: 721 } }, 'policy.approval.hours'],
+    [{ approval: { roles: [] } }, 'policy.approval.roles'],
+    [{ approval: { roles: ['viewer'] } }, 'policy.approval.roles[0]'],
+    [{ approval: { by: 'ana' } }, 'policy.approval.by'],
     [{ protect: 'uploads' }, 'policy.protect'],
     [{ protect: ['{a,b}'.repeat(20)] }, 'policy.protect[0]'],
     [{ drift: 'ignore' }, 'policy.drift'],
@@ -38,6 +43,16 @@ t.test('an invalid policy is refused with the name of the field', async t => {
   ]
   for (const [value, field] of wrong)
     t.throws(() => read(value), { code: 'invalid_field', field }, JSON.stringify(value))
+})
+
+t.test('an approval has defaults', async t => {
+  t.same(read({ approval: {} }).approval, { count: 1, roles: ['operator'], notPusher: true, hours: 24 })
+  t.same(read({ approval: { count: 2, roles: ['admin'], notPusher: false, hours: 1 } }).approval, {
+    count: 2,
+    roles: ['admin'],
+    notPusher: false,
+    hours: 1
+  })
 })
 
 t.test('a stored policy contains only what differs from the defaults', async t => {
@@ -141,6 +156,7 @@ t.test('every key of a policy, and of that of rollouts, is decided here or can o
     'maintenanceFile',
     'maintenancePage',
     'promoteFrom',
+    'approval',
     'protect',
     'rollback',
     'exact'

@@ -89,8 +89,8 @@ t.test('a policy that is loaded into the form and saved is the same policy', asy
 
 t.test('empty texts restore defaults, and a changed kind drops the fields of the other kind', async t => {
   const empty = draftOf({})
-  // Windows and the project to promote from are set by the command line; a saved form leaves them as they are.
-  const elsewhere = ['windows', 'promoteFrom']
+  // These are set by the command line; a saved form leaves them as they are.
+  const elsewhere = ['windows', 'promoteFrom', 'approval']
   const keys = Object.keys(policyKeys).filter(key => !elsewhere.includes(key))
   t.same(policyOfDraft(empty), Object.fromEntries(keys.map(key => [key, null])))
   const checks = draftOf(storedPolicy(full, 'policy')).checks.slice(0, 1)
