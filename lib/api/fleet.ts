@@ -13,7 +13,16 @@ import {
 import { invalid, notFound } from '../base/errors.js'
 import type { Rollouts } from '../fleet/hub/fleet.js'
 import { json } from '../http/core/route.js'
-import { enrollmentLimits, fleetLimits, nodeLabels, nodeName, parseLabel } from '../model/node.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import {
+  enrollmentLimits,
+  fleetLimits,
+  type ListedNode,
+  nodeLabels,
+  nodeName,
+  type NodeRelease,
+  parseLabel
+} from '../model/node.js'
 import { ndjson } from '../http/streams.js'
 import { rolloutStates } from '../model/rollout.js'
 import { addressOf } from './client.js'
@@ -43,7 +52,7 @@ export const drainFields = {
 }
 
 /** Handlers of nodes. A path names a node by its id or its name. */
-export function nodeHandlers({ fleet }: ApiServices) {
+export function nodeHandlers({ fleet, deployments }: ApiServices) {
   /** Returns the nodes, and the one that the path names. */
   async function place(request: ApiRequest) {
     const { nodes } = await fleet()
@@ -58,7 +67,8 @@ export function nodeHandlers({ fleet }: ApiServices) {
       if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
       const label = queryLabel(query)
       const filter = { ...(projectId !== undefined && { projectId }), ...(label !== undefined && { label }) }
-      return json({ success: true, nodes: nodes.list({ ...filter, scope: actor.projects }) })
+      const found = nodes.list({ ...filter, scope: actor.projects })
+      return json({ success: true, nodes: found, releases: releasesOf(found, deployments.find) })
     },
 
     /** `GET /api/nodes/:node`. */
@@ -86,6 +96,20 @@ export function nodeHandlers({ fleet }: ApiServices) {
       return json({ success: true, message: `The node "${node.name}" was removed` })
     }
   } satisfies Record<string, Handler>
+}
+
+/** Returns the releases that nodes have in place, each once. */
+function releasesOf(
+  nodes: readonly ListedNode[],
+  find: (deployId: string) => DeploymentRow | undefined
+): NodeRelease[] {
+  const ids = new Set(nodes.flatMap(({ placements }) => placements.map(({ liveDeployId }) => liveDeployId)))
+  return [...ids].flatMap(deployId => {
+    const row = deployId === null ? undefined : find(deployId)
+    if (row === undefined) return []
+    const { id, message, triggerSource, undoOf, provenance, startTime } = row
+    return [{ id, message, triggerSource, undoOf, provenance, startTime }]
+  })
 }
 
 /** Reads `label=key=value` in the query. */

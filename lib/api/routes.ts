@@ -131,6 +131,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       row('GET', '/api/access/report', 'admin', 'server', 'reads', accessReport.read),
 
       relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', 'depends', projects.list))),
+      row('GET', '/api/families', 'viewer', 'filtered', 'reads', overview.families),
       row('POST', '/api/projects', 'admin', 'server', 'commands', projects.create),
       row('POST', '/api/projects/bulk', 'admin', 'server', 'depends', projects.bulk),
       relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', 'depends', projects.get))),

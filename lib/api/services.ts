@@ -29,6 +29,7 @@ import type { Actor, AuditEntry, AuditEvent } from '../model/audit.js'
 import type { AuditFilter } from '../core/store/tables/audit.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { DeploymentRow } from '../model/deployment.js'
+import type { Family } from '../model/family.js'
 import type { ClusterView, ServerStatus } from '../model/health.js'
 import type { FleetNode, PlacedRelease } from '../model/node.js'
 import type { Project, RecentScripts } from '../model/project.js'
@@ -101,6 +102,8 @@ export interface ApiServices {
   liveDeployment(projectId: string): DeploymentRow | undefined
   /** Returns what the nodes of a project have; nothing if it is on no node. */
   releasesOnNodes(projectId: string): PlacedRelease[]
+  /** Returns the families among the projects that a scope contains. */
+  families(scope?: ProjectScope): Family[]
   records: Records
   /** Returns the address of a deployment's page, or null without a public URL. */
   pageOf(id: string): string | null

@@ -174,7 +174,7 @@ export function pm2Handlers({ pm2, projects, logSources: sources }: ApiServices)
 }
 
 const shownDeployments = 8
-const shownBroken = 20
+const shownBroken = 25
 const shownOfProject = 20
 /** Maximum number of rollbacks of rollbacks that are followed to find the upload. */
 const maxRollbacks = 100
@@ -210,6 +210,9 @@ export function overviewHandlers(services: ApiServices) {
       }
       return json(overview satisfies Shown<ProjectOverview>)
     },
+
+    /** `GET /api/families`: the projects of one application side by side (model/family.ts). */
+    families: ({ actor }) => json({ success: true, families: services.families(actor.projects) }),
 
     /** `GET /api/overview?days=`: the overview of the server (model/health.ts). */
     read: async ({ query, actor }) => {

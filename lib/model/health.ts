@@ -204,7 +204,7 @@ export interface Overview {
 /** The projects whose newest finished deployment failed, also in the background. */
 export interface BrokenProjects {
   total: number
-  /** The projects that have been broken for the longest first; not all of them if there are many. */
+  /** Those of production first, and of an environment those that broke last; not all of them if there are many. */
   items: BrokenProject[]
 }
 
@@ -221,6 +221,8 @@ export interface BrokenProject {
   lastGood: DeploymentBrief | null
   /** Whether the files of `lastGood` are still in the target. */
   isLastGoodLive: boolean
+  /** The deployment whose files are in the target. Null: none is known, or the project is on nodes. */
+  live: DeploymentBrief | null
   /** A queued or running deployment of the project, or null. */
   goingId: string | null
 }

@@ -1,4 +1,6 @@
 import { checked, line, type Read, record } from '../base/fields.js'
+import type { troubledPhases } from '../base/shared/api.js'
+import type { DeploymentRow } from './deployment.js'
 import type { Bytes, Instant } from './scalars.js'
 
 /** A machine that receives releases. */
@@ -35,7 +37,21 @@ export interface ListedNode extends FleetNode {
 export interface ListedPlacement extends Placement {
   projectName: string
   nodeName: string
+  /** Present in lists of nodes if the node needs attention in the last rollout of the project. */
+  trouble?: NodeTrouble
 }
+
+/** What is wrong with a node in a rollout. */
+export interface NodeTrouble {
+  rolloutId: string
+  phase: (typeof troubledPhases)[number]
+}
+
+/** A release that nodes have in place, as the list of nodes names it. @schema NodeRelease */
+export type NodeRelease = Pick<
+  DeploymentRow,
+  'id' | 'message' | 'triggerSource' | 'undoOf' | 'provenance' | 'startTime'
+>
 
 /** A project on a node. */
 export interface Placement {

@@ -29,6 +29,7 @@ import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/links.js'
 import { createPtyLoader } from '../core/proc/pty.js'
+import { readFamilies } from '../projects/families.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
@@ -409,15 +410,19 @@ function projectServices({ store, clock, ids }: World, { audit }: Front, { work,
 }
 
 function deploymentServices({ store, home, clock, publicUrl }: World, { audit, settings }: Front, { work }: Made) {
-  const { quota, deployer, deployments } = work
+  const { quota, deployer, deployments, projects } = work
+  const live = {
+    liveDeployment: (projectId: string) => (isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)),
+    releasesOnNodes(projectId: string) {
+      const nodes = new Map(nodesOfProject(store, projectId).map(node => [node.id, node]))
+      return placedReleases(listPlacements(store, { projectId }), id => nodes.get(id)?.isDrained ?? false)
+    }
+  }
   return {
     deployer,
     deployments,
-    liveDeployment: projectId => (isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)),
-    releasesOnNodes(projectId) {
-      const nodes = new Map(nodesOfProject(store, projectId).map(node => [node.id, node]))
-      return placedReleases(listPlacements(store, { projectId }), id => nodes.get(id)?.isDrained ?? false)
-    },
+    ...live,
+    families: scope => readFamilies(projects.list({ scope }), { store, ...live }),
     records: createRecords({ findDeployment: deployments.find, deployer, settings }),
     pageOf: id => deploymentPage(publicUrl, id),
     runsCommand(projectId, deployId) {

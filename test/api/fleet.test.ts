@@ -2,6 +2,7 @@ import t from 'tap'
 import { enrolledAgent, FakeAgent } from '../support/fake-agent.js'
 import { startServer } from '../support/server.js'
 import { beginRollout } from '../support/fleet-rollout.js'
+import type { ListedNode } from '../../lib/model/node.js'
 import type { RolloutEvent } from '../../lib/model/rollout.js'
 import { failsToSwap, obedientAgent, obeys } from '../support/obedient-agent.js'
 import { until } from '../support/until.js'
@@ -226,7 +227,7 @@ t.test('the events of a rollout begin with all of it, and end when it is done', 
 })
 
 t.test('a failed node halts the rollout; resume and revert continue it', async t => {
-  const { hub, shop, agents, asShop } = await openRollouts(t, ['web-1', 'web-2', 'web-3'])
+  const { stage, hub, shop, agents, asShop } = await openRollouts(t, ['web-1', 'web-2', 'web-3'])
   const [, second] = agents
   second?.behave(failsToSwap)
   const id = await beginRollout({ hub }, { then: '1' }, shop.id)
@@ -236,6 +237,15 @@ t.test('a failed node halts the rollout; resume and revert continue it', async t
   t.match(rollout, { haltedReason: /1 failed/, counts: { good: 1, failed: 1 }, projectName: 'shop', wave: 2 })
   const node = await asShop.get(`/api/rollouts/${id}/nodes/web-2`)
   t.match(node.body, { node: { phase: 'failed', error: /answered 502/, failedStep: 'check', tookMs: 5 } })
+  const { nodes } = (await stage.client.get('/api/nodes')).body
+  t.same(
+    (nodes as ListedNode[]).map(({ name, placements: [one] }) => [name, one?.trouble]),
+    [
+      ['web-1', undefined],
+      ['web-2', { rolloutId: id, phase: 'failed' }],
+      ['web-3', undefined]
+    ]
+  )
 
   second?.behave(obeys)
   t.match(await asShop.post(`/api/rollouts/${id}/resume`), { status: 200, body: { rollout: { haltedReason: null } } })

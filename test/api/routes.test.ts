@@ -31,6 +31,7 @@ POST /api/tokens/:id/rotate admin server
 DELETE /api/tokens/:id admin server
 GET /api/access/report admin server
 GET /api/projects viewer filtered
+GET /api/families viewer filtered
 POST /api/projects admin server
 POST /api/projects/bulk admin server
 GET /api/projects/:id viewer project

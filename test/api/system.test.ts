@@ -612,8 +612,8 @@ t.test('a project is broken or not, depending on its history', async t => {
   t.equal(broken.total, expectedOrder.length)
   t.same(
     broken.items.map(({ projectId }) => projectId),
-    expectedOrder,
-    'oldest first'
+    expectedOrder.toReversed(),
+    'the one that broke last first'
   )
 
   await t.test('a rollback repairs the project, and liveSource is the upload', async t => {

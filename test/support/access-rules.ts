@@ -149,6 +149,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
   [
     'list and search projects; read statistics and registered log files',
     `GET /api/projects lists
+     GET /api/families lists
      GET /api/projects/:id project
      GET /api/projects/:id/overview project
      GET /api/categories lists

@@ -1,4 +1,4 @@
-import type { Enrollment, ListedNode, ListedPlacement } from '../../model/node.js'
+import type { Enrollment, ListedNode, ListedPlacement, NodeRelease } from '../../model/node.js'
 import type { ListedRollout, ListedRolloutNode, RolloutDetail } from '../../model/rollout.js'
 import type { drainFields, enrollmentFields, haltFields, nodeFields, placementFields, revertFields } from '../fleet.js'
 
@@ -17,8 +17,8 @@ export interface FleetRoutes {
       /** Lists only the nodes with this label, given as name=value. */
       label?: string
     }
-    /** The nodes, by name. */
-    answer: { success: true; nodes: ListedNode[] }
+    /** The nodes, by name, and the releases that they have in place. */
+    answer: { success: true; nodes: ListedNode[]; releases: NodeRelease[] }
   }
   /**
    * Get a node.

@@ -9,6 +9,7 @@ import type {
 } from '../projects.js'
 import type { FileContent, FileEntry } from '../../model/manifest.js'
 import type { IfUpdated } from './common.js'
+import type { Family } from '../../model/family.js'
 import type { ProjectOverview } from '../../model/health.js'
 import type { Variable } from '../../model/variable.js'
 import type { newProjectFields, projectFields } from '../../model/project-fields.js'
@@ -93,6 +94,16 @@ export interface ProjectRoutes {
   'GET /api/projects/:id/overview': {
     /** The overview. */
     answer: ProjectOverview
+  }
+  /**
+   * List the families of projects: those of one application in several environments, with the release in place in each.
+   *
+   * Projects are of one family if they have a common tag `app:<name>`, if one takes its releases from the other, or if
+   * their names are the same without the word of an environment. A project that is of no family is not listed.
+   */
+  'GET /api/families': {
+    /** The families, by name. */
+    answer: { success: true; families: Family[] }
   }
   /** List the variables of a project. @errors not_found */
   'GET /api/projects/:id/variables': {

@@ -7,6 +7,21 @@ export function routePath(route: string, values: Readonly<Record<string, unknown
     .replace(/[:*](\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])))
 }
 
+/** The words of environments, in the order in which a release passes them. */
+export const environments: ReadonlyArray<readonly string[]> = [
+  ['development', 'dev', 'sandbox', 'local'],
+  ['test', 'testing', 'qa', 'integration', 'int'],
+  ['staging', 'stage', 'preview', 'preprod', 'uat', 'acceptance'],
+  ['production', 'prod', 'live']
+]
+
+/** Returns where an environment is in this order. Unknown ones come just before production, because they may matter as much. */
+export function environmentRank(env: string): number {
+  const known = environments.findIndex(words => words.includes(env.trim().toLowerCase()))
+  const last = environments.length - 1
+  return known === -1 ? last - 0.5 : known
+}
+
 /* The limits of locks. */
 
 const minuteSeconds = 60
@@ -85,6 +100,9 @@ export function formatBytes(bytes: number): string {
 export function takingPart({ nodeCount, counts }: { nodeCount: number; counts: { skipped?: number } }): number {
   return nodeCount - (counts.skipped ?? 0)
 }
+
+/** The phases of a node in a rollout that need somebody's attention. */
+export const troubledPhases = ['stuck', 'failed', 'unreachable'] as const
 
 /*
  * What waits for a person, for the server, the command line and the panel. A further kind is a row of `waitingRows`, a right

@@ -40,7 +40,7 @@ import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { isGoing } from '../../model/rollout.js'
-import { deleteRolloutNode } from '../../core/store/tables/rollouts.js'
+import { deleteRolloutNode, troubledNodes } from '../../core/store/tables/rollouts.js'
 import { placements } from '../../core/store/tables/deployments.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import type { Enrollments, Nodes, Placements } from './fleet.js'
@@ -83,7 +83,12 @@ export function createNodes({ store, audit, links, rollings, lastSeenOf, forgott
   return {
     list({ projectId, label, scope } = {}) {
       const byNode = new Map<string, ListedPlacement[]>()
-      for (const placement of listPlacements(store, { scope })) {
+      const troubles = new Map(
+        troubledNodes(store).map(({ projectId, nodeId, ...trouble }) => [`${projectId} ${nodeId}`, trouble])
+      )
+      for (const found of listPlacements(store, { scope })) {
+        const trouble = troubles.get(`${found.projectId} ${found.nodeId}`)
+        const placement = trouble === undefined ? found : { ...found, trouble }
         const others = byNode.get(placement.nodeId)
         if (others === undefined) byNode.set(placement.nodeId, [placement])
         else others.push(placement)

@@ -14,14 +14,19 @@ import type {
 } from '../../model/health.js'
 import type { DiskFigures } from '../../model/machine.js'
 import type { Reader, Store } from '../../core/store/database.js'
-import { isInPlace } from '../../core/store/tables/fleet.js'
-import { goingDeploymentId, listDeployments, pendingReverts } from '../../core/store/tables/deployments.js'
+import { environmentRank } from '../../base/shared/api.js'
+import { isInPlace, isPlaced } from '../../core/store/tables/fleet.js'
+import {
+  goingDeploymentId,
+  listDeployments,
+  liveDeployment,
+  pendingReverts
+} from '../../core/store/tables/deployments.js'
 import { countWaitingMessages } from '../../core/store/tables/server.js'
 import type { ProjectScope } from '../../model/access.js'
 import { type DeploymentRow, listedDeployment } from '../../model/deployment.js'
 import {
   type BrokenRow,
-  countBrokenProjects,
   findBrokenProject,
   lastGoodDeployment,
   listBrokenProjects
@@ -189,23 +194,26 @@ export function createBroken({ store, findDeployment }: BrokenNeeds) {
     const failed = findDeployment(deployId)
     if (failed === undefined) return []
     const lastGood = lastGoodDeployment(store, row.projectId)
+    const live = isPlaced(store, row.projectId) ? undefined : liveDeployment(store, row.projectId)
     return [
       {
         ...row,
         failed: brief(failed),
         lastGood: lastGood === undefined ? null : brief(lastGood),
         isLastGoodLive: lastGood !== undefined && isInPlace(store, row.projectId, lastGood.id),
+        live: live === undefined ? null : brief(live),
         goingId: goingDeploymentId(store, row.projectId) ?? null
       }
     ]
   }
 
   return {
-    /** Returns at most `limit` projects of a scope, those broken for the longest time first. */
-    list: (limit: number, scope?: ProjectScope): BrokenProjects => ({
-      total: countBrokenProjects(store, scope),
-      items: listBrokenProjects(store, limit, scope).flatMap(describe)
-    }),
+    /** Returns at most `limit` projects of a scope: those of production first, and of these those that broke last. */
+    list(limit: number, scope?: ProjectScope): BrokenProjects {
+      const rank = ({ projectEnv }: BrokenRow): number => environmentRank(projectEnv)
+      const rows = listBrokenProjects(store, scope).sort((a, b) => rank(b) - rank(a))
+      return { total: rows.length, items: rows.slice(0, limit).flatMap(describe) }
+    },
 
     /** Returns the failure of a project, or null if it is not broken. */
     of(projectId: string): BrokenProject | null {

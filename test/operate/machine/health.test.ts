@@ -93,6 +93,27 @@ t.test('shows for each project what failed, the last good deployment, and whethe
   t.match(broken.list(5), { total: 1, items: [expected] })
   t.notMatch(JSON.stringify(broken.list(5)), 'echo hello', 'no script that a list does not show')
   await store.write(tx => placeDeployment(tx, 'bad'))
-  t.match(broken.of('a'), { isLastGoodLive: false })
+  t.match(broken.of('a'), { isLastGoodLive: false, live: { id: 'bad' } })
   t.equal(broken.of('none'), null)
+})
+
+t.test('what is broken in production comes first, then what broke last', async t => {
+  const store = await aStore(t)
+  const rows = ['production', 'test', 'customers', 'PROD', 'staging', 'production']
+  await store.write(tx => {
+    for (const [n, env] of rows.entries()) {
+      insertProject(tx, aProject({ id: `p${n}`, name: `p${n}`, env, deployPath: `/p${n}`, token: `t${n}` }))
+      insertDeployment(
+        tx,
+        aDeployment({ id: `d${n}`, projectId: `p${n}`, startTime: `2026-01-0${n + 1}`, status: 'failed' })
+      )
+    }
+  })
+  const broken = createBroken({ store, findDeployment: id => findDeployment(store, id) })
+  const { total, items } = broken.list(5)
+  t.same(
+    items.map(({ projectId }) => projectId),
+    ['p5', 'p3', 'p0', 'p2', 'p4']
+  )
+  t.equal(total, 6)
 })

@@ -319,6 +319,15 @@ export function liveDeployment(db: Reader, projectId: string): DeploymentRow | u
   return db.all(sql, projectId).map(readDeployment)[0]
 }
 
+const readTree = valueReader('deployments.treeSha256', text)
+
+/** Returns the trees that a project has had, in the order in which it had them first. */
+export function treesOf(db: Reader, projectId: string): string[] {
+  const sql = `SELECT treeSha256 FROM deployments WHERE projectId = ? AND treeSha256 IS NOT NULL
+    AND (placed IS NOT NULL OR status = 'success') GROUP BY treeSha256 ORDER BY min(position)`
+  return db.all(sql, projectId).map(readTree)
+}
+
 /** A deployment that put files into a target. */
 export interface PlacedDeployment {
   id: string

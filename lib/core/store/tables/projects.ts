@@ -220,23 +220,16 @@ const readBroken = rowReader<BrokenRow>('brokenProjects', {
   since: text
 })
 const readBrokenId = valueReader('brokenProjects.projectId', text)
-const readBrokenCount = valueReader('count of brokenProjects', number)
 
 const selectBroken = `
   SELECT broken.projectId, projects.name AS projectName, projects.env AS projectEnv, broken.deployId, broken.since
   FROM brokenProjects AS broken JOIN projects ON projects.id = broken.projectId`
 
-/** Returns at most `limit` broken projects of a scope, those that have been broken for the longest first. */
-export function listBrokenProjects(db: Reader, limit: number, scope?: ProjectScope): BrokenRow[] {
+/** Returns the broken projects of a scope, those that broke last first. */
+export function listBrokenProjects(db: Reader, scope?: ProjectScope): BrokenRow[] {
   const { conditions, values } = among({ conditions: [], values: [] }, 'broken.projectId', scope)
-  const sql = `${selectBroken} ${where(conditions)} ORDER BY broken.since, broken.projectId LIMIT ?`
-  return db.all(sql, ...values, limit).map(readBroken)
-}
-
-/** Returns the number of broken projects in a scope. */
-export function countBrokenProjects(db: Reader, scope?: ProjectScope): number {
-  const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', scope)
-  return db.all(`SELECT count(*) FROM brokenProjects ${where(conditions)}`, ...values).map(readBrokenCount)[0] ?? 0
+  const sql = `${selectBroken} ${where(conditions)} ORDER BY broken.since DESC, broken.projectId DESC`
+  return db.all(sql, ...values).map(readBroken)
 }
 
 /** Returns the projects of a scope that are broken although their status is a success: a script failed in the background. */

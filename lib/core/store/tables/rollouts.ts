@@ -11,6 +11,8 @@ import {
   type RolloutState,
   rolloutStates
 } from '../../../model/rollout.js'
+import { troubledPhases } from '../../../base/shared/api.js'
+import type { NodeTrouble } from '../../../model/node.js'
 import type { Reader, Transaction } from '../database.js'
 import {
   among,
@@ -123,6 +125,21 @@ export function waitingRollouts(db: Reader, scope?: ProjectScope): WaitingRollou
     .all(sql, ...values)
     .map(readNamed)
     .map(row => ({ ...row, since: lastMoved(db, row.id) ?? row.createdAt }))
+}
+
+const readTrouble = rowReader<NodeTrouble & { projectId: string; nodeId: string }>('rolloutNodes', {
+  projectId: text,
+  nodeId: text,
+  rolloutId: text,
+  phase: choice(troubledPhases)
+})
+
+/** Returns the nodes that need attention in the last rollouts of their projects, unless these were reverted. */
+export function troubledNodes(db: Reader): Array<NodeTrouble & { projectId: string; nodeId: string }> {
+  const sql = `SELECT one.projectId, nodeId, rolloutId, phase FROM rollouts AS one
+    JOIN rolloutNodes ON rolloutId = one.id AND phase IN (SELECT value FROM json_each(?))
+    WHERE state <> 'reverted' AND number = (SELECT max(number) FROM rollouts WHERE projectId = one.projectId)`
+  return db.all(sql, JSON.stringify(troubledPhases)).map(readTrouble)
 }
 
 /** Returns the last rollout of a deployment. */

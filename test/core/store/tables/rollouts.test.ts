@@ -20,6 +20,7 @@ import {
   rolloutOfDeployment,
   storedRolloutNode,
   storedRolloutNodes,
+  troubledNodes,
   updateRollout
 } from '../../../../lib/core/store/tables/rollouts.js'
 import { aRollout, openFleet } from '../../../support/fleet-stage.js'
@@ -120,6 +121,25 @@ t.test('keeps the nodes of a rollout in the order of their waves', async t => {
   t.same(countPhases(store, 'ro_a'), { failed: 1, pending: 2 })
   await store.write(tx => deleteRolloutNode(tx, 'ro_a', 'node_a'))
   t.equal(storedRolloutNode(store, 'ro_a', 'node_a'), undefined)
+})
+
+t.test('finds the nodes that need attention in the last rollout of a project', async t => {
+  const { store } = await openFleet(t, ['a', 'b', 'c'])
+  const nodes = [node('a', { phase: 'failed' }), node('b', { phase: 'good' }), node('c', { phase: 'stuck' })]
+  await store.write(tx => {
+    insertRollout(tx, aRollout({ state: 'halted' }))
+    putRolloutNodes(tx, 'ro_a', { nodes, position: 0 })
+  })
+  const found = () => troubledNodes(store).map(({ nodeId, phase }) => `${nodeId} ${phase}`)
+  t.same(found().sort(), ['node_a failed', 'node_c stuck'])
+  await store.write(tx => updateRollout(tx, 'ro_a', { state: 'reverted' }))
+  t.same(found(), [])
+  await store.write(tx => {
+    updateRollout(tx, 'ro_a', { state: 'halted' })
+    insertRollout(tx, aRollout({ id: 'ro_b', number: 2 }))
+    putRolloutNodes(tx, 'ro_b', { nodes: [node('b', { phase: 'unreachable' })], position: 0 })
+  })
+  t.same(found(), ['node_b unreachable'], 'a later rollout counts')
 })
 
 t.test('reads an error of an earlier version without the command of a check', async t => {
