@@ -63,14 +63,14 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
   await comeBack(page, page.getByRole('heading', { level: 1, name: '2 projects are broken' }))
   const rows = page.locator('svc-broken li')
   t.match(
-    await rows.first().textContent(),
+    await rows.last().textContent(),
     new RegExp(`${longName}[^]*exit[^]*No deployment has succeeded yet`),
-    'oldest first'
+    'the one that broke last comes first'
   )
-  t.match(await rows.last().textContent(), /storefront[^]*failed in the background[^]*Version of the day/)
-  t.equal(await rows.last().getByRole('link', { name: 'See why' }).getAttribute('href'), `deployments/${bad}`)
-  t.equal(await rows.last().getByRole('link', { name: 'Roll back…' }).getAttribute('href'), `deployments/${good}`)
-  t.equal(await rows.first().getByRole('link', { name: 'Roll back…' }).count(), 0, 'there is nothing to go back to')
+  t.match(await rows.first().textContent(), /storefront[^]*failed in the background[^]*Version of the day/)
+  t.equal(await rows.first().getByRole('link', { name: 'See why' }).getAttribute('href'), `deployments/${bad}`)
+  t.equal(await rows.first().getByRole('link', { name: 'Roll back…' }).getAttribute('href'), `deployments/${good}`)
+  t.equal(await rows.last().getByRole('link', { name: 'Roll back…' }).count(), 0, 'there is nothing to go back to')
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'desktop')
 
@@ -105,6 +105,27 @@ t.test('what is broken now leads the overview, with the ways to the cause and ba
   t.equal(await page.locator('svc-broken').count(), 0, 'a later one mends it')
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
+})
+
+t.test('five broken projects are shown, those of production first, and the others on request', { skip }, async t => {
+  const stage = await startServer(t)
+  for (const [n, env] of ['production', 'test', 'staging', 'test', 'test', 'staging', 'test'].entries())
+    await deploy(
+      stage,
+      await stage.createProject(`site-${n}`, { env }),
+      n === 0 ? { postDeployScript: 'exit 3' } : { preDeployScript: 'exit 7' }
+    )
+  const { page } = await openDuring(t, browser, stage.url, '', stillDesktop)
+  const names = page.locator('svc-broken li .head a')
+  await names.nth(4).waitFor()
+  t.same(await page.locator('svc-broken h3').allTextContents(), ['production', 'staging', 'test'])
+  t.same(await names.allTextContents(), ['site-0', 'site-5', 'site-2', 'site-6', 'site-4'])
+  await page.getByText('The files of the failed deployment are live. No deployment has succeeded yet.').waitFor()
+  await photograph(page, 'several')
+  await page.getByRole('button', { name: 'Show 2 more' }).press('Enter')
+  t.same((await names.allTextContents()).slice(5), ['site-3', 'site-1'])
+  await holds(page, `document.activeElement.textContent === 'site-3'`)
+  t.same(await survey(page), [], 'readable and named')
 })
 
 t.test('a project stays broken while a later deployment runs, and the link leads to that one', { skip }, async t => {

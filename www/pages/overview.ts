@@ -237,17 +237,12 @@ function lostAnswer(): Template {
     <p>${t('The server may have stopped, or the network may be down. This page keeps retrying.')}</p>`
 }
 
-/** Shows the broken projects, those broken for the longest time first. */
+/** Shows the broken projects: those of production first. */
 function brokenSection({ items, total }: BrokenProjects, isLost: boolean): Template {
   return html`
     <section class="section broken">
       <h2>${isLost ? t('Broken at the last response') : t('Broken now')}</h2>
-      <svc-broken .items="${items}"></svc-broken>
-      ${
-        total === items.length
-          ? null
-          : html`<p class="small"><a href="projects?status=failed">${t('and {count} more', { count: numberWords(total - items.length) })}</a></p>`
-      }
+      <svc-broken .items="${items}" .total="${total}"></svc-broken>
     </section>`
 }
 
@@ -293,7 +288,7 @@ function brokenAnswer({ items, total }: BrokenProjects): Template {
   if (total > 1 || first === undefined) {
     return html`
       <h1>${t('{count} projects are broken', { count: numberWords(total) })}</h1>
-      <p>${t('Their last deployments failed. Projects broken for the longest time come first.')}</p>`
+      <p>${t('Their last deployments failed. Production comes first, then what broke last.')}</p>`
   }
   return first.failed.backgroundFailed
     ? html`<h1>${t('The script of {name} failed in the background', { name: first.projectName })}</h1>`

@@ -1,7 +1,7 @@
 import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { deploymentWords, wayBackOf } from '../base/words.js'
 import { may } from '../../state/session.js'
@@ -11,9 +11,12 @@ import { may } from '../../state/session.js'
 /** Reports whether the deployment itself succeeded and its background script failed later. */
 const isInBackground = ({ failed }: Pick<BrokenProject, 'failed'>): boolean => failed.backgroundFailed === true
 
+/** Number of projects that are shown before the reader asks for more. */
+const shownFirst = 5
+
 /**
- * Broken projects as rows. Property: `items`. Attribute: `single`, on the page of the project, whose name is then
- * omitted.
+ * Broken projects as rows, below the names of their environments. Properties: `items`; `total`, if there are more than
+ * these. Attribute: `single`, on the page of the project, whose name is then omitted.
  */
 export class SvcBroken extends SvcElement {
   static readonly observedAttributes = ['single']
@@ -23,6 +26,9 @@ export class SvcBroken extends SvcElement {
       display: block;
 
       > .card { border-color: color-mix(in srgb, var(--failure) 55%, var(--line)); }
+      h3 { padding: 12px 16px 4px; color: var(--muted); font-size: var(--size-13); font-weight: 500; }
+      * + h3 { border-top: 1px solid var(--line); }
+      .more { margin-top: 12px; }
       li { display: grid; grid-template-columns: 16px minmax(0, 1fr) auto; gap: 4px 12px; align-items: center; padding: 12px 16px; }
       li + li { border-top: 1px solid var(--line); }
       li > .icon { align-self: start; margin-top: 3px; color: var(--failure); }
@@ -40,15 +46,50 @@ export class SvcBroken extends SvcElement {
   `
 
   items: readonly BrokenProject[] = []
+  total = 0
+  #areAllShown = false
 
   protected override view(): Template {
     const isSingle = this.hasAttribute('single')
-    return html`<ul class="card">${this.items.map(item => keyed(item.projectId, line(item, isSingle)))}</ul>`
+    const shown = this.#areAllShown ? this.items : this.items.slice(0, shownFirst)
+    const environments = [...new Set(shown.map(({ projectEnv }) => projectEnv))]
+    const rows = (items: readonly BrokenProject[]): Template =>
+      html`<ul>${items.map(item => keyed(item.projectId, line(item, isSingle)))}</ul>`
+    if (isSingle) return html`<div class="card">${rows(shown)}</div>`
+    return html`
+      <div class="card">
+        ${environments.map(env =>
+          keyed(
+            env,
+            html`
+            <h3 translate="no">${env}</h3>
+            ${rows(shown.filter(({ projectEnv }) => projectEnv === env))}`
+          )
+        )}
+      </div>
+      ${this.#more(shown.length)}`
+  }
+
+  /** Shows the others: first those that are there, then the list of projects. */
+  #more(shownCount: number): Template | null {
+    const total = Math.max(this.total, this.items.length)
+    const count = numberWords(total - shownCount)
+    if (total === shownCount) return null
+    if (this.#areAllShown)
+      return html`<p class="more small"><a href="projects?status=failed">${t('and {count} more', { count })}</a></p>`
+    return html`<button type="button" class="more" @click="${() => this.#showAll()}">${t('Show {count} more', { count })}</button>`
+  }
+
+  #showAll(): void {
+    this.#areAllShown = true
+    this.update()
+    // The button is gone: the focus goes to the first project that it has shown.
+    queueMicrotask(() => this.querySelectorAll<HTMLElement>('li')[shownFirst]?.querySelector('a')?.focus())
   }
 }
 
 function line(item: BrokenProject, isSingle: boolean): Template {
-  const { projectId, projectName, projectEnv, since, failed, goingId } = item
+  const { projectId, projectName, since, failed, goingId } = item
   return html`
     <li>
       ${icon('failed')}
@@ -57,7 +98,7 @@ function line(item: BrokenProject, isSingle: boolean): Template {
           ${
             isSingle
               ? html`<b>${isInBackground(item) ? t('The post-deploy script failed in the background') : t('The last deployment failed')}</b>`
-              : html`<a href="projects/${projectId}"><b translate="no">${projectName}</b></a><span class="muted small" translate="no">${projectEnv}</span>`
+              : html`<a href="projects/${projectId}"><b translate="no">${projectName}</b></a>`
           }
           <span class="muted small">${t('broken since')} <svc-time at="${since}"></svc-time></span>
         </p>
@@ -83,12 +124,19 @@ function reason(failed: DeploymentBrief): unknown {
 }
 
 /** Returns what is in the target now. */
-function stateOfTarget({ lastGood, isLastGoodLive }: BrokenProject): unknown {
-  if (lastGood === null) return t('No deployment has succeeded yet.')
-  const good = html`<a href="deployments/${lastGood.id}" class="anywhere">${deploymentWords(lastGood)}</a>, <svc-time at="${lastGood.startTime}"></svc-time>`
-  return isLastGoodLive
-    ? html`${t('The last successful deployment is live:')} ${good}`
-    : html`${t('Files of a later deployment are live. Last successful deployment:')} ${good}`
+function stateOfTarget({ failed, lastGood, isLastGoodLive, live }: BrokenProject): unknown {
+  const link = (of: DeploymentBrief): Template =>
+    html`<a href="deployments/${of.id}" class="anywhere">${deploymentWords(of)}</a>, <svc-time at="${of.startTime}"></svc-time>`
+  if (isLastGoodLive && lastGood !== null)
+    return html`${t('The last successful deployment is live:')} ${link(lastGood)}`
+  const good =
+    lastGood === null
+      ? t('No deployment has succeeded yet.')
+      : html`${t('Last successful deployment:')} ${link(lastGood)}`
+  if (live === null) return good
+  return live.id === failed.id
+    ? html`${t('The files of the failed deployment are live.')} ${good}`
+    : html`${t('The files of a failed deployment are live:')} ${link(live)}. ${good}`
 }
 
 /** Returns a link to the last successful deployment, whose first button rolls back to it. */

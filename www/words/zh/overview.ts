@@ -20,8 +20,8 @@ export const words: Words = {
     '可能是服务器已停止，也可能是中间的网络。此页会继续尝试。',
   'No project is broken.': '没有出故障的项目。',
   '{count} projects are broken': '{count} 个项目出现故障',
-  'Their last deployments failed. Projects broken for the longest time come first.':
-    '它们最近的部署失败了，故障时间最长的排在最前。',
+  'Their last deployments failed. Production comes first, then what broke last.':
+    '最近一次部署失败。生产环境排在最前，其次是最近发生故障的项目。',
   'The script of {name} failed in the background': '{name} 的脚本在后台失败',
   '{name} is deployed': '{name} 已部署',
   Healthy: '正常',
