@@ -27,7 +27,9 @@ const filePath = line({ min: 1, max: maxPathLength })
 const label = optional(line({ max: maxNameLength, trim: true }))
 const kind = optional(oneOf(logKinds))
 const example = { filePath: '/var/log/shop.log', label: 'Shop', kind: 'plain' }
-const item = object({ filePath, label, kind }, { example })
+/** Fields of one new log source. */
+export const itemFields = { filePath, label, kind }
+const item = object(itemFields, { example })
 
 /** Fields of `POST /api/projects/:id/log-sources` (§8). */
 export const newFields = {

@@ -387,9 +387,10 @@ interface LabelNeeds {
 }
 
 /** What the audit entries of a label show. */
-type AuditedLabel = Pick<Label, 'name' | 'color' | 'sortOrder'>
+export type AuditedLabel = Pick<Label, 'name' | 'color' | 'sortOrder'>
 
-const labelReaders: Readers<AuditedLabel> = {
+/** Who reads it. */
+export const labelReaders: Readers<AuditedLabel> = {
   fields: { name: 'everybody', color: 'everybody', sortOrder: 'everybody' }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../base/errors.js'
-import { writeChanges } from '../base/shared/audit-changes.js'
+import { type Change, writeChanges } from '../base/shared/audit-changes.js'
 import { closest } from '../base/text.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import { changes } from '../model/changes.js'
@@ -344,10 +344,6 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
 
     /** Whether the value is a secret, which must not be shown. */
     isSecret: (key: string): boolean => settingRows.some(row => row.key === key && row.type === 'secret'),
-    /**
-     * Returns the values of a request as they would be stored, and stores nothing. Refuses an unknown key (400
-     * `unknown_setting`, with the nearest key) and a wrong value (400 `invalid_setting`).
-     */
     check: checkSettings,
 
     /** Returns the name of the current values for If-Match. It differs after each change and after each start. */
@@ -368,8 +364,9 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
           const before = readValues(tx)
           for (const [key, value] of checked) {
             writeSetting(tx, key, value)
-            const detail = changeOf(key, before[key] as string, value)
-            if (detail !== null) audit.within(tx, { action: 'settings.update', actor, target: key, detail })
+            const changed = settingChanges(key, before[key] as string, value)
+            const detail = writeChanges('', changed)
+            if (changed.length > 0) audit.within(tx, { action: 'settings.update', actor, target: key, detail })
           }
         })
       } finally {
@@ -385,14 +382,13 @@ export function createSettings({ store, audit, version = () => '' }: SettingsNee
   }
 }
 
-/** Returns the change of a setting for its audit entry; null if there is none. */
-function changeOf(key: SettingKey, before: string, value: string): string | null {
+/** Returns the change of a setting as its audit entry shows it; an empty list if there is none. */
+export function settingChanges(key: SettingKey, before: string, value: string): Change[] {
   const row = settingRows.find(row => row.key === key)
   const isList = row?.type === 'list'
   const readers = { fields: { [key]: isList ? { items: 'everybody' } : readerOf(key, row?.type) } } as const
   const shown = (text: string): object => ({ [key]: isList ? itemsOf(text) : text })
-  const changed = changes<object>(shown(before), shown(value), readers)
-  return changed.length === 0 ? null : writeChanges('', changed)
+  return changes<object>(shown(before), shown(value), readers)
 }
 
 /** Who reads a setting in the audit log. The path of a webhook is a secret, too. */
@@ -411,7 +407,11 @@ function readValues(store: Reader): Record<string, string> {
   return Object.fromEntries(settingRows.map(({ key, default: fallback }) => [key, kept[key] ?? fallback]))
 }
 
-function checkSettings(patch: Record<string, unknown>): Map<SettingKey, string> {
+/**
+ * Returns the values of a request as they would be stored, and stores nothing. Refuses an unknown key (400
+ * `unknown_setting`, with the nearest key) and a wrong value (400 `invalid_setting`).
+ */
+export function checkSettings(patch: Record<string, unknown>): Map<SettingKey, string> {
   const keys: readonly string[] = settingRows.map(({ key }) => key)
   const unknown = Object.keys(patch).find(key => !keys.includes(key))
   if (unknown !== undefined) throw unknownSetting(unknown, keys)

@@ -366,6 +366,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The database that another hub sends is larger than any of svc can be',
     'Look at that hub: its machine may be in the hands of somebody else.'
   ),
+  has_deployments: row(
+    'command',
+    '`svc apply --prune` would delete a project with deployments',
+    'Name it in the file, or delete it with `svc projects delete`.'
+  ),
   in_use: row('server start', 'Another svc process uses the data directory', 'Stop that process first.'),
   invalid_address: row(
     'server start',

@@ -44,7 +44,8 @@ export function detailLine(detail: string): string {
   return [subject, ...changes.map(lineOf)].filter(part => part !== '').join('; ')
 }
 
-function lineOf({ field, from, to }: Change): string {
+/** Returns a change on one line. */
+export function lineOf({ field, from, to }: Change): string {
   return `${field}: ${from === null ? '' : `${from}${arrow}`}${to}`
 }
 

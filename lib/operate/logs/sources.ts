@@ -52,7 +52,8 @@ const maxSources = 1_000
 /** What the audit entries of a source show. */
 type Audited = Pick<LogSource, 'label' | 'filePath' | 'kind' | 'sortOrder'>
 
-const auditReaders: Readers<Audited> = {
+/** Who reads it. */
+export const logSourceReaders: Readers<Audited> = {
   fields: { label: 'everybody', filePath: 'everybody', kind: 'everybody', sortOrder: 'everybody' }
 }
 
@@ -121,7 +122,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
           }
           insertLogSource(tx, source)
           const usual = { ...source, label: basename(filePath), filePath: '', kind: 'plain' } as const
-          const detail = writeChanges(source.label, beyondDefaults<Audited>(usual, source, auditReaders))
+          const detail = writeChanges(source.label, beyondDefaults<Audited>(usual, source, logSourceReaders))
           audit.within(tx, { action: 'log_source.create', actor, projectId, target: source.id, detail })
           return source
         })
@@ -135,7 +136,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
         const changed = changesOf(source, fields)
         if (Object.keys(changed).length === 0) return source
         updateLogSource(tx, id, { ...changed, updatedAt: instantOf(clock) })
-        const detail = writeChanges(source.label, changes<Audited>(source, { ...source, ...changed }, auditReaders))
+        const detail = writeChanges(source.label, changes<Audited>(source, { ...source, ...changed }, logSourceReaders))
         audit.within(tx, { action: 'log_source.update', actor, projectId: source.projectId, target: id, detail })
         return get(id)
       }),

@@ -105,7 +105,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
           updatedAt: instantOf(clock)
         })
         insertNotificationTarget(tx, target)
-        const detail = writeChanges(describe(target), changes(null, audited(tx, target), auditReaders))
+        const detail = writeChanges(describe(target), changes(null, audited(tx, target), targetReaders))
         audit.within(tx, { action: 'notification_target.create', actor, target: target.id, detail })
         return viewOf(tx, target)
       }),
@@ -124,7 +124,7 @@ export function createTargets(needs: TargetsNeeds): Targets {
           updatedAt: instantOf(clock)
         })
         updateNotificationTarget(tx, id, target)
-        const changed = changes(audited(tx, before), audited(tx, target), auditReaders)
+        const changed = changes(audited(tx, before), audited(tx, target), targetReaders)
         const detail = writeChanges(describe(before), changed)
         if (changed.length > 0) audit.within(tx, { action: 'notification_target.update', actor, target: id, detail })
         return viewOf(tx, target)
@@ -213,7 +213,8 @@ function describe({ name, kind, url }: NotificationTarget): string {
 /** What the audit entries of a target show. */
 type Audited = Omit<NotificationTarget, 'id' | 'createdAt' | 'updatedAt'>
 
-const auditReaders: Readers<Audited> = {
+/** Who reads it. */
+export const targetReaders: Readers<Audited> = {
   fields: {
     name: 'everybody',
     kind: 'everybody',

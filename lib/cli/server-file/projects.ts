@@ -1,0 +1,280 @@
+/* The projects of a plan, with their log sources and variables. */
+import { Refusal } from '../../base/errors.js'
+import { pick } from '../../base/fields.js'
+import { beyondDefaults, changes } from '../../model/changes.js'
+import { changePolicy, type GivenPolicy, type PolicyChanges } from '../../model/policy.js'
+import { isSameName, projectReaders } from '../../model/project.js'
+import { projectFields } from '../../model/project-fields.js'
+import { hiddenValue, type Readers } from '../../model/readers.js'
+import { logSourceReaders } from '../../operate/logs/sources.js'
+import type { Call } from '../client/call.js'
+import type { FileProject, FileSource, FileVariable } from './format.js'
+import {
+  add,
+  checkStill,
+  idIn,
+  ifMatch,
+  isOf,
+  keyOf,
+  noSecret,
+  named,
+  order,
+  type Planning,
+  type Server
+} from './planning.js'
+import { type Kept, type KeptProject, shownProject, usualProject, withReferences } from './state.js'
+
+interface ProjectWish {
+  wanted: FileProject
+  /** Its path in the file. */
+  path: string
+  kept: KeptProject | undefined
+}
+
+/** Plans the projects of the file, and with a prune those that it does not name. */
+export function planProjects(planning: Planning): void {
+  const { file, state, prune } = planning
+  if (file.projects === undefined) return
+  const isNamed = ({ fields }: KeptProject): boolean =>
+    file.projects?.some(each => isSameName(each.name, fields.name)) ?? false
+  const wishes = file.projects.map((wanted, index): ProjectWish => {
+    // No two projects have one target, so a project in the same place under another name was renamed.
+    const renamed = state.projects.find(each => !isNamed(each) && each.fields.deployPath === wanted.deployPath)
+    return { wanted, path: `projects[${index}]`, kept: named(state.projects, wanted.name) ?? renamed }
+  })
+  const others = state.projects.filter(project => !wishes.some(({ kept }) => kept === project))
+  checkTargets(planning, wishes, others)
+  for (const wish of wishes) {
+    checkReferences(planning, wish)
+    planProject(planning, wish)
+    planSources(planning, wish)
+    planVariables(planning, wish)
+  }
+  if (prune) for (const project of others) planRemoval(planning, project)
+}
+
+/** Refuses targets that overlap. The server checks them again, with the links of its machine. */
+function checkTargets({ refusal }: Planning, wishes: readonly ProjectWish[], others: readonly KeptProject[]): void {
+  const all = [...wishes.map(({ wanted }) => wanted), ...others.map(({ fields }) => fields)]
+  for (const { wanted, path } of wishes) {
+    const other = all.find(
+      each => each !== wanted && `${wanted.deployPath}/`.startsWith(`${each.deployPath.replace(/\/$/, '')}/`)
+    )
+    const where = other && `"${other.name}" deploys to "${other.deployPath}"`
+    if (where !== undefined)
+      throw refusal(`${path}.deployPath`, `Cannot deploy to "${wanted.deployPath}": the project ${where}`)
+  }
+}
+
+function checkReferences({ file, state, prune, refusal }: Planning, { wanted, path, kept }: ProjectWish): void {
+  const check = (part: 'categories' | 'tags' | 'projects', name: string, place: string): void => {
+    const isGone = prune && file[part] !== undefined
+    const known = [...(file[part] ?? []), ...(isGone ? [] : state[part].map(({ fields }) => fields))]
+    if (known.some(each => isSameName(each.name, name))) return
+    if (part === 'projects' && state.projects.some(isOf(name))) return
+    throw refusal(
+      `${path}.${place}`,
+      `"${path}.${place}" is "${name}": there is no such record, neither in the file nor on the server`
+    )
+  }
+  if (wanted.categoryId) check('categories', wanted.categoryId, 'categoryId')
+  wanted.tagIds?.forEach((name, index) => void check('tags', name, `tagIds[${index}]`))
+  const { promoteFrom, gate } = wanted.policy ?? {}
+  if (promoteFrom) check('projects', promoteFrom.projectId, 'policy.promoteFrom.projectId')
+  const files = [...(wanted.logSources ?? []), ...(prune ? [] : (kept?.sources ?? []).map(({ fields }) => fields))]
+  gate?.after.forEach((each, index) => {
+    if (!('log' in each) || files.some(({ filePath }) => filePath === each.log)) return
+    const place = `${path}.policy.gate.after[${index}].log`
+    throw refusal(place, `"${place}" is "${each.log}": it must be the path of a log source of the project`)
+  })
+}
+
+/** Whether a policy refers to records that may be new. */
+function waits({ gate, promoteFrom }: GivenPolicy): boolean {
+  return Boolean(promoteFrom) || (gate?.after.some(each => 'log' in each) ?? false)
+}
+
+function planProject(planning: Planning, { wanted, path, kept }: ProjectWish): void {
+  const { logSources: _, variables: __, ...fields } = wanted
+  const before = kept?.fields.policy ?? {}
+  const reset = planning.prune ? Object.fromEntries(Object.keys(before).map(key => [key, null])) : {}
+  const policy = heldSecrets(planning, { ...reset, ...fields.policy }, { before, path })
+  const given = { ...(planning.prune ? usualFields : {}), ...fields, policy }
+  const { name } = wanted
+  const after = shownProject({
+    ...(kept?.fields ?? { ...usualProject, name }),
+    ...given,
+    policy: changePolicy(before as PolicyChanges, policy)
+  })
+  const readers = projectReaders as Readers<object>
+  const body = (server: Server): object => ({
+    ...given,
+    categoryId: given.categoryId && idIn(server, 'category', given.categoryId),
+    tagIds: given.tagIds?.map(each => idIn(server, 'tag', each)),
+    policy: withReferences(policy, {
+      project: word => idIn(server, 'project', word),
+      source: path => server.ids.get(keyOf('source', name, path)) ?? path
+    })
+  })
+  if (kept === undefined) {
+    const run = async (server: Server): Promise<void> => {
+      const { policy: own, ...rest } = body(server) as typeof given
+      const made = { ...rest, ...(!waits(policy) && { policy: own }) }
+      const { project } = await server.call('POST /api/projects', { body: made })
+      server.ids.set(keyOf('project', name), project.id)
+    }
+    const usual = shownProject({ ...usualProject, name })
+    add(planning, {
+      action: 'create',
+      kind: 'project',
+      name,
+      fields: beyondDefaults<object>(usual, after, readers),
+      order: order.created,
+      run
+    })
+  }
+  const id = (server: Server): string => kept?.id ?? idIn(server, 'project', name)
+  const run = async (server: Server): Promise<void> => {
+    const sent = kept === undefined ? { policy: (body(server) as typeof given).policy } : body(server)
+    await server.call('PUT /api/projects/:id', { id: id(server), body: sent, headers: ifMatch(kept?.seen) })
+    server.ids.set(keyOf('project', name), id(server))
+  }
+  const at = waits(policy) ? order.policies : order.projects
+  if (kept !== undefined) {
+    const changed = changes<object>(shownProject(kept.fields), after, readers)
+    add(planning, { action: 'change', kind: 'project', name: kept.fields.name, fields: changed, order: at, run })
+  } else if (waits(policy))
+    planning.tasks.push({ action: 'create', kind: 'project', name, fields: [], order: at, run, isSecond: true })
+}
+
+const { name: _, deployPath: __, policy: ___, ...resetting } = projectFields
+/** What a prune resets in a project, where the file does not name it. */
+const usualFields = pick(usualProject, Object.keys(resetting) as Array<keyof typeof resetting>)
+
+/** Returns a policy in which headers that cannot be compared keep the values of the server. */
+function heldSecrets(
+  planning: Planning,
+  policy: GivenPolicy,
+  { before, path }: { before: GivenPolicy; path: string }
+): GivenPolicy {
+  const { gate } = policy
+  if (!gate) return policy
+  const after = gate.after.map((check, index) => {
+    if (!('http' in check) || check.header === undefined) return check
+    const own = before.gate?.after[index]
+    const kept = own !== undefined && 'http' in own ? (own.header ?? {}) : {}
+    const header = Object.entries(check.header).map(([name, value]) => {
+      const place = `${path}.policy.gate.after[${index}].header.${name}`
+      const isKept = Object.hasOwn(kept, name)
+      if (value === hiddenValue && !isKept) throw planning.refusal(place, noSecret(place))
+      if (value === hiddenValue || !isKept || planning.secrets) return [name, value]
+      planning.notCompared.push(place)
+      return [name, hiddenValue]
+    })
+    return { ...check, header: Object.fromEntries(header) as Record<string, string> }
+  })
+  return { ...policy, gate: { ...gate, after } }
+}
+
+function planRemoval(planning: Planning, { id, seen, hasDeployments, fields: { name } }: KeptProject): void {
+  if (hasDeployments) {
+    const sentence =
+      `Cannot prune the project "${name}": it has deployments, and their archives and records would be deleted. ` +
+      `Name it in the file, or use "svc projects delete"`
+    throw new Refusal('conflict', 'has_deployments', sentence)
+  }
+  const run = async ({ call }: Server): Promise<void> => {
+    const { updatedAt, lastDeployAt } = await call('GET /api/projects/:id', { id })
+    checkStill(`The project "${name}"`, [seen, null], [`"${updatedAt}"`, lastDeployAt])
+    await call('DELETE /api/projects/:id', { id })
+  }
+  add(planning, { action: 'delete', kind: 'project', name, fields: [], order: order.deleted + 0.1, run })
+}
+
+/* Log sources and variables of a project */
+
+function planSources(planning: Planning, { wanted, kept }: ProjectWish): void {
+  const { name: project, logSources = [] } = wanted
+  for (const source of logSources) {
+    const { filePath, ...fields } = source
+    const before = kept?.sources.find(each => each.fields.filePath === filePath)
+    const usual = { label: filePath.replace(/^.*\//, ''), kind: 'plain' as const }
+    const after = { ...(before?.fields ?? usual), ...(planning.prune ? usual : {}), ...fields }
+    const run = async ({ call, ids }: Server): Promise<void> => {
+      const id = idIn({ ids }, 'project', project)
+      if (before === undefined) {
+        const { items } = await call('POST /api/projects/:id/log-sources', { id, body: { items: [source] } })
+        ids.set(keyOf('source', project, filePath), items[0]?.id as string)
+      } else {
+        await checkSource(call, id, before)
+        await call('PATCH /api/log-sources/:sourceId', {
+          sourceId: before.id,
+          body: { label: after.label, kind: after.kind }
+        })
+      }
+    }
+    const shown = { ...after, filePath, sortOrder: 0 } as Required<FileSource> & { sortOrder: number }
+    const fieldsOf =
+      before === undefined
+        ? beyondDefaults({ ...usual, filePath, sortOrder: 0 }, shown, logSourceReaders)
+        : changes({ ...(before.fields as typeof shown), sortOrder: 0 }, shown, logSourceReaders)
+    const action = before === undefined ? 'create' : 'change'
+    const name = `${project}: ${filePath}`
+    add(planning, { action, kind: 'log source', name, fields: fieldsOf, order: order.sources, run })
+  }
+  if (!planning.prune) return
+  for (const source of kept?.sources ?? []) {
+    const { filePath } = source.fields
+    if (logSources.some(each => each.filePath === filePath)) continue
+    const run = async ({ call }: Server): Promise<void> => {
+      await checkSource(call, kept?.id as string, source)
+      await call('DELETE /api/log-sources/:sourceId', { sourceId: source.id })
+    }
+    const name = `${project}: ${filePath}`
+    add(planning, { action: 'delete', kind: 'log source', name, fields: [], order: order.deleted, run })
+  }
+}
+
+async function checkSource(call: Call, id: string, { id: sourceId, seen, fields }: Kept<FileSource>): Promise<void> {
+  const { items } = await call('GET /api/projects/:id/log-sources', { id })
+  checkStill(`The log source "${fields.filePath}"`, seen, items.find(isOf(sourceId))?.updatedAt)
+}
+
+const variableReaders = { fields: { value: 'everybody', secret: 'everybody' } } as const
+
+function planVariables(planning: Planning, { wanted, path, kept }: ProjectWish): void {
+  const { name: project, variables = {} } = wanted
+  const names = Object.keys(variables)
+  const gone = planning.prune
+    ? (kept?.variables ?? []).map(({ name }) => name).filter(name => !names.includes(name))
+    : []
+  for (const name of [...names, ...gone]) {
+    const given: FileVariable | undefined = variables[name]
+    const before = kept?.variables?.find(each => each.name === name)
+    const secret = typeof given === 'object'
+    const value = typeof given === 'object' ? given.secret : given
+    const hasSecret = before?.secret === true && before.hasValue
+    const place = `${path}.variables.${name}.secret`
+    if (secret && value === hiddenValue && !hasSecret) throw planning.refusal(place, noSecret(place))
+    const isHeld = secret && hasSecret && (value === hiddenValue || !planning.secrets)
+    if (isHeld && value !== hiddenValue) planning.notCompared.push(place)
+    const shown = { value: secret ? (isHeld ? null : hiddenValue) : value, secret }
+    const readers = variableReaders as Readers<object>
+    const fields =
+      isHeld || given === undefined
+        ? []
+        : before === undefined
+          ? beyondDefaults<object>({ secret: false }, shown, readers)
+          : changes<object>(before, shown, readers)
+    const run = async ({ call, ids }: Server): Promise<void> => {
+      const id = idIn({ ids }, 'project', project)
+      const now = (await call('GET /api/projects/:id/variables', { id })).variables.find(each => each.name === name)
+      checkStill(`The variable ${name}`, before, now)
+      const body = given === undefined ? { unset: [name] } : { variables: [{ name, value: value as string, secret }] }
+      await call('PATCH /api/projects/:id/variables', { id, body })
+    }
+    const action = given === undefined ? 'delete' : before === undefined ? 'create' : 'change'
+    const at = given === undefined ? order.deleted : order.rest
+    add(planning, { action, kind: 'variable', name: `${project}: ${name}`, fields, order: at, run })
+  }
+}
