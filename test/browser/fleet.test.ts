@@ -12,7 +12,18 @@ import { startNodes, type RealNode } from '../support/real-nodes.js'
 import { startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { openWatched, startChromium } from './chromium.js'
-import { comeBack, giveSession, isWithin, onPhone, openDuring, photographer, stillDesktop, until } from './stage.js'
+import {
+  cardOf,
+  comeBack,
+  giveSession,
+  isWithin,
+  onPhone,
+  openDuring,
+  photographer,
+  saveCard,
+  stillDesktop,
+  until
+} from './stage.js'
 import { latinWords, survey } from './survey.js'
 
 /*
@@ -477,19 +488,19 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
   await photograph(page, 'placed-deployments')
 
   await page.goto(`${stage.url}/projects/${shop.id}/settings`)
-  const form = page.locator('svc-project-policy')
+  const form = cardOf(page, 'Fleet')
   await form.getByLabel('Nodes of the first wave').fill('2')
-  await form.getByLabel('Between two waves').selectOption('A time')
+  await form.getByRole('radio', { name: 'The next wave begins after a time.' }).check()
   await form.getByLabel('Seconds between two waves').fill('90')
   await form.getByLabel('Nodes that may be unreachable').fill('much')
-  await form.getByRole('button', { name: 'Save policy' }).click()
-  await form.locator('#rollout-maxUnreachable-error').waitFor()
+  await saveCard(page, 'Fleet')
+  await form.locator('#policy-rollout-maxUnreachable-error').waitFor()
   await form.getByLabel('Nodes that may be unreachable').fill('10%')
-  await form.getByLabel('If more nodes fail').selectOption('Revert the nodes of the wave')
+  await form.getByRole('radio', { name: 'The nodes of the wave are reverted.' }).check()
   t.same(await survey(page), [])
-  await form.getByRole('heading', { name: 'Rollout to nodes' }).scrollIntoViewIfNeeded()
+  await form.scrollIntoViewIfNeeded()
   await photograph(page, 'policy')
-  await form.getByRole('button', { name: 'Save policy' }).click()
+  await saveCard(page, 'Fleet')
   await page.getByText('Saved', { exact: true }).waitFor()
   t.match((await stage.client.get(`/api/projects/${shop.id}`)).body.policy.rollout, {
     canary: 2,

@@ -7,7 +7,7 @@ import { standInPm2 } from '../support/pm2.js'
 import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { holds, onPhone, openDuring, phone, photographer, stillDesktop } from './stage.js'
+import { cardOf, holds, onPhone, openDuring, phone, photographer, saveCard, stillDesktop } from './stage.js'
 import { survey } from './survey.js'
 
 /*
@@ -244,7 +244,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   await page.getByLabel('Disk quota, in MB').fill('250')
   await page.getByRole('button', { name: 'Copy from last deployment' }).click()
   await valueIs(page, 'Post-deploy script', 'echo sent by a push')
-  await page.getByText('Unsaved changes.').waitFor()
+  await cardOf(page, 'Scripts').getByText('Unsaved changes.').waitFor()
   await page.getByRole('button', { name: 'Browse…' }).click()
   await page.locator('svc-places').getByLabel('Filter, or').fill('s')
   await page.keyboard.press('Escape')
@@ -253,6 +253,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
 
   await tab(page, 'Files').click()
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
+  await page.getByText('The settings of storefront have unsaved changes: General, Scripts.').waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'leave-desktop')
   await page.getByRole('button', { name: 'Stay' }).click()
@@ -264,31 +265,34 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
   t.match(page.url(), /\/settings$/)
 
   await page.getByLabel('Directory on the server').fill('/etc')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await saveCard(page, 'General')
   await page.locator('#project-deployPath-error').waitFor()
   await holds(page, `document.activeElement.id === 'project-deployPath'`)
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Directory on the server').fill(join(stage.sites, 'elsewhere'))
   await page.getByLabel('Allowed push variables').fill('NODE_ENV, LD_PRELOAD')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await saveCard(page, 'Scripts')
   await page.locator('#project-allowedEnv-error').getByText('LD_PRELOAD').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
   await page.getByLabel('Allowed push variables').fill('NODE_ENV, APP_*')
   await page.getByLabel('Run as user').fill('no-such-user-here')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await saveCard(page, 'Files')
   await page.locator('#project-runAs-error').getByText('no-such-user-here').waitFor()
   t.match(watch.complaints.splice(0), [/400.*\/api\/projects/])
+  await cardOf(page, 'Files').getByRole('button', { name: 'Discard' }).click()
+  t.equal(await page.getByLabel('Run as user').inputValue(), '')
   await page.route(
     '**/api/projects/*',
     route => route.fulfill({ status: 500, json: { success: false, error: 'Broken', code: 'internal_error' } }),
     { times: 1 }
   )
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.locator('svc-project-form .save').getByRole('alert').waitFor()
+  await saveCard(page, 'Scripts')
+  await cardOf(page, 'Scripts').locator('.save').getByRole('alert').waitFor()
   t.match(watch.complaints.splice(0), [/500.*\/api\/projects/], 'what no field shows is in the bar')
-  await page.getByLabel('Run as user').fill('')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.getByText('Saved', { exact: true }).waitFor()
+  for (const card of ['Scripts', 'General']) {
+    await saveCard(page, card)
+    await cardOf(page, card).getByText('Unsaved changes.').waitFor({ state: 'detached' })
+  }
   const saved = (await stage.client.get(`/api/projects/${project.id}`)).body as Project
   t.match(saved, {
     env: 'staging',
@@ -355,7 +359,7 @@ t.test('on a phone, in Chinese, nothing sticks out at the side', { skip }, async
     ['deploy', '', 'svc-upload'],
     ['files', '/files', 'svc-rows li'],
     ['file', '/files?path=css%2Fmain.css', 'svc-code .line'],
-    ['settings', '/settings', 'svc-project-form']
+    ['settings', '/settings', 'svc-project-card']
   ] as const) {
     await page.goto(`${stage.url}/projects/${project.id}${address}`)
     await page.locator(sign).first().waitFor()

@@ -2,7 +2,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { desktop, isWithin, openDuring, phone, photographer } from './stage.js'
+import { cardOf, desktop, isWithin, openDuring, phone, photographer, saveCard } from './stage.js'
 
 /* What the server says in English, as a Chinese reader sees it; and links that a script prints. */
 
@@ -16,7 +16,7 @@ t.test('refusals, findings and audit details are in Chinese, the English sentenc
   const { page } = await openDuring(t, browser, stage.url, `projects/${id}/settings`, chinese)
   await page.locator('#project-deployPath').fill('/etc')
   await page.locator('#project-description').fill('a shop')
-  await page.getByRole('button', { name: '保存', exact: true }).click()
+  await cardOf(page, '常规').getByRole('button', { name: '保存', exact: true }).click()
   const error = page.locator('#project-deployPath-error')
   await error.waitFor()
   t.match(await error.textContent(), /^服务器上的目录不可用：“\/etc”是系统目录/)
@@ -31,7 +31,7 @@ t.test('refusals, findings and audit details are in Chinese, the English sentenc
   await page.setViewportSize(desktop)
 
   await page.locator('#project-deployPath').fill((await stage.client.get(`/api/projects/${id}`)).body.deployPath)
-  await page.getByRole('button', { name: '保存', exact: true }).click()
+  await cardOf(page, '常规').getByRole('button', { name: '保存', exact: true }).click()
   await error.waitFor({ state: 'detached' })
   await page.goto(`${stage.url}/audit`)
   const changed = page.locator('.entries li').filter({ hasText: '项目已更改' }).first()
@@ -48,7 +48,7 @@ t.test('in English, a refusal calls the field as the form does', { skip }, async
   const { id } = await stage.createProject('storefront')
   const { page } = await openDuring(t, browser, stage.url, `projects/${id}/settings`)
   await page.getByLabel('Directory on the server').fill('shop')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await saveCard(page, 'General')
   await page
     .getByText('“Directory on the server” is invalid: "shop" is not an absolute path', { exact: true })
     .waitFor()

@@ -82,6 +82,14 @@ export async function signIn(page: Page, token = adminToken): Promise<void> {
   await page.locator('input[name=token]').waitFor({ state: 'detached' })
 }
 
+/** Returns a card of settings. */
+export const cardOf = (page: Page, name: string): Locator => page.getByRole('form', { name, exact: true })
+
+/** Saves a card of settings. */
+export async function saveCard(page: Page, name: string): Promise<void> {
+  await cardOf(page, name).getByRole('button', { name: 'Save', exact: true }).click()
+}
+
 /** Whether the page is no wider than the window. */
 export async function isWithin(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth <= innerWidth')

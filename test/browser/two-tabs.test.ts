@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { isWithin, openDuring, phone, photographer, until } from './stage.js'
+import { cardOf, isWithin, openDuring, phone, photographer, saveCard, until } from './stage.js'
 
 /* Two tabs with the same form: nobody's change is lost, and a real conflict is asked about. */
 
@@ -28,35 +28,42 @@ t.test('the settings of a project', { skip }, async t => {
   const [one, two] = [await open(), await open()]
   const kept = async () => (await stage.client.get(`/api/projects/${id}`)).body
 
+  const script = (page: Page) => page.getByLabel('Post-deploy script', { exact: true })
+  const directory = (page: Page) => page.getByLabel('Script working directory')
+  const saved = (page: Page, card: string) => cardOf(page, card).locator('button.primary:disabled').waitFor()
+
   await one.page.getByLabel('Description').fill('The shop')
-  await save(one.page).click()
-  await one.page.getByText('Saved', { exact: true }).waitFor()
+  await script(one.page).fill('echo typed')
+  await saveCard(one.page, 'General')
+  await saved(one.page, 'General')
+  await saveCard(one.page, 'Scripts')
+  await saved(one.page, 'Scripts')
+  t.same(one.watch.complaints, [], 'a card does not disturb the others')
   await two.page.getByLabel('Environment').fill('staging')
-  await save(two.page).click()
-  await two.page.getByText('Saved', { exact: true }).waitFor()
+  await saveCard(two.page, 'General')
+  await saved(two.page, 'General')
   t.match(await kept(), { description: 'The shop', env: 'staging' }, 'both changes are there, and nobody was asked')
-  // The toast of an earlier save may still be visible, so the form can be a moment behind.
   await until(async () => (await two.page.getByLabel('Description').inputValue()) === 'The shop')
   t.match(two.watch.complaints.splice(0), [/412/])
 
   await one.page.reload()
-  await one.page.getByLabel('Description').fill('One')
-  await one.page.getByLabel('Post-deploy script', { exact: true }).fill('echo one')
-  await two.page.getByLabel('Description').fill('Two')
-  await two.page.getByLabel('Post-deploy script', { exact: true }).fill('echo two\necho 2')
-  await two.page.getByLabel('Umask').fill('027')
-  await save(one.page).click()
-  await one.page.getByText('Saved', { exact: true }).waitFor()
-  await save(two.page).click()
+  await directory(one.page).fill('one')
+  await script(one.page).fill('echo one')
+  await directory(two.page).fill('two')
+  await script(two.page).fill('echo two\necho 2')
+  await two.page.getByLabel('Script shell').fill('bash')
+  await saveCard(one.page, 'Scripts')
+  await saved(one.page, 'Scripts')
+  await saveCard(two.page, 'Scripts')
   await question(two.page).waitFor()
   t.same(
     await question(two.page).locator('pre').allTextContents(),
-    ['Two', 'One', 'echo two\necho 2', 'echo one'],
+    ['echo two\necho 2', 'echo one', 'two', 'one'],
     'both values of both fields'
   )
   t.match(
     await kept(),
-    { description: 'One', postDeployScript: 'echo one' },
+    { scriptDirectory: 'one', postDeployScript: 'echo one' },
     'nothing is overwritten before the answer'
   )
   t.ok(await question(two.page).getByRole('button', { name: 'Save', exact: true }).isDisabled())
@@ -65,14 +72,32 @@ t.test('the settings of a project', { skip }, async t => {
   await photograph(two.page, 'project-phone')
   t.ok(await isWithin(two.page))
   await question(two.page).getByRole('button', { name: 'Back to form' }).click()
-  t.equal(await two.page.getByLabel('Description').inputValue(), 'Two', 'what was typed stays')
-  await save(two.page).click()
-  await choose(two.page, 'Description', 'On the server')
+  t.equal(await directory(two.page).inputValue(), 'two', 'what was typed stays')
+  await saveCard(two.page, 'Scripts')
+  await choose(two.page, 'Script working directory', 'On the server')
   await choose(two.page, 'Post-deploy script', 'Yours')
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
-  await two.page.getByText('Saved', { exact: true }).waitFor()
-  t.match(await kept(), { description: 'One', postDeployScript: 'echo two\necho 2', umask: '027' })
-  await until(async () => (await two.page.getByLabel('Description').inputValue()) === 'One')
+  await saved(two.page, 'Scripts')
+  t.match(await kept(), { scriptDirectory: 'one', postDeployScript: 'echo two\necho 2', scriptShell: 'bash' })
+  await until(async () => (await directory(two.page).inputValue()) === 'one')
+  two.watch.complaints.splice(0)
+
+  await one.page.reload()
+  await cardOf(one.page, 'Files').getByRole('radio', { name: 'A deployment is refused.' }).check()
+  await cardOf(two.page, 'Files')
+    .getByRole('radio', { name: /without a warning/ })
+    .check()
+  await saveCard(one.page, 'Files')
+  await saved(one.page, 'Files')
+  await saveCard(two.page, 'Files')
+  await choose(two.page, 'Files that were edited in the target', 'On the server')
+  t.same(await question(two.page).locator('pre').allTextContents(), [
+    'A deployment replaces them without a warning.',
+    'A deployment is refused.'
+  ])
+  await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
+  await saved(two.page, 'Files')
+  t.equal((await kept()).policy.drift, 'refuse')
   two.watch.complaints.splice(0)
   t.same(one.watch.complaints, [])
 })

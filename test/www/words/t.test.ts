@@ -36,11 +36,11 @@ t.test('translates into another language and falls back to English', async t => 
   t.equal(countWords(2000, 'file'), '2,000 个文件')
 })
 
-/** Patterns of texts in a module: `t('…')`, rows with `words: '…'`, nouns of counts, and names of resources. */
+/** Patterns of texts in a module: `t('…')`, rows with `words: '…'` and other texts, nouns of counts, and names of resources. */
 const said = [
   /\bt\('((?:[^'\\]|\\.)+)'/g,
   /\bt\("((?:[^"\\]|\\.)+)"/g,
-  /\bwords: '((?:[^'\\]|\\.)+)'/g,
+  /\b(?:words|hint|heading|add):\s*'((?:[^'\\]|\\.)+)'/g,
   /\bcountWords\([^']*?, '([^']+)'\)/g,
   /\bloaded\([^']*?, '([^']+)'/g
 ]

@@ -12,20 +12,20 @@ export interface Field {
   form: string
   label: string
   value?: string
-  hint?: string
+  hint?: string | undefined
   error?: string | undefined
-  placeholder?: string
-  type?: 'text' | 'password' | 'search' | 'number'
+  placeholder?: string | undefined
+  type?: 'text' | 'password' | 'search' | 'number' | 'date' | undefined
   autocomplete?: string
-  isRequired?: boolean
+  isRequired?: boolean | undefined
   isMono?: boolean
   hasFocus?: boolean
   /** In characters. */
   maxLength?: number
   /** Number of lines of a multi-line field. */
-  rows?: number
+  rows?: number | undefined
   /** Values to choose from. Other values can be typed. */
-  proposals?: readonly string[]
+  proposals?: readonly string[] | undefined
   /** A control at the end of the field. */
   beside?: Template
   onInput?: (value: string) => void
@@ -72,6 +72,40 @@ export function field(field: Field): Template {
     </div>`
 }
 
+/** A value of a choice. `words` is a sentence, `hint` explains it; both are English and passed to t(). */
+export interface Choice {
+  value: string
+  words: string
+  hint?: string
+}
+
+/** Returns radio buttons with a sentence each. A value that is not among the choices is shown as the first one. */
+export function choice({
+  form,
+  name,
+  label,
+  value,
+  choices,
+  onInput
+}: Pick<Field, 'form' | 'name' | 'label' | 'value'> & {
+  choices: readonly Choice[]
+  onInput: (value: string) => void
+}): Template {
+  const id = `${form}-${name}`
+  const chosen = choices.find(each => each.value === value) ?? choices[0]
+  return html`
+    <fieldset class="choice" id="${id}" tabindex="-1">
+      <legend>${label}</legend>
+      ${choices.map(
+        each => html`
+        <label>
+          <input type="radio" name="${id}" value="${each.value}" .checked="${each === chosen}" @change="${() => onInput(each.value)}">
+          <span>${t(each.words)}${each.hint === undefined ? null : html`<small>${t(each.hint)}</small>`}</span>
+        </label>`
+      )}
+    </fieldset>`
+}
+
 /** Returns the values of a submitted form, and prevents the browser from sending it. */
 export function submitted(event: Event): Record<string, string> {
   event.preventDefault()
@@ -87,15 +121,18 @@ export function errorLine(sentence: string | null): Template | null {
 }
 
 /** Returns the bar that saves a form. It stays visible, and so do its error and that there are unsaved changes. */
-export function saveBar(
-  answer: string,
-  state: { isBusy: boolean; isUnsaved: boolean; problem: string | null }
-): Template {
-  const { isBusy, isUnsaved, problem } = state
+export function saveBar(state: {
+  isBusy: boolean
+  isUnsaved: boolean
+  problem: string | null
+  onDiscard: () => void
+}): Template {
+  const { isBusy, isUnsaved, problem, onDiscard } = state
   return html`
     <div class="${isUnsaved ? 'save due' : 'save'}">
-      <button class="primary" disabled="${isBusy || !isUnsaved}">${answer}</button>
-      ${problem === null && isUnsaved ? html`<span class="muted small">${t('Unsaved changes.')}</span>` : null}
+      <button class="primary" disabled="${isBusy || !isUnsaved}">${t('Save')}</button>
+      ${isUnsaved ? html`<button type="button" disabled="${isBusy}" @click="${onDiscard}">${t('Discard')}</button>` : null}
+      ${problem === null && isUnsaved ? html`<span class="muted small" role="status">${t('Unsaved changes.')}</span>` : null}
       ${errorLine(problem)}
     </div>`
 }
@@ -158,12 +195,12 @@ export class Submission {
   }
 
   /**
-   * The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`. The words
-   * contain the label of the field in place of its path.
+   * The error in words if the server refused the field at this path, for example `policy.gate.after[0].http`, or an item
+   * of its list. The words contain the label of the field in place of its path.
    */
   problemAt(path: string, label: string): string | undefined {
     const { refusal } = this
-    const isThere = refusal instanceof Refused && refusal.field === path
+    const isThere = refusal instanceof Refused && [refusal.field, refusal.field?.replace(/\[\d+\]$/, '')].includes(path)
     return isThere ? errorWords(refusal, { [fieldOf(refusal) ?? '']: label }) : undefined
   }
 
@@ -380,8 +417,8 @@ export async function saveMerged<S, R>({ base, mine, send, load, keep, choose }:
   }
 }
 
-/** Compares two values. Empty, absent and null are equal in a form, and the order of lists is ignored. */
-function isSame(one: unknown, other: unknown): boolean {
+/** Whether two values are the same in a form. Empty, absent and null are equal, and the order of lists is ignored. */
+export function isSame(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other)
 }
 

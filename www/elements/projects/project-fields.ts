@@ -66,17 +66,19 @@ export function commandView(command: string): Template {
 export function categoryField({
   form,
   categories,
-  chosen
+  chosen,
+  onInput
 }: {
   form: string
   categories: readonly Label[]
   chosen: string | null
+  onInput?: (id: string) => void
 }): Template {
   const id = `${form}-categoryId`
   return html`
     <div class="field">
       <label for="${id}">${t('Category')}</label>
-      <select id="${id}" name="categoryId">
+      <select id="${id}" name="categoryId" @change="${(event: Event) => onInput?.((event.currentTarget as HTMLSelectElement).value)}">
         <option value="" .selected="${chosen === null}">${t('No category')}</option>
         ${categories.map(
           ({ id: value, name }) => html`
@@ -89,8 +91,8 @@ export function categoryField({
 /** The values of `allowClientScripts`, with their words in English for t(). */
 export const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | null; words: string }> = [
   { value: '', allowed: null, words: 'Use the server setting' },
-  { value: 'yes', allowed: true, words: 'Run them unless the project has its own' },
-  { value: 'no', allowed: false, words: 'Reject pushes with scripts' }
+  { value: 'true', allowed: true, words: 'Run them unless the project has its own' },
+  { value: 'false', allowed: false, words: 'Reject pushes with scripts' }
 ]
 
 /** The parameters of `pathField`. */

@@ -1,15 +1,15 @@
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
-import { html, type Template } from '../../dom/html.js'
+import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { confirmation, question, Submission, submitted, SvcConflict } from '../base/form.js'
 import { maskWords } from '../base/words.js'
 import type { PageContext } from '../../pages/page.js'
 import type { Labels, PlaceCalls, ProjectCalls } from '../../server/project-calls.js'
 import { SvcLabel } from '../base/facts.js'
-import { SvcProjectForm } from './svc-project-form.js'
-import { SvcProjectPolicy } from './svc-project-policy.js'
+import { type CardName, cards } from './project-cards.js'
+import { SvcProjectCard } from './svc-project-card.js'
 import { SvcTagChoice } from './project-fields.js'
 import { SvcVariables } from './svc-variables.js'
 
@@ -34,10 +34,10 @@ export class SvcProjectDelete extends SvcElement {
   protected override view(): Template {
     const { name } = this.project
     return html`
-      <h2>${t('Delete this project')}</h2>
+      <h2>${t('Danger')}</h2>
       <div class="card ending">
         <p class="muted">
-          ${t('Also deletes its deployments, their output and their archives. The files in its directory stay.')}
+          ${t('Deleting the project also deletes its deployments, their output and their archives. The files in its directory stay.')}
         </p>
         <button type="button" class="danger" @click="${() => this.#ask(true)}">${t('Delete project…')}</button>
       </div>
@@ -116,8 +116,8 @@ export class SvcProjectToken extends SvcElement {
     const token = this.project.token as string | null
     return html`
       <header>
-        <h2>${t('Deploy token')}</h2>
-        <p class="muted">${t('Allows pushes to this project only.')}</p>
+        <h2>${t('Tokens')}</h2>
+        <p class="muted">${t('The deploy token allows pushes to this project only.')} <a href="access">${t('Tokens of people and pipelines')}</a></p>
         <p class="muted">${this.#reach()}</p>
       </header>
       <div class="token">
@@ -186,8 +186,8 @@ export class SvcProjectToken extends SvcElement {
 }
 
 /**
- * The settings of a project: its form, its policy, its variables, its token, its deletion. Leaving with unsaved changes
- * asks first. Properties: `project`, `context`, `calls`, `places`, `labels`; `isPlaced`: whether it is rolled out to nodes. Events: `projectchange`, `projectdeleted`,
+ * The settings of a project in cards, each saved by itself: its fields, its variables, its token, its deletion. Leaving
+ * with unsaved changes asks first. Properties: `project`, `context`, `calls`, `places`, `labels`; `isPlaced`: whether it is rolled out to nodes. Events: `projectchange`, `projectdeleted`,
  * `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
@@ -207,20 +207,30 @@ export class SvcProjectSettings extends SvcElement {
   labels: Labels = { categories: [], tags: [] }
   isPlaced = false
   #leave: (() => void) | null = null
-  /** The forms with unsaved changes. */
-  readonly #unsaved = new Set<EventTarget | null>()
+  /** The cards with unsaved changes. */
+  readonly #unsaved = new Set<CardName>()
 
   protected override connected(): void {
     this.signal.addEventListener('abort', () => this.context.guard(null))
+    this.listen(window, 'beforeunload', event => {
+      if (this.#unsaved.size > 0) event.preventDefault()
+    })
   }
 
   protected override view(): Template {
     const project = this.project
+    const hasFleet = this.isPlaced || 'rollout' in project.policy
+    const names = (Object.keys(cards) as CardName[]).filter(name => name !== 'fleet' || hasFleet)
     return html`
-      <svc-project-form .project="${project}" .define="${this.context.define}" .calls="${this.calls}" .places="${this.places}" .labels="${this.labels}"
-        @unsaved="${(event: Event) => this.#guard(event as Said<'unsaved'>)}"></svc-project-form>
-      <svc-project-policy .project="${project}" .calls="${this.calls}" .isPlaced="${this.isPlaced}"
-        @unsaved="${(event: Event) => this.#guard(event as Said<'unsaved'>)}"></svc-project-policy>
+      ${names.map(name =>
+        keyed(
+          name,
+          html`
+          <svc-project-card .card="${name}" .project="${project}" .define="${this.context.define}" .calls="${this.calls}"
+            .projects="${this.context.calls.projects}" .places="${this.places}" .labels="${this.labels}"
+            @unsaved="${(event: Event) => this.#guard(name, event as Said<'unsaved'>)}"></svc-project-card>`
+        )
+      )}
       <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
@@ -231,9 +241,10 @@ export class SvcProjectSettings extends SvcElement {
   }
 
   #question(leave: () => void): Template {
+    const unsaved = [...this.#unsaved].map(name => t(cards[name].words))
     return html`
       <div class="form">
-        <p>${t('The settings of {name} have unsaved changes.', { name: this.project.name })}</p>
+        <p>${t('The settings of {name} have unsaved changes: {cards}.', { name: this.project.name, cards: unsaved.join(', ') })}</p>
         <div class="actions end">
           <button type="button" autofocus="" @click="${() => this.#stay()}">${t('Stay')}</button>
           <button type="button" class="danger" @click="${leave}">${t('Discard changes')}</button>
@@ -241,9 +252,9 @@ export class SvcProjectSettings extends SvcElement {
       </div>`
   }
 
-  #guard({ target, isUnsaved }: Said<'unsaved'>): void {
-    if (isUnsaved) this.#unsaved.add(target)
-    else this.#unsaved.delete(target)
+  #guard(name: CardName, { isUnsaved }: Said<'unsaved'>): void {
+    if (isUnsaved) this.#unsaved.add(name)
+    else this.#unsaved.delete(name)
     this.context.guard(this.#unsaved.size > 0 ? leave => this.#ask(leave) : null)
   }
 
@@ -261,8 +272,7 @@ export class SvcProjectSettings extends SvcElement {
 /** The elements that a page registers for the settings of a project. */
 export const elements = {
   'svc-project-settings': SvcProjectSettings,
-  'svc-project-form': SvcProjectForm,
-  'svc-project-policy': SvcProjectPolicy,
+  'svc-project-card': SvcProjectCard,
   'svc-conflict': SvcConflict,
   'svc-variables': SvcVariables,
   'svc-project-token': SvcProjectToken,

@@ -3,6 +3,7 @@ import { words as server } from './server.js'
 
 /** Texts of the frame, of signing in, and of elements that several pages share. */
 export const words: Words = {
+  Discard: '放弃更改',
   'Unsaved changes.': '尚未保存。',
   ...server,
   'Changed elsewhere': '已被他人更改',

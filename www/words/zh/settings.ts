@@ -117,7 +117,6 @@ export const words: Words = {
   'Default: {value}': '默认：{value}',
   'Separate several values with commas.': '多个值之间用逗号分隔。',
   'Saving…': '正在保存…',
-  Discard: '放弃更改',
   '{count} not saved yet.': '{count}尚未保存。',
   change: '项更改',
   'There is no setting “{key}” on this server.': '此服务器没有设置“{key}”。',
