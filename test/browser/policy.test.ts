@@ -106,7 +106,7 @@ t.test('permissions and group of files and directories are set, refused and remo
   t.strictSame([fileMode, directoryMode], [null, '2750'], 'an empty text is as in the archive')
 })
 
-t.test('windows, freezes and the project that releases come from are set, refused and removed', { skip }, async t => {
+t.test('windows, freezes, approval and where releases come from are set, refused and removed', { skip }, async t => {
   const stage = await startServer(t)
   const project = await stage.createProject('storefront')
   const staging = await stage.createProject('storefront-staging')
@@ -137,6 +137,9 @@ t.test('windows, freezes and the project that releases come from are set, refuse
   await form.locator('#policy-promoteFrom-projectId-error').waitFor()
   await form.getByLabel('Project', { exact: true }).selectOption('storefront-staging')
   await form.getByLabel(/^Minutes for which/).fill('30')
+  await form.getByRole('radio', { name: 'Others approve its files.' }).check()
+  await form.getByRole('radio', { name: 'Admins only.' }).check()
+  await form.getByLabel('Approvals that are needed').fill('2')
   await photograph(page, 'windows-desktop', { isWhole: true })
   t.same(await survey(page), [])
   await saveCard(page, 'Safety')
@@ -147,13 +150,15 @@ t.test('windows, freezes and the project that releases come from are set, refuse
       freeze: [{ from: '2026-12-20', to: '2027-01-03', reason: 'Christmas' }],
       tz: 'Asia/Shanghai'
     },
-    promoteFrom: { projectId: staging.id, soakMinutes: 30 }
+    promoteFrom: { projectId: staging.id, soakMinutes: 30 },
+    approval: { count: 2, roles: ['admin'], notPusher: true, hours: 24 }
   })
   await page.reload()
   await form.getByLabel('Days').waitFor()
   await form.getByRole('button', { name: 'Remove Window 1' }).click()
   await form.getByRole('button', { name: 'Remove Freeze 1' }).click()
   await form.getByRole('radio', { name: 'They come from pushes' }).check()
+  await form.getByRole('radio', { name: 'Nobody needs to approve it.' }).check()
   await saveCard(page, 'Safety')
   await saved()
   t.same(await kept(), {})

@@ -1,64 +1,17 @@
 /* The cards of a project's settings: their fields, in their order. All words are English and passed to t(). Pure. */
-import type { Check } from '../../../lib/model/policy.js'
 import { fieldLabels } from '../../words/errors.js'
-import type { Choice } from '../base/form.js'
 import { clientScripts } from './project-fields.js'
-
-/** Texts by the place of their field, as the server names it in errors: `name`, `policy.gate.interval`. */
-export type Texts = Readonly<Record<string, string>>
-
-/** The lists of a draft. Fields of other kinds of checks keep what was typed. */
-export type ListName = 'checks' | 'allow' | 'freeze'
-
-/** A check as texts, with its saved form: its fields that the card does not show stay. */
-export interface CheckDraft {
-  texts: Texts
-  saved?: Check
-}
-
-/** The settings as texts. An empty text means the default. */
-export interface Draft {
-  texts: Texts
-  checks: readonly CheckDraft[]
-  allow: ReadonlyArray<{ texts: Texts }>
-  freeze: ReadonlyArray<{ texts: Texts }>
-}
-
-/** A field of a card. All words are English and passed to t(). */
-export interface Row {
-  /** A place that begins with # is a choice of the form alone. */
-  path: string
-  words: string
-  hint?: string
-  placeholder?: string
-  /** What is read from the text. Default: the text; an empty one means the default. */
-  as?: 'number' | 'flag' | 'lines' | 'words'
-  choices?: readonly Choice[]
-  /** Number of lines of a text. */
-  rows?: number
-  isPlain?: true
-  isRequired?: true
-  proposals?: readonly string[]
-  /** The part of the form that shows it, if it is no usual field. */
-  part?: 'path' | 'category' | 'tags' | 'source' | ListName
-  /** Label of the button that adds an item to a list. */
-  add?: string
-  /** Whether it is shown. Default: always. */
-  when?: (draft: Draft) => boolean
-}
-
-/** A heading, with a hint below it. */
-export interface Heading {
-  heading: string
-  hint?: string
-  when?: (draft: Draft) => boolean
-}
-
-/** A row, rows beside each other, or a heading. */
-export type Part = Row | readonly Row[] | Heading
-
-/** A field of an item of a list. */
-export type ItemField = Omit<Row, 'choices'> & { type?: 'date'; isOptional?: true }
+import {
+  approvalRows,
+  checkRows,
+  isChecked,
+  isConfirmed,
+  isPromoted,
+  number,
+  type Part,
+  type Row,
+  windowRows
+} from './safety-rows.js'
 
 const of = (path: string, rest: Omit<Row, 'path' | 'words'> = {}): Row => ({
   path,
@@ -70,60 +23,6 @@ const mayAsk = [
   { value: '', words: 'Only operators and the global deploy token can ask for it.' },
   { value: 'true', words: 'Deployers and the deploy token of the project can ask for it, too.' }
 ]
-/** Whether a deployment succeeds only when more is good than its files and scripts. */
-export const isChecked = (draft: Draft): boolean => draft.texts['#safety'] !== ''
-/** Whether somebody confirms a deployment. */
-export const isConfirmed = (draft: Draft): boolean => draft.texts['#safety'] === 'confirm'
-/** Whether there are checks. */
-export const hasChecks = (draft: Draft): boolean => isChecked(draft) && draft.checks.length > 0
-/** Whether there are windows or freezes. */
-export const hasWindows = ({ allow, freeze }: Draft): boolean => allow.length + freeze.length > 0
-/** Whether releases come from one project only. */
-export const isPromoted = (draft: Draft): boolean => draft.texts['#source'] === 'only'
-
-const ofGate = (placeholder: string) => ({ as: 'number', placeholder, when: hasChecks }) as const
-
-const checkRows: readonly Part[] = [
-  {
-    heading: 'Checks after a deployment',
-    hint: 'All of them must pass after the files are in place.',
-    when: isChecked
-  },
-  { path: 'policy.gate.after', words: 'Check', part: 'checks', add: 'Add check', when: isChecked },
-  [
-    { path: 'policy.gate.interval', words: 'Seconds between two attempts', ...ofGate('1') },
-    { path: 'policy.gate.timeout', words: 'Seconds that one attempt may take', ...ofGate('5') },
-    { path: 'policy.gate.deadline', words: 'Seconds until the checks must have passed', ...ofGate('30') },
-    { path: 'policy.gate.successes', words: 'Attempts in a row that must pass', ...ofGate('2') },
-    { path: 'policy.gate.stableFor', words: 'Seconds for which they must continue to pass', ...ofGate('0') }
-  ],
-  {
-    path: 'policy.gate.onFailure',
-    words: 'If a check fails',
-    choices: [
-      { value: '', words: 'The earlier files are put back.' },
-      { value: 'keep', words: 'The new files stay.' }
-    ],
-    when: hasChecks
-  }
-]
-
-const windowRows: readonly Part[] = [
-  {
-    heading: 'When deployments may begin',
-    hint: 'At any time, unless there are windows. Nothing begins during a freeze. Deployments that go back always may.'
-  },
-  { path: 'policy.windows.allow', words: 'Window', part: 'allow', add: 'Add window' },
-  { path: 'policy.windows.freeze', words: 'Freeze', part: 'freeze', add: 'Add freeze' },
-  {
-    path: 'policy.windows.tz',
-    words: 'Time zone of the windows',
-    placeholder: 'Europe/Berlin',
-    proposals: ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Shanghai'],
-    when: hasWindows
-  }
-]
-
 /** The cards of the form, in their order. */
 export const cards = {
   general: {
@@ -190,8 +89,7 @@ export const cards = {
           hint: 'sh, bash, or the path of a program that accepts a script with -c. Default: sh.'
         }),
         of('scriptTimeoutSeconds', {
-          as: 'number',
-          placeholder: '1800',
+          ...number('1800'),
           hint: 'After this time, the script is stopped and the deployment fails. If empty, the server setting applies.'
         })
       ],
@@ -228,10 +126,8 @@ export const cards = {
       {
         path: 'policy.confirm.seconds',
         words: 'Seconds until a deployment must be confirmed',
-        as: 'number',
-        placeholder: '600',
-        hint: 'Without a confirmation in this time, the earlier files are put back. From 10 seconds to one day.',
-        when: isConfirmed
+        ...number('600', isConfirmed),
+        hint: 'Without a confirmation in this time, the earlier files are put back. From 10 seconds to one day.'
       },
       ...checkRows,
       {
@@ -284,11 +180,10 @@ export const cards = {
         {
           path: 'policy.promoteFrom.soakMinutes',
           words: 'Minutes for which they must have been live there',
-          as: 'number',
-          placeholder: '0',
-          when: isPromoted
+          ...number('0', isPromoted)
         }
-      ]
+      ],
+      ...approvalRows
     ]
   },
   files: {
@@ -373,7 +268,7 @@ export const cards = {
     words: 'Fleet',
     parts: [
       [
-        { path: 'policy.rollout.canary', words: 'Nodes of the first wave', as: 'number', placeholder: '1' },
+        { path: 'policy.rollout.canary', words: 'Nodes of the first wave', ...number('1') },
         {
           path: 'policy.rollout.then',
           words: 'Nodes of each further wave',
@@ -398,7 +293,7 @@ export const cards = {
         when: ({ texts }) => texts['#pause'] === 'seconds'
       },
       [
-        { path: 'policy.rollout.maxFailures', words: 'Nodes that may fail', as: 'number', placeholder: '0' },
+        { path: 'policy.rollout.maxFailures', words: 'Nodes that may fail', ...number('0') },
         {
           path: 'policy.rollout.maxUnreachable',
           words: 'Nodes that may be unreachable',
@@ -429,47 +324,8 @@ export const policyWords: Readonly<Record<string, string>> = {
   'policy.confirm': 'A person confirms',
   'policy.windows': 'When deployments may begin',
   'policy.promoteFrom': 'Where releases come from',
+  'policy.approval': 'Who approves',
   'policy.rollout': 'Fleet'
-}
-
-/** The kinds of checks, each with its fields. */
-export const checkKinds: Record<string, { words: string; fields: readonly ItemField[] }> = {
-  http: {
-    words: 'HTTP request',
-    fields: [
-      { path: 'http', words: 'Address', placeholder: 'http://127.0.0.1:3000/up' },
-      { path: 'status', words: 'Accepted status codes', placeholder: '200-299', isOptional: true },
-      { path: 'contains', words: 'Text that the answer must contain', isOptional: true }
-    ]
-  },
-  tcp: { words: 'TCP connection', fields: [{ path: 'tcp', words: 'Host and port', placeholder: '127.0.0.1:5432' }] },
-  command: {
-    words: 'Command',
-    fields: [{ path: 'command', words: 'Script that must succeed', placeholder: 'node check.js', rows: 2 }]
-  },
-  pm2: { words: 'PM2 application', fields: [] },
-  log: {
-    words: 'Lines of a log',
-    fields: [
-      { path: 'log', words: 'Id of the log file', placeholder: 'lsrc_1a2b3c4d5e6f7a8b' },
-      { path: 'none', words: 'Expression that no new line may match', placeholder: '(?i)panic' },
-      { path: 'for', words: 'Seconds', as: 'number', placeholder: '30' }
-    ]
-  }
-}
-
-/** The fields of a window and of a freeze. */
-export const windowFields: Record<'allow' | 'freeze', readonly ItemField[]> = {
-  allow: [
-    { path: 'days', words: 'Days', placeholder: 'mon-thu', proposals: ['mon-fri', 'mon-thu', 'sat,sun'] },
-    { path: 'from', words: 'Opens at', placeholder: '09:00' },
-    { path: 'to', words: 'Closes at', placeholder: '16:00' }
-  ],
-  freeze: [
-    { path: 'from', words: 'First day', type: 'date' },
-    { path: 'to', words: 'Last day', type: 'date' },
-    { path: 'reason', words: 'Reason', isPlain: true }
-  ]
 }
 
 /** Returns the fields of a card. */

@@ -1,22 +1,21 @@
 /* The settings of a project as texts, and what the texts stand for. Pure. */
 import type { Check } from '../../../lib/model/policy.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
+import { type CardName, cards, rowsOf } from './project-cards.js'
 import {
-  type CardName,
-  cards,
   type CheckDraft,
   checkKinds,
   type Draft,
   hasChecks,
   hasWindows,
+  isApproved,
   isChecked,
   isConfirmed,
   isPromoted,
   type ListName,
   type Row,
-  rowsOf,
   windowFields
-} from './project-cards.js'
+} from './safety-rows.js'
 
 const allRows = (Object.keys(cards) as CardName[]).flatMap(rowsOf)
 
@@ -38,7 +37,7 @@ export function textOf(value: unknown, as?: Row['as']): string {
 /** Returns a project as texts. */
 export function draftOf(project: Pick<Project, 'policy'>): Draft {
   const values = valuesOf(project)
-  const { gate, confirm, onPostFailure, windows, promoteFrom, rollout } = project.policy
+  const { gate, confirm, onPostFailure, windows, promoteFrom, rollout, approval } = project.policy
   const texts = allRows.map(({ path, as }) => {
     const [first, key, inner] = path.split('.')
     const value = values[key === undefined ? (first as string) : `policy.${key}`]
@@ -50,6 +49,10 @@ export function draftOf(project: Pick<Project, 'policy'>): Draft {
       ...Object.fromEntries(texts),
       '#safety': confirm ? 'confirm' : gate || onPostFailure === 'revert' ? 'check' : '',
       '#source': promoteFrom ? 'only' : '',
+      '#approval': approval ? 'needed' : '',
+      // A role includes those above it: the lowest one says it.
+      'policy.approval.roles':
+        ['deployer', 'operator', 'admin'].find(role => approval?.roles.some(each => each === role)) ?? '',
       '#pause': pause === 'approve' ? pause : pause === 0 ? '' : 'seconds',
       'policy.rollout.pause': typeof pause === 'number' && pause > 0 ? String(pause) : ''
     },
@@ -93,6 +96,7 @@ const isSet: Readonly<Record<string, (draft: Draft, given: unknown) => boolean>>
   'policy.onPostFailure': isChecked,
   'policy.windows': hasWindows,
   'policy.promoteFrom': isPromoted,
+  'policy.approval': isApproved,
   'policy.rollout': (_, given) => Object.keys(given as object).length > 0
 }
 

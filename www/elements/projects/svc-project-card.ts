@@ -17,20 +17,17 @@ import {
   type SvcConflict
 } from '../base/form.js'
 import { categoryField, pathField } from './project-fields.js'
+import { type CardName, cards, policyWords, rowsOf } from './project-cards.js'
 import {
-  type CardName,
-  cards,
   checkKinds,
   type Draft,
   type ItemField,
   type ListName,
   type Part,
-  policyWords,
   type Row,
-  rowsOf,
   type Texts,
   windowFields
-} from './project-cards.js'
+} from './safety-rows.js'
 import { added, changed, draftOf, fieldsOf, givenOf, textOf, type Values, valuesOf } from './project-draft.js'
 
 /** Maximum numbers of items, as on the server. */

@@ -344,5 +344,19 @@ export const words: Words = {
   'The rollout halts: no other node begins.': '发布中止：不再有节点开始。',
   'The nodes of the wave are reverted.': '恢复该批次的节点。',
   'All nodes are reverted.': '恢复所有节点。',
-  'Remove {name}': '移除 {name}'
+  'Remove {name}': '移除 {name}',
+  'Who approves': '由谁批准',
+  'Before a deployment begins': '部署开始之前',
+  'Nobody needs to approve it.': '无需任何人批准。',
+  'Others approve its files.': '须由其他人批准其文件。',
+  'Deployments that go back need nobody.': '回退类的部署无需批准。',
+  'It is approved by': '批准者',
+  'Operators and admins.': '运维者和管理员。',
+  'Deployers, operators and admins.': '部署者、运维者和管理员。',
+  'Admins only.': '仅限管理员。',
+  'The person who pushed it': '推送者本人',
+  'Cannot approve it.': '不能批准。',
+  'Can approve it, too.': '也可以批准。',
+  'Approvals that are needed': '所需的批准数',
+  'Hours until it fails without a decision': '多少小时未决定即失败'
 }

@@ -3,7 +3,8 @@ import t from 'tap'
 import type { PolicyChanges } from '../../../../lib/model/policy.js'
 import { newProjectFields } from '../../../../lib/model/project-fields.js'
 import { givenPolicy, policyKeys, storedPolicy } from '../../../../lib/model/policy-keys.js'
-import { type CardName, cards, type Draft, rowsOf } from '../../../../www/elements/projects/project-cards.js'
+import { type CardName, cards, rowsOf } from '../../../../www/elements/projects/project-cards.js'
+import type { Draft } from '../../../../www/elements/projects/safety-rows.js'
 import { added, changed, draftOf, fieldsOf, givenOf } from '../../../../www/elements/projects/project-draft.js'
 
 const names = Object.keys(cards) as CardName[]
@@ -54,7 +55,8 @@ const full = {
     freeze: [{ from: '2026-12-20', to: '2027-01-03', reason: 'Christmas' }],
     tz: 'Europe/Berlin'
   },
-  promoteFrom: { projectId: 'proj_staging', soakMinutes: 30 }
+  promoteFrom: { projectId: 'proj_staging', soakMinutes: 30 },
+  approval: { count: 2, roles: ['admin'], notPusher: false, hours: 8 }
 }
 
 t.test('each field of a project and each key of a policy is in one card', async t => {
@@ -75,6 +77,7 @@ t.test('a policy that is loaded into the cards and saved is the same policy', as
     { rollout: { ...rollout, canary: 3, pause: 60 } },
     { rollout: { pause: 'approve', onFailure: 'revert_all' } },
     { rollout: { pause: 0 } },
+    { approval: { count: 1, roles: ['deployer'] } },
     { onPostFailure: 'revert', confirm: { seconds: 10 } },
     { windows: { allow: [], freeze: full.windows.freeze, tz: 'UTC' } }
   ]
@@ -102,6 +105,7 @@ t.test('a card sends its own fields only', async t => {
   t.same(Object.keys(fieldsOf(givenOf('fleet', draft))), ['policy'])
   t.same(Object.keys(givenOf('fleet', draft)), ['policy.rollout'])
   t.notOk('policy.drift' in givenOf('safety', draft))
+  t.match(givenOf('safety', changed(policyDraft({}), '#approval', 'needed')), { 'policy.approval': {} })
   t.same(givenOf('fleet', changed(policyDraft({}), '#pause', 'approve')), { 'policy.rollout': { pause: 'approve' } })
 })
 
