@@ -20,7 +20,11 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'conflict',
     means: 'The archive is needed: its files are in the target, nodes get it, or an exact undo needs it'
   },
+  assembly_differs: { kind: 'invalid', means: 'A file that was sent is not the one that the list of files names' },
+  assembly_incomplete: { kind: 'invalid', means: 'Contents are neither in the upload nor in the earlier release' },
   backslash_in_name: { kind: 'invalid', means: 'A name in the archive contains a backslash' },
+  base_differs: { kind: 'conflict', means: 'The changes belong to another release than the one that they name' },
+  base_gone: { kind: 'conflict', means: 'The earlier release is not kept any more' },
   body_timeout: { kind: 'timed_out', means: 'The body did not arrive in time' },
   broken_boundary: { kind: 'invalid', means: 'A boundary of the form is malformed' },
   broken_gzip: { kind: 'invalid', means: 'The compressed file or body is incomplete or malformed' },

@@ -135,7 +135,7 @@ function readTime({ headers }: ApiRequest): number | null {
  * Handler of `GET /api/deploy/check?projectId=&scripts=`: checks whether an upload with this token would be accepted,
  * so that a client can find out before it packs and sends files. `scripts` lists the script fields that the upload
  * would contain: `preDeploy`, `postDeploy`. Refuses like the upload, and with 403 `deploy_token_needed` for the admin
- * token.
+ * token. `base` is the tree that the client knows: the answer names that release if it is kept, or the newest one.
  */
 export function deployCheckHandlers(needs: ApiServices) {
   const { deployer, findProject, settings, quota, expiryOf } = needs
@@ -165,9 +165,20 @@ export function deployCheckHandlers(needs: ApiServices) {
         features: [...uploadFeatures],
         ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
         rollout: await plannedRollout(project, needs.nodesOf(project.id)),
+        base: deployer.baseOf(projectId, queryText(request.query, 'base') ?? null),
         ...(needs.hubs !== undefined && { hubs: needs.hubs() })
       }
       return json(permit)
+    },
+
+    /** Handler of `GET /api/deploy/base?projectId=&deployId=`: the tree of a kept release (core/archive/tree-wire.ts). */
+    async base({ query, actor }) {
+      const projectId = queryText(query, 'projectId')
+      if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project of the release')
+      checkUploadProject(projectId, actor, findProject)
+      const tree = await deployer.baseTree(projectId, queryText(query, 'deployId') ?? '')
+      const headers = { 'content-type': treeMediaType, 'content-encoding': 'gzip' }
+      return { kind: 'bytes', status: 200, body: tree, headers }
     }
   } satisfies Record<string, Handler>
 }

@@ -63,6 +63,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const categories = labelHandlers('category', services.categories)
   const tags = labelHandlers('tag', services.tags)
   const { upload } = uploadHandlers(services)
+  const deployCheck = deployCheckHandlers(services)
   const deployments = deploymentHandlers(services)
   const locks = lockHandlers(services)
   const maintenance = maintenanceHandlers(services)
@@ -189,7 +190,8 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       row('PUT', '/api/tags/:id', 'admin', 'server', 'works', tags.update),
       row('DELETE', '/api/tags/:id', 'admin', 'server', 'works', tags.remove),
 
-      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheckHandlers(services).check)),
+      byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheck.check)),
+      byLeader(row('GET', '/api/deploy/base', 'upload_check', 'given', 'reads', deployCheck.base)),
       taking(
         streamedBody,
         row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(services).plan)

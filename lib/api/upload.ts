@@ -4,6 +4,7 @@ import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
+import { maxTreeBytes } from '../core/archive/tree-wire.js'
 import type { Claim } from '../operate/machine/storage.js'
 import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
 import { maxMessageLength } from '../model/deployment.js'
@@ -14,7 +15,7 @@ import { maxProvenanceBytes, type Provenance, provenanceReader } from '../model/
 import type { RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { tighten } from '../model/policy-keys.js'
-import { line, maxScriptLength, multiline, nullable, refuseDroppedWish } from '../base/fields.js'
+import { checked, line, maxScriptLength, multiline, nullable, refuseDroppedWish } from '../base/fields.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import { oneLine } from '../base/text.js'
 import { perObject } from '../base/async.js'
@@ -47,8 +48,9 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
 
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const traceId = traceIdOf(request)
-    const { received, fields } = await readUploadForm(request, {
+    const { received, tree, fields } = await readUploadForm(request, {
       receive: bytes => deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal }),
+      receiveTree: bytes => deployer.receive(bytes, { limitBytes: maxTreeBytes, signal: request.signal }),
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
         checkField(name, value, { caller: request.actor, findProject })
@@ -57,7 +59,8 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
         deployer.checkArrival(value)
       }
     })
-    const deploy = await orDiscard(received, () => {
+    const discard = () => Promise.all([received.discard(), tree?.discard()])
+    const deploy = await orDiscard(discard, () => {
       const deployment = { ...readRequest(fields, request.actor), traceId }
       const { projectId, planId } = deployment
       deployer.checkClientScripts(projectId, deployment)
@@ -69,19 +72,38 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
       tighten(project, { ...deployment, ...planned }, request.actor)
       return deployment
     })
-    return await deployer.deploy(received, deploy)
+    const changes = await orDiscard(discard, () => readChanges(fields, tree))
+    if (changes === null) return await deployer.deploy(received, deploy)
+    const { projectId } = deploy
+    return await deployer.deploy(
+      await deployer.assemble({ projectId, ...changes, contents: received, limitBytes }),
+      deploy
+    )
   }
   return { upload }
 }
 
-/** Runs `work`, and deletes the received file if it throws. */
-async function orDiscard<T>(received: Received, work: () => T): Promise<T> {
+/** Runs `work`, and deletes the received files if it throws. */
+async function orDiscard<T>(discard: () => Promise<unknown>, work: () => T): Promise<T> {
   try {
     return work()
   } catch (error) {
-    await received.discard()
+    await discard()
     throw error
   }
+}
+
+/** Reads the fields of an upload of changes: `base`, `treeSha256` and the part `tree`, all of them or none. */
+function readChanges(
+  fields: Map<string, string>,
+  delta: Received | undefined
+): { base: string; treeSha256: string; delta: Received } | null {
+  const base = fields.get('base') || undefined
+  const treeSha256 = fields.get('treeSha256') || undefined
+  if (base !== undefined && treeSha256 !== undefined && delta !== undefined) return { base, treeSha256, delta }
+  if (base === undefined && treeSha256 === undefined && delta === undefined) return null
+  const missing = base === undefined ? 'base' : treeSha256 === undefined ? 'treeSha256' : 'tree'
+  throw invalid(missing, `"${missing}" is missing: an upload of changes has "base", "treeSha256" and the part "tree"`)
 }
 
 /** Returns the size of the whole form in bytes, or 0 if the client did not send it. */
@@ -137,6 +159,11 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
 const planId = line({ max: maxPlanIdLength })
+/** Reads a SHA-256 in hexadecimal. */
+export const digest = checked(line({ max: 64 }), given =>
+  /^[0-9a-f]{64}$/.test(given) ? null : 'expected the 64 hex digits of a SHA-256'
+)
+const deploymentId = line({ max: maxPlanIdLength })
 /** Reads why a deployment begins outside of the windows of its project. */
 export const overrideReason = nullable(line({ min: 1, max: maxMessageLength, trim: true }))
 
@@ -151,7 +178,9 @@ const readers = {
   planId: (value: string) => planId(value, 'planId'),
   confirmSeconds: readConfirmSeconds,
   rollout: readRollout,
-  override: (value: string | null) => overrideReason(value, 'override')
+  override: (value: string | null) => overrideReason(value, 'override'),
+  base: (value: string) => deploymentId(value, 'base'),
+  treeSha256: (value: string) => digest(value, 'treeSha256')
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -219,12 +248,16 @@ const uploadBytes = 512 * 1024
 /** A completely read upload form: the file on disk, and the other fields as text. */
 export interface UploadForm {
   received: Received
+  /** The differences to an earlier release (core/archive/tree-delta.ts), if the file contains only what has changed. */
+  tree: Received | undefined
   fields: Map<string, string>
 }
 
 interface Handlers {
   /** Stores the bytes of the file while they arrive. */
   receive(bytes: Readable): Promise<Received>
+  /** Stores the part `tree`. Absent: the form must not have one. */
+  receiveTree?(bytes: Readable): Promise<Received>
   /** Called for each field when it arrives. If it throws, reading stops with that error. */
   onField(name: string, value: string): void
 }
@@ -234,33 +267,38 @@ interface Handlers {
  * codes of `parseMultipart` (415, 400, 413), 400 `invalid_field` for a repeated part or a wrong file part, 400
  * `no_file`, and what `Request.hold` refuses.
  */
-export async function readUploadForm(request: ApiRequest, { receive, onField }: Handlers): Promise<UploadForm> {
+export async function readUploadForm(request: ApiRequest, handlers: Handlers): Promise<UploadForm> {
   const fields = new Map<string, string>()
-  let received: Received | undefined
+  const files: Partial<Record<'file' | 'tree', Received>> = {}
   request.hold(uploadBytes)
   try {
     await parseMultipart(request.body, request.headers['content-type'], {
       signal: request.signal,
       hold: bytes => request.hold(bytes),
       field(name, value) {
-        if (name === 'file') throw invalid('file', '"file" is a text field: send it as a file part')
+        if (isFile(name)) throw invalid(name, `"${name}" is a text field: send it as a file part`)
         if (fields.has(name)) throw invalid(name, `"${name}" is given twice`)
-        onField(name, value)
+        handlers.onField(name, value)
         fields.set(name, value)
       },
       async file({ name, stream }) {
-        if (name !== 'file') throw invalid(name, `"${name}" is a file: only the part "file" may be one`)
-        if (received !== undefined) throw invalid('file', '"file" is given twice: send one file per request')
-        received = await receive(stream)
+        const receive = name === 'tree' ? handlers.receiveTree : handlers.receive
+        if (!isFile(name) || receive === undefined)
+          throw invalid(name, `"${name}" is a file: only the part "file" may be one`)
+        if (files[name] !== undefined) throw invalid(name, `"${name}" is given twice: send one file per request`)
+        files[name] = await receive(stream)
       }
     })
+    const { file: received, tree } = files
     if (received === undefined) throw noFile()
-    return { received, fields }
+    return { received, tree, fields }
   } catch (error) {
-    await (received as Received | undefined)?.discard()
+    await Promise.all(Object.values(files).map(each => each.discard()))
     throw error
   }
 }
+
+const isFile = (name: string): name is 'file' | 'tree' => name === 'file' || name === 'tree'
 
 function noFile(): Refusal {
   return new Refusal('invalid', 'no_file', 'No file was uploaded: the form has no part "file"', { field: 'file' })

@@ -373,7 +373,8 @@ function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): v
       beforeFrom,
       rollbackOf: named(row['rollbackOf']),
       undoOf: named(row['undoOf']),
-      promotedFrom: named(row['promotedFrom'] ?? null)
+      promotedFrom: named(row['promotedFrom'] ?? null),
+      reusedFrom: named(row['reusedFrom'] ?? null)
     })
     return
   }

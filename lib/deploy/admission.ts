@@ -19,6 +19,7 @@ import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
 import { refuseOutside, refusePromotion, refuseUpload } from './gateway.js'
 import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
+import type { Reuse } from './incremental.js'
 import type { Intake, Note, Pending, Received } from './intake.js'
 import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
@@ -137,7 +138,7 @@ interface Draft {
   actor: Actor
   message: string | null
   traceId: string | null
-  archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string }
+  archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string; reuse?: Reuse }
   rollbackOf: string | null
   promotedFrom?: string
   override?: string | null | undefined
@@ -168,7 +169,7 @@ export class Admission {
     this.#needs = needs
   }
 
-  async deploy(received: Received, request: DeployRequest): Promise<Run> {
+  async deploy(received: Received & { reuse?: Reuse }, request: DeployRequest): Promise<Run> {
     try {
       const project = this.#admissibleProject(request.projectId)
       this.#checkNews(project, request.override)
@@ -500,7 +501,14 @@ function firstLines(id: string, draft: Draft): string[] {
   const begin = `${what} of ${project.name} (${project.env}), started by ${actorText(actor.name, () => project.name)}`
   const stored = isComposed(draft) ? [] : [`→ stored the archive${size} (${took})`]
   const outside = draft.override == null ? [] : [`→ begins outside of the windows of the project: ${draft.override}`]
-  return [begin, ...stored, ...outside]
+  return [begin, ...reuseLines(archive.reuse), ...stored, ...outside]
+}
+
+function reuseLines(reuse: Reuse | undefined): string[] {
+  if (reuse === undefined) return []
+  const { came, files, from, tookMs } = reuse
+  const what = `${came.toLocaleString('en')} of ${countOf(files, 'file')} came, the others are those of ${from}`
+  return [`→ ${what}; the archive was assembled (${formatSeconds(tookMs)})`]
 }
 
 /** Whether the archive is composed when the deployment starts. */
@@ -545,6 +553,8 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     hasArtifact: true,
     archiveBytes: archive.bytes,
     archiveSha256: archive.sha256,
+    uploadedBytes: archive.reuse?.uploadedBytes ?? null,
+    reusedFrom: archive.reuse?.from ?? null,
     fileCount: null,
     errorMessage: null,
     actor: actor.name,
@@ -554,7 +564,7 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     traceId,
     placed: null,
     provenance,
-    treeSha256: null,
+    treeSha256: archive.reuse?.treeSha256 ?? null,
     heldFor: null,
     holdUntil: null,
     confirmSeconds,

@@ -33,6 +33,7 @@ import { exactWindow } from './exact.js'
 import { createExecutors } from '../core/install/unpack/executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
+import { createIncremental, type Incremental, type Reuse } from './incremental.js'
 import {
   createIntake,
   createPending,
@@ -71,6 +72,7 @@ export interface Deployer
   extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
     Confirmation,
     ArchiveRemoval,
+    Omit<Incremental, 'close'>,
     Unfinished {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
@@ -94,7 +96,7 @@ export interface Deployer
    * Keeps the archive, records the deployment as queued, and adds it to the queue. Resolves as soon as it is recorded.
    * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
    */
-  deploy(received: Received, request: DeployRequest): Promise<Run>
+  deploy(received: Received & { reuse?: Reuse }, request: DeployRequest): Promise<Run>
   /** Refuses what a deployment of an archive would be refused for now. Writes nothing. */
   preflight(request: PreflightRequest): Promise<void>
   /** Says what a deployment of a tree would do. Writes nothing. */
@@ -206,6 +208,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const trees = new Trees({ ...needs, files })
   const queue = createQueue()
   const intake = createIntake({ ...needs, files })
+  const incremental = createIncremental({ ...needs, files })
   const pending = createPending({ ...needs, files })
   const prune = (projectId: string, keep?: number): Promise<string[]> =>
     pruneArchives({ store, files, quota }, projectId, retentionOf(settings, keep))
@@ -316,6 +319,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
     await trees.close()
+    await incremental.close()
     await executors.close()
   }
 
@@ -368,6 +372,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     planRollback: rollbackPlans.rollback,
     planUndo: rollbackPlans.undo,
     exactWindow: projectId => exactWindow({ store, files }, projectId),
+    ...incremental,
     preflight: request => preflight(needs, request),
     plan: request => plans.plan(request),
     drift: request => reportDrift({ store, comparer, states }, request),

@@ -8,7 +8,7 @@ import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { linkOrCopy, syncPath, withWriteStream } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
-import { formatBytes } from '../base/shared/api.js'
+import { archiveTooLarge } from '../core/install/assemble.js'
 import type { Store } from '../core/store/database.js'
 import { findDeployment } from '../core/store/tables/deployments.js'
 import { refuseFullDisk } from './failure.js'
@@ -110,7 +110,7 @@ async function store(
   async function* counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of chunks) {
       length += chunk.length
-      if (length > limitBytes) throw tooLarge(limitBytes)
+      if (length > limitBytes) throw archiveTooLarge(limitBytes)
       onLength?.(length)
       hash.update(chunk)
       yield chunk
@@ -125,12 +125,6 @@ async function store(
 
 function empty(): Refusal {
   return new Refusal('invalid', 'empty_upload', 'The upload is empty: "file" must be a zip archive', { field: 'file' })
-}
-
-function tooLarge(limitBytes: number): Refusal {
-  const limit = formatBytes(limitBytes)
-  const sentence = `The upload is larger than ${limit}. Make it smaller, or raise the setting max_upload_size`
-  return new Refusal('too_large', 'too_large', sentence, { field: 'file' })
 }
 
 /*

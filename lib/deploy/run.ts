@@ -11,6 +11,7 @@ import { rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { liveDeployment } from '../core/store/tables/deployments.js'
 import { findBrokenProject, findProject } from '../core/store/tables/projects.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
+import { treeDiffers } from '../core/install/manifest-writer.js'
 import { countOf } from '../base/text.js'
 import type { Actor } from '../model/audit.js'
 import type { RolloutPolicy } from '../model/rollout.js'
@@ -374,6 +375,7 @@ async function releaseOf(
   { project, signal }: { project: Project; signal: AbortSignal }
 ) {
   const tree = await treeOfArchive(files.archive(row.id), extractionLimits(settings), signal)
+  if (row.treeSha256 !== null && row.treeSha256 !== tree.treeSha256) throw treeDiffers()
   row.treeSha256 = tree.treeSha256
   row.fileCount = tree.fileCount
   const permitted = permittedScripts(project, settings.flag('allow_client_scripts'), offered)

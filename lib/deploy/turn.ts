@@ -150,6 +150,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         home: needs.home,
         limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
+        treeSha256: row.treeSha256 ?? undefined,
         ownership: await withEarlyChanges(await ownershipOf(needs, project, asked), files.scripted(row.id), {
           deployId: row.id,
           sequence: 0,

@@ -313,6 +313,15 @@ export interface UploadPermit {
   rollout?: PlannedRollout | null
   /** The addresses of the hubs of the cluster. Absent on a server alone. */
   hubs?: string[]
+  /** The release that an upload of changes can build on. Null: none is kept. Absent: the server takes whole archives only. */
+  base?: KeptBase | null
+}
+
+/** A release whose whole archive is kept. */
+export interface KeptBase {
+  deployId: string
+  /** SHA-256 checksum of the list of its files. */
+  treeSha256: string
 }
 
 /** A rollout that has not begun. */

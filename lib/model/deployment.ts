@@ -150,6 +150,10 @@ export interface DeploymentRow {
   archiveBytes: Bytes | null
   /** SHA-256 checksum of the archive in hexadecimal. */
   archiveSha256: string | null
+  /** Number of bytes that the client sent, if it sent only what had changed. Otherwise null. */
+  uploadedBytes: Bytes | null
+  /** The deployment whose archive contains the rest. Null if the whole archive was sent. */
+  reusedFrom: string | null
   /** Number of files that the deployment installed. */
   fileCount: number | null
   /** Why the deployment failed, or who corrected its status. Otherwise null. */
@@ -284,6 +288,8 @@ export const deploymentReaders: Readers<Deployment> = {
       }
     },
     treeSha256: 'everybody',
+    uploadedBytes: 'everybody',
+    reusedFrom: 'everybody',
     heldFor: 'everybody',
     holdUntil: 'everybody',
     confirmSeconds: 'everybody',

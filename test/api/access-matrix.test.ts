@@ -70,6 +70,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/audit/inclusion': [404],
   // The project is locked.
   'GET /api/deploy/check': [409],
+  // No release is kept.
+  'GET /api/deploy/base': [409],
   'GET /api/deployments/:id/changes': [404],
   // No node has this name.
   'GET /api/nodes/:node': [404],

@@ -325,7 +325,8 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
       features: ['confirm'],
-      rollout: null
+      rollout: null,
+      base: null
     })
   }
   const { token, record } = (await stage.client.post('/api/tokens', { name: 'ci', role: 'deployer' })).body

@@ -68,6 +68,7 @@ POST /api/tags admin server
 PUT /api/tags/:id admin server
 DELETE /api/tags/:id admin server
 GET /api/deploy/check upload_check given
+GET /api/deploy/base upload_check given
 POST /api/deploy/plan upload_check given
 POST /api/deploy/upload upload given
 POST /api/deployments/:id/rollback operate deployment

@@ -49,6 +49,8 @@ async function furnish(): Promise<void> {
         exact: false,
         undoOf: null,
         promotedFrom: null,
+        uploadedBytes: null,
+        reusedFrom: null,
         override: null,
         message: null,
         env: 'production',

@@ -155,6 +155,10 @@ export const cures: Readonly<Record<string, string>> = {
   path_taken: 'Choose another target, or delete the other project.',
   deploy_token_may_not: 'Set the policy that the message names, or use the token of an operator.',
   plan_busy: 'Wait a moment and plan again.',
+  assembly_differs: 'Push again: the file changed while the push ran. `svc push` sends the whole archive then.',
+  assembly_incomplete: 'Send the missing contents, or the whole archive.',
+  base_differs: 'Send the whole archive. `svc push` does so by itself.',
+  base_gone: 'Send the whole archive. `svc push` does so by itself.',
   plan_unknown: 'Plan again, and deploy with the new plan.',
   project_is_placed: 'Use `svc rollout revert`, or the page of a node.',
   project_quota: 'Delete deployments of the project, or raise its `maxDiskMb`.',
@@ -615,6 +619,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'An earlier extraction into the target has not returned',
     'Check the file system of the target.'
   ),
+  stated_tree_differs: row(
+    'deployment',
+    'The archive does not contain the files that the client stated',
+    'Push again. If it happens again: `svc push --incremental never`.'
+  ),
   target_through_link: row(
     'deployment',
     'A symbolic link of another user leads to the target',
@@ -644,6 +653,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   unsafe_dotenv: row('command', 'Another user can change .env.local', 'Run the command in the message.'),
   unsafe_home: row('server start', 'Another user can change the data directory', 'Run the command in the message.'),
   usage: row('command', 'The command line is wrong', 'Read `--help` of the command.'),
+  whole_needed: row(
+    'command',
+    '`--incremental require` was given, and only the whole archive could be sent',
+    'Push without the option.'
+  ),
   wrong_hub: row('server start', 'The hub is not the one of the enrollment token', 'Check the address of the hub.'),
   wrong_release: row(
     'server start',

@@ -31,6 +31,8 @@ export async function insertDeployments(
           exact: false,
           undoOf: null,
           promotedFrom: null,
+          uploadedBytes: null,
+          reusedFrom: null,
           override: null,
           message: `change ${index}`,
           env: 'production',

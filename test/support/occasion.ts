@@ -26,6 +26,8 @@ const deployment: DeploymentRow = {
   exact: false,
   undoOf: null,
   promotedFrom: null,
+  uploadedBytes: null,
+  reusedFrom: null,
   override: null,
   message: 'New prices',
   env: 'production',

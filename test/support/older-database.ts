@@ -72,6 +72,8 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TABLE sessions;
     ALTER TABLE deployments DROP COLUMN promotedFrom;
     ALTER TABLE deployments DROP COLUMN override;
+    ALTER TABLE deployments DROP COLUMN uploadedBytes;
+    ALTER TABLE deployments DROP COLUMN reusedFrom;
     DROP TABLE toldIncidents;
     DROP TABLE waitingMessages;
     DROP TABLE notificationTargets;

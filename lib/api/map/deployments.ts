@@ -25,13 +25,20 @@ export interface DeploymentRoutes {
    * The response begins when the deployment is recorded. If the client disconnects after that, the deployment
    * continues.
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
-   * plan_unknown deploy_token_may_not outside_window only_promotion
+   * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
+   * assembly_differs invalid_tree tree_too_large broken_gzip
    */
   'POST /api/deploy/upload': {
     headers: Traced
     form: {
-      /** The zip archive. @contentMediaType application/zip */
+      /** The zip archive; with `base`, only the contents that the release does not have. @contentMediaType application/zip */
       file: string
+      /** A kept release (`GET /api/deploy/check`) whose contents the archive is completed with. @maxLength 100 */
+      base?: string
+      /** With `base`: the SHA-256 of the canonical text of the whole tree. @maxLength 64 */
+      treeSha256?: string
+      /** With `base`: what distinguishes the tree from that of the release. @contentMediaType text/vnd.svc-tree */
+      tree?: string
       /** The project to deploy to. */
       projectId: string
       /** A script to run before extraction, if the project allows it. @maxLength 100000 */
@@ -90,9 +97,33 @@ export interface DeploymentRoutes {
       scripts?: string
       /** Why it would begin outside of the windows of the project. @maxLength 500 */
       override?: string
+      /** The tree of a release that the client knows: the answer names a kept release with it, or else the newest one. */
+      base?: string
     }
     /** The limits of the upload. */
     answer: UploadPermit
+  }
+  /**
+   * Read the tree of a kept release.
+   *
+   * An upload of changes builds on it: its form names the release in `base`. The lines are those of a plan, with 16 digits
+   * of each SHA-256, compressed with gzip.
+   * @errors not_found other_project base_gone invalid_field
+   */
+  'GET /api/deploy/base': {
+    query: {
+      /** The project of the release. */
+      projectId: string
+      /** The release, as `GET /api/deploy/check` names it. */
+      deployId: string
+    }
+    /**
+     * The tree.
+     * @example "svc-tree 1 16\n100644 5120 9f86d081884c7d65 1767225600000 assets/app.js\nend 1
+     * 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+     * 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
+     */
+    media: 'text/vnd.svc-tree'
   }
   /**
    * Roll back to an earlier deployment.

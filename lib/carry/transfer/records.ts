@@ -417,6 +417,8 @@ const deploymentRecord = tolerant(
     hasArtifact: switchedOff,
     archiveBytes: nullable(count),
     archiveSha256: digest,
+    uploadedBytes: withDefault(nullable(count), null),
+    reusedFrom: otherId,
     fileCount: nullable(count),
     errorMessage: nullableLabel,
     actor: withDefault(nullableLabel, null),

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import type { Given } from '../../api/map/call.js'
 import { Refusal } from '../../base/errors.js'
 import { type BulkAction, type BulkOutcome, maxBulk } from '../../model/bulk.js'
@@ -9,6 +10,7 @@ import type { Marks } from '../../model/waiting.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder, UploadPermit } from '../../model/access.js'
 import type { GivenVariable } from '../../model/variable.js'
+import { treeMediaType } from '../../core/archive/tree-wire.js'
 import { isUnknownRoute } from './answer.js'
 import { createCall, requestOf } from './call.js'
 import type { Client } from './client.js'
@@ -33,6 +35,10 @@ interface UploadRequest {
   archive: { path: string; bytes: number }
   /** Form fields in addition to `file` and `projectId` (§4.6). Undefined fields are not sent. */
   fields: Record<string, string | undefined>
+  /** The differences of the trees, if the archive contains only changes (core/archive/tree-delta.ts). */
+  tree?: Uint8Array | undefined
+  /** The id by which the deployment is found again. */
+  traceId?: string | undefined
   onProgress(sentBytes: number): void
   signal: AbortSignal
 }
@@ -120,12 +126,19 @@ export function createApi(client: Client) {
       scripts: readonly string[]
       /** Why it would begin outside of the windows of the project. */
       override?: string | undefined
+      /** The tree of a release that this client knows. */
+      base?: string | undefined
       signal?: AbortSignal
     }): Promise<UploadPermit | null> => {
-      const { projectId, override } = given
-      const query = { projectId, scripts: given.scripts.join(',') || undefined, override }
+      const { projectId, override, base } = given
+      const query = { projectId, scripts: given.scripts.join(',') || undefined, override, base }
       const asked = call('GET /api/deploy/check', { query, headers: ownConnection, signal: given.signal })
       return ifKnown(asked, ({ maxUploadBytes }) => typeof maxUploadBytes === 'number')
+    },
+    /** Returns the tree of a kept release, compressed (core/archive/tree-wire.ts). */
+    async baseTree({ projectId, deployId, signal }: { projectId: string; deployId: string; signal: AbortSignal }) {
+      const query = { projectId, deployId }
+      return await buffer(await client.open(requestOf('GET /api/deploy/base', { query, accept: '*/*', signal })))
     },
     projects: ({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<ShownProject[]> =>
       call('GET /api/projects', { signal }),
@@ -231,12 +244,14 @@ export function createApi(client: Client) {
     },
     /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
     follow: (id: string, options: FollowOptions = {}) => followRun(client, id, options),
-    async upload({ projectId, archive, fields, onProgress, signal }: UploadRequest): Promise<Run> {
+    async upload({ projectId, archive, fields, tree, traceId, onProgress, signal }: UploadRequest): Promise<Run> {
       const form = Object.fromEntries(
         Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
       )
-      const body = formBody(form, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
-      const asked = requestOf('POST /api/deploy/upload', { accept: ndjson, signal })
+      const small = tree === undefined ? [] : [{ field: 'tree', type: treeMediaType, contents: tree }]
+      const body = formBody({ fields: form, small }, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
+      const headers = traceId === undefined ? undefined : { 'x-svc-trace-id': traceId }
+      const asked = requestOf('POST /api/deploy/upload', { accept: ndjson, ...(headers && { headers }), signal })
       return runOf(client, await client.open({ ...asked, body }))
     },
     /** Lists the files of a target that were edited since svc put them there. */

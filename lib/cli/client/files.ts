@@ -14,25 +14,41 @@ interface UploadFile {
   /** Name of the form field. */
   field: string
   filename: string
-  /** Path of the file. It must not change during the upload. */
+  /** Path of the file, which must not change during the upload. */
   path: string
   bytes: number
 }
 
+/** A file of a form that is in memory. */
+interface SmallFile {
+  field: string
+  type: string
+  contents: Uint8Array
+}
+
 /**
- * Returns a multipart form with one file as a body of known length (RFC 7578). It reads the file from disk while
- * sending. The fields come first, so that the server knows them before the file. `onProgress` receives the bytes sent
- * so far.
+ * Returns a multipart form with one file as a body of known length (RFC 7578), and small ones before it. It reads the
+ * file from disk while sending. The fields come first, so that the server knows them before the files. `onProgress`
+ * receives the bytes of the file that were sent so far.
  */
-export function formBody(fields: Record<string, string>, file: UploadFile, onProgress: (bytes: number) => void): Body {
+export function formBody(
+  { fields, small = [] }: { fields: Record<string, string>; small?: readonly SmallFile[] },
+  file: UploadFile,
+  onProgress: (bytes: number) => void
+): Body {
   const boundary = `svc-${randomBytes(16).toString('hex')}`
   const parts = Object.entries(fields).map(
     ([name, value]) => `--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`
   )
-  const head = Buffer.from(
-    `${parts.join('')}--${boundary}\r\n${disposition(file.field)}; filename="${escapeName(file.filename)}"\r\n` +
-      'Content-Type: application/zip\r\n\r\n'
-  )
+  const fileHead = (field: string, filename: string, type: string): Buffer =>
+    Buffer.from(
+      `--${boundary}\r\n${disposition(field)}; filename="${escapeName(filename)}"\r\nContent-Type: ${type}\r\n\r\n`
+    )
+  const head = Buffer.concat([
+    Buffer.from(parts.join('')),
+    ...small.flatMap(({ field, type, contents }) => [fileHead(field, field, type), contents, Buffer.from('\r\n')]),
+    fileHead(file.field, file.filename, 'application/zip')
+  ])
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
 
   return {

@@ -3,6 +3,7 @@ import { openDeploy, projectIdOf } from '../client/session.js'
 import { defineCommand, type Family } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration } from '../pack/pack.js'
+import { openIndex } from '../pack/push-index.js'
 import { planProject, savePlan, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -48,12 +49,13 @@ export const commands = {
       const { api, config } = await openDeploy(context, given)
       const projectId = projectIdOf(context, config)
       const { all, save } = options
-      const plan = await withInterrupts(context.host, signal =>
+      const plan = await withInterrupts(context.host, async signal =>
         planProject(
           {
             api,
             projectId,
             config,
+            index: await openIndex(context, { api, projectId, isUsed: options.index }),
             wishes: wishesOf(options.foreign ? { ...options, prune: 'foreign' } : options),
             all,
             signal

@@ -3,6 +3,7 @@ import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../base/config/home.js'
 import { readVersion } from '../../base/config/version.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
+import { treeOf } from '../../core/archive/tree.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/access.js'
@@ -13,8 +14,18 @@ import { openDeploy, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
+import {
+  chooseSending,
+  incrementalMode,
+  incrementalModes,
+  type IncrementalMode,
+  isRefusedChange,
+  type Sending,
+  sendingNote
+} from '../pack/changes.js'
 import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
+import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-index.js'
 import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
@@ -77,6 +88,12 @@ export const commands = {
         help: 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m'
       },
       ...wishOptions,
+      incremental: {
+        type: 'text',
+        choices: incrementalModes,
+        value: 'mode',
+        help: 'send only what has changed since a release that the server keeps; default: auto, if it pays'
+      },
       'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
       plan: {
         type: 'text',
@@ -133,7 +150,8 @@ export const commands = {
         const { api, config } = await openDeploy(context, given)
         const projectId = (known.projectId = projectIdOf(context, config))
         const wishes = wishesOf(options)
-        if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, json }, context)
+        const index = await openIndex(context, { api, projectId, isUsed: options.index })
+        if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, index, json }, context)
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
           throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
         }
@@ -144,7 +162,7 @@ export const commands = {
         const again = { env: options.env, server: options.server, project: options.project, token: options.token }
         const report = reportPush(context)
         const watched = await withInterrupts(context.host, async signal => {
-          if (plan !== null) await checkPlan(plan, { projectId, config, signal }, context)
+          if (plan !== null) await checkPlan(plan, { projectId, config, index, signal }, context)
           const asked = { wishes, planId: plan?.planId }
           const upload = {
             api,
@@ -156,17 +174,20 @@ export const commands = {
             origin,
             known,
             waitMs,
+            index,
+            incremental: incrementalMode(options.incremental),
             ...asked,
             signal
           }
-          const { run, permit } = await packAndUpload(upload, context)
+          const { run, permit, sending } = await packAndUpload(upload, context)
+          const indexed = keepIndex(upload, sending, context)
           log.open('Deployment output')
           const { note } = context.output
           const onConfirm = (waiting: Waiting): void => {
             if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
           }
           const watching = { api, projectId, given: again, permit, print: log.line, tellsEnd: !json, onConfirm, signal }
-          return await watchRun(run, context, watching).finally(log.close)
+          return await watchRun(run, context, watching).finally(() => Promise.all([log.close(), indexed]))
         }).finally(() => report.abort())
         const { harmless } = log
         const finish = () =>
@@ -263,15 +284,25 @@ interface Upload {
   known: Known
   /** Maximum time to wait for a lock, a window or other deployments; null does not wait. */
   waitMs: number | null
+  index: PushIndex
+  incremental: IncrementalMode
   signal: AbortSignal
 }
 
+/** An upload that began a deployment. */
+interface Pushed {
+  run: Run
+  permit: UploadPermit | null
+  sending: Sending
+}
+
 /** Packs and uploads. Deletes the archive before it returns or throws. */
-async function packAndUpload(request: Upload, context: Context): Promise<{ run: Run; permit: UploadPermit | null }> {
+async function packAndUpload(request: Upload, context: Context): Promise<Pushed> {
   const { api, projectId, origin, known, waitMs, given, signal } = request
   const { note } = context.output
+  const base = request.index.treeSha256 ?? undefined
   const check = () =>
-    askAgain(() => checkBeforePacking({ ...request, override: request.wishes.override }), signal, note)
+    askAgain(() => checkBeforePacking({ ...request, override: request.wishes.override, base }), signal, note)
   const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
     async (error: unknown) => {
       known.provenance = await origin
@@ -284,23 +315,60 @@ async function packAndUpload(request: Upload, context: Context): Promise<{ run: 
   requirePlacement(request.rollout, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
-  const archive = await packProject(context, request.config, { limits: limits ?? undefined, signal })
-  try {
-    known.provenance = await origin
-    known.message ??= known.provenance?.subject ?? null
-    const rollout = request.rollout === undefined ? undefined : JSON.stringify(request.rollout)
-    const fields = {
-      planId,
-      rollout,
-      override: request.wishes.override,
-      ...formFields(request.config, known, request.confirm)
+  const sending = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
+
+  async function send({ found, changes, ...rest }: Sending): Promise<Run> {
+    const { paths, base, treeSha256, delta } = changes ?? {}
+    const packing = {
+      limits: limits ?? undefined,
+      found,
+      paths,
+      note: sendingNote({ found, changes, ...rest }),
+      signal
     }
-    const newest = await listed
-    const run = await uploadArchive({ api, projectId, archive, fields, newest, given, signal }, context)
-    known.deployId = run.deployId
-    known.url = pageOf(api, run.deployId, run.page)
-    return { run, permit: limits }
-  } finally {
-    await archive.discard()
+    const archive = await packProject(context, request.config, packing)
+    try {
+      known.provenance = await origin
+      known.message ??= known.provenance?.subject ?? null
+      const rollout = request.rollout === undefined ? undefined : JSON.stringify(request.rollout)
+      const fields = {
+        planId,
+        rollout,
+        base,
+        treeSha256,
+        override: request.wishes.override,
+        ...formFields(request.config, known, request.confirm)
+      }
+      const newest = await listed
+      return await uploadArchive({ api, projectId, archive, fields, tree: delta, newest, given, signal }, context)
+    } finally {
+      await archive.discard()
+    }
+  }
+
+  const run = await send(sending).catch((error: unknown) => {
+    if (sending.changes === null || request.incremental === 'require' || !isRefusedChange(error)) throw error
+    note(`${error.message}. Sending all files`)
+    return send({ ...sending, changes: null })
+  })
+  known.deployId = run.deployId
+  known.url = pageOf(api, run.deployId, run.page)
+  return { run, permit: limits, sending }
+}
+
+/**
+ * Writes the index for the next push, while the server deploys. Files that were not read before are read now. Without an
+ * index, nothing is lost but time.
+ */
+async function keepIndex(
+  { api: { address }, projectId, index, signal }: Upload,
+  { found, tree }: Sending,
+  context: Context
+): Promise<void> {
+  try {
+    const read = tree ?? { ...(await treeOf(found.sources, { known: index.known, signal })), ...found }
+    await writeIndex(indexPath(context, { projectId, address }), read)
+  } catch {
+    // A file changed meanwhile, or the user interrupts.
   }
 }

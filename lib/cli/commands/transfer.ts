@@ -220,7 +220,8 @@ interface Sending {
 async function send({ output }: Context, { client, path, bytes, query, signal }: Sending): Promise<ImportResult> {
   const bar = output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing')
   try {
-    const body = formBody({}, { field: 'file', filename: 'package.zip', path, bytes }, sent => bar.update(sent, bytes))
+    const file = { field: 'file', filename: 'package.zip', path, bytes }
+    const body = formBody({ fields: {} }, file, sent => bar.update(sent, bytes))
     const { success: _, ...result } = await client.json<ImportResult & { success: true }>({
       method: 'POST',
       path: '/api/migration/import',

@@ -27,6 +27,20 @@ export interface PackOptions extends Selection {
   /** Compression level, 0 to 9. */
   level?: number
   onProgress?: (progress: PackProgress) => void
+  /** The files, if they were looked up before. */
+  found?: Found | undefined
+  /** Of the files and links, only these are packed; undefined: all of them. */
+  paths?: ReadonlySet<string> | undefined
+}
+
+/** The files that a selection names. */
+export interface Found {
+  sources: readonly ZipSource[]
+  /** Their total size. */
+  bytes: number
+  warnings: string[]
+  /** When they were looked up, in milliseconds since 1970. */
+  walkedMs: number
 }
 
 /** The limits of the server, in bytes. */
@@ -70,10 +84,11 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
   const root = await findRoot(options)
   const place = await choosePlace(options.archivePath)
   try {
-    const warnings: string[] = []
-    const sources = await select(root, options, { except: place.except, warn: sentence => warnings.push(sentence) })
-    const totalBytes = sources.reduce((total, source) => total + source.bytes, 0)
-    checkSize(totalBytes, options)
+    const { sources: all, bytes, warnings } = options.found ?? (await find(root, options, place.except))
+    checkSize(bytes, options)
+    const { paths } = options
+    const sources = all.filter(({ kind, path }) => paths === undefined || kind === 'directory' || paths.has(path))
+    const totalBytes = paths === undefined ? bytes : sizeOf(sources)
     const written = await writeArchive(place.waiting, sources, {
       ...options,
       onProgress: done => onProgress?.({ ...done, totalEntries: sources.length, totalBytes })
@@ -86,6 +101,17 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
     await place.abandon()
     throw error
   }
+}
+
+async function find(root: string, selection: Selection, except: readonly string[]): Promise<Found> {
+  const walkedMs = Date.now()
+  const warnings: string[] = []
+  const sources = await select(root, selection, { except, warn: sentence => warnings.push(sentence) })
+  return { sources, bytes: sizeOf(sources), warnings, walkedMs }
+}
+
+function sizeOf(sources: readonly ZipSource[]): number {
+  return sources.reduce((total, source) => total + source.bytes, 0)
 }
 
 interface Place {
@@ -201,6 +227,10 @@ interface PackingOptions {
   path?: string
   /** Limits of the server; absent if unknown. */
   limits?: PackLimits | undefined
+  found?: Found | undefined
+  paths?: ReadonlySet<string> | undefined
+  /** What else the line about the archive says. */
+  note?: string
   signal: AbortSignal
 }
 
@@ -214,11 +244,21 @@ export function selectionOf(cwd: string, config: EffectiveConfig): Selection {
   }
 }
 
+/** Looks up the files of the configuration. Refuses as `select`. */
+export async function findFiles(
+  { cwd }: Pick<Context, 'cwd'>,
+  config: EffectiveConfig,
+  signal: AbortSignal
+): Promise<Found> {
+  const selection = { ...selectionOf(cwd, config), signal }
+  return await find(await findRoot(selection), selection, [])
+}
+
 /** Packs the files of the configuration and shows the progress. The caller must discard a temporary archive. */
 export async function packProject(
   { cwd, output }: Context,
   config: EffectiveConfig,
-  { path, limits, signal }: PackingOptions
+  { path, limits, found, paths, note = '', signal }: PackingOptions
 ): Promise<PackedArchive> {
   const startedAtMs = Date.now()
   const bar = output.progress(`Packing ${config.outputDir.value}`)
@@ -228,11 +268,13 @@ export async function packProject(
       ...(path !== undefined && { archivePath: path }),
       ...(limits !== undefined && { limits }),
       onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),
+      found,
+      paths,
       signal
     })
     const took = humanDuration(Date.now() - startedAtMs)
     bar.end(
-      `Packed ${countOf(archive.files, 'file')}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}`
+      `Packed ${countOf(archive.files, 'file')}, ${formatBytes(archive.sourceBytes)} into ${formatBytes(archive.bytes)}, in ${took}${note}`
     )
     for (const warning of archive.warnings) output.warn(warning)
     return archive

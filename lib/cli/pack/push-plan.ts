@@ -18,8 +18,8 @@ import { type Context, usage } from '../command.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
-import { selectionOf } from './pack.js'
-import { findRoot, select } from './select.js'
+import { type Found, findFiles } from './pack.js'
+import type { PushedTree, PushIndex } from './push-index.js'
 import { overrideOption } from '../push-options.js'
 
 /** What `--prune` and `--force` are without options. */
@@ -37,6 +37,11 @@ export const wishOptions = {
     help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
   },
   force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' },
+  index: {
+    type: 'switch',
+    default: true,
+    help: 'read every file, also those that have not changed since the last push'
+  },
   ...overrideOption
 } as const
 
@@ -68,13 +73,13 @@ export async function dryRun(
 /** Refuses (`conflict`, tree_changed) a saved plan of other files, or of another project. */
 export async function checkPlan(
   plan: SavedPlan,
-  { projectId, config, signal }: Pick<Planning, 'projectId' | 'config' | 'signal'>,
+  { projectId, ...reading }: Reading & Pick<Planning, 'projectId'>,
   context: Context
 ): Promise<void> {
   const why =
     plan.projectId !== projectId
       ? `the plan is for project ${plan.projectId}, not for ${projectId}`
-      : (await readTreeOfProject(context, config, signal)).treeSha256 === plan.treeSha256
+      : (await readTreeOfProject(reading, context)).treeSha256 === plan.treeSha256
         ? null
         : 'the files differ from those of the plan'
   if (why !== null) throw new Refusal('conflict', 'tree_changed', `Nothing was deployed: ${why}. Plan again`)
@@ -141,29 +146,38 @@ function parse(text: string): Partial<Record<keyof SavedPlan, unknown>> {
   }
 }
 
-/** Reads the files of the configuration, shows the progress, and returns their tree. Writes no archive. */
-export async function readTreeOfProject(
-  { cwd, output }: Context,
-  config: EffectiveConfig,
-  signal: AbortSignal
-): Promise<SourceTree> {
+/** Reads the files, except those that the index knows, shows the progress, and returns their tree. */
+export async function readFound(
+  { output }: Context,
+  { sources, bytes: totalBytes, walkedMs }: Found,
+  { index, what, signal }: { index: PushIndex; what: string; signal: AbortSignal }
+): Promise<PushedTree> {
   const startedAtMs = Date.now()
-  const bar = output.progress(`Reading ${config.outputDir.value}`)
+  const bar = output.progress(`Reading ${what}`)
   try {
-    const selection = { ...selectionOf(cwd, config), signal }
-    const warnings: string[] = []
-    const warn = (sentence: string): void => void warnings.push(sentence)
-    const sources = await select(await findRoot(selection), selection, { except: [], warn })
-    const totalBytes = sources.reduce((sum, { bytes }) => sum + bytes, 0)
-    const tree = await treeOf(sources, { onProgress: bytes => bar.update(bytes, totalBytes), signal })
+    const onProgress = (bytes: number): void => bar.update(bytes, totalBytes)
+    const tree = await treeOf(sources, { onProgress, known: index.known, signal })
     const took = humanDuration(Date.now() - startedAtMs)
     bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
-    for (const warning of warnings) output.warn(warning)
-    return tree
+    return { ...tree, sources, walkedMs }
   } catch (error) {
     bar.clear()
     throw error
   }
+}
+
+/** What to read. */
+interface Reading {
+  config: EffectiveConfig
+  index: PushIndex
+  signal: AbortSignal
+}
+
+/** Looks up the files of the configuration and reads them. Writes no archive. */
+export async function readTreeOfProject({ config, index, signal }: Reading, context: Context): Promise<PushedTree> {
+  const found = await findFiles(context, config, signal)
+  for (const warning of found.warnings) context.output.warn(warning)
+  return await readFound(context, found, { index, what: config.outputDir.value, signal })
 }
 
 /** What a deployment asks for instead of the policy of the project. */
@@ -175,20 +189,18 @@ export interface Wishes {
 }
 
 /** What to plan. */
-interface Planning {
+interface Planning extends Reading {
   api: Api
   projectId: string
-  config: EffectiveConfig
   wishes: Wishes
   /** Whether all paths are wanted. */
   all: boolean
-  signal: AbortSignal
 }
 
 /** Reads the files, and asks the server what their deployment would do. Refuses what `requestPlan` refuses. */
 export async function planProject(planning: Planning, context: Context): Promise<PlanAnswer> {
   const { api, projectId, config, wishes, all, signal } = planning
-  const tree = await readTreeOfProject(context, config, signal)
+  const tree = await readTreeOfProject(planning, context)
   const scripts = { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value }
   return requestPlan(api.client, { projectId, tree, wishes, all, scripts, signal })
 }

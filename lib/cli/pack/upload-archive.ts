@@ -2,6 +2,7 @@
  * Uploads the archive of a push. A connection that breaks, or a proxy that cannot reach svc, is tried again, but only
  * if the server has not accepted the upload: unsent bytes prove that, or the list of deployments.
  */
+import { randomUUID } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
 import { pause } from '../../base/clock.js'
 import { countOf, oneLine } from '../../base/text.js'
@@ -67,6 +68,8 @@ interface ArchiveUpload {
   projectId: string
   archive: PackedArchive
   fields: Record<string, string | undefined>
+  /** As for `Api.upload`. */
+  tree?: Uint8Array | undefined
   /** The newest deployment before the upload; null: there is none. Undefined if it is unknown. */
   newest: string | null | undefined
   given: GivenOptions
@@ -75,7 +78,9 @@ interface ArchiveUpload {
 
 /** Uploads the archive, and returns the deployment that it began. */
 export async function uploadArchive(upload: ArchiveUpload, { output }: Context): Promise<Run> {
-  const { api, projectId, archive, fields, signal } = upload
+  const { api, projectId, archive, fields, tree, signal } = upload
+  // The server keeps another archive than the one that was sent.
+  const traceId = tree === undefined ? undefined : `push-${randomUUID()}`
   const bytes = archive.bytes
   const startedAtMs = Date.now()
   const size = formatBytes(bytes)
@@ -84,7 +89,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
 
   async function attempt(): Promise<Run> {
     if (mayHaveArrived) {
-      const arrived = await findArrived(upload)
+      const arrived = await findArrived(upload, traceId)
       if (arrived !== null) return arrived
       mayHaveArrived = false
     }
@@ -95,7 +100,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
       bar.update(sent, bytes)
     }
     try {
-      const run = await api.upload({ projectId, archive, fields, onProgress, signal })
+      const run = await api.upload({ projectId, archive, fields, tree, traceId, onProgress, signal })
       bar.end(`Uploaded ${size} in ${humanDuration(Date.now() - startedAtMs)}`)
       return run
     } catch (error) {
@@ -121,12 +126,17 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
  * Returns the deployment that an upload without an answer began, or null if there is none. Refuses `unreachable`,
  * and (`unavailable`) upload_unknown if the list of deployments does not tell.
  */
-async function findArrived({ api, projectId, archive, newest, signal }: ArchiveUpload): Promise<Run | null> {
+async function findArrived(
+  { api, projectId, archive, newest, signal }: ArchiveUpload,
+  traceId: string | undefined
+): Promise<Run | null> {
   const asked = { projectId, limit: searchedDeployments, output: 'none', beforeUpload: true, signal } as const
   const rows = await api.deployments(asked)
   const at = newest === null ? rows.length : rows.findIndex(({ id }) => id === newest)
   const added = rows.slice(0, at === -1 ? rows.length : at)
-  const own = added.find(({ archiveSha256 }) => archiveSha256 === archive.sha256)
+  const own = added.find(row =>
+    traceId === undefined ? row.archiveSha256 === archive.sha256 : row.traceId === traceId
+  )
   if (own !== undefined) return { deployId: own.id, page: null, events: api.follow(own.id, { signal }) }
   if (added.every(({ archiveSha256 }) => typeof archiveSha256 === 'string')) return null
   throw new Refusal('unavailable', 'stream_broken', 'The answer to the upload was lost')
@@ -162,6 +172,8 @@ interface Preflight {
   config: EffectiveConfig
   /** Why it begins outside of the windows of the project. */
   override?: string | undefined
+  /** The tree of a release that this client knows. */
+  base?: string | undefined
   signal: AbortSignal
 }
 
@@ -174,6 +186,7 @@ export async function checkBeforePacking({
   projectId,
   config,
   override,
+  base,
   signal
 }: Preflight): Promise<UploadPermit | null> {
   const { preDeploy, postDeploy } = config
@@ -181,7 +194,7 @@ export async function checkBeforePacking({
     script?.value.trim() ? [name] : []
   )
   try {
-    return await api.checkUpload({ projectId, scripts, override, signal })
+    return await api.checkUpload({ projectId, scripts, override, base, signal })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const cure = await cureOf(error, { api, projectId, config, signal })

@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
 import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../../base/shared/tree-text.js'
-import { createEntryReader } from './entry-data.js'
-import { openArchive, type ArchiveEntry, type ArchiveLimits } from './read.js'
+import { createEntryReader, type EntryReader } from './entry-data.js'
+import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from './read.js'
+import type { TimedEntry } from './tree.js'
 
 /** The tree of an archive. */
 export interface ArchiveTree {
@@ -20,6 +21,8 @@ export interface ArchiveTree {
 
 /** About 5 ms of work. Other requests get their turn in between. */
 const bytesPerTurn = 2 * 1024 * 1024
+/** An entry costs as much as these bytes, even if it is empty. */
+const entryCost = 16 * 1024
 
 /**
  * Returns the tree of the zip at `path`. Refuses what `openArchive` and the reading of its entries refuse. Throws the
@@ -28,38 +31,57 @@ const bytesPerTurn = 2 * 1024 * 1024
 export async function treeOfArchive(path: string, limits: ArchiveLimits, signal: AbortSignal): Promise<ArchiveTree> {
   const archive = await openArchive(path, limits)
   try {
-    const reader = createEntryReader(archive)
-    const files = archive.entries.filter(({ kind }) => kind !== 'directory')
-    const digests = new Map<string, string>()
-    let [bytes, sinceTurn] = [0, 0]
-    for (const entry of files) {
-      const hash = createHash('sha256')
-      await reader.read(entry, piece => void hash.update(piece))
-      digests.set(entry.path, hash.digest('hex'))
-      bytes += entry.size
-      sinceTurn += entry.size + entryCost
-      if (sinceTurn < bytesPerTurn) continue
-      sinceTurn = 0
-      await nextTurn()
-      signal.throwIfAborted()
-    }
+    const entries = await entriesOfArchive(archive, { signal })
     const tree = createTreeDigest()
-    const sorted = [...files].sort((a, b) => compareTreePaths(a.path, b.path))
-    for (const entry of sorted)
-      tree.add({
-        path: entry.path,
-        mode: modeOf(entry),
-        size: entry.size,
-        sha256: digests.get(entry.path) as string
-      })
-    return { treeSha256: tree.end(), fileCount: files.length, bytes }
+    for (const entry of entries) tree.add(entry)
+    return {
+      treeSha256: tree.end(),
+      fileCount: entries.length,
+      bytes: entries.reduce((sum, { size }) => sum + size, 0)
+    }
   } finally {
     archive.close()
   }
 }
 
-/** An entry costs as much as these bytes, even if it is empty. */
-const entryCost = 16 * 1024
+/** How to read the entries of an archive. */
+interface ReadingEntries {
+  /** Returns the digest of an entry that need not be read; undefined: it is read. */
+  known?: (entry: ArchiveEntry) => string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Returns the files and links of an archive with their digests, sorted (`compareTreePaths`). Refuses what the reading of
+ * its entries refuses. Throws the reason of an aborted signal.
+ */
+export async function entriesOfArchive(
+  archive: Archive,
+  { known = () => undefined, signal }: ReadingEntries = {}
+): Promise<TimedEntry[]> {
+  const reader = createEntryReader(archive)
+  const entries: TimedEntry[] = []
+  let sinceTurn = 0
+  for (const entry of archive.entries) {
+    if (entry.kind === 'directory') continue
+    const { path, size, mtimeMs } = entry
+    const mode = modeOf(entry)
+    const digest = known(entry)
+    if (digest === undefined) sinceTurn += size + entryCost
+    entries.push({ path, mode, size, sha256: digest ?? (await hashOf(entry, reader)), mtimeMs: mtimeMs ?? 0 })
+    if (sinceTurn < bytesPerTurn) continue
+    sinceTurn = 0
+    await nextTurn()
+    signal?.throwIfAborted()
+  }
+  return entries.sort((a, b) => compareTreePaths(a.path, b.path))
+}
+
+async function hashOf(entry: ArchiveEntry, reader: EntryReader): Promise<string> {
+  const hash = createHash('sha256')
+  await reader.read(entry, piece => void hash.update(piece))
+  return hash.digest('hex')
+}
 
 function modeOf({ kind, mode }: ArchiveEntry): number {
   if (kind === 'symlink') return linkMode

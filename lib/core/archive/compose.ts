@@ -23,8 +23,10 @@ export interface ComposedEntry {
   /** File type and permission bits. */
   mode: number
   mtimeMs: number
-  /** The path of the zip that contains an entry of the same path; null for a directory. */
+  /** The path of the zip that contains its contents; null for a directory. */
   source: string | null
+  /** The path of the contents in that zip; absent: the same path. */
+  sourcePath?: string
 }
 
 /** A composed zip. */
@@ -62,21 +64,32 @@ export async function composeArchive(path: string, entries: readonly ComposedEnt
 async function write(file: FileHandle, entries: readonly ComposedEntry[]): Promise<Composed> {
   const writer = createWriter(file)
   const records: ZipRecord[] = []
-  const bySource = new Map<string, ComposedEntry[]>()
-  for (const entry of entries) {
-    if (entry.source === null) {
-      const record = recordOf(entry, { size: 0, offset: writer.offset() })
+  for (const [source, wanted] of groupBy(entries, entry => entry.source)) {
+    if (source !== null) {
+      await copyFrom(source, wanted, { writer, records })
+      continue
+    }
+    for (const directory of wanted) {
+      const record = recordOf(directory, { size: 0, offset: writer.offset() })
       await writer.add(localHeader(record))
       records.push(record)
-    } else {
-      const others = bySource.get(entry.source)
-      if (others === undefined) bySource.set(entry.source, [entry])
-      else others.push(entry)
     }
   }
-  for (const [source, wanted] of bySource) await copyFrom(source, wanted, { writer, records })
   await writer.add(directoryOf(records, writer.offset()))
   return writer.end()
+}
+
+function groupBy<Key>(
+  entries: readonly ComposedEntry[],
+  keyOf: (entry: ComposedEntry) => Key
+): Map<Key, ComposedEntry[]> {
+  const groups = new Map<Key, ComposedEntry[]>()
+  for (const entry of entries) {
+    const group = groups.get(keyOf(entry))
+    if (group === undefined) groups.set(keyOf(entry), [entry])
+    else group.push(entry)
+  }
+  return groups
 }
 
 interface Writing {
@@ -86,18 +99,19 @@ interface Writing {
 
 /** Copies entries of one zip, in the order of its bytes. */
 async function copyFrom(source: string, wanted: readonly ComposedEntry[], { writer, records }: Writing): Promise<void> {
-  const byPath = new Map(wanted.map(entry => [entry.path, entry]))
+  const byPath = groupBy(wanted, ({ path, sourcePath = path }) => sourcePath)
   const archive = await openArchive(source, { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true })
   try {
     const window = createWindow(archive.file)
     for (const found of archive.entries) {
-      const entry = byPath.get(found.path)
-      if (entry === undefined) continue
+      const copies = byPath.get(found.path) ?? []
       byPath.delete(found.path)
-      const record = recordOf(entry, { ...found, offset: writer.offset() })
-      records.push(record)
-      await writer.add(localHeader(record))
-      for await (const piece of packedBytes(window, found)) await writer.add(piece)
+      for (const entry of copies) {
+        const record = recordOf(entry, { ...found, offset: writer.offset() })
+        records.push(record)
+        await writer.add(localHeader(record))
+        for await (const piece of packedBytes(window, found)) await writer.add(piece)
+      }
     }
   } finally {
     archive.close()

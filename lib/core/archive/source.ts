@@ -20,6 +20,8 @@ export interface ZipSource {
   /** Permission bits. */
   mode: number
   mtimeMs: number
+  /** What else a walk saw of the file: all of it changes when another file takes its place. */
+  seen?: { ctimeMs: number; ino: number; dev: number }
   /** The file may be appended to in the meantime; only its first `bytes` are packed. */
   isGrowing?: boolean
   /**

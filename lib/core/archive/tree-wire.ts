@@ -80,14 +80,20 @@ export interface ReceivedTree {
  * 400 `broken_gzip`, 413 `tree_too_large`.
  */
 export function readTree(body: Uint8Array): ReceivedTree {
-  const text = inflate(Buffer.from(body.buffer, body.byteOffset, body.length))
-  checkUtf8(text)
-  if (text.at(-1) !== newline) throw broken(1, 'the last line is incomplete')
+  const text = textOf(body)
   const lines = linesOf(text)
   const first = lines.next()
   const digits = ([shortDigits, fullDigits] as const).find(each => first.value === headOf(each))
   if (digits === undefined) throw broken(1, `expected "${headOf(fullDigits)}" or "${headOf(shortDigits)}"`)
   return { ...check(lines, digits), digits, entries: () => entriesOf(text, digits) }
+}
+
+/** Returns the text of a body, which may be compressed with gzip. Refuses like `readTree`. */
+export function textOf(body: Uint8Array): Buffer {
+  const text = inflate(Buffer.from(body.buffer, body.byteOffset, body.length))
+  checkUtf8(text)
+  if (text.at(-1) !== newline) throw broken(1, 'the last line is incomplete')
+  return text
 }
 
 type Checked = Omit<ReceivedTree, 'digits' | 'entries'>
@@ -109,9 +115,8 @@ function check(lines: Generator<string>, digits: Digits): Checked {
       return { count, bytes, ...said }
     }
     if (count === maxTreeEntries) throw tooLarge(`it has more than ${maxTreeEntries} entries`)
-    const entry = readEntry(line, number, digits)
+    const entry = readCheckedEntry(line, number, digits)
     const { path, mode, size } = entry
-    checkEntry(entry, number)
     if (count > 0 && compareTreePaths(before, path) >= 0) throw unsorted(number, before, path)
     const above = names.add({ path, kind: mode === linkMode ? 'symlink' : 'file', line: number })
     if (above !== null) throw broken(above.entry.line, reasonOf(above.refusal))
@@ -208,12 +213,20 @@ export function tooLarge(why: string): Refusal {
 
 const newline = 10
 
-function* linesOf(text: Buffer): Generator<string> {
+/** Yields the lines of a text. */
+export function* linesOf(text: Buffer): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf(newline, at)
     yield text.toString('utf8', at, end)
     at = end + 1
   }
+}
+
+/** Reads the line of an entry, and checks what it says. Refuses 400 `invalid_tree` with the number of the line. */
+export function readCheckedEntry(line: string, number: number, digits: Digits): TimedEntry {
+  const entry = readEntry(line, number, digits)
+  checkEntry(entry, number)
+  return entry
 }
 
 function readEntry(line: string, number: number, digits: Digits): TimedEntry {
@@ -255,12 +268,14 @@ function reasonOf({ message }: Error): string {
   return message.replace(/^Cannot extract the archive: /, '')
 }
 
-function unsorted(number: number, before: string, path: string): Refusal {
+/** Returns the 400 for a line that does not come after the one before it. */
+export function unsorted(number: number, before: string, path: string): Refusal {
   const why = before === path ? 'is given twice' : `must come before ${quoteName(before)}`
   return broken(number, `${quoteName(path)} ${why}`)
 }
 
-function broken(number: number, why: string): Refusal {
+/** Returns the 400 for a line of a tree. */
+export function broken(number: number, why: string): Refusal {
   return new Refusal('invalid', brokenCode, `The tree is invalid in line ${number}: ${why}`)
 }
 

@@ -28,6 +28,8 @@ export interface TreeOptions {
   /** Called with the number of bytes that were digested. */
   onProgress?: (bytes: number) => void
   signal?: AbortSignal | undefined
+  /** Returns the digest of a source that need not be read; undefined: it is read. */
+  known?: (source: ZipSource) => string | undefined
   /** Time for which this thread digests alone, in milliseconds. Default: 150. */
   aloneMs?: number
 }
@@ -49,20 +51,29 @@ const maxSeconds = 2 ** 31 - 1
 export async function treeOf(sources: readonly ZipSource[], options: TreeOptions = {}): Promise<SourceTree> {
   const files = sources.filter(({ kind }) => kind !== 'directory').sort((a, b) => compareTreePaths(a.path, b.path))
   for (const source of files) checkSourceName(source)
-  const entries: TimedEntry[] = []
-  const tree = createTreeDigest()
-  let bytes = 0
-  for await (const { batch, digests } of digestAhead(files, options)) {
+  const found = new Map<ZipSource, string>()
+  const unknown = files.filter(source => {
+    const sha256 = options.known?.(source)
+    if (sha256 !== undefined) found.set(source, sha256)
+    return sha256 === undefined
+  })
+  const totalBytes = sizeOf(files)
+  let bytes = totalBytes - sizeOf(unknown)
+  for await (const { batch, digests } of digestAhead(unknown, options)) {
     for (const [at, source] of batch.entries()) {
       const sha256 = Buffer.from(digests.buffer, digests.byteOffset + at * digestBytes, digestBytes).toString('hex')
-      const entry = entryOf(source, sha256)
-      tree.add(entry)
-      entries.push(entry)
+      found.set(source, sha256)
       bytes += source.bytes
     }
     options.onProgress?.(bytes)
   }
-  return { entries, treeSha256: tree.end(), bytes }
+  const tree = createTreeDigest()
+  const entries = files.map(source => {
+    const entry = entryOf(source, found.get(source) as string)
+    tree.add(entry)
+    return entry
+  })
+  return { entries, treeSha256: tree.end(), bytes: totalBytes }
 }
 
 function entryOf(source: ZipSource, sha256: string): TimedEntry {

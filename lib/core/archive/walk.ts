@@ -90,7 +90,7 @@ function walkEntry(entry: Found, above: Above, tree: Tree): boolean | Promise<bo
   if (stats.isSymbolicLink()) {
     found(linkSource(path, stats, tree.root))
   } else if (stats.isFile()) {
-    const { size, mode, mtimeMs } = stats
+    const { size, mode, mtimeMs, ctimeMs, ino, dev } = stats
     found({
       path,
       kind: 'file',
@@ -98,6 +98,7 @@ function walkEntry(entry: Found, above: Above, tree: Tree): boolean | Promise<bo
       bytes: size,
       mode,
       mtimeMs,
+      seen: { ctimeMs, ino, dev },
       ...(tree.mayBeExchanged && { mayBeExchanged: true })
     })
   } else {

@@ -7,7 +7,8 @@ import {
   type ManifestLine,
   pathOfLine
 } from '../../model/manifest.js'
-import { defaultFileMode, fileType, linkMode, treeOrder } from '../../base/shared/tree-text.js'
+import { Refusal } from '../../base/errors.js'
+import { defaultFileMode, fileType, linkMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
 import { type Disk, writeFully } from './disk.js'
 import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
 import type { Digest, Item, Plan, Records } from './plan.js'
@@ -43,7 +44,7 @@ export function canonicalOrder(items: readonly Item[]): number[] {
 
 /** Writes the manifest of staged items. An item that is left as it is (`kept`) is not in it. */
 export async function writeManifest(to: ManifestFile, staged: Staged): Promise<Manifest & { treeSha256: string }> {
-  const { disk, items, records, archiveModes } = staged
+  const { disk, items, records } = staged
   const changes: Manifest['changes'] = []
   const utf8 = new TextEncoder()
   let [changedCount, modeCount, fileCount, removedCount] = [0, 0, 0, 0]
@@ -77,8 +78,7 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
       }
       if (records.outcome(index) === 'kept') continue
       const file = describe(index, staged)
-      const mode = item.kind === 'symlink' ? linkMode : modeInTree(archiveModes[index] ?? null)
-      tree.add({ path: file.path, mode, size: file.size, sha256: file.sha256 })
+      tree.add(entryInTree(index, staged))
       fileCount++
       if (isChanged(file)) changedCount++
       else if (hasOtherMode(file)) modeCount++
@@ -90,8 +90,33 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
   return { fileCount, changedCount, modeCount, removedCount, changes, treeSha256: tree.end() }
 }
 
-function modeInTree(mode: number | null): number {
-  return mode === null ? defaultFileMode : fileType | mode
+/**
+ * Refuses (`conflict`, stated_tree_differs) an archive that does not have the tree that its client stated. Must be called before
+ * anything is renamed.
+ */
+export function refuseOtherTree(
+  treeSha256: string,
+  staged: Pick<Staged, 'items' | 'order' | 'records' | 'archiveModes'>
+): void {
+  const tree = createTreeDigest()
+  for (const index of staged.order) tree.add(entryInTree(index, staged))
+  if (tree.end() !== treeSha256) throw treeDiffers()
+}
+
+/** Returns the refusal of an archive that is not the tree that its client stated. */
+export function treeDiffers(): Refusal {
+  const sentence = 'Nothing was changed: the archive does not contain the files that the client stated. Push again'
+  return new Refusal('conflict', 'stated_tree_differs', sentence)
+}
+
+function entryInTree(
+  index: number,
+  { items, records, archiveModes }: Pick<Staged, 'items' | 'records' | 'archiveModes'>
+): TreeEntry {
+  const { path, size, kind } = items[index] as Item
+  const mode = archiveModes[index] ?? null
+  const ofFile = mode === null ? defaultFileMode : fileType | mode
+  return { path, mode: kind === 'symlink' ? linkMode : ofFile, size, sha256: records.sha256(index).toString('hex') }
 }
 
 function describe(index: number, { items, records, reckoned }: Staged): FileLine {

@@ -636,6 +636,12 @@ const migrations: Migration[] = [
     sql: `
       ALTER TABLE deployments ADD COLUMN promotedFrom TEXT;
       ALTER TABLE deployments ADD COLUMN override TEXT;`
+  },
+  {
+    what: 'uploads of changes',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN uploadedBytes INTEGER;
+      ALTER TABLE deployments ADD COLUMN reusedFrom TEXT;`
   }
 ]
 

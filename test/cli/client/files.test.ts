@@ -11,7 +11,7 @@ t.test('formBody returns a form of known length with its fields before the file'
   const path = join(t.testdir({ 'a.zip': 'PK-the-bytes' }), 'a.zip')
   const seen: number[] = []
   const body = formBody(
-    { projectId: 'proj_1', 'a"b\r\n': 'two\nlines ü' },
+    { fields: { projectId: 'proj_1', 'a"b\r\n': 'two\nlines ü' } },
     { field: 'file', filename: 'archive.zip', path, bytes: 12 },
     bytes => seen.push(bytes)
   )

@@ -11,7 +11,16 @@ import { type SourceTree, treeOf } from '../../../lib/core/archive/tree.js'
 import type { Api } from '../../../lib/cli/client/api.js'
 import { type Call, createClient } from '../../../lib/cli/client/client.js'
 import type { Context } from '../../../lib/cli/command.js'
-import { loadPlan, planProject, readTreeOfProject, requestPlan, savePlan } from '../../../lib/cli/pack/push-plan.js'
+import {
+  loadPlan,
+  planProject,
+  readFound,
+  readTreeOfProject,
+  requestPlan,
+  savePlan
+} from '../../../lib/cli/pack/push-plan.js'
+import { findFiles } from '../../../lib/cli/pack/pack.js'
+import { emptyIndex } from '../../../lib/cli/pack/push-index.js'
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Project } from '../../../lib/model/project.js'
 import { aPlan } from '../../support/a-plan.js'
@@ -147,15 +156,16 @@ const pathsOf = ({ entries }: SourceTree): string[] => entries.map(({ path }) =>
 
 t.test('reads the files that a push would pack', async t => {
   const { context, config, said } = stagePlanning(t)
-  const tree = await readTreeOfProject(context, config, signal)
+  const tree = await readTreeOfProject({ config, index: emptyIndex, signal }, context)
   t.strictSame(pathsOf(tree), ['index.html'])
   t.match(said, ['Reading dist', /^end: Read 1 file, 4 B, in /])
 })
 
 t.test('clears the progress if it fails', async t => {
   const { context, config, cwd, said } = stagePlanning(t)
-  writeFileSync(join(cwd, 'dist/a\\b'), 'x')
-  await t.rejects(readTreeOfProject(context, config, signal), { code: 'backslash_in_name' })
+  const found = await findFiles(context, config, signal)
+  rmSync(join(cwd, 'dist/index.html'))
+  await t.rejects(readFound(context, found, { index: emptyIndex, what: 'dist', signal }), { code: 'file_vanished' })
   t.equal(said.at(-1), 'clear')
 })
 
@@ -171,7 +181,15 @@ t.test('asks the server with the scripts of the configuration', async t => {
   const api = { client } as unknown as Api
   t.match(
     await planProject(
-      { api, projectId: 'proj_1', config, wishes: { prune: undefined, force: false }, all: false, signal },
+      {
+        api,
+        projectId: 'proj_1',
+        config,
+        index: emptyIndex,
+        wishes: { prune: undefined, force: false },
+        all: false,
+        signal
+      },
       context
     ),
     { planId: 'plan_1' }

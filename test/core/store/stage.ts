@@ -36,6 +36,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     exact: false,
     undoOf: null,
     promotedFrom: null,
+    uploadedBytes: null,
+    reusedFrom: null,
     override: null,
     message: null,
     env: 'production',

@@ -65,6 +65,8 @@ export interface ExtractOptions {
   limits: ArchiveLimits
   /** The plan that the extraction is held to; absent: none. */
   expected?: Expected | undefined
+  /** The tree that the archive must have; absent: any. */
+  treeSha256?: string | undefined
   /** What svc owns in the target; absent: nothing is known. */
   ownership?: Ownership | undefined
   /** Paths that the archive must not touch (core/install/guard.ts); absent: none. */
@@ -106,6 +108,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     home,
     limits,
     expected,
+    treeSha256,
     ownership,
     reserved,
     isDurable = true,
@@ -123,6 +126,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     modes,
     limits,
     expected,
+    treeSha256,
     ownership,
     reserved,
     isDurable,

@@ -25,7 +25,7 @@ import {
 } from '../held.js'
 import { beforeAt, type BeforeFile, beforePathOf, openedBefore } from '../before-images.js'
 import { type Manifest, manifestAt, type ManifestFile, openedManifest } from '../manifest.js'
-import { canonicalOrder, writeManifest } from '../manifest-writer.js'
+import { canonicalOrder, refuseOtherTree, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
 import { type Edits, reckon } from '../reckon.js'
 import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
@@ -64,6 +64,8 @@ export interface ExtractionJob {
   modes?: ModePolicy | undefined
   /** The plan that the extraction is held to; undefined: none. */
   expected?: Expected | undefined
+  /** The tree that the archive must have; undefined: any. */
+  treeSha256?: string | undefined
   /** What svc owns in the target; default: nothing is known. */
   ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
@@ -196,6 +198,7 @@ async function extractInto(
     sealFolders(disk, plan, { staging: staging.path, otherMode, otherGroup: groupUnder(job, 'directory') })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
     const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
+    if (job.treeSha256 !== undefined) refuseOtherTree(job.treeSha256, staged)
     const manifest = await writeManifest(files.manifest, staged)
     extracted = { ...manifest, bytes: archive.totalBytes, replaced, kept, beforeFrom, beforeBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })

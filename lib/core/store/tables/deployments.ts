@@ -62,6 +62,8 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   hasArtifact: flag,
   archiveBytes: nullable(number),
   archiveSha256: nullable(text),
+  uploadedBytes: nullable(number),
+  reusedFrom: nullable(text),
   fileCount: nullable(number),
   errorMessage: nullable(text),
   actor: nullable(text),

@@ -1,0 +1,124 @@
+/*
+ * Decides what a push sends: the whole archive, or what has changed since a release that the server keeps. Changes are
+ * sent if the server knows how to build on them, and if they are less than most of the files.
+ */
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { EffectiveConfig } from '../../base/config/precedence.js'
+import { Refusal } from '../../base/errors.js'
+import { countOf } from '../../base/text.js'
+import { compareWithBase, type BaseEntry, writeDelta } from '../../core/archive/tree-delta.js'
+import { readTree } from '../../core/archive/tree-wire.js'
+import type { UploadPermit } from '../../model/access.js'
+import type { Api } from '../client/api.js'
+import { type Context, usage } from '../command.js'
+import { type Found, findFiles } from './pack.js'
+import type { PushedTree, PushIndex } from './push-index.js'
+import { readFound } from './push-plan.js'
+
+/** What is sent instead of the whole archive. */
+export interface Changes {
+  /** The release that the server completes it with. */
+  base: string
+  treeSha256: string
+  /** The differences of the trees, compressed. */
+  delta: Uint8Array
+  /** The paths whose contents are sent. */
+  paths: ReadonlySet<string>
+  /** Number of all files and links. */
+  files: number
+}
+
+/** What to send. */
+export interface Sending {
+  found: Found
+  /** The tree, if it was read. */
+  tree: PushedTree | null
+  /** Null: the whole archive. */
+  changes: Changes | null
+  /** Why the whole archive is sent, for a line of output; null: nothing else was possible or worth it. */
+  whole: string | null
+}
+
+interface Choosing {
+  api: Api
+  projectId: string
+  config: EffectiveConfig
+  permit: UploadPermit | null
+  index: PushIndex
+  mode: IncrementalMode
+  signal: AbortSignal
+}
+
+/** The values of `--incremental`. */
+export const incrementalModes = ['auto', 'never', 'require'] as const
+/** Whether changes are sent: if it pays, never, or in any case. */
+export type IncrementalMode = (typeof incrementalModes)[number]
+
+/** For less, an archive is as fast. */
+const minBytes = 256 * 1024
+/** Above this part of all bytes, the whole archive is sent: it becomes the base of the next ones. */
+const maxShare = 0.7
+const compress = promisify(gzip)
+
+/** Returns what to send. Refuses (`unsupported`, whole_needed) if only the whole archive could be sent. */
+export async function chooseSending(choosing: Choosing, context: Context): Promise<Sending> {
+  const { api, projectId, config, permit, index, mode, signal } = choosing
+  const found = await findFiles(context, config, signal)
+  const whole = (why: string | null, tree: PushedTree | null = null): Sending => {
+    if (mode === 'require') throw wholeNeeded(why ?? 'this server takes whole archives only')
+    return { found, tree, changes: null, whole: why }
+  }
+  const base = permit?.base
+  if (mode === 'never' || base === undefined) return whole(null)
+  if (mode === 'auto' && found.bytes < minBytes) return whole(null)
+  if (base === null) return whole('the server keeps no earlier release')
+  const tree = await readFound(context, found, { index, what: config.outputDir.value, signal })
+  const entries =
+    base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(api, { projectId, ...base, signal })
+  const delta = compareWithBase(entries, tree)
+  const sentBytes = delta.missing.reduce((sum, { size }) => sum + size, 0)
+  if (mode === 'auto' && sentBytes > tree.bytes * maxShare) return whole('most of it has changed', tree)
+  const { treeSha256 } = tree
+  const changes = {
+    base: base.deployId,
+    treeSha256,
+    delta: await compress(writeDelta(delta, treeSha256)),
+    paths: new Set(delta.missing.map(({ path }) => path)),
+    files: tree.entries.length
+  }
+  return { found, tree, changes, whole: null }
+}
+
+async function baseTree(
+  api: Api,
+  asked: { projectId: string; deployId: string; signal: AbortSignal }
+): Promise<ReadonlyMap<string, BaseEntry>> {
+  const { entries } = readTree(await api.baseTree(asked))
+  return new Map(Array.from(entries(), entry => [entry.path, entry]))
+}
+
+/** The refusals after which the whole archive is sent. */
+const refusedChanges = new Set(['base_gone', 'base_differs', 'assembly_incomplete', 'assembly_differs'])
+
+/** Whether a server refused changes that it would accept as a whole archive. */
+export function isRefusedChange(error: unknown): error is Refusal {
+  return error instanceof Refusal && refusedChanges.has(error.code)
+}
+
+/** Returns the mode of `--incremental`. */
+export function incrementalMode(text: string | undefined): IncrementalMode {
+  const mode = incrementalModes.find(each => each === (text ?? 'auto'))
+  if (mode === undefined) throw usage('--incremental', `--incremental cannot be "${text}": use auto, never or require`)
+  return mode
+}
+
+function wholeNeeded(why: string): Refusal {
+  return new Refusal('unsupported', 'whole_needed', `Nothing was sent: --incremental require, but ${why}`)
+}
+
+/** Returns the end of the line about a packed archive. */
+export function sendingNote({ changes, whole }: Sending): string {
+  if (changes !== null) return ` (${countOf(changes.files - changes.paths.size, 'other file')} from ${changes.base})`
+  return whole === null ? '' : ` (all files: ${whole})`
+}

@@ -1,0 +1,220 @@
+/*
+ * Makes a whole archive of a kept one, the base, and of what a client sent: the differences of the trees
+ * (archive/tree-delta.ts), and a zip of the contents that the base does not have. Packed bytes are copied. The result is
+ * proven before it is used: the contents that were sent are read and hashed, the digests of the others are those that
+ * were computed when the base was extracted, and the tree of all must be the one that the client stated.
+ */
+import { existsSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { gzipSync } from 'node:zlib'
+import { createWorkerPool } from '../../base/workers.js'
+import { nullIfMissing, Refusal } from '../../base/errors.js'
+import { countOf } from '../../base/text.js'
+import { formatBytes } from '../../base/shared/api.js'
+import { createTreeDigest } from '../../model/manifest.js'
+import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
+import { entriesOfArchive } from '../archive/archive-tree.js'
+import { quoteName } from '../archive/names.js'
+import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from '../archive/read.js'
+import type { TimedEntry } from '../archive/tree.js'
+import { applyDelta } from '../archive/tree-delta.js'
+import { writeTree } from '../archive/tree-wire.js'
+import { readManifest } from './manifest.js'
+import { directoryMode } from './owned-tree.js'
+
+const defaultDirectoryBits = 0o755
+
+/** A kept archive. */
+interface Base {
+  archive: string
+  /** The path of its manifest, which may be missing. */
+  manifest: string
+}
+
+/** What to do with a kept archive, as plain data. */
+export type BaseTask = { kind: 'tree'; base: Base } | AssembleTask
+
+/** A whole archive to make. */
+interface AssembleTask {
+  kind: 'assemble'
+  base: Base
+  /** The paths of the differences, and of the zip of new contents. */
+  sent: { delta: string; contents: string }
+  /** The SHA-256 of the canonical text of the whole tree. */
+  treeSha256: string
+  to: string
+  limits: ArchiveLimits & { maxArchiveBytes: number }
+}
+
+/** A whole archive. */
+export interface Assembled extends Composed {
+  /** Number of files and links. */
+  files: number
+  /** Number of those whose contents were sent. */
+  came: number
+}
+
+/** The result of a task: the compressed tree of the base (archive/tree-wire.ts), or the whole archive. */
+export type BaseResult = Uint8Array<ArrayBuffer> | Assembled
+
+/**
+ * Does a task. Refuses: 409 `base_gone` if the archive was removed, 409 `base_differs`, 400 `assembly_incomplete` if
+ * contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 413 `too_large`, and what
+ * `openArchive` and `applyDelta` refuse.
+ */
+export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
+  const archive = await openBase(task.base)
+  try {
+    const base = await treeOfBase(archive, task.base)
+    return task.kind === 'tree' ? writeBase(base) : await assemble(base, archive, task)
+  } finally {
+    archive.close()
+  }
+}
+
+async function openBase({ archive }: Base): Promise<Archive> {
+  try {
+    return await openArchive(archive, { maxEntries: Infinity, maxExtractedBytes: Infinity })
+  } catch (error) {
+    nullIfMissing(error)
+    throw new Refusal('conflict', 'base_gone', 'The earlier release is not kept any more. Send the whole archive', {
+      field: 'base'
+    })
+  }
+}
+
+/** Returns the entries of a base with the digests of its manifest. Contents that are not in it are read. */
+async function treeOfBase(archive: Archive, { manifest }: Base): Promise<TimedEntry[]> {
+  const known = new Map<string, string>()
+  try {
+    if (existsSync(manifest))
+      for await (const { path, size, sha256 } of readManifest(manifest)) known.set(`${size} ${path}`, sha256)
+  } catch (error) {
+    // What a torn one does not say is read.
+    if (!(error instanceof Refusal)) throw error
+  }
+  return entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) })
+}
+
+function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
+  const digest = createTreeDigest()
+  for (const entry of entries) digest.add(entry)
+  return new Uint8Array(gzipSync([...writeTree(entries, digest.end())].join('')))
+}
+
+async function assemble(
+  base: readonly TimedEntry[],
+  archive: Archive,
+  { base: { archive: basePath }, sent, treeSha256, to, limits }: AssembleTask
+): Promise<Assembled> {
+  const { maxArchiveBytes, ...readLimits } = limits
+  const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
+  const contents = await openArchive(sent.contents, { ...readLimits, mayBeEmpty: true })
+  try {
+    const files = contents.entries.filter(({ kind }) => kind !== 'directory')
+    await checkContents(contents, changed)
+    const isSent = new Set(files.map(({ path }) => path))
+    const pathOf = new Map(base.map(({ path, sha256 }) => [sha256, path]))
+    const packedBytes = new Map(
+      [...archive.entries, ...files].map(({ path, compressedSize }) => [path, compressedSize])
+    )
+    const missing: string[] = []
+    let bytes = 0
+    const composed: ComposedEntry[] = contents.entries.filter(({ kind }) => kind === 'directory').map(directoryOf)
+    for (const entry of entries) {
+      const { path, mode, mtimeMs, sha256 } = entry
+      const source = isSent.has(path) ? sent.contents : basePath
+      const sourcePath = changed.has(entry) && source === basePath ? pathOf.get(sha256) : path
+      if (sourcePath === undefined) {
+        missing.push(path)
+        continue
+      }
+      bytes += packedBytes.get(sourcePath) ?? 0
+      composed.push({ path, mode, mtimeMs, source, sourcePath })
+    }
+    if (missing.length > 0) throw incomplete(missing)
+    if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
+    const result = await composeArchive(to, composed)
+    if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
+    return { ...result, files: entries.length, came: files.length }
+  } finally {
+    contents.close()
+  }
+}
+
+function directoryOf({ path, mode, mtimeMs }: ArchiveEntry): ComposedEntry {
+  return { path, mode: directoryMode | (mode ?? defaultDirectoryBits), mtimeMs: mtimeMs ?? 0, source: null }
+}
+
+/** Refuses (400 `assembly_differs`) sent contents that are not those that the tree names. */
+async function checkContents(contents: Archive, changed: ReadonlySet<TimedEntry>): Promise<void> {
+  const wanted = new Map(Array.from(changed, entry => [entry.path, entry]))
+  for (const { path, sha256, size } of await entriesOfArchive(contents)) {
+    const entry = wanted.get(path)
+    if (entry?.sha256 === sha256 && entry.size === size) continue
+    const why = entry === undefined ? 'the tree does not say that it changed' : 'it changed after it was compared'
+    throw new Refusal('invalid', 'assembly_differs', `Cannot use ${quoteName(path)}: ${why}. Push again`, {
+      field: 'file'
+    })
+  }
+}
+
+const maxNamed = 20
+
+function incomplete(missing: readonly string[]): Refusal {
+  const named = missing.slice(0, maxNamed).map(quoteName).join(', ')
+  const more = missing.length > maxNamed ? `, and ${missing.length - maxNamed} more` : ''
+  const sentence = `The upload lacks the contents of ${countOf(missing.length, 'file')}: ${named}${more}`
+  return new Refusal('invalid', 'assembly_incomplete', sentence, { field: 'file' })
+}
+
+/** Returns the 413 for an archive, whether it was received or assembled. */
+export function archiveTooLarge(limitBytes: number): Refusal {
+  const limit = formatBytes(limitBytes)
+  const sentence = `The upload is larger than ${limit}. Make it smaller, or raise the setting max_upload_size`
+  return new Refusal('too_large', 'too_large', sentence, { field: 'file' })
+}
+
+/*
+ * The thread that reads kept archives. A small one is read without it: starting a thread takes longer.
+ */
+
+/** An idle thread ends after this time, which frees its memory. */
+const idleMs = 10_000
+/** Total size of the archives from which a thread does a task. */
+const defaultThreadBytes = 1024 * 1024
+
+/** Does tasks on kept archives. */
+export type BaseThread = ReturnType<typeof createBaseThread>
+
+/** Creates the thread, which starts when there is work. */
+export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
+  const pool = createWorkerPool<BaseTask, BaseResult>({
+    module: new URL('./assemble-worker.js', import.meta.url),
+    maxBusy: 1,
+    idleMs
+  })
+  async function run(task: BaseTask): Promise<BaseResult> {
+    const paths = [task.base.archive, ...(task.kind === 'tree' ? [] : [task.sent.contents])]
+    const sizes = await Promise.all(paths.map(sizeOf))
+    const isSmall = sizes.reduce((sum, bytes) => sum + bytes, 0) < threadBytes
+    return isSmall ? doBaseTask(task) : pool.use(thread => thread.ask(task))
+  }
+  return {
+    /** Returns the tree of a kept archive (archive/tree-wire.ts), compressed. Refuses as `doBaseTask`. */
+    readTree: async (base: Base): Promise<Uint8Array> => (await run({ kind: 'tree', base })) as Uint8Array,
+
+    /** Makes a whole archive. Refuses as `doBaseTask`. */
+    assemble: async (task: Omit<AssembleTask, 'kind'>): Promise<Assembled> =>
+      (await run({ kind: 'assemble', ...task })) as Assembled,
+
+    /** Ends idle threads. */
+    close: (): Promise<void> => pool.close()
+  }
+}
+
+const sizeOf = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0
+  )

@@ -1,0 +1,96 @@
+import t, { type Test } from 'tap'
+import { readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { sha256 } from '../../../lib/base/digests.js'
+import { treeOf } from '../../../lib/core/archive/tree.js'
+import { emptyIndex, indexPath, readIndex, writeIndex } from '../../../lib/cli/pack/push-index.js'
+import { sourcesOf } from '../../support/planned.js'
+
+/** An index of files that were written long before it. */
+async function stageIndex(t: Test, files: Record<string, string>, walkedMs = Date.now() + 60_000) {
+  const site = t.testdir(files)
+  const path = join(t.testdirName, '../', `${Math.random()}.idx`)
+  const sources = await sourcesOf(site)
+  const tree = { ...(await treeOf(sources)), sources, walkedMs }
+  await writeIndex(path, tree)
+  /** The paths that the index does not know any more. */
+  async function unknown(): Promise<string[]> {
+    const index = await readIndex(path)
+    return (await sourcesOf(site)).filter(source => index.known(source) === undefined).map(source => source.path)
+  }
+  return { site, path, tree, unknown, place: (name: string) => join(site, name) }
+}
+
+t.test('files that are as they were need not be read', async t => {
+  const { path, tree, unknown } = await stageIndex(t, { a: 'one', 'b c ü': 'two', dir: '' })
+  t.strictSame(await unknown(), [])
+  const index = await readIndex(path)
+  t.equal(index.treeSha256, tree.treeSha256)
+  t.strictSame(
+    [...index.entries.values()].map(({ path, sha256 }) => [path, sha256]),
+    tree.entries.map(({ path, sha256 }) => [path, sha256])
+  )
+  t.equal(statSync(path).mode & 0o777, 0o600)
+})
+
+t.test('any other size, time or inode is read again', async t => {
+  const { unknown, place } = await stageIndex(t, { size: '1', time: '2', copied: '3', back: '4', same: '5' })
+  writeFileSync(place('size'), '11')
+  utimesSync(place('time'), 1, 1)
+  writeFileSync(place('other'), '3')
+  const { atime, mtime } = statSync(place('copied'))
+  utimesSync(place('other'), atime, mtime)
+  renameSync(place('other'), place('copied'))
+  const before = statSync(place('back'))
+  writeFileSync(place('back'), 'x')
+  utimesSync(place('back'), before.atime, before.mtime)
+  t.strictSame(await unknown(), ['back', 'copied', 'size', 'time'], 'also if the time of writing was set back')
+})
+
+t.test('files that were written in the moment of the walk, or in its future, are read again', async t => {
+  const { unknown, path, tree, place } = await stageIndex(t, { a: 'one', b: 'two' }, Date.now() + 500)
+  t.strictSame(await unknown(), ['a', 'b'])
+  await writeIndex(path, { ...tree, walkedMs: statSync(place('a')).ctimeMs - 3_600_000 })
+  t.strictSame(await unknown(), ['a', 'b'], 'the clock was set back')
+})
+
+t.test('a damaged index, one of another machine and a missing one know nothing', async t => {
+  const { path } = await stageIndex(t, { a: 'one' })
+  const text = readFileSync(path, 'utf8')
+  const spoilt = {
+    cut: text.slice(0, -20),
+    flipped: text.replace(/[0-9a-f]{64} a\n/, found => `${found.startsWith('0') ? '1' : '0'}${found.slice(1)}`),
+    'another machine': sealed(text.replace(hostname(), `not-${hostname()}`)),
+    'another format': sealed(text.replace('svc-index 1', 'svc-index 2')),
+    empty: '',
+    binary: '\0\xff\n\n'
+  }
+  for (const [name, contents] of Object.entries(spoilt)) {
+    writeFileSync(path, contents)
+    t.equal(await readIndex(path), emptyIndex, name)
+  }
+  t.equal(await readIndex(`${path}.missing`), emptyIndex)
+  t.equal(emptyIndex.known({} as never), undefined)
+})
+
+/** Gives a text the digest that it ends with. */
+function sealed(text: string): string {
+  const above = text.slice(0, text.lastIndexOf('end '))
+  return `${above}end ${sha256(Buffer.from(above)).toString('hex')}\n`
+}
+
+t.test('an index that cannot be written is no error', async t => {
+  const { tree } = await stageIndex(t, { a: 'one' })
+  const file = join(t.testdirName, 'a')
+  await t.resolves(writeIndex(join(file, 'below', 'x.idx'), tree))
+})
+
+t.test('each project on each server has an index of its own, beside the configuration', t => {
+  const context = { env: { SVC_HOME: '/home/ana/.svc' }, cwd: '/' }
+  const one = indexPath(context, { projectId: 'proj_1', address: 'https://a.test' })
+  t.match(one, /^\/home\/ana\/\.svc\/index\/[0-9a-f]{32}\.idx$/)
+  t.not(one, indexPath(context, { projectId: 'proj_2', address: 'https://a.test' }))
+  t.not(one, indexPath(context, { projectId: 'proj_1', address: 'https://b.test' }))
+  t.end()
+})

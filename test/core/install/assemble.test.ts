@@ -1,0 +1,191 @@
+import t, { type Test } from 'tap'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { gzipSync } from 'node:zlib'
+import { treeOfArchive } from '../../../lib/core/archive/archive-tree.js'
+import type { ZipSource } from '../../../lib/core/archive/source.js'
+import { compareWithBase, writeDelta } from '../../../lib/core/archive/tree-delta.js'
+import { readTree } from '../../../lib/core/archive/tree-wire.js'
+import { treeOf } from '../../../lib/core/archive/tree.js'
+import { writeZip } from '../../../lib/core/archive/write.js'
+import { createBaseThread } from '../../../lib/core/install/assemble.js'
+import { createRandom, type Random } from '../../support/random.js'
+import { sourcesOf, zipDirectory } from '../../support/planned.js'
+import { snapshot } from '../../support/tree.js'
+
+const limits = { maxEntries: 1000, maxExtractedBytes: 1e9, maxArchiveBytes: 1e9 }
+const unlimited = { maxEntries: Infinity, maxExtractedBytes: Infinity }
+
+type Files = Record<string, string | { link: string } | { text: string; mode: number }>
+
+function lay(directory: string, files: Files): void {
+  rmSync(directory, { recursive: true, force: true })
+  mkdirSync(directory, { recursive: true })
+  for (const [path, file] of Object.entries(files)) {
+    const place = join(directory, path)
+    mkdirSync(path.endsWith('/') ? place : dirname(place), { recursive: true })
+    if (path.endsWith('/')) continue
+    if (typeof file === 'object' && 'link' in file) symlinkSync(file.link, place)
+    else {
+      writeFileSync(place, typeof file === 'string' ? file : file.text)
+      if (typeof file === 'object') chmodSync(place, file.mode)
+      utimesSync(place, 1_700_000_000, 1_700_000_000)
+    }
+  }
+}
+
+async function zipOfSources(sources: ZipSource[], path: string): Promise<void> {
+  const out = createWriteStream(path)
+  await writeZip(sources, out)
+  await finished(out.end())
+}
+
+/** A kept archive of the first files, and a push of the second ones. */
+async function stageAssembly(t: Test, threadBytes = Infinity) {
+  const top = t.testdir({})
+  const place = (name: string): string => join(top, name)
+  const thread = createBaseThread({ threadBytes })
+  t.teardown(() => thread.close())
+  const base = { archive: place('base.zip'), manifest: place('base.manifest') }
+
+  async function keep(files: Files): Promise<void> {
+    lay(place('base'), files)
+    await zipDirectory(place('base'), base.archive)
+  }
+  /** Sends what has changed. `change` spoils what is sent. */
+  async function push(files: Files, change: (sent: { delta: string; paths: Set<string> }) => void = () => {}) {
+    lay(place('site'), files)
+    const sources = await sourcesOf(place('site'))
+    const tree = await treeOf(sources)
+    const { entries } = readTree(await thread.readTree(base))
+    const delta = compareWithBase(new Map(Array.from(entries(), entry => [entry.path, entry])), tree)
+    const what = {
+      delta: writeDelta(delta, tree.treeSha256),
+      paths: new Set(delta.missing.map(({ path }) => path))
+    }
+    change(what)
+    const sent = { delta: place('delta'), contents: place('contents.zip') }
+    writeFileSync(sent.delta, gzipSync(what.delta))
+    await zipOfSources(
+      sources.filter(({ kind, path }) => kind === 'directory' || what.paths.has(path)),
+      sent.contents
+    )
+    const to = place('whole.zip')
+    rmSync(to, { force: true })
+    const { treeSha256 } = tree
+    return { ...(await thread.assemble({ base, sent, treeSha256, to, limits })), to, treeSha256, sent: what.paths.size }
+  }
+  return { place, base, thread, keep, push }
+}
+
+t.test('the assembled archive contains what a whole push would have sent', async t => {
+  const { place, keep, push } = await stageAssembly(t)
+  await keep({ 'a.txt': 'one', 'dir/b.txt': 'two', 'dir/gone.txt': 'away', 'run.sh': { text: 'x', mode: 0o755 } })
+  const { to, files, came, treeSha256 } = await push({
+    'a.txt': 'one',
+    'dir/b.txt': 'changed',
+    'dir/moved.txt': 'away',
+    'dir/copied.txt': 'away',
+    'run.sh': { text: 'x', mode: 0o644 },
+    'new/link': { link: '../a.txt' },
+    'empty/': ''
+  })
+  t.strictSame([files, came], [6, 2], 'contents that are in the base under any name do not come')
+  t.equal((await treeOfArchive(to, unlimited, new AbortController().signal)).treeSha256, treeSha256)
+  for (const [program, ...words] of [
+    ['unzip', '-q', to, '-d', place('unzip')],
+    ['python3', '-c', 'import sys, zipfile; assert zipfile.ZipFile(sys.argv[1]).testzip() is None', to]
+  ] as const) {
+    t.doesNotThrow(() => execFileSync(program, words, { stdio: 'pipe' }), program)
+  }
+  t.strictSame(snapshot(place('unzip')), snapshot(place('site')), 'and unzip finds the same files')
+})
+
+t.test('the same for random trees, one after the other', async t => {
+  for (let seed = 1; seed <= 40; seed++) {
+    const random = createRandom(seed)
+    const { keep, push } = await stageAssembly(t, random.oneOf([0, Infinity]))
+    await keep(someFiles(random))
+    const { to, treeSha256 } = await push(someFiles(random))
+    t.equal((await treeOfArchive(to, unlimited, new AbortController().signal)).treeSha256, treeSha256, `seed ${seed}`)
+  }
+})
+
+/** At least one file: a push without any is refused. */
+function someFiles(random: Random): Files {
+  const text = (): string => random.oneOf(['', 'a', 'b'.repeat(5000), 'c'.repeat(300_000), `${random.below(50)}`])
+  const name = (): string => random.oneOf(['x', 'y', 'ü', 'sub/x', 'sub/y', 'sub/deep/z']) + random.below(4)
+  const file = (): Files[string] => random.oneOf([text(), { text: text(), mode: random.oneOf([0o644, 0o755]) }])
+  return { one: text(), ...Object.fromEntries(random.some(10, () => [name(), file()])) }
+}
+
+t.test('refuses what is incomplete, and what is not what the tree says', async t => {
+  const { place, base, thread, keep, push } = await stageAssembly(t)
+  await keep({ a: 'one', b: 'two' })
+  const files = { a: 'one', b: 'changed', c: 'new' }
+  await t.rejects(
+    push(files, ({ paths }) => void paths.delete('b')),
+    {
+      code: 'assembly_incomplete',
+      message: /contents of 1 file: "b"/
+    }
+  )
+  await t.rejects(
+    push(files, ({ paths }) => void paths.add('a')),
+    { code: 'assembly_differs', message: /"a"/ }
+  )
+  await t.rejects(
+    push({ ...files, c: 'newer' }, () => writeFileSync(place('site/c'), 'other')),
+    { code: 'assembly_differs', message: /"c": it changed after it was compared/ }
+  )
+  t.notOk(existsSync(place('whole.zip')))
+  truncateSync(base.archive, 50)
+  await t.rejects(push(files), { code: 'truncated_zip' }, 'a damaged base')
+  rmSync(base.archive)
+  await t.rejects(thread.readTree(base), { code: 'base_gone' })
+})
+
+t.test('refuses an archive that would be larger than the limit, before it writes it', async t => {
+  const { place, base, thread, keep } = await stageAssembly(t)
+  const random = createRandom(1)
+  const text = Array.from({ length: 20_000 }, () => String.fromCharCode(33 + random.below(90))).join('')
+  await keep({ a: text })
+  const { entries } = readTree(await thread.readTree(base))
+  const [a] = [...entries()]
+  const copies = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`copy${i}`, text]))
+  lay(place('site'), copies)
+  const tree = await treeOf(await sourcesOf(place('site')))
+  const delta = compareWithBase(new Map([['a', a as NonNullable<typeof a>]]), tree)
+  t.equal(delta.missing.length, 0)
+  const sent = { delta: place('delta'), contents: place('contents.zip') }
+  writeFileSync(sent.delta, writeDelta(delta, tree.treeSha256))
+  await zipOfSources([], sent.contents)
+  const { treeSha256 } = tree
+  const given = { base, sent, treeSha256, to: place('whole.zip') }
+  await t.rejects(thread.assemble({ ...given, limits: { ...limits, maxArchiveBytes: 100_000 } }), { code: 'too_large' })
+  t.notOk(existsSync(place('whole.zip')))
+})
+
+t.test('a manifest saves reading, and a false one is found when the files are staged', async t => {
+  const { base, keep, push } = await stageAssembly(t)
+  await keep({ a: 'one', b: 'two' })
+  const line = { path: 'a', size: 3, mode: 0o100644, sha256: 'f'.repeat(64), mtimeMs: 0, ino: 1, before: null }
+  writeFileSync(base.manifest, `${JSON.stringify(line)}\n`)
+  const { came } = await push({ a: 'one', b: 'two' })
+  t.equal(came, 1, 'the digest of the manifest is taken as it is')
+  writeFileSync(base.manifest, readFileSync(base.manifest, 'utf8').slice(0, -9))
+  t.equal((await push({ a: 'one', b: 'two' })).came, 0, 'one that is torn is not used')
+})

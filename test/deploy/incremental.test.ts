@@ -1,0 +1,122 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { gunzipSync } from 'node:zlib'
+import t, { type Test } from 'tap'
+import { readTree } from '../../lib/core/archive/tree-wire.js'
+import { compareWithBase, writeDelta } from '../../lib/core/archive/tree-delta.js'
+import type { Project } from '../../lib/model/project.js'
+import { createTreeDigest } from '../../lib/model/manifest.js'
+import { sha256 } from '../../lib/base/digests.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { zipOf } from '../support/zips.js'
+
+async function stageChanges(t: Test) {
+  const stage = await deployStage(t)
+  const shop = await stage.addProject({ name: 'shop', deployPath: join(stage.directory, 'shop') })
+  const receive = (bytes: Buffer) => stage.deployer.receive(Readable.from([bytes]), { limitBytes: 1e9, signal: never })
+
+  /** Sends what has changed since a base. */
+  async function send(project: Project, files: Record<string, string>, base = stage.deployer.baseOf(project.id, null)) {
+    const deployId = base?.deployId ?? ''
+    const known = readTree(await stage.deployer.baseTree(project.id, deployId))
+    const entries = Object.entries(files)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([path, text]) => ({
+        path,
+        mode: 0o100644,
+        size: text.length,
+        sha256: sha256(Buffer.from(text)).toString('hex'),
+        mtimeMs: 1_700_000_000_000
+      }))
+    const digest = createTreeDigest()
+    for (const entry of entries) digest.add(entry)
+    const treeSha256 = digest.end()
+    const delta = compareWithBase(new Map(Array.from(known.entries(), entry => [entry.path, entry])), {
+      entries,
+      treeSha256,
+      bytes: 0
+    })
+    const sent = Object.fromEntries(delta.missing.map(({ path }) => [path, files[path] as string]))
+    const received = await stage.deployer.assemble({
+      projectId: project.id,
+      base: deployId,
+      treeSha256,
+      delta: await receive(Buffer.from(writeDelta(delta, treeSha256))),
+      contents: await receive(await zipOf(sent)),
+      limitBytes: 1e9
+    })
+    const run = await stage.deployer.deploy(received, { projectId: project.id, env: {}, actor: admin })
+    return run.finished
+  }
+  const read = (name: string): string => readFileSync(join(shop.deployPath, name), 'utf8')
+  return { stage, shop, send, read }
+}
+
+t.test('changes are deployed as a whole release, which can be rolled back to', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  t.equal(stage.deployer.baseOf(shop.id, null), null)
+  const first = await stage.deploy(shop, { a: 'one', b: 'two', c: 'three' })
+  const second = await send(shop, { a: 'one', b: 'changed', c: 'three' })
+  t.match(second, { status: 'success', reusedFrom: first.id, fileCount: 3, uploadedBytes: Number })
+  t.ok((second.uploadedBytes ?? 0) < (second.archiveBytes ?? 0))
+  t.match(await stage.output(second.id), `1 of 3 files came, the others are those of ${first.id}`)
+  t.equal(read('b'), 'changed')
+  const { finished } = await stage.deployer.rollback(first.id, { actor: admin })
+  t.match(await finished, { status: 'success' })
+  t.equal(read('b'), 'two')
+  const again = await stage.deployer.rollback(second.id, { actor: admin })
+  t.match(await again.finished, { status: 'success', treeSha256: second.treeSha256 })
+  t.equal(read('b'), 'changed', 'its archive is whole, without the first one')
+})
+
+t.test('the base is the release that the client knows, or else the newest one that is whole', async t => {
+  const { stage, shop } = await stageChanges(t)
+  const first = await stage.deploy(shop, { a: 'one' })
+  const second = await stage.deploy(shop, { a: 'two' })
+  const { baseOf } = stage.deployer
+  t.match(baseOf(shop.id, first.treeSha256), { deployId: first.id })
+  t.match(baseOf(shop.id, 'f'.repeat(64)), { deployId: second.id, treeSha256: second.treeSha256 })
+  const undone = await (await stage.deployer.undo(shop.id, { actor: admin })).finished
+  t.match(undone, { status: 'success', exact: true })
+  t.match(baseOf(shop.id, null), { deployId: second.id }, 'a way back keeps only what it changed')
+  await stage.deployer.prune(shop.id, 0)
+  const kept = baseOf(shop.id, null)
+  t.ok(kept === null || existsSync(join(stage.home.deployments, `${kept.deployId}.zip`)))
+})
+
+t.test('a base of another project is none, nor is one that was removed', async t => {
+  const { stage, shop, send } = await stageChanges(t)
+  const blog = await stage.addProject({ name: 'blog', deployPath: join(stage.directory, 'blog') })
+  const { id, treeSha256 } = await stage.deploy(blog, { secret: 'of the blog' })
+  await stage.deploy(shop, { a: 'one' })
+  const base = { deployId: id, treeSha256: treeSha256 as string }
+  await t.rejects(stage.deployer.baseTree(shop.id, id), { code: 'base_gone' })
+  await t.rejects(send(shop, { a: 'one' }, base), { code: 'base_gone' })
+  t.same(
+    (await stage.deployer.staleFiles()).map(({ path }) => path),
+    [],
+    'and nothing is left of what was sent'
+  )
+  await stage.deployer.prune(blog.id, 0)
+})
+
+t.test('the tree of a base has short digests, enough to find what has changed', async t => {
+  const { stage, shop } = await stageChanges(t)
+  const { id, treeSha256 } = await stage.deploy(shop, { a: 'one', 'dir/b': 'two' })
+  const body = await stage.deployer.baseTree(shop.id, id)
+  t.match(gunzipSync(body).toString(), /^svc-tree 1 16\n100644 3 [0-9a-f]{16} /)
+  t.equal(readTree(body).treeSha256, treeSha256)
+})
+
+t.test('what a false manifest led to is noticed before anything is changed', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  const first = await stage.deploy(shop, { a: 'one', b: 'two' })
+  const manifest = join(stage.home.deployments, `${first.id}.manifest`)
+  const other = sha256(Buffer.from('six')).toString('hex')
+  const text = readFileSync(manifest, 'utf8')
+  writeFileSync(manifest, text.replace(sha256(Buffer.from('two')).toString('hex'), other))
+  const row = await send(shop, { a: 'new', b: 'six' })
+  t.match(row, { status: 'failed', errorMessage: /does not contain the files that the client stated/ })
+  t.strictSame([read('a'), read('b')], ['one', 'two'])
+})
