@@ -43,6 +43,8 @@ export const actionRows: ReadonlyArray<{ action: AuditAction; words: string }> =
   { action: 'deployment.undo', words: 'Undo started' },
   { action: 'deployment.repair', words: 'Repair started' },
   { action: 'deployment.cancel', words: 'Deployment cancelled' },
+  { action: 'deployment.approve', words: 'Deployment approved' },
+  { action: 'deployment.reject', words: 'Deployment rejected' },
   { action: 'deployment.confirm', words: 'Deployment confirmed' },
   { action: 'deployment.revert', words: 'Deployment reverted' },
   { action: 'deployment.revert_failed', words: 'Revert failed' },

@@ -87,6 +87,8 @@ const rules = {
   operator_download: { min: 'operator', others: operators, ticket: 'download' },
   /** Deploys the release of another project. Its deploy token is accepted, too. */
   promote: { min: 'deployer', others: ['admin', 'local', 'project'], fromAllowed: true },
+  /** Decides about a deployment of somebody else, if the policy of the project permits it to the role. */
+  approve: { min: 'deployer', others: operators, fromAllowed: true },
   /** Changes what is deployed. */
   operate: { min: 'operator', others: operators, fromAllowed: true },
   /** Changes the lock or the maintenance of a project. Its deploy token is accepted, too. */

@@ -6,7 +6,7 @@ import { flag, integer, line, list, nullable, oneOf, optional, readFields } from
 import { confirmLimits, policyOf, rollbackModes } from '../model/policy.js'
 import { tighten } from '../model/policy-keys.js'
 import { type ApiRequest, type Handler, optionalBody, param, queryText, switchText, traceIdOf } from './route.js'
-import { overrideReason, runReply } from './upload.js'
+import { overrideReason, runReply, startTime } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const finalStatuses = ['success', 'failed'] as const
@@ -36,8 +36,23 @@ export const promoteFields = {
   confirmSeconds: optional(integer(confirmLimits.min, confirmLimits.max)),
   /** Why it begins outside of the windows of the project. Default: it does not. */
   override: overrideReason,
+  /** When it begins, with the zone. Default: at once. */
+  startAt: startTime,
   /** Whether to say what would happen, and change nothing. Default: false. */
   dryRun: optional(flag)
+}
+/** Maximum number of characters of a comment. */
+const maxCommentLength = 500
+/** Fields of `POST /api/deployments/:id/reject`. */
+export const rejectFields = {
+  /** Why. */
+  comment: nullable(line({ min: 1, max: maxCommentLength, trim: true }))
+}
+/** Fields of `POST /api/deployments/:id/approve`. */
+export const approveFields = {
+  ...rejectFields,
+  /** The SHA-256 of the list of files that is approved: `treeSha256` of the deployment. */
+  treeSha256: line({ min: 64, max: 64 })
 }
 /** Fields of `POST /api/projects/:id/undo`. */
 export const undoFields = {
@@ -71,6 +86,9 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
   /** Waits for the result of a run, or streams its output if the client accepts NDJSON. */
   async function replyTo({ headers }: ApiRequest, run: Run): Promise<Reply> {
     if (headers.accept?.includes('application/x-ndjson')) return runReply(run, deployer, pageOf(run.deployId))
+    // It may wait for days.
+    if (run.heldFor !== null)
+      return json({ success: true, deployId: run.deployId, status: 'queued', duration: null }, 202)
     const { id, status, duration, errorMessage, rollbackOf, promotedFrom } = await run.finished
     const failure = status === 'failed' ? { error: errorMessage } : {}
     const source = { ...(rollbackOf !== null && { rollbackOf }), ...(promotedFrom !== null && { promotedFrom }) }
@@ -172,6 +190,31 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       const against = queryText(request.query, 'against')
       if (against === undefined) throw invalid('against', '"against" is missing: name the deployment to compare with')
       return json(await deployer.changes(id, records.find(request, against).id))
+    }
+  } satisfies Record<string, Handler>
+}
+
+/** Handlers of the decisions about deployments that wait for an approval. */
+export function approvalHandlers({ deployer, records }: ApiServices) {
+  return {
+    /** `POST /api/deployments/:id/approve`: approves a deployment, which begins if that is enough. */
+    approve: async request => {
+      const given = readFields(await request.json(), approveFields)
+      const row = await deployer.approve(param(request, 'id'), { ...given, actor: request.actor })
+      return json({ success: true, deployment: await records.complete(request, row) })
+    },
+
+    /** `POST /api/deployments/:id/reject`: rejects a deployment. Sent when that is recorded. */
+    reject: async request => {
+      const { comment } = readFields(await optionalBody(request), rejectFields)
+      const row = await deployer.reject(param(request, 'id'), { comment, actor: request.actor })
+      return json({ success: true, deployment: await records.complete(request, row) })
+    },
+
+    /** `GET /api/deployments/:id/plan`: what a deployment would do that has not begun. */
+    plan: async request => {
+      const { id } = records.find(request, param(request, 'id'))
+      return json(await deployer.planWaiting(id, request.signal))
     }
   } satisfies Record<string, Handler>
 }

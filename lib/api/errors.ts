@@ -14,6 +14,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The client address is not in the setting allowed_ips, or not one of those of the token'
   },
+  already_decided: { kind: 'conflict', means: 'The approval was decided before' },
   already_finished: { kind: 'conflict', means: 'The deployment has already finished' },
   already_revoked: { kind: 'conflict', means: 'The token was revoked before' },
   archive_needed: {
@@ -168,6 +169,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_a_file: { kind: 'invalid', means: 'The path is not a regular file' },
   not_a_package: { kind: 'invalid', means: 'The file is not an export package' },
   not_a_zip: { kind: 'invalid', means: 'The file is not a zip archive' },
+  not_an_approver: { kind: 'forbidden', means: 'The policy of the project names other roles for approvals' },
   not_exact: { kind: 'conflict', means: 'The earlier state cannot be restored exactly: contents or records are gone' },
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
@@ -183,7 +185,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_sealed: { kind: 'conflict', means: 'The entry of the audit log can still change' },
   not_waiting: {
     kind: 'conflict',
-    means: 'The deployment does not wait for a confirmation, or its earlier files are not kept any more'
+    means: 'The deployment does not wait for an approval or a confirmation, or its earlier files are not kept any more'
   },
   other_project: { kind: 'forbidden', means: 'The deploy token belongs to another project' },
   deploy_token_may_not: {
@@ -191,6 +193,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The policy of the project does not allow that to its deploy token, or to a deployer'
   },
   out_of_descriptors: { kind: 'unavailable', means: 'The server has no file descriptors left' },
+  own_push: { kind: 'forbidden', means: 'Somebody else must approve the deployment' },
   outside_target: { kind: 'forbidden', means: 'The path is outside the target of the project' },
   outside_window: { kind: 'conflict', means: 'The project is outside of the windows in which deployments begin' },
   overlapping_entries: { kind: 'invalid', means: 'Two entries of the archive overlap' },
@@ -264,6 +267,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_much_at_once: { kind: 'too_many', means: 'The requests of the caller hold as much data as one caller may' },
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
+  superseded: { kind: 'conflict', means: 'A later release was put in place while the deployment waited' },
+  tree_differs: { kind: 'conflict', means: 'The digest is not that of the files of the deployment' },
   tree_not_ready: {
     kind: 'unavailable',
     means: 'The list of the files that svc owns in the target is still being made'

@@ -13,7 +13,7 @@ import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../co
 import { refuseFullDisk } from '../deploy/failure.js'
 import { formatBytes } from '../base/shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
-import { checkUploadProject, overrideReason } from './upload.js'
+import { checkUploadProject, overrideReason, startTime } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -103,11 +103,15 @@ function readAsks({ query, actor }: ApiRequest, project: Project): PlanRequest['
   const force = switchText(queryText(query, 'force'), 'force') ?? false
   const override = readOverride(query)
   tighten(project, { prune, force, override }, actor)
-  return { prune, force, override }
+  return { prune, force, override, startAt: readStart(query) }
 }
 
 function readOverride(query: URLSearchParams): string | null {
   return overrideReason(queryText(query, 'override') ?? null, 'override') ?? null
+}
+
+function readStart(query: URLSearchParams): string | null {
+  return startTime(queryText(query, 'startAt') ?? null, 'startAt')
 }
 
 function pruneOf(isOn: boolean | undefined): 'managed' | 'off' | undefined {
@@ -150,7 +154,7 @@ export function deployCheckHandlers(needs: ApiServices) {
       deployer.checkClientScripts(projectId, Object.fromEntries(scripts.map(name => [name, 'true'])))
       const override = readOverride(request.query)
       tighten(project, { override }, request.actor)
-      deployer.checkArrival(projectId, override)
+      deployer.checkArrival(projectId, { override, startAt: readStart(request.query) })
       const { token } = request.actor
       const claim = await quota.claim({ bytes: 1, projectId })
       claim.release()

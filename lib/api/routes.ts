@@ -18,7 +18,7 @@ import {
   storageHandlers,
   systemHandlers
 } from './system.js'
-import { confirmHandlers, deploymentHandlers } from './deployments.js'
+import { approvalHandlers, confirmHandlers, deploymentHandlers } from './deployments.js'
 import { deployCheckHandlers, planHandlers } from './plan.js'
 import { driftHandlers, fileHandlers, fsHandlers, treeHandlers } from './files.js'
 import { enrollmentHandlers, nodeHandlers, placementHandlers, rolloutHandlers } from './fleet.js'
@@ -70,6 +70,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const drift = driftHandlers(services)
   const tree = treeHandlers(services)
   const confirm = confirmHandlers(services)
+  const approval = approvalHandlers(services)
   const logs = logHandlers(services)
   const settings = settingsHandlers(services)
   const notificationTargets = notificationTargetHandlers(services)
@@ -202,6 +203,9 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', deployments.undo)),
       onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', 'depends', deployments.repair)),
       row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', 'works', deployments.cancel),
+      row('POST', '/api/deployments/:id/approve', 'approve', 'deployment', 'commands', approval.approve),
+      row('POST', '/api/deployments/:id/reject', 'approve', 'deployment', 'works', approval.reject),
+      byLeader(row('GET', '/api/deployments/:id/plan', 'read', 'deployment', 'reads', approval.plan)),
       row('POST', '/api/deployments/:id/confirm', 'own', 'deployment', 'works', confirm.confirm),
       row('POST', '/api/deployments/:id/revert', 'own', 'deployment', 'depends', confirm.revert),
       row('PATCH', '/api/deployments/:id/status', 'operator', 'deployment', 'works', deployments.mark),

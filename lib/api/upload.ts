@@ -15,7 +15,16 @@ import { maxProvenanceBytes, type Provenance, provenanceReader } from '../model/
 import type { RolloutPolicy } from '../model/rollout.js'
 import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { tighten } from '../model/policy-keys.js'
-import { checked, line, maxScriptLength, multiline, nullable, refuseDroppedWish } from '../base/fields.js'
+import {
+  checked,
+  instant,
+  line,
+  mapped,
+  maxScriptLength,
+  multiline,
+  nullable,
+  refuseDroppedWish
+} from '../base/fields.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import { oneLine } from '../base/text.js'
 import { perObject } from '../base/async.js'
@@ -152,6 +161,7 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
     confirmSeconds: readers.confirmSeconds(fields.get('confirmSeconds')),
     rollout: readers.rollout(fields.get('rollout')),
     override: readers.override(fields.get('override') ?? null),
+    startAt: readers.startAt(fields.get('startAt') ?? null),
     actor
   }
 }
@@ -167,6 +177,12 @@ const deploymentId = line({ max: maxPlanIdLength })
 /** Reads why a deployment begins outside of the windows of its project. */
 export const overrideReason = nullable(line({ min: 1, max: maxMessageLength, trim: true }))
 
+const zoned = checked(instant, given =>
+  /(Z|[+-]\d\d:?\d\d)$/i.test(given) ? null : 'expected a time with its zone, such as 2026-12-20T02:00:00Z'
+)
+/** Reads when a deployment begins. */
+export const startTime = nullable(mapped(zoned, given => new Date(given).toISOString()))
+
 /** Readers of the fields other than `projectId`. Unknown fields are ignored. */
 const readers = {
   preDeploy: (value: string) => script(value, 'preDeploy'),
@@ -180,7 +196,8 @@ const readers = {
   rollout: readRollout,
   override: (value: string | null) => overrideReason(value, 'override'),
   base: (value: string) => deploymentId(value, 'base'),
-  treeSha256: (value: string) => digest(value, 'treeSha256')
+  treeSha256: (value: string) => digest(value, 'treeSha256'),
+  startAt: (value: string | null) => startTime(value, 'startAt')
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -311,7 +328,7 @@ function noFile(): Refusal {
  * deployment's page, or null if the server does not know it.
  */
 export function runReply(
-  run: Run,
+  run: Pick<Run, 'deployId' | 'finished'>,
   deployer: Pick<Deployer, 'follow' | 'unrecorded' | 'confirmUntil'>,
   page: string | null
 ): Reply {

@@ -1,5 +1,7 @@
 import { elapsedOf, instantOf } from '../base/clock.js'
+import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
+import { extractionLimits } from '../core/install/unpack/extract.js'
 import { countOf, formatSeconds } from '../base/text.js'
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
@@ -7,7 +9,7 @@ import { type Policy, policyOf } from '../model/policy.js'
 import { actorText } from '../base/shared/actor-text.js'
 import { formatBytes } from '../base/shared/api.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
-import { maxMessageLength, type DeploymentRow, type DeploymentStep } from '../model/deployment.js'
+import { maxMessageLength, type DeploymentRow, type DeploymentStep, isWaitingToBegin } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
@@ -16,7 +18,7 @@ import { addDeployment, findDeployment, liveDeployment } from '../core/store/tab
 import { findProject } from '../core/store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
-import { refuseOutside, refusePromotion, refuseUpload } from './gateway.js'
+import { type Beginning, refuseBeginning, refusePromotion, refuseUpload } from './gateway.js'
 import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Reuse } from './incremental.js'
@@ -25,15 +27,16 @@ import { refuseLocked } from './locks.js'
 import type { Live } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
-import type { KeptPlan } from './ownership.js'
+import { type KeptPlan, writePlan } from './ownership.js'
 import type { Plans } from './plan.js'
 import { refusePlaced, refuseUnplaced, type Runner } from './run.js'
 import { addSaying, type Queue } from './queue.js'
 import { noArchive, offeredBySource, refuseRollback } from './retention.js'
 import { findRepair, type RepairGoal, type Verifier } from './verify.js'
-import { refuseUnlessFinal } from './record.js'
+import { refuseUnlessFinal, sendNotice } from './record.js'
 import { type OfferedScripts, refuseClientScripts } from './scripts/scripts.js'
 import type { Planned } from './turn.js'
+import { linesOfWait, maxWaiting, type WaitingDeployments } from './waiting.js'
 
 /** The scripts of an upload. Undefined or blank means none. */
 export interface ClientScripts {
@@ -42,7 +45,7 @@ export interface ClientScripts {
 }
 
 /** A deployment as requested by a client. */
-export interface DeployRequest extends ClientScripts, RequestNote {
+export interface DeployRequest extends ClientScripts, RequestNote, Beginning {
   projectId: string
   /** The id of the record, if the caller has chosen one, to find the deployment again after a crash. */
   deployId?: string | undefined
@@ -59,13 +62,11 @@ export interface DeployRequest extends ClientScripts, RequestNote {
   confirmSeconds?: number | null | undefined
   /** What this deployment sets instead of the policy of rollouts, if the project is placed on nodes. */
   rollout?: Partial<RolloutPolicy> | undefined
-  /** Why it begins outside of the windows of the project; absent: it does not. */
-  override?: string | null | undefined
   actor: Actor
 }
 
 /** A promotion as requested by a client: the archive of another project's deployment. */
-export interface PromoteRequest extends RequestNote, Pick<DeployRequest, 'override' | 'confirmSeconds' | 'actor'> {
+export interface PromoteRequest extends RequestNote, Beginning, Pick<DeployRequest, 'confirmSeconds' | 'actor'> {
   /** The deployment of the other project. */
   from: string
 }
@@ -109,6 +110,8 @@ export interface RepairRequest extends Pick<RollbackRequest, keyof RequestNote |
 /** A deployment that has been recorded. It continues if its client disconnects. */
 export interface Run {
   deployId: string
+  /** What it waits for before it begins; null: it is in the queue. */
+  heldFor: DeploymentRow['heldFor']
   /** Resolves with the final record. Never rejects. */
   finished: Promise<DeploymentRow>
 }
@@ -119,6 +122,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   live: Live
   pending: Pending
   queue: Queue
+  waiting: WaitingDeployments
   ends: Pick<Ends, 'current'>
   plans: Pick<Plans, 'expect'>
   runner: Runner
@@ -133,7 +137,7 @@ const maxQueued = 1000
 const maxCopyMs = 10 * 60_000
 const bytesPerMegabyte = 1024 * 1024
 
-interface Draft {
+interface Draft extends Beginning {
   project: Project
   actor: Actor
   message: string | null
@@ -141,7 +145,6 @@ interface Draft {
   archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string; reuse?: Reuse }
   rollbackOf: string | null
   promotedFrom?: string
-  override?: string | null | undefined
   provenance: Provenance | null
   confirmSeconds: number | null
   offered: OfferedScripts
@@ -172,7 +175,8 @@ export class Admission {
   async deploy(received: Received & { reuse?: Reuse }, request: DeployRequest): Promise<Run> {
     try {
       const project = this.#admissibleProject(request.projectId)
-      this.#checkNews(project, request.override)
+      refuseUpload(this.#needs.store, project)
+      this.#checkBeginning(project, request)
       const {
         preDeploy,
         postDeploy,
@@ -191,6 +195,7 @@ export class Admission {
         archive: received,
         rollbackOf: null,
         override: request.override,
+        startAt: request.startAt,
         provenance: request.provenance ?? null,
         confirmSeconds: request.confirmSeconds ?? null,
         offered: { preDeploy, postDeploy, postDeployAsync, origin },
@@ -208,20 +213,22 @@ export class Admission {
     }
   }
 
-  /** Refuses an upload that the project does not take, or not now. */
-  #checkNews(project: Project, override: string | null | undefined): void {
-    refuseUpload(this.#needs.store, project)
-    refuseOutside(project, override ?? null, this.#needs.clock.now())
+  /** Refuses a release that may not begin when it is to. */
+  #checkBeginning(project: Project, beginning: Beginning): void {
+    refuseBeginning(project, beginning, this.#needs.clock.now())
+    if (this.#needs.waiting.count(project.id) < maxWaiting) return
+    const sentence = `Cannot deploy to ${project.id}: ${maxWaiting} deployments wait for an approval or their time. Cancel some`
+    throw new Refusal('too_many', 'queue_full', sentence, { retryAfterSeconds: 60 })
   }
 
   /** Deploys the archive of another project's deployment: with the scripts of this project, and none of the other one. */
   async promote(projectId: string, { from, actor, ...request }: PromoteRequest): Promise<Run> {
-    const { clock, ids } = this.#needs
+    const { ids } = this.#needs
     const source = this.#source(from)
     const project = this.#admissibleProject(projectId)
     refuseRollback(source)
     refusePromotion(this.#needs, source, project)
-    refuseOutside(project, request.override ?? null, clock.now())
+    this.#checkBeginning(project, request)
     return this.#admitAgain(source, ids.id('dep_'), {
       project,
       actor,
@@ -230,6 +237,7 @@ export class Admission {
       rollbackOf: null,
       promotedFrom: from,
       override: request.override,
+      startAt: request.startAt,
       provenance: source.provenance,
       confirmSeconds: request.confirmSeconds ?? null,
       offered: { origin: 'source deployment' },
@@ -367,6 +375,10 @@ export class Admission {
       if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft))
+      if (planned.row.heldFor === 'approval') {
+        const notice = { trigger: 'approval', event: 'deploy_waiting', errorMessage: null } as const
+        sendNotice(this.#needs, planned.row, notice)
+      }
     } catch (error) {
       this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
     }
@@ -382,6 +394,8 @@ export class Admission {
       else await intake.keep(archivePath, id)
       const hubs = await this.#copy(id, draft)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
+      const wait = this.#waitOf(draft)
+      const treeSha256 = wait.heldFor === 'approval' ? await this.#treeOf(id) : null
       const output = await openOutput({
         path: files.output(id),
         clock,
@@ -391,13 +405,14 @@ export class Admission {
           live.find(id)?.wake()
         }
       })
-      for (const line of firstLines(id, draft)) output.say(line)
+      const { approval } = policyOf(draft.project)
+      for (const line of [...firstLines(id, draft), ...linesOfWait({ id, ...wait }, approval)]) output.say(line)
       await output.flush()
-      const release = await this.#releaseOf(id, draft)
+      const release = await this.#releaseOf(id, draft, wait.heldFor !== null)
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
-        const row = rowOf(id, draft, instantOf(this.#needs.clock))
+        const row = { ...rowOf(id, draft, instantOf(this.#needs.clock)), ...wait, treeSha256 }
         addDeployment(tx, row)
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         if (release !== null) putQueuedRelease(tx, id, release)
@@ -420,19 +435,41 @@ export class Admission {
     return copies.keep({ deployId, sha256, bytes }, AbortSignal.timeout(maxCopyMs))
   }
 
-  /** Returns what must outlive a kill while the deployment is queued; null: the project is not placed on nodes. */
-  async #releaseOf(id: string, { project, offered, env, rollout = {}, role }: Draft): Promise<QueuedRelease | null> {
-    const { store, fleet } = this.#needs
-    if (fleet === undefined || !isPlaced(store, project.id)) return null
+  /** Returns what a release waits for before it begins. Going back waits for nothing. */
+  #waitOf({ project, startAt = null, rollbackOf, exact, repair }: Draft): Pick<DeploymentRow, 'heldFor' | 'holdUntil'> {
+    const { approval } = policyOf(project)
+    const isNew = rollbackOf === null && exact === null && repair === null
+    if (!isNew || approval === null) return { heldFor: startAt === null ? null : 'schedule', holdUntil: startAt }
+    const untilMs = this.#needs.clock.now() + approval.hours * 3_600_000
+    const lastMs = startAt === null ? untilMs : Math.min(untilMs, Date.parse(startAt))
+    return { heldFor: 'approval', holdUntil: new Date(lastMs).toISOString() }
+  }
+
+  /** Returns the digest of the files of a kept archive. Refuses an archive that cannot be read. */
+  async #treeOf(id: string): Promise<string> {
+    const { files, settings } = this.#needs
+    const limits = extractionLimits(settings)
+    return (await treeOfArchive(files.archive(id), limits, AbortSignal.timeout(maxCopyMs))).treeSha256
+  }
+
+  /** Returns what must outlive a kill while the deployment is queued; null: it is not on nodes, and does not wait. */
+  async #releaseOf(
+    id: string,
+    { project, offered, env, rollout = {}, role, plan }: Draft,
+    isWaiting: boolean
+  ): Promise<QueuedRelease | null> {
+    const { store, fleet, offers } = this.#needs
+    if (!isWaiting && (fleet === undefined || !isPlaced(store, project.id))) return null
     const { preDeploy, postDeploy, postDeployAsync, origin } = offered
     const offer = { offered: { preDeploy, postDeploy, postDeployAsync, origin }, clientEnv: env }
-    return { sealed: await fleet.sealOffer(id, offer), rollout, role: role ?? null }
+    const sealed = await offers.seal(id, offer)
+    return { sealed, rollout, role: role ?? null, plan: plan === null ? null : writePlan(plan) }
   }
 
   #enqueue(planned: Planned): Run {
-    const { store, clock, live, queue, runner } = this.#needs
+    const { store, clock, live, queue, runner, waiting } = this.#needs
     const { row, live: run } = planned
-    const queuedMs = elapsedOf(clock)
+    let queuedMs = 0
     let before = 0
     const entry = {
       key: row.projectId,
@@ -448,9 +485,14 @@ export class Admission {
         return final
       }
     }
-    before = addSaying({ store, queue }, entry, line => run.output.say(line))
-    if (before > 0) run.output.say(`→ queued: ${countOf(before, 'deployment')} of this project ahead`)
-    return { deployId: row.id, finished: run.finished }
+    const begin = (): void => {
+      queuedMs = elapsedOf(clock)
+      before = addSaying({ store, queue }, entry, line => run.output.say(line))
+      if (before > 0) run.output.say(`→ queued: ${countOf(before, 'deployment')} of this project ahead`)
+    }
+    if (isWaitingToBegin(row)) waiting.add({ planned, drop: entry.drop, begin })
+    else begin()
+    return { deployId: row.id, heldFor: row.heldFor, finished: run.finished }
   }
 
   #forgetLater(deployId: string): void {
@@ -567,6 +609,8 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     treeSha256: archive.reuse?.treeSha256 ?? null,
     heldFor: null,
     holdUntil: null,
+    startAt: draft.startAt ?? null,
+    approvals: [],
     confirmSeconds,
     revertedAt: null,
     revertReason: null,

@@ -27,6 +27,7 @@ import {
 } from './admission.js'
 import { type ArchiveRemoval, createArchiveRemoval, prunableArchives, pruneArchives, retentionOf } from './retention.js'
 import { type Confirmation, type Correction, createConfirmation, createCorrection } from './user-actions.js'
+import { type Approvals, createApprovals } from './approval.js'
 import { createComparer, type DriftRequest, reportDrift } from './comparer.js'
 import { createEnds, type Ends } from './ends.js'
 import { exactWindow } from './exact.js'
@@ -43,7 +44,7 @@ import {
   type UploadFigures
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
-import { refuseOutside, refuseUpload } from './gateway.js'
+import { type Beginning, refuseBeginning, refuseUpload } from './gateway.js'
 import { Maintenances, refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './record.js'
@@ -66,11 +67,13 @@ import {
   type WantedWindow
 } from './output/stored-output.js'
 import type { Wishes } from './ownership.js'
+import { createWaiting } from './waiting.js'
 
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
 export interface Deployer
   extends Pick<Ends, 'current' | 'kept' | 'unrecorded'>,
     Confirmation,
+    Approvals,
     ArchiveRemoval,
     Omit<Incremental, 'close'>,
     Unfinished {
@@ -83,9 +86,9 @@ export interface Deployer
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /**
    * Refuses (409) an upload to a project that is `locked`, or whose releases come from another project (`only_promotion`).
-   * `override`: why it begins outside of the windows; undefined: they are not looked at.
+   * `beginning`: when it is to begin; undefined: the windows are not looked at.
    */
-  checkArrival(projectId: string, override?: string | null): void
+  checkArrival(projectId: string, beginning?: Beginning): void
   /** Returns what a deployment that is held to a plan does to other files. Refuses: 409 `plan_unknown`. */
   plannedWishes(planId: string, projectId: string): Wishes
   /** Returns the number of queued and running deployments of a project. */
@@ -118,6 +121,8 @@ export interface Deployer
   /** Says what a rollback, or an undo, would do. Changes nothing. */
   planRollback: RollbackPlans['rollback']
   planPromotion: RollbackPlans['promotion']
+  /** Says what a deployment would do that waits before it begins. Refuses: 404, 409 `not_waiting`. */
+  planWaiting: RollbackPlans['waiting']
   /**
    * Deploys the archive of another project's deployment. Refuses as `rollback`, and 409 `not_promotable`, `only_promotion`,
    * `outside_window`.
@@ -181,9 +186,9 @@ export interface Deployer
   /** Repairs what a stopped or killed server left behind. Must run first at a start. */
   recover(): Promise<void>
   /**
-   * Refuses new deployments (503) and fails the queued ones, except those that are to be rolled out. Waits for the running ones, or stops them if `wait` is
-   * false. The next start continues those that wait for their checks or their confirmation. It can be called again with
-   * `wait: false` while the first call waits.
+   * Refuses new deployments (503) and fails the queued ones, except those that are to be rolled out, or that wait before they
+   * begin. Waits for the running ones, or stops them if `wait` is false. The next start continues those that wait. It can be
+   * called again with `wait: false` while the first call waits.
    */
   stop(options: { wait: boolean }): Promise<void>
   /**
@@ -207,6 +212,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const live = createLive()
   const trees = new Trees({ ...needs, files })
   const queue = createQueue()
+  const waiting = createWaiting(needs)
   const intake = createIntake({ ...needs, files })
   const incremental = createIncremental({ ...needs, files })
   const pending = createPending({ ...needs, files })
@@ -226,8 +232,16 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     }
   })
   const hasRunning = (projectId: string): boolean => live.hasRunning(projectId)
-  const verifier = createVerifier({ ...needs, executors, trees, states, hasRunning })
-  const plans = new Plans({ ...needs, comparer, live, refuseWhenStopping })
+  const atWorkOn = (projectId: string): LiveRun[] =>
+    live.all().filter(run => run.projectId === projectId && !run.isOver && !waiting.has(run.deployId))
+  const verifier = createVerifier({
+    ...needs,
+    executors,
+    trees,
+    states,
+    hasRunning: projectId => atWorkOn(projectId).length > 0
+  })
+  const plans = new Plans({ ...needs, comparer, atWorkOn, refuseWhenStopping })
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
   const scripted = new Scripted({ ...needs, files, executors, trees })
   const runnerNeeds = { ...needs, files, executors, targets, ends, live, prune, open, trees, verifier, scripted }
@@ -239,13 +253,14 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     live,
     pending,
     queue,
+    waiting,
     ends,
     plans,
     runner,
     verifier,
     refuseWhenStopping
   })
-  const correction = createCorrection({ ...needs, files, live, queue, ends })
+  const correction = createCorrection({ ...needs, files, live, queue, waiting, ends })
   const turns = createTargetTurns({
     ...needs,
     files,
@@ -260,8 +275,9 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const restore = createRestore({ ...needs, turns, trees })
   const maintenance = new Maintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
-  const requeue = createRequeue({ ...needs, files, live, queue, runner })
+  const requeue = createRequeue({ ...needs, files, live, queue, waiting, runner })
   const confirmation = createConfirmation({ ...needs, live, ends })
+  const approvals = createApprovals({ ...needs, live, ends, waiting })
   let isStopping = false
 
   function refuseWhenStopping(): void {
@@ -302,6 +318,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 
   async function stop({ wait }: { wait: boolean }): Promise<void> {
     isStopping = true
+    waiting.leave()
     const neverRan = new StopRequest('stop', 'The server was stopped before the deployment started')
     const dropped = queue.takeBackAll().map(entry => {
       // The next start queues a deployment again that is to be rolled out.
@@ -331,6 +348,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
 
   async function leave(): Promise<void> {
     isStopping = true
+    waiting.leave()
     for (const { id } of queue.takeBackAll()) leaveQueued(id)
     for (const run of live.all()) if (!run.isOver) run.suspend()
     const finished = Promise.all(live.all().map(run => run.finished))
@@ -351,14 +369,15 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     checkClientScripts(projectId, scripts) {
       refuseClientScripts(requireProject(projectId), settings.flag('allow_client_scripts'), scripts)
     },
-    checkArrival(projectId, override) {
+    checkArrival(projectId, beginning) {
       const project = requireProject(projectId)
       refuseLocked(store, project, needs.clock.now())
       refuseUpload(store, project)
-      if (override !== undefined) refuseOutside(project, override, needs.clock.now())
+      if (beginning !== undefined) refuseBeginning(project, beginning, needs.clock.now())
     },
     promote: (projectId, request) => admission.promote(projectId, request),
     planPromotion: rollbackPlans.promotion,
+    planWaiting: rollbackPlans.waiting,
     plannedWishes(planId, projectId) {
       const { prune, force } = plans.expect(planId, projectId)
       return { prune, force }
@@ -380,6 +399,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     treeSummary: states.summary,
     ...correction,
     ...confirmation,
+    ...approvals,
     ...createArchiveRemoval({ ...needs, files, ends }),
     follow(deployId, { from = 0, signal }) {
       requireRow(deployId)

@@ -1,5 +1,5 @@
 /* Which releases a project takes, and when: its windows, and the project that they are promoted from. */
-import { notFound, Refusal } from '../base/errors.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
@@ -25,6 +25,39 @@ export function refuseOutside({ name, policy }: Policied, override: string | nul
   const sentence = `Project ${name} is outside of its windows: ${why}. ${next}. ${advice}`
   const wait = opensAtMs === null ? {} : { retryAfterSeconds: Math.ceil((opensAtMs - nowMs) / 1000) }
   throw new Refusal('conflict', 'outside_window', sentence, wait)
+}
+
+/** When a release is to begin. */
+export interface Beginning {
+  /** Why it begins outside of the windows of the project; absent: it does not. */
+  override?: string | null | undefined
+  /** When it begins; absent: at once. */
+  startAt?: string | null | undefined
+}
+
+/** Refuses a release that may not begin when it is to: what `refuseOutside` refuses, and a time that is over or too far ahead. */
+export function refuseBeginning(
+  project: Policied,
+  { override = null, startAt = null }: Beginning,
+  nowMs: number
+): void {
+  refuseStart(startAt, nowMs)
+  refuseOutside(project, override, startAt === null ? nowMs : Date.parse(startAt))
+}
+
+/** The longest time before a deployment begins, in days. */
+const maxStartDays = 30
+
+function refuseStart(startAt: string | null, nowMs: number): void {
+  if (startAt === null) return
+  const aheadMs = Date.parse(startAt) - nowMs
+  const fault =
+    aheadMs < 0
+      ? 'that time is over'
+      : aheadMs > maxStartDays * 86_400_000
+        ? `at most ${maxStartDays} days ahead`
+        : null
+  if (fault !== null) throw invalid('startAt', `Cannot begin the deployment at ${startAt}: ${fault}`)
 }
 
 function minute(ms: number): string {

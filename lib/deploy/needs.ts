@@ -2,7 +2,7 @@ import type { SecureContext } from 'node:tls'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import type { AuditEvent } from '../model/audit.js'
-import type { Rolls, ScriptOffer } from '../model/fleet-wire.js'
+import type { Offers, Rolls } from '../model/fleet-wire.js'
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
 import type { PolicyChanges } from '../model/policy.js'
@@ -37,13 +37,6 @@ export interface KeptBytes {
   recountLater(): void
 }
 
-/** What deployments of projects that are placed on nodes ask the fleet for. */
-export interface DeployFleet extends Rolls {
-  /** Encrypts what a client has sent, for the time in the queue; null if it sent nothing. */
-  sealOffer(deployId: string, offer: ScriptOffer): Promise<string | null>
-  openOffer(deployId: string, sealed: string): Promise<ScriptOffer>
-}
-
 /** Keeps archives on two hubs of a cluster. */
 export interface ArchiveCopies {
   /** Resolves with the hubs that have an archive, two if there are as many. Refuses 503 `no_second_copy`. */
@@ -71,7 +64,9 @@ export interface DeployNeeds {
   /** What the checks of deployments ask the rest of the server for. */
   checks: CheckSources
   /** The fleet; absent: no project is placed on nodes. */
-  fleet?: DeployFleet | undefined
+  fleet?: Rolls | undefined
+  /** Encrypts what clients have sent, while their deployments wait. */
+  offers: Offers
   audit(event: AuditEvent): void
   /** Adds the entry of a result to the transaction that records it. Default: none. */
   auditWithin?(tx: Transaction, event: AuditEvent): void

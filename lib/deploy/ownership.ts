@@ -136,6 +136,27 @@ export interface KeptPlan extends Wishes {
   pruned: number
 }
 
+/** Returns a plan as a text, for a deployment that waits longer than this process may run. */
+export function writePlan(plan: KeptPlan): string {
+  const [marks, removedMarks] = [plan.expected.marks, plan.expected.removedMarks].map(textOfMarks)
+  return JSON.stringify({ ...plan, expected: { ...plan.expected, marks, removedMarks } })
+}
+
+/** Returns the plan of such a text. */
+export function readPlan(text: string): KeptPlan {
+  const plan = JSON.parse(text) as KeptPlan & { expected: { marks: string; removedMarks: string } }
+  const [marks, removedMarks] = [plan.expected.marks, plan.expected.removedMarks].map(marksOfText)
+  return { ...plan, expected: { ...plan.expected, marks, removedMarks } as Expected }
+}
+
+function textOfMarks(marks: Uint8Array): string {
+  return Buffer.from(marks).toString('base64')
+}
+
+function marksOfText(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text, 'base64'))
+}
+
 /** The newest plans, in memory. */
 export type KeptPlans = ReturnType<typeof createKeptPlans>
 

@@ -27,12 +27,12 @@ import { type ArchiveEntry, openArchive } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
 import { checkDeployPath, whyNotMade } from '../core/install/guard.js'
 import { findRights } from '../core/proc/identity.js'
-import { refuseOutside, refuseUpload } from './gateway.js'
+import { type Beginning, refuseBeginning, refuseUpload } from './gateway.js'
 import { refuseLocked, reservedPaths } from './locks.js'
 import type { Comparer, Comparison } from './comparer.js'
 import type { DeployNeeds } from './needs.js'
 import { refusePlaced } from './run.js'
-import type { Live } from './output/live.js'
+import type { LiveRun } from './output/live.js'
 import { createKeptPlans, keepsOf, type KeptPlan, rulesOf, wishesOf } from './ownership.js'
 import {
   chooseScripts,
@@ -51,7 +51,7 @@ export interface PlanRequest {
   /** Maximum number of paths listed of each kind. */
   listed: number
   /** What the request asks for instead of the policy of the project. */
-  asks: { prune: PruneMode | undefined; force: boolean; override?: string | null }
+  asks: { prune: PruneMode | undefined; force: boolean; override?: string | null; startAt?: string | null }
   /** The SHA-256 of each script that the client would send. */
   scripts: { preDeploy?: string | undefined; postDeploy?: string | undefined }
   /** Whether the token of the request could also upload. */
@@ -67,7 +67,8 @@ export interface PlanRequest {
 
 export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
-  live: Live
+  /** Returns the deployments of a project that run or are in the queue. */
+  atWorkOn(projectId: string): LiveRun[]
   refuseWhenStopping(): void
 }
 
@@ -160,7 +161,7 @@ export class Plans {
         ? passed('entry_limit')
         : failed('entry_limit', 'too_many_entries', `The archive would have more than ${maxTreeEntries} entries`),
       this.#clientScripts(project, request),
-      this.#arrivalCheck(project, request.asks.override ?? null),
+      this.#arrivalCheck(project, request.asks),
       request.mayUpload ? passed('token') : failed('token', 'deploy_token_needed', noUpload),
       clockCheck(request.clientTimeMs, this.#needs.clock.now())
     ]
@@ -175,12 +176,12 @@ export class Plans {
     return failed('client_scripts_allowed', 'client_scripts_off', sentence)
   }
 
-  #arrivalCheck(project: Project, override: string | null): PlanCheck {
+  #arrivalCheck(project: Project, beginning: Beginning): PlanCheck {
     const { store, clock } = this.#needs
     try {
       refuseLocked(store, project, clock.now())
       refuseUpload(store, project)
-      refuseOutside(project, override, clock.now())
+      refuseBeginning(project, beginning, clock.now())
       return passed('not_locked')
     } catch (error) {
       if (error instanceof Refusal) return failed('not_locked', error.code, error.message)
@@ -189,7 +190,7 @@ export class Plans {
   }
 
   #queueOf(projectId: string): PlanAnswer['queue'] {
-    const [running, ...waiting] = this.#needs.live.all().filter(run => run.projectId === projectId && !run.isOver)
+    const [running, ...waiting] = this.#needs.atWorkOn(projectId)
     return { running: running?.deployId ?? null, waiting: waiting.length }
   }
 }

@@ -16,6 +16,7 @@ import {
   unplaceDeployment,
   updateDeployment
 } from '../core/store/tables/deployments.js'
+import { dropQueuedRelease, findQueuedRelease } from '../core/store/tables/fleet.js'
 import { findProject } from '../core/store/tables/projects.js'
 import { Refusal } from '../base/errors.js'
 import type { ScriptedLine } from '../model/manifest.js'
@@ -82,6 +83,7 @@ export function moveRecord(
     if (row === undefined) return undefined
     assertTransition(row.status, move.to, move.cause)
     const moved = recordProgress(tx, deployId, { ...move.patch, status: move.to })
+    if (row.status === 'queued' && findQueuedRelease(tx, deployId) !== undefined) dropQueuedRelease(tx, deployId)
     if (moved !== undefined) move.also?.(tx, moved)
     return moved
   })

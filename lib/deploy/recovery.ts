@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import { type DeploymentRow, type DeploymentStep, isWaitingToBegin } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import { policyOf } from '../model/policy.js'
 import { findQueuedRelease, isPlaced } from '../core/store/tables/fleet.js'
@@ -38,8 +38,10 @@ import { StopRequest } from './failure.js'
 import type { Live, LiveRun } from './output/live.js'
 import { addSaying, type Queue } from './queue.js'
 import type { Runner } from './run.js'
+import { readPlan } from './ownership.js'
 import type { Planned } from './turn.js'
 import { offeredBySource } from './retention.js'
+import type { WaitingDeployments } from './waiting.js'
 
 type RecoveryNeeds = DeployNeeds & {
   files: DeployFiles
@@ -48,7 +50,7 @@ type RecoveryNeeds = DeployNeeds & {
   open: OpenExtractions
   /** Takes up a deployment that was held, or whose failure is followed by a script. */
   resume(row: DeploymentRow, failure?: { sentence: string; note: string }): Promise<void>
-  /** Queues a deployment again that was to be rolled out. */
+  /** Queues a deployment again that was to be rolled out, or that waits before it begins. */
   requeue(row: DeploymentRow): Promise<void>
   scripted: Pick<Scripted, 'recover' | 'leave'>
   maintenance: Pick<Maintenances, 'reconcile'>
@@ -82,8 +84,8 @@ const notes: Record<TargetState, string> = {
 
 /**
  * Repairs what an earlier server left behind. Stops scripts that still run, restores targets in the middle of a change,
- * and fails deployments that were queued or running. Deployments that were held continue, and so do those whose nodes get
- * the files: they wait again, or their rollout is followed. Then updates the records of files in place and removes unused
+ * and fails deployments that were queued or running. Deployments that were held continue, and so do those that
+ * wait for an approval or their time, and those whose nodes get the files: they wait again, or their rollout is followed. Then updates the records of files in place and removes unused
  * files.
  */
 export async function recover(needs: RecoveryNeeds): Promise<void> {
@@ -133,7 +135,8 @@ async function recoverRecords(needs: RecoveryNeeds): Promise<void> {
   for (const row of unfinishedDeployments(store)) {
     const isHeld = row.heldFor !== null && openState(home, row.id) !== null
     const isRollingOut = row.status === 'running' && rolloutOfDeployment(store, row.id) !== undefined
-    const isWaiting = row.status === 'queued' && isPlaced(store, row.projectId) && findQueuedRelease(store, row.id)
+    const isHere = needs.copies === undefined || isPlaced(store, row.projectId)
+    const isWaiting = row.status === 'queued' && isHere && findQueuedRelease(store, row.id)
     if (isHeld || isRollingOut || isWaiting)
       await (isWaiting ? needs.requeue : needs.resume)(row).catch(error =>
         log(`Cannot continue deployment ${row.id}`, error)
@@ -186,7 +189,7 @@ function reasonFor({ copies, store }: RecoveryNeeds, row: DeploymentRow): string
   if (row.status === 'queued') return said.queued
   // The on-failure script had begun.
   if (row.errorMessage !== null) return row.errorMessage
-  const wasPlaced = findQueuedRelease(store, row.id) !== undefined || row.steps.some(({ name }) => name === 'rollout')
+  const wasPlaced = isPlaced(store, row.projectId) || row.steps.some(({ name }) => name === 'rollout')
   return wasPlaced ? said.unrolled : said.running
 }
 
@@ -208,14 +211,15 @@ function endSteps(row: DeploymentRow, nowMs: number): DeploymentRow['steps'] {
 }
 
 /*
- * Deployments of placed projects that were queued when the server stopped, or when another hub led: they are queued again,
- * in the same order. Nothing of them depends on the machine on which they began to wait.
+ * Deployments that wait, and those of placed projects that were queued, when the server stopped, or when another hub led: they
+ * wait or are queued again, in the same order. Nothing of them depends on the machine on which they began to wait.
  */
 
-export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'fleet' | 'copies'> {
+export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'offers' | 'copies'> {
   files: DeployFiles
   live: Live
   queue: Queue
+  waiting: WaitingDeployments
   runner: Pick<Runner, 'run' | 'drop'>
 }
 
@@ -223,17 +227,17 @@ export interface RequeueNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'fle
 const maxFetchMs = 10 * 60_000
 
 /** Creates the function that queues a deployment again. */
-export function createRequeue({ store, clock, fleet, copies, files, live, queue, runner }: RequeueNeeds) {
+export function createRequeue(needs: RequeueNeeds) {
+  const { store, offers, copies, files, live, queue, waiting, runner } = needs
   /** Gets what the deployment needs: the archive, and what the client sent with it. */
   async function prepare(planned: Planned): Promise<Planned> {
     const { row, live: run } = planned
     const limits = { signals: [run.signal, run.suspending], withinMs: maxFetchMs }
     await withAnySignal(limits, async signal => copies?.ensure(row.id, signal))
     if (!existsSync(files.archive(row.id))) throw notFound('Archive', row.id)
-    const { sealed = null, rollout, role } = findQueuedRelease(store, row.id) ?? {}
-    if (sealed === null || fleet === undefined) return { ...planned, rollout, role }
-    const { offered, clientEnv } = await fleet.openOffer(row.id, sealed)
-    return { ...planned, offered, env: clientEnv, rollout, role }
+    const { sealed = null, rollout, role, plan = null } = findQueuedRelease(store, row.id) ?? {}
+    const { offered, clientEnv } = await offers.open(row.id, sealed)
+    return { ...planned, offered, env: clientEnv, rollout, role, plan: plan === null ? null : readPlan(plan) }
   }
 
   async function run(planned: Planned): Promise<void> {
@@ -254,9 +258,10 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
   }
 
   return async (row: DeploymentRow): Promise<void> => {
+    const isWaiting = isWaitingToBegin(row)
     const planned: Planned = {
       row,
-      live: await takeUp(row, 'the deployment is queued again', { clock, files, live, copies }),
+      live: await takeUp(row, isWaiting ? 'the deployment still waits' : 'the deployment is queued again', needs),
       offered: { origin: 'upload' },
       env: {},
       plan: null,
@@ -273,7 +278,9 @@ export function createRequeue({ store, clock, fleet, copies, files, live, queue,
         live.forget(row.id)
       }
     }
-    addSaying({ store, queue }, entry, line => planned.live.output.say(line))
+    const begin = (): void => void addSaying({ store, queue }, entry, line => planned.live.output.say(line))
+    if (isWaiting) waiting.add({ planned, drop: entry.drop, begin })
+    else begin()
   }
 }
 

@@ -1,27 +1,32 @@
 /* What a rollback or an undo would do (model/plan.ts). */
 
+import { entriesOfArchive } from '../core/archive/archive-tree.js'
+import { openArchive } from '../core/archive/read.js'
 import { writeTree } from '../core/archive/tree-wire.js'
 import type { TimedEntry } from '../core/archive/tree.js'
 import { notFound, Refusal } from '../base/errors.js'
+import { extractionLimits } from '../core/install/unpack/extract.js'
 import { readManifest } from '../core/install/manifest.js'
 import type { Ownership, Removes } from '../core/install/ownership.js'
-import type { DeploymentRow } from '../model/deployment.js'
+import { type DeploymentRow, isWaitingToBegin } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import type { RollbackPlan } from '../model/plan.js'
 import { createTreeDigest } from '../model/manifest.js'
 import { fileType, linkMode } from '../base/shared/tree-text.js'
 import { findDeployment, placeDeployment, setBeforeFrom } from '../core/store/tables/deployments.js'
+import { findQueuedRelease } from '../core/store/tables/fleet.js'
 import { findProject, noteForeignChange } from '../core/store/tables/projects.js'
 import type { Transaction } from '../core/store/database.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { RollbackRequest } from './admission.js'
 import type { Comparer } from './comparer.js'
+import { refuseSuperseded } from './approval.js'
 import { refusePromotion } from './gateway.js'
 import { reservedPaths } from './locks.js'
 import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
-import { type ExactChange, keepsOf, ownershipOf, rulesOf, wishesOf } from './ownership.js'
+import { type ExactChange, keepsOf, ownershipOf, readPlan, rulesOf, wishesOf } from './ownership.js'
 import { exactEdits, type ExactGoal, type ExactNeeds, exactState, goalOf, undoGoal } from './exact.js'
 import { describeLive } from './plan.js'
 import { refuseRollback } from './retention.js'
@@ -148,6 +153,32 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
             return overlay(project, source)
           },
           { mode: 'overlay', to: source }
+        )
+      )
+    },
+
+    /** Says what a deployment would do that waits before it begins. Refuses: 404, 409 `not_waiting`. */
+    async waiting(deployId: string, signal: AbortSignal): Promise<RollbackPlan> {
+      const row = findDeployment(store, deployId)
+      if (row === undefined) throw notFound('Deployment', deployId)
+      if (!isWaitingToBegin(row)) {
+        const sentence = `Deployment ${deployId} does not wait for an approval or its time (${row.status})`
+        throw new Refusal('conflict', 'not_waiting', sentence)
+      }
+      const project = projectOf(row.projectId)
+      return planOf(project, signal, () =>
+        orProblem(
+          async () => {
+            refuseSuperseded(store, row)
+            refusePlaced(store, project, 'plan a deployment of')
+            const kept = findQueuedRelease(store, deployId)?.plan ?? null
+            const { removes, edited } = rulesOf(kept === null ? wishesOf(project) : readPlan(kept), project)
+            const archive = await openArchive(needs.files.archive(deployId), extractionLimits(needs.settings))
+            const found = await entriesOfArchive(archive, { signal }).finally(archive.close)
+            const entries = found.map(timedEntryOf)
+            return { mode: 'overlay', to: row, over: 0, problem: null, entries, removes, edited }
+          },
+          { mode: 'overlay', to: row }
         )
       )
     },

@@ -21,6 +21,7 @@ import type { Ends } from './ends.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { type DeployFiles, sharedChanges } from './files.js'
 import { bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
+import { refuseSuperseded, requireApprovals } from './approval.js'
 import { refuseOutside } from './gateway.js'
 import { refuseLocked } from './locks.js'
 import { createSteps, type PipelineResult, type PipelineRun, resumePipeline, runPipeline } from './pipeline.js'
@@ -93,19 +94,33 @@ export class Runner {
   }
 
   /** Starts a deployment that was queued. A lock does not stop one that was held: its files are in place already. */
-  async #start({ row }: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
-    await this.#begin(row)
+  async #start(planned: Planned, run: PipelineRun, result: PipelineResult): Promise<void> {
+    await this.#begin(planned)
     await runPipeline(run, result)
   }
 
-  async #begin(row: DeploymentRow): Promise<void> {
+  async #begin(planned: Planned): Promise<void> {
+    const { row } = planned
     const nowMs = this.#needs.clock.now()
     refuseLocked(this.#needs.store, { id: row.projectId, name: row.projectName }, nowMs)
     const project = findProject(this.#needs.store, row.projectId)
     const isNew = row.triggerSource === 'cli' || row.triggerSource === 'promotion'
-    if (isNew && project !== undefined) refuseOutside(project, row.override, nowMs)
+    if (isNew && project !== undefined) {
+      refuseOutside(project, row.override, nowMs)
+      requireApprovals(project, row)
+    }
+    if (row.startAt !== null || row.approvals.length > 0) refuseSuperseded(this.#needs.store, row)
+    if (row.approvals.length > 0) await this.#refuseOtherFiles(planned)
     await moveRecord(this.#needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
+  }
+
+  /** Refuses an archive that is not the one that was approved. */
+  async #refuseOtherFiles({ row, live }: Planned): Promise<void> {
+    const { files, settings } = this.#needs
+    const { treeSha256 } = await treeOfArchive(files.archive(row.id), extractionLimits(settings), live.signal)
+    if (treeSha256 === row.treeSha256) return
+    throw new StepFailure(`The archive is not the one that was approved: its files are those of tree ${treeSha256}`)
   }
 
   /** Whether the nodes of the project get the files, and not a target on this server. */
@@ -115,11 +130,11 @@ export class Runner {
   }
 
   async #rollOut(planned: Planned, project: Project): Promise<void> {
-    const { row, exact, repair, plan, resumedFrom } = planned
+    const { exact, repair, plan, resumedFrom } = planned
     await this.#needs.ends.settle()
     // The project may have been placed while the deployment was in the queue.
     if (exact !== null || repair !== null || plan !== null) refusePlaced(this.#needs.store, project, 'deploy')
-    if (resumedFrom === undefined) await this.#begin(row)
+    if (resumedFrom === undefined) await this.#begin(planned)
     await runPlaced(this.#needs, planned, project)
   }
 

@@ -12,12 +12,14 @@ import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
 import type { Queue } from './queue.js'
+import type { WaitingDeployments } from './waiting.js'
 import { eventOf, moveRecord, refuseIfFinal, refuseUnlessFinal, sendNotice } from './record.js'
 
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
   live: Live
   queue: Queue
+  waiting: Pick<WaitingDeployments, 'takeBack'>
   ends: Pick<Ends, 'current' | 'settle'>
 }
 
@@ -32,7 +34,7 @@ export type Correction = ReturnType<typeof createCorrection>
 
 /** Creates the user actions on deployments. */
 export function createCorrection(needs: CorrectionNeeds) {
-  const { store, clock, files, live, queue, ends, log } = needs
+  const { store, clock, files, live, queue, waiting, ends, log } = needs
 
   async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
     const row = requireRow(deployId)
@@ -42,7 +44,7 @@ export function createCorrection(needs: CorrectionNeeds) {
       throw new Error(`Deployment ${deployId} is ${row.status}, but it is not in the list of live deployments`)
     const request = new StopRequest('cancel', `Cancelled by ${nameOfActor(store, actor)}`)
     run.stop(request)
-    await queue.takeBack(deployId)?.drop(request)
+    await (queue.takeBack(deployId) ?? waiting.takeBack(deployId))?.drop(request)
     const final = await run.finished
     const ok = final.status === 'failed'
     needs.audit({ action: 'deployment.cancel', actor, projectId: row.projectId, target: deployId, ok })
@@ -92,7 +94,7 @@ export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> 
 }
 
 /** Returns an actor as outputs name it. */
-function nameOfActor(store: Reader, { name }: Actor): string {
+export function nameOfActor(store: Reader, { name }: Actor): string {
   return actorText(name, id => findProject(store, id)?.name)
 }
 

@@ -288,8 +288,8 @@ export interface TokenHolder {
   projects?: Array<Pick<Project, 'id' | 'name'>> | null
 }
 
-/** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`. */
-export const uploadFeatures = ['confirm'] as const
+/** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field. */
+export const uploadFeatures = ['confirm', 'startAt'] as const
 /** One of them. */
 export type UploadFeature = (typeof uploadFeatures)[number]
 

@@ -16,7 +16,7 @@ export const triggerSources = ['cli', 'rollback', 'repair', 'promotion'] as cons
 export type TriggerSource = (typeof triggerSources)[number]
 
 /** The cause of a notification (§6.5). */
-export type NotificationTrigger = TriggerSource | 'async_post_deploy' | 'manual' | 'confirmation'
+export type NotificationTrigger = TriggerSource | 'async_post_deploy' | 'manual' | 'confirmation' | 'approval'
 /** The event of a notification. */
 export type EventKey = 'deploy_success' | 'deploy_failure' | 'deploy_waiting' | 'recovered'
 
@@ -67,6 +67,22 @@ export interface RanScript {
 
 /** Why a deployment whose files are in place is not settled yet. */
 export const holdReasons = ['post', 'check', 'confirm'] as const
+/** What a queued deployment waits for before it begins: an approval, or its time. */
+export const waitReasons = ['approval', 'schedule'] as const
+
+/** A decision about a deployment that needs an approval. @schema Approval */
+export interface Decision {
+  decision: 'approved' | 'rejected'
+  /** Who decided: `token:<name>`, `admin`, `local`. */
+  name: string
+  /** The named token that decided. */
+  tokenId: string | null
+  at: Instant
+  comment: string | null
+  /** SHA-256 checksum of the list of files that was approved. Null for a rejection. */
+  treeSha256: string | null
+}
+
 /** Why the earlier files of a deployment were put back. */
 export const revertReasons = ['check', 'confirm', 'post', 'operator', 'restart', 'error'] as const
 /** Why the earlier files of a deployment were put back. */
@@ -174,10 +190,20 @@ export interface DeploymentRow {
   provenance: Provenance | null
   /** SHA-256 checksum of the list of files in the archive: the same for the same release. Null if it is unknown. */
   treeSha256: string | null
-  /** Why the deployment may still be reverted although its files are in place. Otherwise null. */
-  heldFor: (typeof holdReasons)[number] | null
-  /** When the earlier files are put back unless the deployment is settled before. */
+  /**
+   * `approval` or `schedule`: what it waits for before it begins. Otherwise why it may still be reverted although its files are
+   * in place. Null: neither.
+   */
+  heldFor: (typeof holdReasons)[number] | (typeof waitReasons)[number] | null
+  /**
+   * When it begins (`schedule`), when it fails without an approval, or when the earlier files are put back unless the
+   * deployment is settled before.
+   */
   holdUntil: Instant | null
+  /** The time at which it was to begin. Null: at once. */
+  startAt: Instant | null
+  /** Who approved or rejected it. */
+  approvals: Decision[]
   /** The time in which the deployment must be confirmed. Null if it need not be. */
   confirmSeconds: number | null
   /** When the earlier files were put back. */
@@ -189,6 +215,11 @@ export interface DeploymentRow {
   steps: DeploymentStep[]
   /** The scripts that ran. */
   scripts: RanScript[]
+}
+
+/** Whether a deployment has not begun, because it waits for an approval or for its time. */
+export function isWaitingToBegin({ status, heldFor }: Pick<DeploymentRow, 'status' | 'heldFor'>): boolean {
+  return status === 'queued' && waitReasons.some(reason => reason === heldFor)
 }
 
 /** Whether the earlier files of a deployment are to be put back, and that has not succeeded yet. */
@@ -292,6 +323,19 @@ export const deploymentReaders: Readers<Deployment> = {
     reusedFrom: 'everybody',
     heldFor: 'everybody',
     holdUntil: 'everybody',
+    startAt: 'everybody',
+    approvals: {
+      items: {
+        fields: {
+          decision: 'everybody',
+          name: 'everybody',
+          tokenId: 'everybody',
+          at: 'everybody',
+          comment: 'everybody',
+          treeSha256: 'everybody'
+        }
+      }
+    },
     confirmSeconds: 'everybody',
     revertedAt: 'everybody',
     revertReason: 'everybody',

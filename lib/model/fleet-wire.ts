@@ -286,6 +286,36 @@ export const lostAfterMs = 60_000
 /** What the client of a push sent for scripts. */
 export type ScriptOffer = Pick<ReleaseDocument, 'offered' | 'clientEnv'>
 
+/** Encrypts texts of a deployment. */
+export interface OfferSealing {
+  seal(deployId: string, text: string): Promise<string>
+  /** Refuses 503 `variables_key`. */
+  unseal(deployId: string, sealed: string): Promise<string>
+}
+
+/** Encrypts what clients have sent, while their deployments wait. */
+export type Offers = ReturnType<typeof createOffers>
+
+const nothingSent: ScriptOffer = { offered: { origin: 'upload' }, clientEnv: {} }
+
+/** Creates the encryption of what clients have sent. */
+export function createOffers(sealing: OfferSealing) {
+  return {
+    /** Encrypts what a client has sent; null if it sent nothing. */
+    async seal(deployId: string, offer: ScriptOffer): Promise<string | null> {
+      const { preDeploy, postDeploy } = offer.offered
+      const isEmpty = !preDeploy && !postDeploy && Object.keys(offer.clientEnv).length === 0
+      const isPlain = offer.offered.origin === 'upload' && offer.offered.postDeployAsync === undefined
+      return isEmpty && isPlain ? null : sealing.seal(deployId, JSON.stringify(offer))
+    },
+
+    /** Decrypts it. Refuses 503 `variables_key`. */
+    async open(deployId: string, sealed: string | null): Promise<ScriptOffer> {
+      return sealed === null ? nothingSent : (JSON.parse(await sealing.unseal(deployId, sealed)) as ScriptOffer)
+    }
+  }
+}
+
 /** A release for the nodes of a project. */
 export interface NodeRelease {
   projectId: string

@@ -71,7 +71,8 @@ import { createTransfer } from '../carry/transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
 import { createTrust } from '../http/outgoing/trust.js'
 import { tooMuch } from '../http/core/memory.js'
-import type { Front, World } from './front.js'
+import { createSealing, type Front, type World } from './front.js'
+import { createOffers } from '../model/fleet-wire.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
 export interface Services {
@@ -209,10 +210,9 @@ function createWork(
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
       follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
-      halt: async (...given) => (await fleet.hub()).rolls.halt(...given),
-      sealOffer: async (...given) => (await fleet.hub()).sealOffer(...given),
-      openOffer: async (...given) => (await fleet.hub()).openOffer(...given)
+      halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
     },
+    offers: createOffers(createSealing(store, key, 'rollout')),
     audit: event => void audit.record(event),
     auditWithin: audit.within,
     notify: occasion => webhook.notify(occasion),

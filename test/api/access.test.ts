@@ -119,6 +119,7 @@ const expectations: Record<
   admin_download: { from: 'anywhere', answers: { ...adminOnly, download: 'in' } },
   own: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
   manage: { from: ['own'], answers: { ...adminOnly, own: 'in' } },
+  approve: { from: 'allowed', answers: adminOnly },
   promote: { from: 'allowed', answers: { ...adminOnly, own: 'in' } },
   fetch: { from: 'anywhere', answers: { ...adminOnly, own: 'in' } },
   token: { from: 'anywhere', answers: { ...adminOnly, own: 'in', other: 'in', global: 'in' } },

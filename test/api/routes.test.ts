@@ -76,6 +76,9 @@ POST /api/projects/:id/promote promote project
 POST /api/projects/:id/undo operate project
 POST /api/projects/:id/repair operate project
 POST /api/deployments/:id/cancel own deployment
+POST /api/deployments/:id/approve approve deployment
+POST /api/deployments/:id/reject approve deployment
+GET /api/deployments/:id/plan read deployment
 POST /api/deployments/:id/confirm own deployment
 POST /api/deployments/:id/revert own deployment
 PATCH /api/deployments/:id/status operator deployment

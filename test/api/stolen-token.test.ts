@@ -176,7 +176,9 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
         const headers = { 'content-type': 'application/json' }
         const { status } = await thief.send(method, path.replace(/:\w+/, id), { headers, body: JSON.stringify(body) })
         // A route of agents accepts the signature of a node, and no token.
-        const refusals = path.startsWith('/api/agent/') ? [401] : [403, 404]
+        // A policy may let deployers approve. This one does not, and the deployment does not wait.
+        const isDecision = /\/(approve|reject)$/.test(path) && path.startsWith('/api/deployments/')
+        const refusals = path.startsWith('/api/agent/') ? [401] : isDecision ? [400, 409] : [403, 404]
         t.ok(refusals.includes(status), `${method} ${path}: ${status}`)
       }
     }

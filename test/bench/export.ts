@@ -69,6 +69,8 @@ async function furnish(): Promise<void> {
         treeSha256: null,
         heldFor: null,
         holdUntil: null,
+        startAt: null,
+        approvals: [],
         confirmSeconds: null,
         revertedAt: null,
         revertReason: null,

@@ -96,8 +96,8 @@ t.test('outside of its windows a project takes nothing new, but goes back', asyn
   const outside = { code: 'outside_window', message: /no deployments now \("audit"\)/ }
   await t.rejects(stage.push(shop, { 'a.txt': 'x' }), outside)
   await t.rejects(promote(source.id), outside)
-  t.throws(() => stage.deployer.checkArrival(shop.id, null), outside)
-  t.doesNotThrow(() => stage.deployer.checkArrival(shop.id, 'the site is down'))
+  t.throws(() => stage.deployer.checkArrival(shop.id, {}), outside)
+  t.doesNotThrow(() => stage.deployer.checkArrival(shop.id, { override: 'the site is down' }))
   t.match(await (await stage.deployer.rollback(first.id, { actor: admin })).finished, { status: 'success' })
   t.match(await (await stage.deployer.undo(shop.id, { actor: admin })).finished, { status: 'success' })
 

@@ -64,6 +64,7 @@ const who: Record<string, string> = {
   read: "viewer, or the project's token",
   download: "viewer, the project's token, or a ticket",
   own: "deployer, or the project's token, from `allowed_ips`",
+  approve: 'deployer, all from `allowed_ips`; the policy `approval` names the roles',
   promote: "deployer, or the project's token, all from `allowed_ips`",
   upload: "deployer, the project's token or the global one, from `allowed_ips`",
   upload_check: 'deployer, or any other valid token, from `allowed_ips`',

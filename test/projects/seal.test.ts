@@ -120,7 +120,7 @@ const doors: Record<keyof typeof sealedPlaces, [put: (tx: Transaction, sealed: s
     `UPDATE rollouts SET endedAt = '${at}'`
   ],
   'queuedReleases.sealed': [
-    (tx, sealed) => putQueuedRelease(tx, 'dep_a', { sealed, rollout: {}, role: null }),
+    (tx, sealed) => putQueuedRelease(tx, 'dep_a', { sealed, rollout: {}, role: null, plan: null }),
     "UPDATE deployments SET status = 'failed'"
   ]
 }

@@ -32,6 +32,7 @@ const security: Record<Auth, Json[]> = {
   operate: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
   read: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
   own: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
+  approve: [{ namedToken: [] }, { adminToken: [] }, { session: [] }],
   promote: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
   token: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],
   upload_check: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }],

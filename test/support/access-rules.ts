@@ -99,6 +99,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/marks lists
      GET /api/deployments/:id/files deployment
      GET /api/deployments/:id/changes deployment
+     GET /api/deployments/:id/plan deployment
      GET /api/logs lists
      GET /api/logs/:deployId deployment
      GET /api/logs/:deployId/stream deployment
@@ -192,6 +193,11 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/deploy/upload upload`
   ],
   ['promote a release that it may see to a project', 'POST /api/projects/:id/promote project'],
+  [
+    'approve and reject a deployment of somebody else',
+    `POST /api/deployments/:id/approve deployment
+     POST /api/deployments/:id/reject deployment`
+  ],
   [
     'cancel, confirm and revert a deployment',
     `POST /api/deployments/:id/cancel deployment
@@ -329,6 +335,7 @@ export const asksAgain = [
   'POST /api/rollouts/:rolloutId/resume',
   'POST /api/rollouts/:rolloutId/revert',
   'POST /api/rollouts/:rolloutId/approve',
+  'POST /api/deployments/:id/approve',
   'POST /api/enrollments',
   'DELETE /api/enrollments/:id',
   'PATCH /api/nodes/:node',

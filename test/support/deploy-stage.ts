@@ -16,6 +16,9 @@ import type { OpenedVariable } from '../../lib/model/variable.js'
 import type { Store } from '../../lib/core/store/database.js'
 import { layDatabase } from './new-database.js'
 import { headersIn } from './store.js'
+import { createOffers } from '../../lib/model/fleet-wire.js'
+import { createVariablesKey } from '../../lib/projects/seal.js'
+import { createSealing } from '../../lib/server/front.js'
 import type { CheckHeaders } from '../../lib/projects/seal.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { findDeployment } from '../../lib/core/store/tables/deployments.js'
@@ -104,6 +107,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     quota: { changed: (projectId, bytes) => void kept.push([projectId, bytes]), recountLater: () => {} },
     variables: { open: async () => variables },
     headers,
+    offers: createOffers(createSealing(store, createVariablesKey(join(home.directory, 'variables.key')), 'rollout')),
     checks: {
       hosts: () => values.gate_hosts,
       pm2: async () => ({ bound: false, message: 'The project is not linked to a PM2 application' }),

@@ -8,6 +8,7 @@ import { insertNode, insertPlacement } from '../../lib/core/store/tables/fleet.j
 import { insertProject } from '../../lib/core/store/tables/projects.js'
 import type { StoredRollout } from '../../lib/core/store/tables/rollouts.js'
 import { createVariablesKey } from '../../lib/projects/seal.js'
+import { createOffers } from '../../lib/model/fleet-wire.js'
 import { createSealing } from '../../lib/server/front.js'
 import { aProject } from '../core/store/stage.js'
 import { openStage } from './store.js'
@@ -66,6 +67,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       insertPlacement(tx, { projectId: 'proj_a', nodeId: `node_${letter}`, deployPath: '/srv/a', ...nothing })
     }
   })
+  const sealing = createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout')
   const serverKey = createServerKey(join(directory, 'keys'))
   // It writes its file now, and not while the directory is removed.
   await serverKey.signers(readAuditTree(store).origin)
@@ -88,7 +90,7 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       hasRunning: projectId => running.has(projectId),
       mayClientsSendScripts: ({ allowClientScripts }) => allowClientScripts ?? mayScripts.value,
       megabytesPerSecond: () => 0,
-      sealing: createSealing(store, createVariablesKey(join(directory, 'variables.key')), 'rollout'),
+      sealing,
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },
       ended: (deployId, state) => void done.push(state === 'done' ? deployId : `${deployId} ${state}`),
       endSessions: nodeId => void ended.push(nodeId),
@@ -99,7 +101,19 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
     hubs.push(hub)
     return hub
   }
-  return { ...stage, serverKey, mayScripts, ended, running, told, done, addresses, start, hub: start() }
+  return {
+    ...stage,
+    offers: createOffers(sealing),
+    serverKey,
+    mayScripts,
+    ended,
+    running,
+    told,
+    done,
+    addresses,
+    start,
+    hub: start()
+  }
 }
 
 /** The user of the tests. */

@@ -51,6 +51,8 @@ export async function insertDeployments(
           treeSha256: null,
           heldFor: null,
           holdUntil: null,
+          startAt: null,
+          approvals: [],
           confirmSeconds: null,
           revertedAt: null,
           revertReason: null,

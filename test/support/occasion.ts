@@ -46,6 +46,8 @@ const deployment: DeploymentRow = {
   treeSha256: null,
   heldFor: null,
   holdUntil: null,
+  startAt: null,
+  approvals: [],
   confirmSeconds: null,
   revertedAt: null,
   revertReason: null,

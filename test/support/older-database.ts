@@ -54,6 +54,8 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE deployments DROP COLUMN confirmSeconds;
     ALTER TABLE deployments DROP COLUMN revertedAt;
     ALTER TABLE deployments DROP COLUMN revertReason;
+    ALTER TABLE deployments DROP COLUMN startAt;
+    ALTER TABLE deployments DROP COLUMN approvals;
     ALTER TABLE deployments DROP COLUMN checks;
     DROP INDEX deploymentsByBranch;
     DROP INDEX deploymentsByCommit;

@@ -28,7 +28,8 @@ export interface IfUpdated {
 export interface Ran {
   success: boolean
   deployId: string
-  status: FinalStatus
+  /** `queued` if it waits before it begins: for an approval, or for its time. */
+  status: FinalStatus | 'queued'
   duration: string | null
   /** The deployment that was rolled back to. Absent for others. */
   rollbackOf?: string

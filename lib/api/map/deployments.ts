@@ -4,7 +4,14 @@ import type { DeploymentAnswer } from '../../model/deployment.js'
 import type { RollbackPlan } from '../../model/plan.js'
 import type { UnfinishedTarget } from '../../model/health.js'
 import type { UploadPermit } from '../../model/access.js'
-import type { markFields, promoteFields, rollbackFields, undoFields } from '../deployments.js'
+import type {
+  approveFields,
+  markFields,
+  promoteFields,
+  rejectFields,
+  rollbackFields,
+  undoFields
+} from '../deployments.js'
 
 /** A deployment that was cancelled. */
 export interface Cancelled extends Marked {
@@ -71,6 +78,8 @@ export interface DeploymentRoutes {
       planId?: string
       /** Why it begins outside of the windows of the project. Needs the role operator. @maxLength 500 */
       override?: string
+      /** When it begins, at most 30 days ahead. Default: at once. @format date-time */
+      startAt?: string
     }
     /**
      * The output while it is written, one JSON object per line. The last line contains the status.
@@ -99,6 +108,8 @@ export interface DeploymentRoutes {
       override?: string
       /** The tree of a release that the client knows: the answer names a kept release with it, or else the newest one. */
       base?: string
+      /** When it would begin. Default: at once. @format date-time */
+      startAt?: string
     }
     /** The limits of the upload. */
     answer: UploadPermit
@@ -181,6 +192,39 @@ export interface DeploymentRoutes {
      * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
      */
     answer: Ran | RollbackPlan
+  }
+  /**
+   * Approve a deployment that waits for it.
+   *
+   * It begins when as many have approved it as the policy `approval` of the project asks for, or waits for its time
+   * (`startAt`). The last approval is refused while the project is locked or outside of its windows, or after a later
+   * release is in place.
+   * @errors not_found not_waiting already_decided not_an_approver own_push tree_differs superseded locked
+   * outside_window invalid_field
+   */
+  'POST /api/deployments/:id/approve': {
+    body: typeof approveFields
+    /** The record. */
+    answer: Marked
+  }
+  /**
+   * Reject a deployment that waits for an approval: it fails, and has changed nothing.
+   * @errors not_found not_waiting already_decided not_an_approver invalid_field
+   */
+  'POST /api/deployments/:id/reject': {
+    body?: typeof rejectFields
+    /** The record. */
+    answer: Marked
+  }
+  /**
+   * Say what a deployment would do that has not begun.
+   *
+   * Compares the files of its archive with the target on the disk. Only while it waits for an approval or for its time.
+   * @errors not_found not_waiting other_project tree_not_ready plan_busy changed_meanwhile helper_failed
+   */
+  'GET /api/deployments/:id/plan': {
+    /** What would happen. */
+    answer: RollbackPlan
   }
   /** Cancel a queued or running deployment. @errors not_found already_finished other_project */
   'POST /api/deployments/:id/cancel': {

@@ -42,6 +42,8 @@ With `Accept: application/x-ndjson`, the response streams the plan without
       force?: Switch
       /** Why it would begin outside of the windows of the project. @maxLength 500 */
       override?: string
+      /** When it would begin. Default: at once. @format date-time */
+      startAt?: string
     }
     headers: {
       /** The SHA-256 of each script that the upload would contain: `pre=<SHA-256>,post=<SHA-256>`. */

@@ -34,6 +34,8 @@ export const auditActions = [
   'deployment.undo',
   'deployment.repair',
   'deployment.cancel',
+  'deployment.approve',
+  'deployment.reject',
   'deployment.confirm',
   'deployment.revert',
   'deployment.revert_failed',

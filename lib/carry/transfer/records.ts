@@ -32,6 +32,7 @@ import { oneLine } from '../../base/text.js'
 import { invalid } from '../../base/errors.js'
 import {
   type CheckResult,
+  type Decision,
   type DeploymentRow,
   type DeploymentStep,
   revertReasons,
@@ -397,6 +398,15 @@ const check: Read<CheckResult> = object({
   endedAt: instant
 })
 
+const decision: Read<Decision> = object({
+  decision: oneOf(['approved', 'rejected']),
+  name: label,
+  tokenId: nullableLabel,
+  at: instant,
+  comment: nullableLabel,
+  treeSha256: digest
+})
+
 const deploymentRecord = tolerant(
   object({
     id,
@@ -427,6 +437,8 @@ const deploymentRecord = tolerant(
     traceId: nullableLabel,
     provenance: provenanceReader('escape'),
     treeSha256: digest,
+    startAt: nullable(instant),
+    approvals: items(decision),
     confirmSeconds: nullable(count),
     revertedAt: nullable(instant),
     revertReason: nullable(oneOf(revertReasons)),

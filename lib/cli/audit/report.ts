@@ -56,7 +56,8 @@ export interface Report {
   proof: ReportProof
 }
 
-const approvals = /^(deployment\.(confirm|revert|cancel|mark_status|give_up)|rollout\.(approve|halt|resume|revert))$/
+const approvals =
+  /^(deployment\.(approve|reject|confirm|revert|cancel|mark_status|give_up)|rollout\.(approve|halt|resume|revert))$/
 const rights =
   /^(token|second_factor|session|enrollment|placement)\.|^auth\.(change|reset)_token$|^project\.regenerate_token$|^audit\.rotate_key$|^cluster\.rekey$/
 const changes = /^(settings|project|category|tag|log_source|notification_target|node|server)\./
@@ -116,6 +117,7 @@ function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string
       : `commit ${provenance.commit}${provenance.dirty ? ' with uncommitted changes' : ''}`,
     provenance?.author == null ? null : `author ${provenance.author}`,
     treeSha256 == null ? null : `tree ${treeSha256}`,
+    ...(deployment.approvals ?? []).map(({ decision, name }) => `${decision} by ${actorText(name, () => undefined)}`),
     deployment.errorMessage
   ]
   const project = names.get(projectId) ?? projectName

@@ -642,6 +642,13 @@ const migrations: Migration[] = [
     sql: `
       ALTER TABLE deployments ADD COLUMN uploadedBytes INTEGER;
       ALTER TABLE deployments ADD COLUMN reusedFrom TEXT;`
+  },
+  {
+    what: 'deployments that wait for an approval, or for their time',
+    sql: `
+      ALTER TABLE deployments ADD COLUMN startAt TEXT;
+      ALTER TABLE deployments ADD COLUMN approvals TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE queuedReleases ADD COLUMN plan TEXT;`
   }
 ]
 

@@ -79,8 +79,6 @@ export interface Hub extends Fleet {
   begin(release: Release): Promise<string>
   /** Rollouts of deployments. */
   rolls: Rolls
-  sealOffer: Releases['sealOffer']
-  openOffer: Releases['openOffer']
   /** The open streams, for what relays requests to nodes. */
   links: NodeLinks
   key: HubKey
@@ -290,8 +288,6 @@ export function createHub(needs: HubNeeds): Hub {
     },
     begin,
     rolls: createRolls({ ...needs, ...parts }),
-    sealOffer: releases.sealOffer,
-    openOffer: releases.openOffer,
     links,
     key,
     tick,

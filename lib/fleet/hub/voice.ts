@@ -7,9 +7,12 @@ import { type Clock, elapsedOf } from '../../base/clock.js'
 import { notFound, Refusal } from '../../base/errors.js'
 import {
   type Asked,
+  createOffers,
   type DesiredLine,
   fleetProtocol,
   lineText,
+  type Offers,
+  type OfferSealing,
   type ReleaseDocument,
   releaseText,
   type ScriptOffer,
@@ -148,13 +151,6 @@ export function releaseTextOfProtocol1({ nodeId, session }: Asked, json: string)
  * of projects that are placed on it.
  */
 
-/** Encrypts texts of a deployment. */
-export interface OfferSealing {
-  seal(deployId: string, text: string): Promise<string>
-  /** Refuses 503 `variables_key`. */
-  unseal(deployId: string, sealed: string): Promise<string>
-}
-
 /** Releases, as nodes get them. */
 export interface Releases {
   /** Returns the document of a release for a node, and the signature. Refuses 404, 503 `variables_key`. */
@@ -164,9 +160,7 @@ export interface Releases {
   /** Returns what the client of an earlier rollout has sent, for a rollback; null: nothing. */
   offerOf(deployId: string): Promise<ScriptOffer | null>
   /** Encrypts what a client has sent; null if it sent nothing. */
-  sealOffer(deployId: string, offer: ScriptOffer): Promise<string | null>
-  /** Decrypts it. Refuses 503 `variables_key`. */
-  openOffer(deployId: string, sealed: string | null): Promise<ScriptOffer>
+  sealOffer: Offers['seal']
 }
 
 export interface ReleasesNeeds {
@@ -180,15 +174,10 @@ export interface ReleasesNeeds {
   mayClientsSendScripts(project: Project): boolean
 }
 
-const nothing: ScriptOffer = { offered: { origin: 'upload' }, clientEnv: {} }
-
 /** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
-  const { store, key, sealing, variables } = needs
-
-  async function openOffer(deployId: string, sealed: string | null): Promise<ScriptOffer> {
-    return sealed === null ? nothing : (JSON.parse(await sealing.unseal(deployId, sealed)) as ScriptOffer)
-  }
+  const { store, key, variables } = needs
+  const offers = createOffers(needs.sealing)
 
   return {
     async document(asked, deployId) {
@@ -213,7 +202,7 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         // Nodes must not decide by their settings what the hub has told the user.
         project: { ...pick(project, nodeSettings), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
-        ...(await openOffer(deployId, rollout.sealed)),
+        ...(await offers.open(deployId, rollout.sealed)),
         message: row?.message ?? null
       }
       const json = JSON.stringify(document)
@@ -230,17 +219,10 @@ export function createReleases(needs: ReleasesNeeds): Releases {
     async offerOf(deployId) {
       const rollout = rolloutOfDeployment(store, deployId)
       if (rollout === undefined || rollout.sealed === null) return null
-      const { offered, clientEnv } = await openOffer(deployId, rollout.sealed)
+      const { offered, clientEnv } = await offers.open(deployId, rollout.sealed)
       return { offered: { ...offered, origin: 'source deployment' }, clientEnv }
     },
 
-    async sealOffer(deployId, offer) {
-      const { preDeploy, postDeploy } = offer.offered
-      const isEmpty = !preDeploy && !postDeploy && Object.keys(offer.clientEnv).length === 0
-      const isPlain = offer.offered.origin === 'upload' && offer.offered.postDeployAsync === undefined
-      return isEmpty && isPlain ? null : sealing.seal(deployId, JSON.stringify(offer))
-    },
-
-    openOffer
+    sealOffer: offers.seal
   }
 }

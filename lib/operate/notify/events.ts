@@ -37,7 +37,7 @@ export interface DeploymentNotification {
     'id' | 'status' | 'duration' | 'startTime' | 'endTime' | 'rollbackOf' | 'message' | 'provenance'
   >
   errorMessage: string | null
-  /** When the earlier files are put back unless the deployment is confirmed. Absent: it does not wait. */
+  /** When the wait for a confirmation or an approval ends: the earlier files are put back, or it fails. Absent: it does not wait. */
   waitsUntil?: string | null
   /** Address of its page, or null if the public address of the server is unknown. */
   url: string | null
@@ -143,13 +143,11 @@ const linkWords: Partial<Record<Notification['event'], string>> = {
 /**
  * Returns the links of a message. They lead to the decision in the panel, which asks who it is: to follow one changes nothing.
  */
-export function linksOf({ event, url }: Pick<Notification, 'event' | 'url'>): MessageLink[] {
+export function linksOf({ event, trigger, url }: Pick<Notification, 'event' | 'trigger' | 'url'>): MessageLink[] {
   if (url === null) return []
   if (event !== 'deploy_waiting') return [{ words: linkWords[event] ?? 'Open this deployment', url }]
-  return [
-    { words: 'Confirm', url: `${url}?decide=confirm` },
-    { words: 'Revert', url: `${url}?decide=revert` }
-  ]
+  const words = trigger === 'approval' ? ['Approve', 'Reject'] : ['Confirm', 'Revert']
+  return words.map(each => ({ words: each, url: `${url}?decide=${each.toLowerCase()}` }))
 }
 
 /** Returns the test message. It has every field, and an event that receivers do not act upon. */
@@ -194,12 +192,15 @@ export function headlineOf(notification: Headlined): string {
   }
   if (isIncident(notification)) return incidentLine(notification)
   const { trigger, event, project } = notification
-  if (event === 'deploy_waiting')
-    return `${project.name}: deployment waits for confirmation until ${notification.waitsUntil}`
+  if (event === 'deploy_waiting') {
+    const what = trigger === 'approval' ? 'an approval' : 'confirmation'
+    return `${project.name}: deployment waits for ${what} until ${notification.waitsUntil}`
+  }
   if (event === 'recovered') return `${project.name}: recovered, the first success after a failure`
   const hasFailed = event === 'deploy_failure'
   switch (trigger) {
     case 'confirmation':
+    case 'approval':
     case 'cli':
       return `${project.name}: deployment ${hasFailed ? 'failed' : 'succeeded'}`
     case 'promotion':

@@ -25,6 +25,8 @@ t.test('each action belongs to a part, or to the rows of the deployments', t => 
     'deployment.end': null,
     'deployment.undo': null,
     'deployment.promote': null,
+    'deployment.approve': 'approvals',
+    'deployment.reject': 'approvals',
     'deployment.confirm': 'approvals',
     'rollout.approve': 'approvals',
     'token.rotate': 'rights',

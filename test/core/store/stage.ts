@@ -56,6 +56,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     treeSha256: null,
     heldFor: null,
     holdUntil: null,
+    startAt: null,
+    approvals: [],
     confirmSeconds: null,
     revertedAt: null,
     revertReason: null,

@@ -121,10 +121,10 @@ const node = { nodeId: 'node_a', session: 'the-session', counter: 7, protocol: 2
 
 t.test('describes a release for a node, with what the client has sent, signed', async t => {
   const stage = await openFleet(t, ['a'])
-  const { hub, store } = stage
+  const { hub, store, offers } = stage
   await store.write(tx => insertDeployment(tx, aDeployment({ message: 'a message' })))
   const offer = { offered: { origin: 'upload' as const, postDeploy: 'echo on' }, clientEnv: { STAGE: 'secret-text' } }
-  const sealed = await hub.sealOffer('dep_a', offer)
+  const sealed = await offers.seal('dep_a', offer)
   t.notMatch(sealed, 'secret-text')
   await beginRollout(stage, {}, 'proj_a', { sealed })
   const { json, signature } = await hub.agents.document(node, 'dep_a')
@@ -151,8 +151,8 @@ t.test('describes a release for a node, with what the client has sent, signed', 
 
 t.test('gives a node only releases of projects that are placed on it', async t => {
   const stage = await openFleet(t, ['a'])
-  const { hub } = stage
-  t.equal(await hub.sealOffer('dep_a', { offered: { origin: 'upload' }, clientEnv: {} }), null, 'nothing to encrypt')
+  const { hub, offers } = stage
+  t.equal(await offers.seal('dep_a', { offered: { origin: 'upload' }, clientEnv: {} }), null, 'nothing to encrypt')
   await beginRollout(stage)
   t.equal(hub.agents.archiveOf('node_a', 'archive'), 'dep_a')
   for (const unknown of [

@@ -518,6 +518,8 @@ export const words: Words = {
   'Release promoted': '发布已提升',
   'Repair started': '修复已开始',
   'Deployment cancelled': '部署已取消',
+  'Deployment approved': '部署已批准',
+  'Deployment rejected': '部署已拒绝',
   'Deployment confirmed': '部署已确认',
   'Deployment reverted': '部署已恢复为先前的文件',
   'Revert failed': '恢复先前的文件失败',

@@ -2,6 +2,7 @@ import { invalid } from '../../../base/errors.js'
 import type { ProjectScope } from '../../../model/access.js'
 import {
   type CheckResult,
+  type Decision,
   type DeploymentRow,
   type DeploymentStatus,
   deploymentStatuses,
@@ -12,7 +13,8 @@ import {
   type ScriptProcess,
   scriptSteps,
   stepNames,
-  triggerSources
+  triggerSources,
+  waitReasons
 } from '../../../model/deployment.js'
 import type { Provenance } from '../../../model/provenance.js'
 import type { Reader, Row, Transaction } from '../database.js'
@@ -74,8 +76,10 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   placed: nullable(number),
   provenance: json('provenance', isProvenance),
   treeSha256: nullable(text),
-  heldFor: nullable(choice(holdReasons)),
+  heldFor: nullable(choice([...holdReasons, ...waitReasons])),
   holdUntil: nullable(text),
+  startAt: nullable(text),
+  approvals: jsonList('approvals', isDecision),
   confirmSeconds: nullable(number),
   revertedAt: nullable(text),
   revertReason: nullable(choice(revertReasons)),
@@ -246,6 +250,26 @@ export function unconfirmedDeployments(db: Reader, projects?: ProjectScope): Dep
   const wanted = among(equalities({ status: 'running', heldFor: 'confirm' }), 'projectId', projects)
   const sql = `SELECT * FROM deployments ${where(wanted.conditions)} ORDER BY orderedAt, position`
   return db.all(sql, ...wanted.values).map(readDeployment)
+}
+
+/** Returns the deployments that wait for an approval, or for their time. */
+export function waitingDeployments(db: Reader, projects?: ProjectScope): DeploymentRow[] {
+  const wanted = among(among(equalities({ status: 'queued' }), 'heldFor', waitReasons), 'projectId', projects)
+  const sql = `SELECT * FROM deployments ${where(wanted.conditions)} ORDER BY orderedAt, position`
+  return db.all(sql, ...wanted.values).map(readDeployment)
+}
+
+/**
+ * Returns the newest release of a project that arrived after a deployment and is, or was, in place; undefined: there is none.
+ * A rollback, an undo or a repair is no release.
+ */
+export function laterRelease(db: Reader, { id, projectId }: DeploymentRow): DeploymentRow | undefined {
+  const at = ageOfDeployment(db, id)
+  if (at === undefined) return undefined
+  const sql = `SELECT * FROM deployments WHERE projectId = ? AND (orderedAt, position) > (?, ?)
+    AND triggerSource IN ('cli', 'promotion') AND revertedAt IS NULL AND (placed IS NOT NULL OR status = 'success')
+    ${newestFirst} LIMIT 1`
+  return db.all(sql, projectId, at.orderedAt, at.position).map(readDeployment)[0]
 }
 
 /** The state of a deployment, which determines its files. */
@@ -450,6 +474,10 @@ function isStep(value: unknown): value is DeploymentStep {
 
 function isCheck(value: unknown): value is CheckResult {
   return isObject(value) && typeof value['check'] === 'string' && typeof value['ok'] === 'boolean'
+}
+
+function isDecision(value: unknown): value is Decision {
+  return isObject(value) && typeof value['decision'] === 'string' && typeof value['name'] === 'string'
 }
 
 function isScript(value: unknown): value is RanScript {

@@ -231,11 +231,12 @@ export function countPlacements(db: Reader): number {
 }
 
 /*
- * What a client sent for a deployment that waits to be rolled out. After a kill, this hub or another one queues the deployment
- * again, with the same scripts, variables and policy.
+ * What a client sent for a deployment that waits longer than this process may run: to be rolled out, for an approval, or for its
+ * time. After a kill, this server, or another hub, queues the deployment again, with the same scripts, variables and
+ * policy.
  */
 
-/** The wishes of a client for a rollout. */
+/** The wishes of a client for a deployment that waits. */
 export interface QueuedRelease {
   /** Scripts and variables, encrypted; null: none. */
   sealed: string | null
@@ -243,25 +244,34 @@ export interface QueuedRelease {
   rollout: Partial<RolloutPolicy>
   /** The role of the client; null: of an earlier version. */
   role: string | null
+  /** The plan that the deployment is held to, as JSON; null: none. */
+  plan: string | null
 }
 
 const readQueuedRelease = rowReader<QueuedRelease>('queuedReleases', {
   sealed: nullable(text),
   rollout: json('a part of a rollout policy', (value): value is Partial<RolloutPolicy> => isObject(value)),
-  role: nullable(text)
+  role: nullable(text),
+  plan: nullable(text)
 })
 
 /** Keeps the wishes for a deployment that is queued, and removes those of deployments that have begun. */
-export function putQueuedRelease(tx: Transaction, deployId: string, { sealed, rollout, role }: QueuedRelease): void {
+export function putQueuedRelease(tx: Transaction, deployId: string, release: QueuedRelease): void {
+  const { sealed, rollout, role, plan } = release
   tx.run(`DELETE FROM queuedReleases WHERE deployId NOT IN (SELECT id FROM deployments WHERE status = 'queued')`)
-  const sql = 'INSERT INTO queuedReleases (deployId, sealed, rollout, role) VALUES (?, ?, ?, ?)'
-  tx.run(sql, deployId, sealed, JSON.stringify(rollout), role)
+  const sql = 'INSERT INTO queuedReleases (deployId, sealed, rollout, role, plan) VALUES (?, ?, ?, ?, ?)'
+  tx.run(sql, deployId, sealed, JSON.stringify(rollout), role, plan)
 }
 
-/** Returns the wishes for a deployment; undefined: it was not to be rolled out when it was queued. */
+/** Removes the wishes for a deployment. */
+export function dropQueuedRelease(tx: Transaction, deployId: string): void {
+  tx.run('DELETE FROM queuedReleases WHERE deployId = ?', deployId)
+}
+
+/** Returns the wishes for a deployment; undefined: none are kept. */
 export function findQueuedRelease(db: Reader, deployId: string): QueuedRelease | undefined {
   return db
-    .all('SELECT sealed, rollout, role FROM queuedReleases WHERE deployId = ?', deployId)
+    .all('SELECT sealed, rollout, role, plan FROM queuedReleases WHERE deployId = ?', deployId)
     .map(readQueuedRelease)[0]
 }
 

@@ -158,15 +158,20 @@ t.test('keeps what was sent for queued deployments only', async t => {
     insertProject(tx, aProject({ tagIds: [] }))
     insertDeployment(tx, aDeployment({ id: 'dep_a', status: 'queued' }))
     insertDeployment(tx, aDeployment({ id: 'dep_b', status: 'running' }))
-    putQueuedRelease(tx, 'dep_a', { sealed: 'text', rollout: { canary: 2 }, role: 'deployer' })
-    putQueuedRelease(tx, 'dep_b', { sealed: null, rollout: {}, role: null })
+    putQueuedRelease(tx, 'dep_a', { sealed: 'text', rollout: { canary: 2 }, role: 'deployer', plan: 'text' })
+    putQueuedRelease(tx, 'dep_b', { sealed: null, rollout: {}, role: null, plan: null })
   })
-  t.strictSame(findQueuedRelease(store, 'dep_a'), { sealed: 'text', rollout: { canary: 2 }, role: 'deployer' })
-  t.strictSame(findQueuedRelease(store, 'dep_b'), { sealed: null, rollout: {}, role: null })
+  t.strictSame(findQueuedRelease(store, 'dep_a'), {
+    sealed: 'text',
+    rollout: { canary: 2 },
+    role: 'deployer',
+    plan: 'text'
+  })
+  t.strictSame(findQueuedRelease(store, 'dep_b'), { sealed: null, rollout: {}, role: null, plan: null })
   t.equal(findQueuedRelease(store, 'dep_c'), undefined)
   await store.write(tx => {
     insertDeployment(tx, aDeployment({ id: 'dep_c', status: 'queued' }))
-    putQueuedRelease(tx, 'dep_c', { sealed: null, rollout: {}, role: null })
+    putQueuedRelease(tx, 'dep_c', { sealed: null, rollout: {}, role: null, plan: null })
   })
   t.equal(findQueuedRelease(store, 'dep_b'), undefined)
   t.ok(findQueuedRelease(store, 'dep_a'))
