@@ -82,6 +82,9 @@ const rows: Row[] = [
   { line: 'login --project @ --token TOKEN', says: /Logged in/ }
 ]
 
+/** Commands that ask the server of this machine, or that have their own rows above. */
+const onThisMachine = ['admin reset-second-factor', 'tail']
+
 /** Commands whose project is tested with their other rooms. */
 const elsewhere = ['audit list']
 
@@ -188,4 +191,58 @@ t.test('nodes and named tokens are named by name or id', async t => {
     const unknown = await here(line.replace('@', 'nothing').split(' '), cwd, env)
     t.match(unknown, { code: 1, text: /Token not found: "nothing"/ }, line)
   }
+})
+
+/** A command that takes another record, written as `@`, and what it says about one that does not exist. */
+const others: ReadonlyArray<[line: string, says: RegExp]> = [
+  ['logs @', /Deployment not found: "nothing"/],
+  ['promote shop wiki --release @ --dry-run', /Deployment not found: "nothing"/],
+  ['rollback shop --to @ --dry-run', /Deployment not found: "nothing"/],
+  ['confirm @', /Deployment not found: "nothing"/],
+  ['cancel @', /Deployment not found: "nothing"/],
+  ['open @ --no-browser', /not found: "nothing"/],
+  ['archive delete @ --yes', /Deployment not found: "nothing"/],
+  ['target forget @ --yes', /not found: "nothing"/],
+  ['revert @', /Deployment not found: "nothing"/],
+  ['rollout status @', /Rollout not found: "nothing"/],
+  ['rollout halt @', /Rollout not found: "nothing"/],
+  ['rollout resume @', /Rollout not found: "nothing"/],
+  ['rollout revert @', /Rollout not found: "nothing"/],
+  ['rollout approve @', /Rollout not found: "nothing"/],
+  ['fleet node @', /Node not found: "nothing"/],
+  ['fleet set @ --label a=b', /Node not found: "nothing"/],
+  ['fleet place shop --on @', /Node not found: "nothing"/],
+  ['fleet unplace shop --from @', /Node not found: "nothing"/],
+  ['fleet drain @', /Node not found: "nothing"/],
+  ['fleet undrain @', /Node not found: "nothing"/],
+  ['fleet forget @ --yes', /Node not found: "nothing"/],
+  ['token rotate @', /Token not found: "nothing"/],
+  ['token revoke @ --yes', /Token not found: "nothing"/],
+  ['notify test @', /Notification target not found: "nothing"/],
+  ['notify remove @ --yes', /Notification target not found: "nothing"/],
+  ['logs sources remove @', /Log source not found: "nothing"/]
+]
+
+t.test('a node, rollout, deployment, token, target or log source that does not exist is said so', async t => {
+  const { stage, env } = await startFleet(t, ['web-1'])
+  await stage.createProject('wiki')
+  for (const [line, says] of others) {
+    const { code, text } = await here(line.replace('@', 'nothing').split(' '), stage.sites, env)
+    t.equal(code, 1, line)
+    t.match(text, says, line)
+  }
+})
+
+t.test('the commands above are all that take one', async t => {
+  const missing: string[] = []
+  for (const { name, load, family } of commands) {
+    if (family === null) continue
+    const { operands, options } = await load()
+    const ofRecords = Object.keys(operands).filter(key => /^(token|target|source|node|rolloutId|deployId)$/.test(key))
+    const all = Object.entries({ ...operands, ...options })
+    const completed = all.filter(([, { complete = '' }]) => ['nodes', 'rollouts', 'deployments'].includes(complete))
+    if (ofRecords.length + completed.length === 0) continue
+    if (!others.some(([line]) => line.startsWith(`${name} `)) && !onThisMachine.includes(name)) missing.push(name)
+  }
+  t.same(missing, [])
 })
