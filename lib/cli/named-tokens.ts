@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Refusal } from '../base/errors.js'
-import { oneLine } from '../base/text.js'
-import { type AccessToken, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
+import { countOf, oneLine } from '../base/text.js'
+import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import type { Api } from './client/api.js'
 import { findProject } from './client/named-project.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
@@ -65,14 +65,13 @@ export async function handOver(secret: string, file: string | undefined, { outpu
 
 const dayMs = 24 * 60 * 60_000
 
-/** Returns the end of a token, seen from now: `expires in 88 days`, `revoked`. */
+/** Returns the end of a token, seen from now, in days begun: `expires in 88 days`, `revoked`. */
 export function endOf({ expiresAt, revokedAt }: Pick<AccessToken, 'expiresAt' | 'revokedAt'>, nowMs: number): string {
   if (revokedAt !== null) return `revoked ${relativeTime(revokedAt, nowMs)}`
   const leftMs = Date.parse(expiresAt) - nowMs
   if (leftMs <= 0) return `expired ${relativeTime(expiresAt, nowMs)}`
   if (leftMs < dayMs) return `expires at ${expiresAt.slice(11, 16)} UTC`
-  const days = Math.floor(leftMs / dayMs)
-  return days === 1 ? 'expires in 1 day' : `expires in ${days} days`
+  return `expires in ${countOf(daysLeftOf({ expiresAt }, nowMs), 'day')}`
 }
 
 /** Returns the last use of a token: `4m ago from 10.0.0.7`. */

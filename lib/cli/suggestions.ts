@@ -21,6 +21,12 @@ const known: Readonly<Record<string, string>> = {
   new: 'init',
   link: 'init',
   start: 'serve',
+  restart: 'serve',
+  remove: 'projects delete',
+  delete: 'projects delete',
+  'project env': 'env list',
+  'admin token': 'admin reset-password',
+  'server start': 'serve',
   run: 'serve',
   daemon: 'serve',
   log: 'logs',
@@ -76,6 +82,8 @@ export function meantBy(
   const pair = plain(typed.join(' '))
   const spelled = names.find(name => typed.length > 1 && plain(name) === pair)
   if (spelled !== undefined) return spelled
+  const pairOf = known[pair]
+  if (pairOf !== undefined) return pairOf
   const near =
     typed.length > 1
       ? closest(

@@ -42,7 +42,7 @@ export interface SearchQuery {
   scope?: ProjectScope
 }
 
-/** Returns the rows that contain `q`, ignoring case, newest first. */
+/** Returns the rows that contain `q`, ignoring case: exact names first, then the newest. */
 export type Finder = (q: string, limit: number, scope: ProjectScope) => Found
 
 /** The search over everything that has a page. */
@@ -89,8 +89,9 @@ function findProjects(store: Reader, { q, limit, scope }: Wanted): Found {
   const match = within(matching(q, ['name', 'id', 'description', 'deployPath', 'env']), 'id', scope)
   const rows = store.all(
     `SELECT id, name, deployPath, env, count(*) OVER () AS total FROM projects
-     WHERE ${match.condition} ORDER BY createdAt DESC, position DESC LIMIT ?`,
+     WHERE ${match.condition} ORDER BY (name = ? COLLATE NOCASE) DESC, createdAt DESC, position DESC LIMIT ?`,
     ...match.values,
+    q,
     limit
   )
   return foundIn(rows.map(readProject), ({ id, name, deployPath, env }) => {
@@ -104,8 +105,9 @@ function findLogSources(store: Reader, { q, limit, scope }: Wanted): Found {
   const match = within(matching(q, ['label', 'id', 'filePath']), 'projectId', scope)
   const rows = store.all(
     `SELECT id, projectId, label, filePath, count(*) OVER () AS total FROM logSources
-     WHERE ${match.condition} ORDER BY position DESC LIMIT ?`,
+     WHERE ${match.condition} ORDER BY (label = ? COLLATE NOCASE) DESC, position DESC LIMIT ?`,
     ...match.values,
+    q,
     limit
   )
   return foundIn(rows.map(readLogSource), ({ id, projectId, label, filePath }) => {

@@ -39,8 +39,8 @@ const nowMs = Date.parse('2026-11-23T12:00:00.000Z')
 
 t.test('says when a token ends', async t => {
   const cases: Array<[expiresAt: string, revokedAt: string | null, said: string]> = [
-    ['2027-02-20T12:00:01.000Z', null, 'expires in 89 days'],
-    ['2026-11-24T13:00:00.000Z', null, 'expires in 1 day'],
+    ['2027-02-20T12:00:01.000Z', null, 'expires in 90 days'],
+    ['2026-11-24T12:00:00.000Z', null, 'expires in 1 day'],
     ['2026-11-24T11:30:00.000Z', null, 'expires at 11:30 UTC'],
     ['2026-11-23T12:00:00.000Z', null, 'expired now'],
     ['2026-11-20T12:00:00.000Z', null, 'expired 3d ago'],

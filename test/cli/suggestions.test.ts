@@ -33,6 +33,11 @@ t.test('another spelling, another word and a typing error get the command that w
     ['acces', 'access'],
     ['push:now', 'push'],
     ['up', 'push'],
+    ['projects env', 'env list'],
+    ['admin token', 'admin reset-password'],
+    ['server start', 'serve'],
+    ['restart', 'serve'],
+    ['delete shop', 'projects delete'],
     ['frobnicate', undefined]
   ]
   for (const [typed, meant] of cases) t.equal(meantBy(typed.split(' '), commands, topics), meant, typed)

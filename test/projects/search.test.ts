@@ -128,3 +128,24 @@ t.test('search', async t => {
     for (const plan of plans) t.notMatch(plan, /TEMP B-TREE/)
   })
 })
+
+t.test('exact names come first, then the newest', async t => {
+  const store = await aStore(t)
+  await store.write(tx => {
+    for (const [index, name] of ['storefront', 'old-storefront', 'storefront-staging'].entries()) {
+      insertProject(tx, aProject({ id: `proj_${index}`, name, deployPath: `/srv/${index}`, token: `${index}` }))
+      const source = { id: `lsrc_${index}`, projectId: 'proj_0', label: name, filePath: `/var/log/${index}` }
+      insertLogSource(tx, { ...source, kind: 'plain', sortOrder: 0, createdAt: '2030', updatedAt: '2030' })
+    }
+  })
+  const { groups } = createSearch({ store, settings: settingRows }).find({
+    q: 'StoreFront',
+    types: ['projects', 'log-sources'],
+    limit: 2
+  })
+  const found = groups.map(({ total, items }) => [total, ...items.map(({ id }) => id)])
+  t.same(found, [
+    [3, 'proj_0', 'proj_2'],
+    [3, 'lsrc_0', 'lsrc_2']
+  ])
+})

@@ -1,10 +1,12 @@
+import { locateHome } from '../../base/config/home.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
 import type { ListedPlacement } from '../../model/node.js'
 import type { Api } from '../client/api.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { findProject } from '../client/named-project.js'
-import { type AdminOptions, openAdmin } from '../client/session.js'
+import { localClient, runningOwner } from '../client/local.js'
+import { type AdminOptions, loadConfiguration, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
 import {
@@ -94,7 +96,8 @@ export const commands = {
     },
     details:
       'Prints a token with which one machine becomes a node. Run "svc agent" with it on that machine. The token can be\n' +
-      `used once. It contains the key of this server, so the machine takes orders from this server only.\n\n${adminDetails('admin')}`,
+      'used once. It contains the key of this server, so the machine takes orders from this server only. On the machine\n' +
+      `of the server, as its user, neither address nor token is needed.\n\n${adminDetails('admin')}`,
     examples: [
       ['fleet enroll --name web-1 --label zone=eu', 'print the command that makes a machine the node web-1'],
       ['fleet enroll --for 10m --out node.token', 'write a token to a file, for "svc agent --enroll -"']
@@ -105,14 +108,19 @@ export const commands = {
       if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
       const labels = readLabels(label)
       const seconds = options.for === undefined ? undefined : Math.round(durationOption('--for', options.for) / 1000)
-      const { api, fleet } = await openFleet(context, options)
-      const { enrollment, token } = await fleet.enroll({ name, labels, seconds })
+      const { fleet, address } = await openHub(context, options)
+      const enrolled = await fleet.enroll({ name, labels, seconds })
+      const { enrollment, token } = enrolled
+      // The server knows its public address. Its own command has it.
+      const known = / --hub (\S+)$/.exec(enrolled.command)?.[1] as string
+      const hub = address === null || isLocalAddress(address) ? known : address
       // An argument would be in the list of processes.
-      const agent = `svc agent --hub ${api.address}`
+      const agent = `svc agent --hub ${hub}`
       const command = `SVC_ENROLL_TOKEN=${token} ${agent}`
-      if (isLocalAddress(api.address))
+      if (isLocalAddress(hub))
         output.warn(
-          `only this machine reaches ${api.address}. For another machine, use --server with the address that it uses`
+          `only this machine reaches ${hub}. For another machine, use --server with the address that it uses, or set ` +
+            'SVC_PUBLIC_URL for the server'
         )
       if (json) return output.json({ enrollment, token, command })
       output.note(`One machine may become a node until ${minuteOf(enrollment.expiresAt)}. On it, run:`)
@@ -299,6 +307,20 @@ export const commands = {
     }
   })
 } satisfies Family
+
+/**
+ * Opens the API of the fleet. If no address is configured and the hub runs on this machine, through its data directory:
+ * then the address is null.
+ */
+async function openHub(context: Context, options: AdminOptions): Promise<{ fleet: FleetApi; address: string | null }> {
+  const { env, cwd } = context
+  const { server, token } = options
+  const { config } = await loadConfiguration(context, { flags: { server }, env: options.env, project: 'optional' })
+  const owner = config.serverUrl === null && token === undefined ? await runningOwner(locateHome(env, cwd)) : null
+  if (owner !== null) return { fleet: createFleetApi(localClient(owner, env)), address: null }
+  const { api, fleet } = await openFleet(context, options)
+  return { fleet, address: api.address }
+}
 
 async function openFleet(context: Context, options: AdminOptions): Promise<{ api: Api; fleet: FleetApi }> {
   const { api } = await openAdmin(context, options)

@@ -219,7 +219,10 @@ export function createEnrollments({ store, clock, ids, audit, key }: Enrollments
       await store.write(tx => {
         removeExpiredEnrollments(tx, createdAt)
         if (countEnrollments(tx) >= fleetLimits.enrollments) throw tooMany()
-        if (name !== null) refuseTaken(tx, name)
+        if (name !== null) {
+          refuseTaken(tx, name)
+          refuseOpen(listEnrollments(tx, createdAt), name)
+        }
         insertEnrollment(tx, enrollment)
         const detail = writeChanges(name ?? '', changes<AuditedEnrollment>(null, enrollment, enrollmentReaders))
         audit.within(tx, { action: 'enrollment.create', actor, target: enrollment.id, detail })
@@ -299,6 +302,14 @@ function freeName(db: Reader, name: string): string {
     const tried = number === 1 ? name : `${name}-${number}`
     if (findNodeByName(db, tried) === undefined) return tried
   }
+}
+
+/** Two machines would get one name, and one of them another than the one that was chosen for it. */
+function refuseOpen(enrollments: readonly StoredEnrollment[], name: string): void {
+  const open = enrollments.find(each => each.name?.toLowerCase() === name.toLowerCase())
+  if (open === undefined) return
+  const sentence = `An enrollment with the name "${name}" is open: ${open.id}. Use its token, or revoke it`
+  throw new Refusal('conflict', 'name_taken', sentence, { field: 'name' })
 }
 
 function digestOf(secret: string): string {

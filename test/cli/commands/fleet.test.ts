@@ -3,6 +3,8 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FakeAgent } from '../../support/fake-agent.js'
 import { startFleet } from '../../support/fleet-on-server.js'
+import { adminToken, startServer } from '../../support/server.js'
+import { svc } from '../../support/svc.js'
 
 t.test('nodes are listed, shown, changed, drained and forgotten', async t => {
   const { run } = await startFleet(t, ['web-1', 'web-2'])
@@ -105,4 +107,20 @@ t.test('wrong usage is refused before anything changes', async t => {
   t.match(await run('fleet place blog'), { code: 1, stderr: /Project not found/ })
   t.match(await run('fleet unplace shop'), { code: 2, stderr: /--from/ })
   t.match(await run('fleet unplace shop --all --from web-1'), { code: 2, stderr: /not both/ })
+})
+
+t.test('the machine of the server needs neither address nor token, and learns the public address', async t => {
+  const environment = { SVC_PUBLIC_URL: 'https://deploy.example.org' }
+  const stage = await startServer(t, { environment })
+  const here = { cwd: stage.sites, env: { SVC_HOME: stage.home.directory } }
+  const enrolled = await svc(['fleet', 'enroll', '--name', 'web-1'], here)
+  t.match(enrolled, {
+    code: 0,
+    stdout: /^SVC_ENROLL_TOKEN=svcnode_\S+ svc agent --hub https:\/\/deploy\.example\.org\n$/
+  })
+  t.notMatch(enrolled.stderr, /warning/)
+  const again = await svc(['fleet', 'enroll', '--name', 'WEB-1'], here)
+  t.match(again, { code: 1, stdout: '', stderr: /An enrollment with the name "WEB-1" is open: enr_\w+/ })
+  const remote = { cwd: stage.sites, env: { SVC_SERVER_URL: stage.url, SVC_TOKEN: adminToken } }
+  t.match(await svc(['fleet', 'enroll'], remote), { code: 0, stdout: /--hub https:\/\/deploy\.example\.org\n$/ })
 })

@@ -92,8 +92,12 @@ t.test('gives a proposed name that is taken a number, and keeps a name that was 
   t.equal((await hub.agents.enroll({ ...machine, token }, from)).name, 'plant-a-2')
   await t.rejects(hub.enrollments.create({ name: 'PLANT-A', labels: {}, seconds: 60 }, ana), { code: 'name_taken' })
   const chosen = await hub.enrollments.create({ name: 'north', labels: {}, seconds: 60 }, ana)
+  const again = () => hub.enrollments.create({ name: 'North', labels: {}, seconds: 60 }, ana)
+  await t.rejects(again(), { code: 'name_taken', message: chosen.enrollment.id }, 'two open enrollments of one name')
+  await hub.enrollments.revoke(chosen.enrollment.id, ana)
+  chosen.token = (await again()).token
   const other = { ...machine, publicKey: Buffer.alloc(32, 8).toString('base64') }
-  t.equal((await hub.agents.enroll({ ...other, token: chosen.token }, from)).name, 'north')
+  t.equal((await hub.agents.enroll({ ...other, token: chosen.token }, from)).name, 'North')
 })
 
 t.test('refuses expired, revoked and unknown tokens, and keys that are none', async t => {
