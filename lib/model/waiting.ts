@@ -27,4 +27,15 @@ export interface Marks {
   locks: Array<ListedLock | ListedMaintenance>
   /** The projects whose last post-deploy script failed in the background. */
   failedInBackground: string[]
+  /** The projects on nodes. */
+  placed: PlacedProject[]
+}
+
+/** A project on nodes, in short. */
+export interface PlacedProject {
+  projectId: string
+  /** The first node by name. */
+  first: string
+  /** The number of nodes. */
+  nodes: number
 }

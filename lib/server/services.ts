@@ -35,7 +35,7 @@ import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
 import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
-import { isPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
+import { isPlaced, listPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
 import { adviceOf, type BuiltInToken, type ProjectScope } from '../model/access.js'
 import { listAudit } from '../core/store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../core/store/tables/deployments.js'
@@ -436,7 +436,11 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
     },
     hasUnwritten: () => deployer.kept().length > 0,
     locks: createLocks({ store, clock, audit }),
-    readMarks: scope => ({ waiting: readWaiting(store, scope), failedInBackground: brokenInBackground(store, scope) }),
+    readMarks: scope => ({
+      waiting: readWaiting(store, scope),
+      failedInBackground: brokenInBackground(store, scope),
+      placed: listPlaced(store, scope)
+    }),
     quota,
     spool: createSpool({ directory: home.tmp, budget: createBudget({ ...spoolLimits, refuse: tooMuch }) })
   } satisfies Partial<ApiServices>

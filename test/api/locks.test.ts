@@ -275,7 +275,8 @@ t.test('marks say what waits, what is locked, and what failed in the background'
   const { stage, shop } = await startFleet(t, ['web-1', 'web-2'])
   const other = await stage.createProject('other', { postDeployScript: 'exit 4', postDeployAsync: true })
   const marks = async (client = stage.client, query = '') => (await client.get(`/api/marks${query}`)).body as Marks
-  t.same(await marks(), { waiting: [], locks: [], failedInBackground: [] })
+  const placed = [{ projectId: shop.id, first: 'web-1', nodes: 2 }]
+  t.same(await marks(), { waiting: [], locks: [], failedInBackground: [], placed })
 
   await stage.client.put(`/api/projects/${shop.id}`, {
     policy: { rollout: { canary: 1, then: '1', pause: 'approve' } }
@@ -309,7 +310,11 @@ t.test('marks say what waits, what is locked, and what failed in the background'
   })
 
   t.match(await marks(stage.as(shop.token)), { waiting: [{ projectId: shop.id }], locks: [], failedInBackground: [] })
-  t.match(await marks(stage.client, `?projectId=${other.id}`), { waiting: [], failedInBackground: [other.id] })
+  t.match(await marks(stage.client, `?projectId=${other.id}`), {
+    waiting: [],
+    failedInBackground: [other.id],
+    placed: []
+  })
   t.match(await stage.as(shop.token).get(`/api/marks?projectId=${other.id}`), {
     status: 200,
     body: { failedInBackground: [] }

@@ -102,7 +102,7 @@ export interface MarksNow extends Marks {
   follow(work: () => void, signal: AbortSignal): void
 }
 
-const none: Marks = { waiting: [], locks: [], failedInBackground: [] }
+const none: Marks = { waiting: [], locks: [], failedInBackground: [], placed: [] }
 
 /** Creates the marks. They are asked for when somebody follows them, and again when they may have changed. */
 export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; changes: ChangeWatch }): MarksNow {
@@ -132,6 +132,9 @@ export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; chang
     },
     get failedInBackground() {
       return now.failedInBackground
+    },
+    get placed() {
+      return now.placed
     },
     hear: (work, signal) => news.addEventListener('change', work, { signal }),
     forget() {

@@ -99,7 +99,7 @@ interface RollbackOptions extends UndoOptions {
 }
 
 /** What an older server says, and what no projects have. */
-export const noMarks: Marks = { waiting: [], locks: [], failedInBackground: [] }
+export const noMarks: Marks = { waiting: [], locks: [], failedInBackground: [], placed: [] }
 
 /** How to promote. */
 type PromoteOptions = Omit<NonNullable<Given<'POST /api/projects/:id/promote'>['body']>, 'dryRun'> & {
@@ -188,9 +188,10 @@ export function createApi(client: Client) {
     /** Returns the locks in force and the projects in maintenance. Older servers return only the locks. */
     locksAndMaintenance: () => call('GET /api/locks', { query: { kind: 'all' } }),
     /** Returns what waits for somebody, locks, and failures in the background. Older servers tell nothing. */
-    marks: async (projectId?: string): Promise<Marks> =>
-      (await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting))) ??
-      noMarks,
+    marks: async (projectId?: string): Promise<Marks> => ({
+      ...noMarks,
+      ...(await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting)))
+    }),
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
     setMaintenance: async (id: string, body: MaintenanceChange) =>

@@ -3,7 +3,7 @@ import { noMarks } from '../client/api.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
 import { sharedNames, type ShownProject } from '../../model/project.js'
-import type { Waiting } from '../../model/waiting.js'
+import type { Marks, Waiting } from '../../model/waiting.js'
 import { findProject } from '../client/named-project.js'
 import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
@@ -67,7 +67,7 @@ export const commands = {
         { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
         { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
         { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
-        { header: 'TARGET', cell: project => project.deployPath, shrinkTo: 10, drop: 'last' }
+        { header: 'TARGET', cell: project => placeOf(project, marks), shrinkTo: 10, drop: 'last' }
       ])
       for (const { name, ids } of sharedNames(projects))
         output.note(
@@ -271,4 +271,12 @@ function visible({ token, name }: ShownProject): string {
   if (token !== null) return token
   const sentence = `Permission denied: the deploy token of ${oneLine(name)} is shown to the role "admin" only`
   throw new Refusal('forbidden', 'role_too_low', sentence)
+}
+
+/** Returns where a project is deployed: its target, or its nodes. */
+function placeOf({ id, deployPath }: ShownProject, { placed }: Marks): string {
+  const found = placed.find(({ projectId }) => projectId === id)
+  if (found === undefined) return deployPath
+  const { first, nodes } = found
+  return nodes === 1 ? `on ${first}` : `on ${first} and ${countOf(nodes - 1, 'other node')}`
 }

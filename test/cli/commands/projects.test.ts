@@ -2,6 +2,7 @@ import t from 'tap'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
+import { startFleet } from '../../support/fleet-on-server.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
@@ -181,4 +182,14 @@ t.test('a project is created, shown, changed and deleted', async t => {
   t.match(await run(['projects', 'delete', 'store', '--yes']), { code: 0, stdout: /^Deleted store / })
   t.match(await server.api('GET', '/api/projects'), [])
   t.ok(existsSync(join(path, 'kept.txt')), 'the files stay')
+})
+
+t.test('svc list names the nodes of a project, not a directory of the hub', async t => {
+  const { stage, shop, run } = await startFleet(t, ['web-1', 'web-2'])
+  await stage.createProject('wiki')
+  t.match(await run('list'), { code: 0, stdout: /shop .* on web-1 and 1 other node *$/m })
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { remove: ['web-1'] })
+  const { stdout } = await run('list')
+  t.match(stdout, / on web-2 *$/m)
+  t.match(stdout, /sites\/wiki *$/m)
 })

@@ -239,7 +239,7 @@ t.test('a refresh without an answer times out, and the next one sends a new requ
 t.test('marks are asked for once by several followers, heard by the frame, and forgotten with the session', async t => {
   let asked = 0
   const marks = createMarks({
-    ask: async () => ({ waiting: [], locks: [], failedInBackground: [`proj_${++asked}`] }),
+    ask: async () => ({ waiting: [], locks: [], failedInBackground: [`proj_${++asked}`], placed: [] }),
     changes: { follow: () => {} }
   })
   const { signal } = new AbortController()

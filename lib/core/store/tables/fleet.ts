@@ -3,6 +3,7 @@
 import type { ProjectScope } from '../../../model/access.js'
 import type { Enrollment, FleetNode, ListedPlacement, Placement } from '../../../model/node.js'
 import type { RolloutPolicy } from '../../../model/rollout.js'
+import type { PlacedProject } from '../../../model/waiting.js'
 import type { Reader, Transaction } from '../database.js'
 import { liveDeployment } from './deployments.js'
 import type { Duty } from '../../../model/fleet-wire.js'
@@ -198,6 +199,16 @@ export function withNodes<P extends { id: string }>(db: Reader, projects: readon
       .map(({ projectId, nodes }) => [projectId, nodes])
   )
   return projects.map(project => ({ ...project, nodes: counts.get(project.id) ?? 0 }))
+}
+
+const readPlaced = rowReader<PlacedProject>('placements', { projectId: text, first: text, nodes: number })
+
+/** Returns the projects on nodes, each with its first node by name and the number of its nodes. */
+export function listPlaced(db: Reader, scope?: ProjectScope): PlacedProject[] {
+  const { conditions, values } = among({ conditions: [], values: [] }, 'placements.projectId', scope)
+  const sql = `SELECT placements.projectId AS projectId, min(nodes.name) AS first, count(*) AS nodes FROM placements
+    JOIN nodes ON nodes.id = placements.nodeId ${where(conditions)} GROUP BY placements.projectId`
+  return db.all(sql, ...values).map(readPlaced)
 }
 
 /** Returns whether a project is placed on any node. */
