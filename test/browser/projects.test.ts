@@ -131,6 +131,82 @@ t.test('projects are grouped, and the browser remembers how', { skip }, async t 
   t.same(watch.foreign, [])
 })
 
+/** Deploys a text with a message, and returns when that has ended. */
+async function push(stage: Stage, { id, token }: Project, text: string): Promise<void> {
+  await stage.as(token).upload([
+    ['projectId', id],
+    ['message', `Release ${text}`],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ 'index.html': text }) }]
+  ])
+}
+
+t.test(
+  'the environments of an application are side by side, and a release is promoted from there',
+  { skip },
+  async t => {
+    const stage = await startServer(t)
+    const { page, watch } = await openDuring(t, browser, stage.url, 'projects?view=families', stillDesktop)
+    await page.getByRole('heading', { name: 'No projects yet' }).waitFor()
+    const long = 'a-service-whose-name-is-far-too-long-to-be-shown-whole-in-any-column-of-any-table-of-projects'
+    const test = await stage.createProject('shop-test', { env: 'test' })
+    await page.reload()
+    await page.getByRole('heading', { name: 'No application has several projects' }).waitFor()
+    await photograph(page, 'no-families-desktop')
+    const shop = await stage.createProject('shop')
+    const dev = await stage.createProject(`${long}-dev`, { env: 'development' })
+    await stage.createProject(`${long}`)
+    await stage.createProject('alone')
+    for (const text of ['1', '2']) await push(stage, test, text)
+    await push(stage, shop, '1')
+    await push(stage, dev, 'of a service')
+    await page.reload()
+    const family = (name: string) =>
+      page.locator('svc-families section', { has: page.getByRole('heading', { name, exact: true }) })
+    await family('shop').waitFor()
+    t.equal(await page.locator('svc-families section').count(), 2)
+    t.match(
+      await family('shop').locator('li').first().textContent(),
+      /test · shop-test *Release 2.*since just now.*Promote to production…/
+    )
+    t.match(
+      await family('shop').locator('li').nth(1).textContent(),
+      /production · shop *Release 1.*1 release behind test/
+    )
+    t.match(await family(long).locator('li').nth(1).textContent(), /Nothing in place/)
+    t.same(await survey(page), [], 'readable and named')
+    await photograph(page, 'families-desktop')
+    await page.getByLabel('Find projects').fill('shop')
+    await family(long).waitFor({ state: 'detached' })
+    t.match(page.url(), /projects\?q=shop&view=families/)
+    await page.getByLabel('Find projects').fill('nothing like it')
+    await page.getByText('None of 5 projects matches the filter.').waitFor()
+    await page.getByRole('link', { name: 'Show all' }).click()
+    for (const locale of ['en-GB', 'zh-CN']) {
+      const { page: small } = await openDuring(t, browser, stage.url, 'projects?view=families', { ...onPhone, locale })
+      await small.locator('svc-families li').nth(3).waitFor()
+      t.ok(await isWithin(small))
+      t.same(await survey(small), [], 'readable and named')
+      await photograph(small, `families-phone-${locale}`, { isWhole: true })
+    }
+
+    await family('shop').getByRole('link', { name: 'Promote to production…' }).press('Enter')
+    await page.getByRole('dialog').getByText('1 file replaced').waitFor()
+    t.equal(await page.getByRole('dialog').getByLabel('To').inputValue(), shop.id)
+    t.notMatch(page.url(), /do=/, 'a reload does not ask again')
+    await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click()
+    await page.locator('.verdict svc-status[state=success]').waitFor()
+    await page.goto(`${stage.url}/projects?view=families`)
+    t.match(await family('shop').locator('li').nth(1).textContent(), /Release 2.*same files as test/)
+    t.equal(
+      await family('shop')
+        .getByRole('link', { name: /Promote/ })
+        .count(),
+      0
+    )
+    t.same(watch.complaints, [])
+  }
+)
+
 t.test('several are chosen by mouse and keys; what refuses is named', { skip }, async t => {
   const stage = await startServer(t)
   const { node } = await furnish(stage)

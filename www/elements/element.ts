@@ -118,6 +118,12 @@ function adopt(text: string): void {
   document.adoptedStyleSheets.push(sheet)
 }
 
+/** A dialog that an address asks for: `?do=promote&to=…`. */
+export interface Wish {
+  what: string
+  to: string | null
+}
+
 /** An overlay that the frame can show above a page. */
 export type Overlay = 'palette' | 'preferences'
 

@@ -1,4 +1,4 @@
-import { type Said, css } from '../elements/element.js'
+import { type Said, css, type Wish } from '../elements/element.js'
 import { createExactCalls, type ExactCalls, createRolloutCalls } from '../server/project-calls.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
@@ -43,7 +43,8 @@ const neighbours = 20
 
 /**
  * The page of a deployment: live steps and output, rollback, cancel, correction of the status, comparison. The query
- * `against` names the deployment to compare with; if it is empty, the last good one.
+ * `against` names the deployment to compare with; if it is empty, the last good one. `do` opens a dialog: `roll_back`, or
+ * `promote` (to the project `to`).
  */
 export class DeploymentPage extends Page {
   static override sheet = css`
@@ -107,6 +108,7 @@ export class DeploymentPage extends Page {
   #output: DeploymentOutput | undefined
   #isPrinting = false
   #rollouts: Resource<ListedRollout[]> | undefined
+  #wish: Wish | null = null
   #compareModule: 'none' | 'loading' | 'there' = 'none'
 
   get #id(): string {
@@ -169,6 +171,7 @@ export class DeploymentPage extends Page {
   }
 
   protected override moved(): void {
+    this.#wish = this.takeWish(panelPath`deployments/${this.#id}`) ?? this.#wish
     if (this.#against !== null && this.#compareModule === 'none') void this.attempt(() => this.#loadCompare())
   }
 
@@ -248,6 +251,10 @@ export class DeploymentPage extends Page {
     return html`${loaded(this.#deployment, 'the deployment', deployment => this.#page(deployment))}`
   }
 
+  protected override rendered(): void {
+    if (this.#deployment.value !== undefined) this.#wish = null
+  }
+
   #page(deployment: Deployment): Template {
     const { projectName, projectId, status, startTime } = deployment
     const hasBackgroundFailure = deployment.backgroundFailed === true
@@ -281,7 +288,7 @@ export class DeploymentPage extends Page {
             ? null
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
-        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
+        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .wish="${this.#wish}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
           @rolledback="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'rolledback'>).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as Said<'deploymentmark'>)}"></svc-deployment-actions>

@@ -1,4 +1,4 @@
-import { notice, type NoticeKind, said, SvcElement } from '../elements/element.js'
+import { notice, type NoticeKind, said, SvcElement, type Wish } from '../elements/element.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
 import type { Calls } from '../server/calls.js'
 import { type Client, type Connection, Refused } from '../server/client.js'
@@ -77,6 +77,18 @@ export abstract class Page extends SvcElement {
 
   /** Called when the address changes and the page stays. */
   protected moved(): void {}
+
+  /**
+   * Returns the dialog that the address asks for, and goes to the address without it, so that a reload does not ask again. Null:
+   * it asks for none.
+   */
+  protected takeWish(address: string): Wish | null {
+    const { query } = this.place
+    const what = query.get('do')
+    if (what === null) return null
+    queueMicrotask(() => this.context.go(address, { isReplacing: true }))
+    return { what, to: query.get('to') }
+  }
 
   /** Announces the title of the page, if it has changed. */
   protected entitle(title: string, crumbs: readonly Crumb[]): void {

@@ -1,4 +1,4 @@
-import { type Said, css } from '../elements/element.js'
+import { type Said, css, type Wish } from '../elements/element.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { TreeSummary } from '../../lib/model/plan.js'
@@ -18,6 +18,7 @@ import {
   type FleetCalls
 } from '../server/project-calls.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
+import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ProjectOverview } from '../../lib/model/health.js'
 import { panelPath } from '../dom/address.js'
 import { html, icon, type Template } from '../dom/html.js'
@@ -32,9 +33,9 @@ import {
   SvcStatus,
   SvcTime
 } from '../elements/base/facts.js'
-import { decisionPath } from '../shared/api.js'
+import { decisionPath, shownStatus } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
-import { inForce, projectStatus, waitingWords } from '../elements/base/words.js'
+import { inForce, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
 import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
@@ -65,7 +66,8 @@ const loadPm2 = () => import('../elements/machine/svc-pm2.js')
 
 /**
  * The page of a project: the live deployment, running and broken ones, the history, and ways to deploy. Below `/files`
- * the files of its target (query `path`), below `/nodes` its nodes, below `/settings` its settings and its token.
+ * the files of its target (query `path`), below `/nodes` its nodes, below `/settings` its settings and its token. `do` opens a
+ * dialog: `deploy`, `lock`, `maintain`, and that of a deployment: `roll_back`, `promote`.
  */
 export class ProjectPage extends Page {
   static override sheet = css`
@@ -99,6 +101,7 @@ export class ProjectPage extends Page {
   #isDeploying = false
   /** Whether the page itself shows the ways to deploy: nothing was deployed yet when it was opened. */
   #isInPage: boolean | undefined
+  #wish: Wish | null = null
   #loadedTabs = new Set<Tab>()
 
   protected override connected(): void {
@@ -130,6 +133,7 @@ export class ProjectPage extends Page {
   }
 
   protected override moved(): void {
+    this.#wish = this.takeWish(panelPath`projects/${this.place.params['id']}`) ?? this.#wish
     const tab = this.#tab
     if (this.#loadedTabs.has(tab)) return
     void this.attempt(async () => {
@@ -203,6 +207,7 @@ export class ProjectPage extends Page {
     const address = panelPath`projects/${project.id}`
     this.#name(project, address)
     this.#isInPage ??= this.#overview.value === undefined ? undefined : this.#overview.value.deploymentCount === 0
+    this.#grant()
     const status = this.#isLost ? 'unknown' : this.#status(project)
     const { categories = [], tags = [] } = this.#labels.value ?? {}
     const locks = inForce(this.#locks.value ?? [], serverNow())
@@ -234,14 +239,14 @@ export class ProjectPage extends Page {
               this.#locks.value === undefined ||
               locks.some(({ kind }) => kind === 'maintenance')
                 ? null
-                : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-maintenance>`
+                : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}" .wish="${this.#wish}"></svc-maintenance>`
             }
             ${
               !may('lock') ||
               this.#locks.value === undefined ||
               locks.some(({ kind, projectId }) => kind === 'lock' && projectId !== null)
                 ? null
-                : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}"></svc-lock>`
+                : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}" .wish="${this.#wish}"></svc-lock>`
             }
             ${
               this.#overview.value === undefined || this.#isInPage !== false || !may('deploy')
@@ -269,6 +274,11 @@ export class ProjectPage extends Page {
       ${this.#loadedTabs.has(this.#tab) ? this.#inside(project) : null}`
   }
 
+  protected override rendered(): void {
+    // What could open has opened.
+    if (this.#overview.value !== undefined && this.#locks.value !== undefined) this.#wish = null
+  }
+
   #waiting({ id }: Project): Waiting[] {
     return this.context.marks.waiting.filter(({ projectId }) => projectId === id)
   }
@@ -283,6 +293,22 @@ export class ProjectPage extends Page {
   /** Whether the shown data may be outdated because the connection is lost. */
   get #isLost(): boolean {
     return this.context.connection.state === 'lost' || this.#overview.error !== undefined
+  }
+
+  /** Opens the dialog that the address asks for, as soon as it is known where. */
+  #grant(): void {
+    const overview = this.#overview.value
+    const what = this.#wish?.what
+    if (overview === undefined || what === undefined || what === 'lock' || what === 'maintain') return
+    this.#wish = null
+    if (what === 'deploy') this.#isDeploying = may('deploy') && this.#isInPage === false
+    if (what !== 'roll_back' && what !== 'promote') return
+    const source = what === 'promote' ? overview.live : releaseBefore(overview)
+    queueMicrotask(() => {
+      if (source !== null) this.context.go(panelPath`deployments/${source.id}?do=${what}`, { isReplacing: true })
+      else if (what === 'promote') this.notify(t('No release of this project is known to be live'), 'failed')
+      else this.notify(t('There is no earlier release with an archive'), 'failed')
+    })
   }
 
   #deploying(isDeploying: boolean): void {
@@ -424,6 +450,16 @@ export class ProjectPage extends Page {
 }
 
 const none: Labels = { categories: [], tags: [] }
+
+/** Returns the release to go back to: the last good one if the project is broken, else the one before the live one. */
+function releaseBefore({ broken, live, liveSource, releases, deployments }: ProjectOverview): { id: string } | null {
+  const lastGood = broken === null ? null : wayBackOf(broken)
+  const now = (liveSource ?? live)?.id ?? releases[0]?.deployId
+  const at = deployments.findIndex(({ id }) => id === now)
+  const isGood = ({ status, backgroundFailed, hasArtifact, exact }: ListedDeployment): boolean =>
+    shownStatus(status, backgroundFailed) === 'success' && hasArtifact && !exact
+  return lastGood ?? deployments.slice(at + 1).find(isGood) ?? null
+}
 
 /** The elements of this page. */
 export const elements = {

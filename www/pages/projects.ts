@@ -1,4 +1,5 @@
 import { type Said, css } from '../elements/element.js'
+import type { Family } from '../../lib/model/family.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import {
   createPlaceCalls,
@@ -18,7 +19,7 @@ import {
   type ProjectIndex,
   queryOf
 } from '../elements/projects/project-filter.js'
-import { type Grouping, groupsOf, may } from '../state/session.js'
+import { type Grouping, groupsOf, isLookingAtNode, may } from '../state/session.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcBulkFailures, SvcChoiceHead } from '../elements/base/row-choice.js'
 import { SvcDialog } from '../elements/base/form.js'
@@ -28,15 +29,15 @@ import { SvcProjectList } from '../elements/projects/svc-project-list.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcTagChoice } from '../elements/projects/project-fields.js'
 import { countWords, t } from '../words/t.js'
-import { Page } from './page.js'
+import { Page, tabLinks } from './page.js'
 
 /** Longer lists are refreshed less often. */
 const manyProjects = 1000
 const manyRefreshMs = 60_000
 
 /**
- * All projects. Query: the filter (`q`, `category`, `tags`, `env`, `status`, `sort`); `new` opens the dialog that
- * creates a project.
+ * All projects, as a list or by application. Query: the filter (`q`, `category`, `tags`, `env`, `status`, `sort`, `view`);
+ * `new` opens the dialog that creates a project.
  */
 export class ProjectsPage extends Page {
   static override sheet = css`
@@ -49,6 +50,7 @@ export class ProjectsPage extends Page {
   #labels!: Resource<Labels>
   #index: ProjectIndex = createProjectIndex([], [])
   #table: LabelTable = new Map()
+  #families: Resource<Family[]> | undefined
   #isFormLoaded = false
   #loadedMs = 0
 
@@ -71,6 +73,7 @@ export class ProjectsPage extends Page {
       const isLong = this.#index.projects.length > manyProjects
       if (isLong && performance.now() - this.#loadedMs <= manyRefreshMs) return false
       void this.#projects.load()
+      void this.#families?.refresh()
       return true
     })
     this.followMarks()
@@ -79,6 +82,8 @@ export class ProjectsPage extends Page {
 
   protected override moved(): void {
     if (this.#isDialogOpen && !this.#isFormLoaded) void this.attempt(() => this.#loadForm())
+    if (this.#filter.view === 'families')
+      this.#families ??= this.resource(signal => this.context.calls.families(signal))
   }
 
   async #loadForm(): Promise<void> {
@@ -108,6 +113,7 @@ export class ProjectsPage extends Page {
         <div><h1>${t('Projects')}</h1></div>
         ${may('create_project') ? html`<a class="button primary" href="${newAddress}">${icon('plus')}${t('New project')}</a>` : null}
       </div>
+      ${isLookingAtNode() || this.#index.projects.length === 0 ? null : tabLinks(t('View'), viewsOf(filter), addressOf(filter))}
       ${staleLine(this.#projects)}
       <div class="section">
         ${
@@ -119,7 +125,11 @@ export class ProjectsPage extends Page {
               @grouping="${(event: Event) => this.#group((event as Said<'grouping'>).grouping)}"
               @filterchange="${(event: Event) => this.#show((event as Said<'filterchange'>).filter)}"></svc-project-filter>`
         }
-        <div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>
+        ${
+          filter.view === 'families' && this.#families !== undefined && this.#index.projects.length > 0
+            ? html`${loaded(this.#families, 'the projects', families => this.#sideBySide(families, filter))}`
+            : html`<div class="card">${loaded(this.#projects, 'the projects', () => this.#list(filter, newAddress))}</div>`
+        }
       </div>
       <svc-dialog heading="${t('New project')}" .content="${this.#isDialogOpen && this.#isFormLoaded ? this.#form() : null}"
         @dialogclose="${() => this.#show(filter)}"></svc-dialog>`
@@ -139,16 +149,7 @@ export class ProjectsPage extends Page {
     }
     const { marks } = this.context
     const found = this.#index.find(filter, new Set(marks.failedInBackground))
-    if (found.length === 0) {
-      return html`
-        <div class="state">
-          <h2>${t('Nothing found')}</h2>
-          <p class="muted">
-            ${t('None of {projects} matches the filter.', { projects: countWords(projects.length, 'project') })}
-          </p>
-          <a class="button" href="projects">${t('Show all')}</a>
-        </div>`
-    }
+    if (found.length === 0) return this.#nothing(filter)
     const categories = this.#labels.value?.categories.map(({ id }) => id) ?? []
     const groups = groupsOf(found, this.context.preferences.grouping, categories)
     return html`
@@ -156,6 +157,33 @@ export class ProjectsPage extends Page {
         .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table, marks }}"
         @projectpin="${(event: Event) => void this.#pin((event as Said<'projectpin'>).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`
+  }
+
+  /** Says that no project, or no application, matches the filter. */
+  #nothing({ view }: ProjectFilter): Template {
+    const { projects } = this.#index
+    return html`
+      <div class="state">
+        <h2>${t('Nothing found')}</h2>
+        <p class="muted">
+          ${t('None of {projects} matches the filter.', { projects: countWords(projects.length, 'project') })}
+        </p>
+        <a class="button" href="${addressOf({ ...filterOf(new URLSearchParams()), view })}">${t('Show all')}</a>
+      </div>`
+  }
+
+  /** Shows the applications of which a project matches the filter, in its order. */
+  #sideBySide(families: readonly Family[], filter: ProjectFilter): Template | null {
+    const { marks } = this.context
+    const found = this.#index.find(filter, new Set(marks.failedInBackground)).map(({ id }) => id)
+    const places = new Map(found.map((id, place) => [id, place]))
+    const placeOf = ({ members }: Family): number =>
+      Math.min(...members.map(({ projectId }) => places.get(projectId) ?? Infinity))
+    const items = families.filter(family => placeOf(family) < Infinity).sort((a, b) => placeOf(a) - placeOf(b))
+    if (items.length === 0)
+      return html`<div class="card">${families.length === 0 ? noFamilies() : this.#nothing(filter)}</div>`
+    if (!this.late(loadFamilies, true)) return null
+    return html`<svc-families .items="${items}" .marks="${{ waiting: marks.waiting, locks: marks.locks }}"></svc-families>`
   }
 
   #form(): Template {
@@ -194,6 +222,26 @@ export class ProjectsPage extends Page {
 }
 
 const none: Labels = { categories: [], tags: [] }
+
+const loadFamilies = () => import('../elements/projects/svc-families.js')
+
+/** Returns the links to the forms of the list, which keep the filter. */
+function viewsOf(filter: ProjectFilter): Array<{ address: string; words: string }> {
+  return [
+    { address: addressOf({ ...filter, view: 'list' }), words: 'List' },
+    { address: addressOf({ ...filter, view: 'families' }), words: 'Environments' }
+  ]
+}
+
+function noFamilies(): Template {
+  return html`
+    <div class="state">
+      <h2>${t('No application has several projects')}</h2>
+      <p class="muted">
+        ${t('Projects are shown side by side if their names differ only in the environment, such as shop and shop-staging, or if they have a common tag, such as app:shop.')}
+      </p>
+    </div>`
+}
 
 function addressOf(filter: ProjectFilter, { isCreating = false } = {}): string {
   const query = queryOf(filter)

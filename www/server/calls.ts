@@ -144,6 +144,8 @@ export function createCalls(client: Client) {
       return groups.filter(({ items }) => items.length > 0)
     },
     projects: (signal?: AbortSignal) => call('GET /api/projects', { signal }),
+    /** Returns the projects of each application side by side. */
+    families: async (signal?: AbortSignal) => (await call('GET /api/families', { signal })).families,
     project: (id: string, signal?: AbortSignal) => call('GET /api/projects/:id', { id, signal }),
     /** With its deploy token: asks for the token of the session if it was given too long ago. */
     async provenProject(id: string) {

@@ -192,6 +192,11 @@ export function commitTitle({ commit, dirty }: Provenance): string {
   return dirty === true ? t('{commit}, with uncommitted changes', { commit: commit ?? '' }) : (commit ?? '')
 }
 
+/** Returns the first digits of a tree, which are enough to tell trees apart. */
+export function shortTree(tree: string): string {
+  return tree.slice(0, 8)
+}
+
 /** Returns how long a deployment took, or has taken so far, in milliseconds. */
 export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTime'>, nowMs: number): number {
   return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)

@@ -1,6 +1,6 @@
 import type { DeploymentRow, FinalStatus, ListedDeployment } from '../../../lib/model/deployment.js'
 import { shownStatus, formatBytes } from '../../shared/api.js'
-import { notice, said, css, SvcElement } from '../element.js'
+import { notice, said, css, SvcElement, type Wish } from '../element.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
@@ -75,7 +75,7 @@ interface Rollback {
 /**
  * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, promote it to another project,
  * cancel it, correct its status. Properties: `deployment`, `calls`, `exactCalls`; `isRollout`: it was rolled out to nodes, and so is what goes
- * back to it. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
+ * back to it; `wish`: the dialog to open, if its button is there. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
  */
 export class SvcDeploymentActions extends SvcElement {
   static override sheet = css`
@@ -105,6 +105,7 @@ export class SvcDeploymentActions extends SvcElement {
   exactCalls!: ExactCalls
   deployment!: ListedDeployment
   isRollout = false
+  wish: Wish | null = null
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
@@ -114,12 +115,20 @@ export class SvcDeploymentActions extends SvcElement {
   readonly #submission = new Submission(this)
 
   protected override changed(name: string, before: unknown): void {
+    if (name === 'wish') this.#grant()
     if (name !== 'deployment' || isFailed(before as ListedDeployment)) return
     if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
   }
 
   protected override connected(): void {
     if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
+    this.#grant()
+  }
+
+  #grant(): void {
+    const { deployment, wish } = this
+    if (wish?.what === 'promote' && mayPromote(deployment)) void this.#openPromotion(wish.to)
+    else if (wish?.what === 'roll_back' && mayReturnTo(deployment)) void this.#openRollback(deployment)
   }
 
   protected override view(): Template {
@@ -148,12 +157,12 @@ export class SvcDeploymentActions extends SvcElement {
           : null
       }
       ${
-        !hasFailed && hasArtifact && !deployment.exact && may('promote')
+        mayPromote(deployment)
           ? html`<button type="button" @click="${() => void this.#openPromotion()}">${icon('next')}${t('Promote…')}</button>`
           : null
       }
       ${hasFailed && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
-      ${!hasFailed && hasArtifact ? again(deployment, t('Roll back to this…'), 'primary') : null}
+      ${mayReturnTo(deployment) ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${
         hasFailed && this.#lastGood !== null
           ? again(this.#lastGood, t('Roll back to last successful…'), 'primary')
@@ -269,7 +278,7 @@ export class SvcDeploymentActions extends SvcElement {
     ])
   }
 
-  async #openPromotion(): Promise<void> {
+  async #openPromotion(to: string | null = null): Promise<void> {
     this.#promotion = { projects: null, to: '', plan: null }
     this.#open('promote')
     try {
@@ -280,8 +289,8 @@ export class SvcDeploymentActions extends SvcElement {
       const projects = [...others.filter(isWaiting), ...others.filter(other => !isWaiting(other))]
       this.#promotion = { projects, to: '', plan: null }
       this.update()
-      const [first] = projects
-      if (first !== undefined && isWaiting(first)) await this.#promoteTo(first.id)
+      const chosen = projects.find(project => (to === null ? isWaiting(project) : project.id === to))
+      if (chosen !== undefined) await this.#promoteTo(chosen.id)
     } catch (error) {
       if (!isAbort(error)) this.#submission.refuse(error)
     }
@@ -371,6 +380,11 @@ type Asked = Pick<Question, 'asked' | 'answer' | 'kind'> & { work: (reason: stri
 /** Whether a deployment failed, also in the background: then it is not what somebody goes back to. */
 const isFailed = ({ status, backgroundFailed }: ListedDeployment): boolean =>
   shownStatus(status, backgroundFailed) === 'failed'
+/** Whether its archive can be deployed again as the state to go back to. */
+const mayReturnTo = (deployment: ListedDeployment): boolean =>
+  deployment.hasArtifact && !isGoing(deployment) && !isFailed(deployment) && may('rollback')
+const mayPromote = (deployment: ListedDeployment): boolean =>
+  deployment.hasArtifact && !isGoing(deployment) && !isFailed(deployment) && !deployment.exact && may('promote')
 const isGoing = ({ status }: DeploymentRow): boolean => status === 'queued' || status === 'running'
 const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: string): string =>
   opposite(deployment) === 'success' ? asSuccess : asFailed

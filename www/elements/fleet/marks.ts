@@ -1,7 +1,7 @@
 import { html, icon, type IconName, type Template } from '../../dom/html.js'
 import type { ListedRollout, NodePhase, RolloutPolicy, RolloutState } from '../../../lib/model/rollout.js'
 import { countWords, numberWords, t } from '../../words/t.js'
-import { spanWords } from '../base/words.js'
+import { shortTree, spanWords } from '../base/words.js'
 import { css, SvcElement } from '../element.js'
 import type { NodeState } from './node-filter.js'
 
@@ -112,11 +112,6 @@ export function policyRows(policy: RolloutPolicy): Array<[name: string, value: s
 const palette = ['blue', 'green', 'purple', 'yellow', 'pink', 'cyan'] as const
 /** The colour of a tree. Gray: no tree, or more trees than colours. */
 export type TreeColor = (typeof palette)[number] | 'gray'
-
-/** Returns the first digits of a tree, which are enough to tell trees apart. */
-export function shortTree(tree: string): string {
-  return tree.slice(0, 8)
-}
 
 /** The colours of the trees that are shown. */
 export type TreeColors = ReturnType<typeof createTreeColors>

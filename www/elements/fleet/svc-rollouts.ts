@@ -3,7 +3,8 @@ import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
-import { shortTree, SvcMark } from './marks.js'
+import { shortTree } from '../base/words.js'
+import { SvcMark } from './marks.js'
 
 /** Rollouts, each a link to its page. Property: `items`, newest first. Attribute: `single`, if all are of one project. */
 export class SvcRollouts extends SvcElement {

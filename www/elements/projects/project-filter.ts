@@ -7,6 +7,10 @@ const projectSorts = ['deployed', 'name', 'created'] as const
 /** An order of the projects. */
 export type ProjectSort = (typeof projectSorts)[number]
 
+const projectViews = ['list', 'families'] as const
+/** A form of the list. */
+export type ProjectView = (typeof projectViews)[number]
+
 /** Value of `category` for projects without a category. */
 export const noCategory = 'none'
 
@@ -24,6 +28,8 @@ export interface ProjectFilter {
   /** Empty for any. */
   status: string
   sort: ProjectSort
+  /** `families`: the projects of each application side by side. */
+  view: ProjectView
 }
 
 /** Returns the filter of an address. Invalid values are ignored. */
@@ -36,26 +42,28 @@ export function filterOf(query: URLSearchParams): ProjectFilter {
     tags: (query.get('tags') ?? '').split(',').filter(Boolean),
     env: query.get('env') ?? '',
     status: statuses.includes(status) ? status : '',
-    sort: sort ?? 'deployed'
+    sort: sort ?? 'deployed',
+    view: projectViews.find(view => view === query.get('view')) ?? 'list'
   }
 }
 
 /** Returns the query of a filter. Default values are omitted. */
-export function queryOf({ words, category, tags, env, status, sort }: ProjectFilter): URLSearchParams {
+export function queryOf({ words, category, tags, env, status, sort, view }: ProjectFilter): URLSearchParams {
   const said: Array<[name: string, value: string]> = [
     ['q', words],
     ['category', category],
     ['tags', tags.join(',')],
     ['env', env],
     ['status', status],
-    ['sort', sort === 'deployed' ? '' : sort]
+    ['sort', sort === 'deployed' ? '' : sort],
+    ['view', view === 'list' ? '' : view]
   ]
   return new URLSearchParams(said.filter(([, value]) => value !== ''))
 }
 
 /** Reports whether the filter shows every project. */
 export function isOpen(filter: ProjectFilter): boolean {
-  return queryOf({ ...filter, sort: 'deployed' }).size === 0
+  return queryOf({ ...filter, sort: 'deployed', view: 'list' }).size === 0
 }
 
 /** Projects prepared for fast filtering at every key press. */

@@ -1,4 +1,4 @@
-import { said, css, SvcElement } from '../element.js'
+import { said, css, SvcElement, type Wish } from '../element.js'
 import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
 import { maxLockReasonLength, defaultLockSeconds, maxLockSeconds } from '../../shared/api.js'
 import type { LockCalls, Restriction } from '../../server/project-calls.js'
@@ -180,7 +180,10 @@ const times: ReadonlyArray<{ seconds: number; words: string }> = [
   { seconds: maxLockSeconds, words: '30 days' }
 ]
 
-/** A button that locks a project after asking for a reason. Properties: `projectId`, `calls`. Event: `lockschange`. */
+/**
+ * A button that locks a project after asking for a reason. Properties: `projectId`, `calls`; `wish`: the dialog to open.
+ * Event: `lockschange`.
+ */
 export class SvcLock extends SvcElement {
   static override sheet = css`
     svc-lock { display: contents; }
@@ -188,8 +191,21 @@ export class SvcLock extends SvcElement {
 
   projectId!: string
   calls!: LockCalls
+  wish: Wish | null = null
   #isAsking = false
   readonly #submission = new Submission(this)
+
+  protected override connected(): void {
+    this.#grant()
+  }
+
+  protected override changed(name: string): void {
+    if (name === 'wish') this.#grant()
+  }
+
+  #grant(): void {
+    if (this.wish?.what === 'lock') this.#ask(true)
+  }
 
   protected override view(): Template {
     return html`
@@ -246,8 +262,8 @@ export class SvcLock extends SvcElement {
 }
 
 /**
- * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `calls`. Event:
- * `lockschange`.
+ * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `calls`; `wish`: the
+ * dialog to open. Event: `lockschange`.
  */
 export class SvcMaintenance extends SvcElement {
   static override sheet = css`
@@ -256,8 +272,21 @@ export class SvcMaintenance extends SvcElement {
 
   projectId!: string
   calls!: LockCalls
+  wish: Wish | null = null
   #isAsking = false
   readonly #submission = new Submission(this)
+
+  protected override connected(): void {
+    this.#grant()
+  }
+
+  protected override changed(name: string): void {
+    if (name === 'wish') this.#grant()
+  }
+
+  #grant(): void {
+    if (this.wish?.what === 'maintain') this.#ask(true)
+  }
 
   protected override view(): Template {
     return html`

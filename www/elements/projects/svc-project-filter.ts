@@ -86,7 +86,7 @@ export class SvcProjectFilter extends SvcElement {
       }
       ${this.#select('status', said(statuses), { label: t('Status'), all: t('All statuses') })}
       ${this.#select('sort', said(sorts), { label: t('Order'), all: null })}
-      ${this.#groups()}`
+      ${this.filter.view === 'list' ? this.#groups() : null}`
   }
 
   #select(

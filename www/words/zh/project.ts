@@ -243,6 +243,8 @@ export const words: Words = {
   ', {removed} removed': '，移除 {removed} 个',
   'in waves': '分批进行',
   'on {nodes}': '在 {nodes}上',
+  'No release of this project is known to be live': '此项目没有已知的正在使用的发布',
+  'There is no earlier release with an archive': '没有仍保留压缩包的更早发布',
   'Last rollout': '最近一次发布',
   'All rollouts': '所有发布',
   'Nodes of this project': '该项目的节点',

@@ -3,6 +3,22 @@ import type { Words } from '../t.js'
 /** Texts of `pages/projects.ts`. */
 export const words: Words = {
   'the projects': '项目列表',
+  View: '视图',
+  List: '列表',
+  'Nothing in place': '尚无内容',
+  Environments: '环境对照',
+  'same files as {env}': '与 {env} 的文件相同',
+  '1 release behind {env}': '比 {env} 落后 1 个发布',
+  '{count} releases behind {env}': '比 {env} 落后 {count} 个发布',
+  '1 release ahead of {env}': '比 {env} 领先 1 个发布',
+  '{count} releases ahead of {env}': '比 {env} 领先 {count} 个发布',
+  'other files than {env}, {time} older': '与 {env} 的文件不同，早 {time}',
+  'other files than {env}, {time} newer': '与 {env} 的文件不同，晚 {time}',
+  'on {count} of {all} nodes': '在 {all} 个节点中的 {count} 个上',
+  'Promote to {env}…': '提升到 {env}…',
+  'No application has several projects': '没有包含多个项目的应用',
+  'Projects are shown side by side if their names differ only in the environment, such as shop and shop-staging, or if they have a common tag, such as app:shop.':
+    '名称只在环境上不同的项目（例如 shop 和 shop-staging），或有共同标签（例如 app:shop）的项目，会并排显示。',
   'No projects yet': '还没有项目',
   'A project is a directory on this server, with scripts that run before and after each deployment.':
     '项目是此服务器上的一个目录，以及文件到达前后运行的脚本。',

@@ -1,14 +1,8 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
 import { defaultRolloutPolicy, nodePhases, type RolloutState, rolloutStates } from '../../../../lib/model/rollout.js'
-import {
-  actionsOf,
-  countRows,
-  createTreeColors,
-  phaseOrder,
-  policyRows,
-  shortTree
-} from '../../../../www/elements/fleet/marks.js'
+import { actionsOf, countRows, createTreeColors, phaseOrder, policyRows } from '../../../../www/elements/fleet/marks.js'
+import { shortTree } from '../../../../www/elements/base/words.js'
 
 t.test('a rollout that is going can be halted; one that was halted can be resumed', async t => {
   const counts = { good: 1, prepared: 3 }

@@ -61,11 +61,11 @@ t.test('writes the filter to the address without default values', async t => {
     'q=a+b',
     'category=none',
     'tags=t1%2Ct2',
-    'q=x&category=c1&tags=t1&env=staging&status=failed&sort=name'
+    'q=x&category=c1&tags=t1&env=staging&status=failed&sort=name&view=families'
   ]
   for (const query of cases) t.equal(queryOf(filterOf(new URLSearchParams(query))).toString(), query)
   t.equal(queryOf(filterOf(new URLSearchParams('sort=deployed&status=odd&new=1'))).toString(), '')
-  t.ok(isOpen(filterOf(new URLSearchParams('sort=name'))), 'an order hides no project')
+  t.ok(isOpen(filterOf(new URLSearchParams('sort=name&view=families'))), 'an order and a view hide no project')
   t.notOk(isOpen(filterOf(new URLSearchParams('env=x'))))
 })
 
