@@ -8,7 +8,7 @@ import { SvcDialog } from '../elements/base/form.js'
 import { SvcExport } from '../elements/settings/svc-export.js'
 import { SvcImport } from '../elements/settings/svc-import.js'
 import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
-import { t } from '../words/t.js'
+import { numberWords, t } from '../words/t.js'
 import { serverWords, twoLines } from '../words/errors.js'
 
 /** Export and import of packages, and the check of the stored data. */
@@ -18,6 +18,9 @@ export class MigrationPage extends Page {
       .both { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px 20px; align-items: start; }
       .findings li { display: grid; grid-template-columns: 16px minmax(0, 1fr); gap: 2px 12px; padding: 10px 20px; }
       .findings li + li { border-top: 1px solid var(--line); }
+      .further { border-top: 1px solid var(--line); }
+      .further summary { padding: 10px 20px; cursor: pointer; }
+      .further .findings { border-top: 1px solid var(--line); }
       .findings .icon { margin-top: 3px; color: var(--success); }
       .findings .warning .icon { color: var(--warning); }
       .findings .error .icon { color: var(--failure); }
@@ -84,13 +87,28 @@ export class MigrationPage extends Page {
 
 const ranks: Record<Finding['level'], number> = { error: 0, warning: 1, ok: 2 }
 
+/** Findings that are shown at once, unless more are errors. */
+const shownFindings = 10
+
 /** Shows the findings of the check, errors first, in the words of the server. */
 function findings(list: Finding[]): Template {
-  const said = { ok: t('OK'), warning: t('Warning'), error: t('Broken') }
   const sorted = [...list].sort((a, b) => ranks[a.level] - ranks[b.level])
+  const most = Math.max(shownFindings, list.filter(({ level }) => level === 'error').length)
+  const more = sorted.slice(most)
+  return html`
+    ${findingRows(sorted.slice(0, most))}
+    ${
+      more.length === 0
+        ? null
+        : html`<details class="further"><summary>${t('Show {count} more', { count: numberWords(more.length) })}</summary>${findingRows(more)}</details>`
+    }`
+}
+
+function findingRows(list: Finding[]): Template {
+  const said = { ok: t('OK'), warning: t('Warning'), error: t('Broken') }
   return html`
     <ul class="findings">
-      ${sorted.map(
+      ${list.map(
         ({ level, message, next }) => html`
         <li class="${level}">
           ${icon(level === 'ok' ? 'success' : level === 'error' ? 'failed' : 'warning')}

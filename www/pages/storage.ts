@@ -54,6 +54,7 @@ export class StoragePage extends Page {
       .projects a:focus-visible { outline-offset: -2px; }
       .projects b { font-weight: 500; }
       .projects .label { display: none; }
+      .projects .others { padding: 10px 20px; border-top: 1px solid var(--line); }
 
       @media (max-width: 719px) {
         .projects .head { display: none; }
@@ -107,12 +108,12 @@ export class StoragePage extends Page {
         <h2>${t('Projects')}</h2>
         <div class="card projects">${projectList(shown, this.#areAllShown ? Infinity : shownProjects)}</div>
         ${
-          this.#areAllShown || shown.usage.projects.length <= shownProjects
+          this.#areAllShown || using(shown).length <= shownProjects
             ? null
             : html`
             <div class="actions">
               <button type="button" @click="${() => this.#showAll()}">
-                ${t('Show all {count}', { count: countWords(shown.usage.projects.length, 'project') })}
+                ${t('Show all {count}', { count: countWords(using(shown).length, 'project') })}
               </button>
             </div>`
         }
@@ -174,19 +175,28 @@ function totals({ home, totals }: StorageUsage): Template {
     </div>`
 }
 
-function projectList({ usage, projects }: Shown, most: number): Template {
-  if (usage.projects.length === 0) {
+/** Returns the projects that use storage. */
+function using({ usage }: Pick<Shown, 'usage'>): ProjectUsage[] {
+  return usage.projects.filter(each => keptBytes(each) > 0 || (each.deployPathBytes ?? 0) > 0)
+}
+
+function projectList(shown: Shown, most: number): Template {
+  const { usage, projects } = shown
+  const found = using(shown)
+  const others = usage.projects.length - found.length
+  if (found.length === 0) {
     return html`<div class="state"><p class="muted">${t('No project uses storage yet.')}</p></div>`
   }
   const names = new Map(projects.map(({ id, name }) => [id, name]))
-  const sorted = [...usage.projects].sort((a, b) => keptBytes(b) - keptBytes(a)).slice(0, most)
+  const sorted = found.sort((a, b) => keptBytes(b) - keptBytes(a)).slice(0, most)
   const largestBytes = Math.max(1, keptBytes(sorted[0] as ProjectUsage))
   return html`
     <div class="head" aria-hidden="true">
       <span>${t('Project')}</span><span></span><span>${t('Archives')}</span><span>${t('Size')}</span>
       <span>${t('Outputs')}</span><span>${t('Target')}</span>
     </div>
-    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, largestBytes)))}</ul>`
+    <ul class="number">${sorted.map(each => keyed(each.projectId, projectRow(each, names.get(each.projectId) ?? each.projectId, largestBytes)))}</ul>
+    ${others === 0 ? null : html`<p class="others muted small">${t('{projects} without anything stored', { projects: countWords(others, 'project') })}</p>`}`
 }
 
 const keptBytes = ({ archiveBytes, logBytes }: ProjectUsage): number => archiveBytes + logBytes

@@ -86,9 +86,7 @@ export class SvcDeployments extends SvcElement {
     const words = deploymentWords(item)
     const waiting = this.waiting.find(({ deployId }) => deployId === item.id)
     const isSingle = this.hasAttribute('single')
-    const origin =
-      originOf(item.provenance) ??
-      (isSingle ? html`<code class="muted">${item.id.slice(-6)}</code>` : html`<span></span>`)
+    const origin = originOf(item.provenance) ?? html`<span></span>`
     return html`
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${stateOf(item, waiting)}"></svc-status>

@@ -112,9 +112,9 @@ export class SvcProjectList extends SvcElement {
       .row .under { display: flex; flex-wrap: wrap; gap: 6px; min-width: 0; height: 20px; overflow: hidden; }
       .row .under > .cut { flex: 1 1 72px; }
       .row a span, .row code, .row svc-time { color: var(--muted); font-size: var(--size-13); }
-      .row .labels { display: flex; align-items: center; gap: 4px; min-width: 0; overflow: hidden; }
-      .row .labels svc-label { flex: 0 1 auto; }
-      .row .labels svc-label[kind='category'] { flex: none; max-width: 55%; }
+      /* Two lines, and the number of further labels always has its place. */
+      .row .labels { display: flex; flex-wrap: wrap; align-items: center; gap: 4px; min-width: 0; max-height: 48px; overflow: hidden; }
+      .row .labels svc-label { max-width: calc(100% - 32px); }
       /* The end of a path says more than its start. */
       .row code { direction: rtl; text-align: left; }
       .row code bdi { unicode-bidi: plaintext; }
@@ -142,7 +142,8 @@ export class SvcProjectList extends SvcElement {
         .row > input { grid-row: 1 / 3; width: 20px; height: 20px; }
         .row > a { grid-column: 2; }
         .row svc-status { grid-area: 1 / 3; }
-        .row .labels { grid-area: 2 / 2; }
+        .row .labels { grid-area: 2 / 2; flex-wrap: nowrap; }
+        .row .labels svc-label[kind='category'] { flex: none; max-width: 55%; }
         .row svc-time { grid-area: 2 / 3; text-align: right; }
         .row .pin { grid-area: 1 / 4 / 3; width: 40px; min-height: 44px; }
         .row > span:not(.labels) { display: none; }

@@ -2,6 +2,7 @@ import type { Words } from '../t.js'
 
 /** Texts of the pages of the machine and its storage. */
 export const words: Words = {
+  '{projects} without anything stored': '{projects}没有占用存储',
   'Damaged since {time}: {why}. Compare an export with checkpoints from elsewhere.':
     '自 {time} 起已损坏：{why}。请将导出文件与别处的检查点比较。',
   'the health': '健康状况',
