@@ -3,6 +3,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'
 import { desktop, onPhone, signIn } from './stage.js'
+import { survey } from './survey.js'
 
 /* What is round every page: rooms, palette, keys, light and dark, languages. */
 
@@ -43,6 +44,28 @@ t.test('the palette leads to screens and to what the server finds, by keyboard a
   await page.getByRole('heading', { level: 1, name: 'storefront' }).waitFor()
   t.ok(page.url().endsWith(`/tools/svc/projects/${project.id}`))
   t.equal(await page.getByRole('dialog').count(), 0)
+
+  // An exact name wins, and a command opens the page with its dialog.
+  await stage.createProject('storefront-2')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('storefront')
+  await page.getByRole('option', { name: 'storefront-2 production' }).waitFor()
+  t.match(await chosen.textContent(), /^\s*storefront\s*production/)
+  await page.getByRole('option', { name: 'Lock storefront…' }).waitFor()
+  await field.fill('lo')
+  await page.getByRole('option', { name: 'then the name of a project' }).first().waitFor()
+  while (!(await chosen.textContent())?.includes('Lock')) await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  t.equal(await field.inputValue(), 'lock ')
+  await page.keyboard.type('storefront')
+  await page.getByRole('option', { name: 'Lock storefront-2…' }).waitFor()
+  t.match(await chosen.textContent(), /Lock storefront…/)
+  t.same(await survey(page), [], 'readable and named')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').getByRole('heading', { name: 'Lock this project?' }).waitFor()
+  t.equal((await stage.client.get('/api/locks')).body.length, 0, 'nothing has happened yet')
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
 
   await page.getByRole('button', { name: 'Search and commands' }).click()
   await field.fill('no such thing at all')

@@ -1,13 +1,13 @@
 import { agoWords, type Locale } from './words.js'
 import { actionWords } from '../../audit-words.js'
-import { t } from '../../words/t.js'
+import { language, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms, shownTabs, tabs } from '../../router.js'
 import type { FoundGroup } from '../../server/calls.js'
-import { may } from '../../state/session.js'
+import { may, type Right } from '../../state/session.js'
 import { serverNow } from '../../server/client.js'
 
 const statuses: Readonly<Record<string, string>> = {
@@ -16,17 +16,88 @@ const statuses: Readonly<Record<string, string>> = {
   success: 'Success',
   failed: 'Failed'
 }
-const ending = /^(.*?)(?: · (queued|running|success|failed))? · (\d{4}-\d\d-\d\dT[\d:.]+Z)$/s
+const ending = / · (queued|running|success|failed)(?= · \d{4}-\d\d-\d\dT[\d:.]+Z$)/
+const instant = /\d{4}-\d\d-\d\dT[\d:.]+Z/g
 
 /**
- * Returns the subtitle of a search result in words: a time in the reader's format and time zone, a status in the
- * reader's language. Any other text is returned unchanged. Pure.
+ * Returns the subtitle of a search result in words: times in the reader's format and time zone, a status in the reader's
+ * language. Any other text is returned unchanged. Pure.
  */
 export function foundWords(subtitle: string, nowMs: number, locale: Locale = {}): string {
-  const [, before, status, at] = ending.exec(subtitle) ?? []
-  if (before === undefined || at === undefined || Number.isNaN(Date.parse(at))) return subtitle
-  const state = status === undefined ? [] : [t(statuses[status] as string)]
-  return [before, ...state, agoWords(at, nowMs, locale)].join(' · ')
+  return subtitle
+    .replace(ending, (_, status: string) => ` · ${t(statuses[status] as string)}`)
+    .replace(instant, at => (Number.isNaN(Date.parse(at)) ? at : agoWords(at, nowMs, locale)))
+}
+
+/** Something that can be done to a project. Its page opens with the dialog: nothing happens without it. */
+interface Command {
+  /** The first ones are shown. English and Chinese are understood in both languages. */
+  verbs: readonly [english: string, chinese: string, ...others: string[]]
+  /** English, passed to t(). */
+  words: string
+  right: Right | null
+  /** What follows the address of the project. */
+  address: string
+}
+
+const commands: readonly Command[] = [
+  {
+    verbs: ['deploy', '部署', 'deploy to', 'push', 'push to'],
+    words: 'Deploy to {name}…',
+    right: 'deploy',
+    address: '?do=deploy'
+  },
+  {
+    verbs: ['roll back', '回滚', 'rollback', 'go back'],
+    words: 'Roll back {name}…',
+    right: 'rollback',
+    address: '?do=roll_back'
+  },
+  { verbs: ['promote', '提升'], words: 'Promote {name}…', right: 'promote', address: '?do=promote' },
+  { verbs: ['lock', '锁定'], words: 'Lock {name}…', right: 'lock', address: '?do=lock' },
+  {
+    verbs: ['maintenance of', '维护', 'maintain', 'begin maintenance of', 'maintenance'],
+    words: 'Begin the maintenance of {name}…',
+    right: 'maintain',
+    address: '?do=maintain'
+  },
+  {
+    verbs: ['open logs of', '日志', 'logs of', 'logs', 'open logs'],
+    words: 'Open the logs of {name}',
+    right: null,
+    address: '/logs'
+  },
+  {
+    verbs: ['files of', '文件', 'files', 'open files of'],
+    words: 'Open the files of {name}',
+    right: 'files',
+    address: '/files'
+  },
+  {
+    verbs: ['settings of', '设置', 'open settings of'],
+    words: 'Open the settings of {name}',
+    right: 'change_project',
+    address: '/settings'
+  }
+]
+
+/** Number of commands that are offered for a project that was named without one. */
+const offeredCommands = 4
+/** Number of letters from which the beginning of a command is one. */
+const leastLetters = 2
+
+/** Returns the commands that a text begins, each with the name after it; the name is empty while the verb is typed. Pure. */
+export function commandsIn(text: string): Array<{ command: Command; name: string }> {
+  const typed = text.toLowerCase()
+  return commands.flatMap(command => {
+    if (command.right !== null && !may(command.right)) return []
+    const longestFirst = [...command.verbs].sort((a, b) => b.length - a.length)
+    // Chinese needs no space.
+    const verb = longestFirst.find(verb => typed.startsWith(verb) && !/^\w\w/.test(typed.slice(verb.length - 1)))
+    if (verb !== undefined) return [{ command, name: text.slice(verb.length).trim() }]
+    const isBegun = typed.length >= leastLetters && command.verbs.some(verb => verb.startsWith(typed))
+    return isBegun ? [{ command, name: '' }] : []
+  })
 }
 
 /**
@@ -50,6 +121,8 @@ interface Entry {
   title: string
   subtitle: string
   address: string
+  /** The entry writes this into the field instead of opening an address. */
+  fill?: string
 }
 
 interface Group {
@@ -113,6 +186,8 @@ export class SvcPalette extends SvcElement {
   context!: PageContext
   #text = ''
   #found: readonly FoundGroup[] = []
+  /** The projects that a command names, or that the text itself is the name of. */
+  #named: ReadonlyArray<FoundGroup['items'][number]> = []
   #problem: string | null = null
   #chosen = 0
   #asked = new AbortController()
@@ -148,7 +223,7 @@ export class SvcPalette extends SvcElement {
                   entry.key,
                   html`
                 <a role="option" id="palette-${entry.key}" href="${this.context.client.address(entry.address)}" tabindex="-1"
-                  aria-selected="${entry === chosen ? 'true' : 'false'}">
+                  aria-selected="${entry === chosen ? 'true' : 'false'}" @click="${(event: Event) => this.#fill(event, entry)}">
                   <b class="cut">${entry.title}</b><span class="cut">${entry.subtitle}</span>
                 </a>`
                 )
@@ -166,8 +241,9 @@ export class SvcPalette extends SvcElement {
     this.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
   }
 
+  /** The groups of results: what has exactly this name first, then commands with a project, screens, and the rest. */
   #groups(): Group[] {
-    const commands = commandEntries()
+    const screens = screenEntries()
       .map(entry => ({ entry, rank: matchRank(this.#text, entry.title) }))
       .filter(({ rank }) => rank !== null)
       .sort((a, b) => (b.rank as number) - (a.rank as number))
@@ -175,14 +251,60 @@ export class SvcPalette extends SvcElement {
       .map(({ entry }) => entry)
     const found = this.#found.map(({ type, items }) => ({
       words: t(groupWords[type] ?? type),
-      entries: items.map(item => ({
+      entries: exactFirst(items, this.#text).map(item => ({
         key: `${type}-${item.id}`,
         title: type === 'audit' ? actionWords(item.title) : item.title,
         subtitle: foundWords(item.subtitle, serverNow()),
         address: item.href
       }))
     }))
-    return [{ words: t('Go to'), entries: commands }, ...found].filter(({ entries }) => entries.length > 0)
+    const isNamed = found[0]?.entries.some(({ title }) => isSame(title, this.#text)) === true
+    const commands = { words: t('Commands'), entries: this.#commands() }
+    const goTo = { words: t('Go to'), entries: screens }
+    const isCommand = commands.entries.some(({ fill }) => fill === undefined)
+    const others = isCommand ? [commands, goTo] : [goTo, commands]
+    const groups = isNamed ? [...found.slice(0, 1), ...others, ...found.slice(1)] : [...others, ...found]
+    return groups.filter(({ entries }) => entries.length > 0)
+  }
+
+  #commands(): Entry[] {
+    const entry = ({ words, address }: Command, { id, title, subtitle }: FoundGroup['items'][number]): Entry => ({
+      key: `do-${address.replace(/\W/g, '')}-${id}`,
+      title: t(words, { name: title }),
+      subtitle,
+      address: `projects/${id}${address}`
+    })
+    const begun = commandsIn(this.#text)
+    if (begun.length === 0) {
+      const project = this.#named.find(({ title }) => isSame(title, this.#text))
+      if (project === undefined) return []
+      const allowed = commands.filter(({ right }) => right === null || may(right))
+      return allowed.slice(0, offeredCommands).map(command => entry(command, project))
+    }
+    return begun.flatMap(({ command, name }) => {
+      if (name !== '') return exactFirst(this.#named, name).map(project => entry(command, project))
+      const [english, chinese] = command.verbs
+      return [
+        {
+          key: `say-${command.address.replace(/\W/g, '')}`,
+          title: t(command.words, { name: '' }).replace('…', '').trim(),
+          subtitle: t('then the name of a project'),
+          address: '',
+          fill: `${language() === 'zh' ? chinese : english} `
+        }
+      ]
+    })
+  }
+
+  /** Writes the beginning of a command into the field. */
+  #fill(event: Event, { fill }: Entry): void {
+    if (fill === undefined) return
+    event.preventDefault()
+    event.stopPropagation()
+    const field = this.querySelector('input') as HTMLInputElement
+    field.value = fill
+    field.focus()
+    this.#typed(fill)
   }
 
   #typed(text: string): void {
@@ -190,7 +312,7 @@ export class SvcPalette extends SvcElement {
     this.#chosen = 0
     clearTimeout(this.#timer)
     this.#asked.abort()
-    if (this.#text === '') this.#found = []
+    if (this.#text === '') this.#found = this.#named = []
     else this.#timer = setTimeout(() => void this.#find(), restMs)
     this.update()
   }
@@ -199,11 +321,18 @@ export class SvcPalette extends SvcElement {
     this.#asked = new AbortController()
     const signal = AbortSignal.any([this.#asked.signal, this.signal])
     try {
-      this.#found = await this.context.calls.search(this.#text, signal)
+      const { search } = this.context.calls
+      const name = commandsIn(this.#text).find(({ name }) => name !== '')?.name
+      const [found, named] = await Promise.all([
+        search(this.#text, signal),
+        name === undefined ? null : search(name, signal)
+      ])
+      this.#found = found
+      this.#named = (named ?? found).find(({ type }) => type === 'projects')?.items ?? []
       this.#problem = null
     } catch (error) {
       if (signal.aborted) return
-      this.#found = []
+      this.#found = this.#named = []
       this.#problem = errorWords(error)
     }
     this.update()
@@ -220,6 +349,7 @@ export class SvcPalette extends SvcElement {
     }
     const chosen = entries[this.#chosen]
     if (event.key === 'Enter' && chosen !== undefined) {
+      if (chosen.fill !== undefined) return this.#fill(event, chosen)
       event.preventDefault()
       this.#close()
       this.context.go(chosen.address)
@@ -239,7 +369,14 @@ export class SvcPalette extends SvcElement {
   }
 }
 
-function commandEntries(): Entry[] {
+const isSame = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+/** Returns the results with the exact name first. */
+function exactFirst<T extends { title: string }>(items: readonly T[], text: string): T[] {
+  return [...items].sort((a, b) => Number(isSame(b.title, text)) - Number(isSame(a.title, text)))
+}
+
+function screenEntries(): Entry[] {
   const screens = shownRooms().flatMap(({ address, words }) =>
     tabs[address] === undefined ? [{ address, words }] : shownTabs(address)
   )

@@ -4,6 +4,16 @@ import { words as server } from './server.js'
 /** Texts of the frame, of signing in, and of elements that several pages share. */
 export const words: Words = {
   Discard: '放弃更改',
+  Commands: '命令',
+  'then the name of a project': '后接项目名称',
+  'Deploy to {name}…': '部署到 {name}…',
+  'Roll back {name}…': '回滚 {name}…',
+  'Promote {name}…': '提升 {name} 的发布…',
+  'Lock {name}…': '锁定 {name}…',
+  'Begin the maintenance of {name}…': '开始维护 {name}…',
+  'Open the logs of {name}': '打开 {name} 的日志',
+  'Open the files of {name}': '打开 {name} 的文件',
+  'Open the settings of {name}': '打开 {name} 的设置',
   'Unsaved changes.': '尚未保存。',
   ...server,
   'Changed elsewhere': '已被他人更改',
