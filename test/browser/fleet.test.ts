@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Page } from 'playwright-core'
 import type { ListedNode } from '../../lib/model/node.js'
@@ -153,6 +154,56 @@ t.test('nodes by tree, filtered, as a list', { skip }, async t => {
     t.ok(await isWithin(page))
     await photograph(page, `${view}-phone`, { isWhole: true })
   }
+  t.same(watch.complaints, [])
+})
+
+t.test('a halted rollout leads to its decision, and what failed comes first', { skip }, async t => {
+  const stage = await startServer(t)
+  const hub = await stage.server.services.fleet.hub()
+  const names = ['plant-a1', 'plant-a2', 'plant-a3']
+  const agents = await Promise.all(names.map(name => enrolledAgent({ url: stage.url, hub }, name)))
+  const shop = await stage.createProject('shop')
+  await stage.client.patch(`/api/projects/${shop.id}/placements`, { add: names.map(node => ({ node })) })
+  const rolloutId = await beginRollout({ hub }, {}, shop.id)
+  const failed = agents[1] as FakeAgent
+  const node = `/api/rollouts/${rolloutId}/nodes/${failed.nodeId}`
+  const { attempt } = (await stage.client.get(node)).body.node
+  const nothing = { failedStep: null, output: null, tookMs: null }
+  const answer = {
+    projectId: shop.id,
+    rolloutId,
+    attempt,
+    answer: 'refused' as const,
+    error: 'No space left on device'
+  }
+  await failed.report({ answers: [{ ...answer, ...nothing }] })
+  for (const agent of [agents[0], failed]) await agent?.follow()
+  await until(async () => (await stage.client.get(`/api/rollouts/${rolloutId}`)).body.rollout.state === 'halted')
+
+  const { page, watch } = await openDuring(t, browser, stage.url, 'nodes', stillDesktop)
+  await page.getByText('2 need attention').waitFor()
+  await page.locator('svc-waiting').getByText('rollout halted').waitFor()
+  const tiles = page.locator('svc-node-grid li')
+  t.match(await tiles.first().textContent(), /plant-a2.*Failed/)
+  t.match(await tiles.nth(1).textContent(), /Not connected.*plant-a3/)
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'halted')
+  await page.getByRole('link', { name: '2 need attention' }).click()
+  await tiles.nth(2).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'List' }).click()
+  await page.locator('svc-node-list svc-mark', { hasText: 'Failed' }).waitFor()
+  const { page: small } = await openDuring(t, browser, stage.url, 'nodes', onPhone)
+  await small.locator('svc-waiting').getByText('rollout halted').waitFor()
+  t.ok(await isWithin(small))
+  t.same(await survey(small), [], 'readable and named')
+  await photograph(small, 'halted-phone', { isWhole: true })
+
+  await page.locator('svc-waiting').getByRole('link', { name: 'Decide…' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Rollout 1 of shop' }).waitFor()
+  const took = page.locator('.lead svc-span')
+  const words = await took.textContent()
+  await sleep(2200)
+  t.equal(await took.textContent(), words, 'the wait is no part of its duration')
   t.same(watch.complaints, [])
 })
 

@@ -221,7 +221,7 @@ export async function startFleetStandIn(
     const [, , kind, id = '', last = '', further = ''] = path.split('/')
     const found = records.nodes.find(each => each.id === id || each.name === id)
     const rollout = records.rollouts.find(each => each.id === id)
-    if (kind === 'nodes' && id === '') return [200, { nodes: records.nodes }]
+    if (kind === 'nodes' && id === '') return [200, { nodes: records.nodes, releases: [] }]
     if (kind === 'nodes' && found !== undefined) {
       if (method === 'PATCH') Object.assign(found, body)
       if (method === 'PUT') found.isDrained = body.drained

@@ -1,5 +1,5 @@
 import { notice, said, type Said, css, SvcElement } from '../elements/element.js'
-import type { Enrollment, ListedNode } from '../../lib/model/node.js'
+import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { createFleetCalls, type FleetCalls } from '../server/project-calls.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -7,13 +7,13 @@ import { errorWords } from '../words/errors.js'
 import { exactWords } from '../elements/base/words.js'
 import {
   addressOf,
+  chosenStates,
   createNodeIndex,
   filterOf,
   groupByTree,
   labelTexts,
   type NodeFilter,
   type NodeIndex,
-  nodeStates,
   type NodeView,
   treesOf
 } from '../elements/fleet/node-filter.js'
@@ -74,6 +74,8 @@ export class SvcEnrollments extends SvcElement {
   }
 }
 
+const loadWaiting = () => import('../elements/projects/svc-waiting.js')
+
 const refreshMs = 5000
 /** Longer lists are refreshed less often. */
 const manyNodes = 1000
@@ -82,6 +84,7 @@ const manyRefreshMs = 30_000
 const manyTiles = 300
 
 const stateLinks = {
+  attention: { words: '{count} need attention' },
   connected: { words: '{count} connected' },
   lost: { words: '{count} not connected' },
   drained: { words: '{count} drained' }
@@ -105,6 +108,7 @@ export class NodesPage extends Page {
   #nodes!: Resource<ListedNode[]>
   #enrollments: Resource<Enrollment[]> | undefined
   #index: NodeIndex = createNodeIndex([])
+  #releases: readonly NodeRelease[] = []
   readonly #colors = createTreeColors()
   #isFormLoaded = false
   #loadedMs = 0
@@ -113,8 +117,9 @@ export class NodesPage extends Page {
     this.entitle(t('Nodes'), [{ words: t('Fleet') }])
     this.#calls = createFleetCalls(this.context.client)
     this.#nodes = this.resource(async signal => {
-      const nodes = await this.#calls.nodes(signal)
+      const { nodes, releases } = await this.#calls.fleet(signal)
       this.#loadedMs = performance.now()
+      this.#releases = releases
       this.#index = createNodeIndex(nodes)
       return nodes
     })
@@ -124,6 +129,7 @@ export class NodesPage extends Page {
       if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#nodes.refresh()
       void this.#enrollments?.refresh()
     })
+    this.followMarks()
     this.moved()
   }
 
@@ -153,6 +159,7 @@ export class NodesPage extends Page {
         ${may('enroll') ? html`<a class="button primary" href="nodes?enroll">${icon('plus')}${t('Add node')}</a>` : null}
       </div>
       ${roomTabs(fleetRoom(), 'nodes')}
+      ${this.#waiting()}
       ${staleLine(this.#nodes)}
       ${loaded(this.#nodes, 'the nodes', () => this.#list(filter))}
       ${this.#pending()}
@@ -168,16 +175,23 @@ export class NodesPage extends Page {
     if (learnFleet(has, this.context.session)) this.dispatchEvent(said('framechange'))
   }
 
+  /** Shows the rollouts that wait for a decision, or were halted. */
+  #waiting(): Template | null {
+    const items = this.context.marks.waiting.filter(({ rolloutId }) => rolloutId !== null)
+    if (items.length === 0 || !this.late(loadWaiting, true)) return null
+    return html`<svc-waiting .items="${items}"></svc-waiting>`
+  }
+
   #counts(): Template {
     const { nodes, counts } = this.#index
     return html`
       <p class="counts number" role="status">
         <span>${countWords(nodes.length, 'node')}</span>
-        ${nodeStates
+        ${chosenStates
           .filter(state => counts[state] > 0)
           .map(
             state => html`
-            <a class="${state === 'lost' ? 'alarm' : null}" href="nodes?state=${state}">${t(stateLinks[state].words, { count: numberWords(counts[state]) })}</a>`
+            <a class="${state === 'lost' || state === 'attention' ? 'alarm' : null}" href="nodes?state=${state}">${t(stateLinks[state].words, { count: numberWords(counts[state]) })}</a>`
           )}
       </p>`
   }
@@ -196,7 +210,7 @@ export class NodesPage extends Page {
   }
 
   #found(found: readonly ListedNode[], { filter, view }: { filter: NodeFilter; view: NodeView }): Template {
-    const groups = groupByTree(found, filter)
+    const groups = groupByTree(found, filter, this.#releases)
     this.#colors.assign(treesOf(groups))
     const listing: NodeListing = { all: this.#index.nodes, found, groups, filter, view }
     return html`

@@ -33,7 +33,7 @@ import {
   SvcStatus,
   SvcTime
 } from '../elements/base/facts.js'
-import { decisionPath, shownStatus } from '../shared/api.js'
+import { decisionPath } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { inForce, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
 import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
@@ -457,7 +457,7 @@ function releaseBefore({ broken, live, liveSource, releases, deployments }: Proj
   const now = (liveSource ?? live)?.id ?? releases[0]?.deployId
   const at = deployments.findIndex(({ id }) => id === now)
   const isGood = ({ status, backgroundFailed, hasArtifact, exact }: ListedDeployment): boolean =>
-    shownStatus(status, backgroundFailed) === 'success' && hasArtifact && !exact
+    status === 'success' && backgroundFailed !== true && hasArtifact && !exact
   return lastGood ?? deployments.slice(at + 1).find(isGood) ?? null
 }
 

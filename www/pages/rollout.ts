@@ -139,7 +139,7 @@ export class RolloutPage extends Page {
             <a href="deployments/${deployId}">${t('Open deployment')}</a>
             <span>${t('Tree')} <code title="${treeSha256}" translate="no">${shortTree(treeSha256)}</code></span>
             <span>${t('Started')} <svc-time at="${createdAt}"></svc-time></span>
-            <svc-span from="${createdAt}" to="${endedAt}"></svc-span>
+            <svc-span from="${createdAt}" to="${endedAt ?? haltedAt(rollout, waves)}"></svc-span>
           </div>
         </div>
       </div>
@@ -177,6 +177,16 @@ export class RolloutPage extends Page {
     this.update()
     void this.#follow()
   }
+}
+
+/** Returns when a halted rollout did something last: what follows is waiting. Null: it is not halted. */
+function haltedAt(
+  { state, createdAt }: ListedRollout,
+  waves: ReturnType<ReturnType<typeof createLiveRollout>['waves']>
+): string | null {
+  if (state !== 'halted') return null
+  const times = waves.flatMap(({ nodes }) => nodes.map(({ updatedAt }) => updatedAt))
+  return times.reduce((last, at) => (at > last ? at : last), createdAt)
 }
 
 function isSame(a: ListedRollout['counts'], b: ListedRollout['counts']): boolean {

@@ -321,6 +321,8 @@ export function createFleetCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
     nodes: async (signal?: AbortSignal) => (await call('GET /api/nodes', { signal })).nodes,
+    /** Returns the nodes, and the releases that they have in place. */
+    fleet: (signal?: AbortSignal) => call('GET /api/nodes', { signal }),
     /** Finds a node by its id or its name. */
     node: async (node: string, signal?: AbortSignal) => (await call('GET /api/nodes/:node', { node, signal })).node,
     updateNode: async (node: string, body: Given<'PATCH /api/nodes/:node'>['body']) =>

@@ -1,6 +1,6 @@
 /* The groups of a list of projects. Pure. */
 import type { AccessRole } from '../../lib/model/access.js'
-import { environmentRank, type WaitingFor } from '../shared/api.js'
+import type { WaitingFor } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Language } from '../words/t.js'
@@ -193,8 +193,8 @@ export interface ProjectGroup {
 }
 
 /**
- * Groups projects without changing their order inside a group. Production comes first among environments; categories are in
- * the order of `categories`, and projects without one come last.
+ * Groups projects without changing their order inside a group. Environments are sorted by name; categories are in the order
+ * of `categories`, and projects without one come last.
  */
 export function groupsOf(
   projects: readonly Project[],
@@ -209,9 +209,7 @@ export function groupsOf(
     if (group === undefined) groups.set(key, [project])
     else group.push(project)
   }
-  const byRank = (a: string | null, b: string | null): number =>
-    environmentRank(b ?? '') - environmentRank(a ?? '') || ((a ?? '') < (b ?? '') ? -1 : 1)
-  const keys = grouping === 'env' ? [...groups.keys()].sort(byRank) : [...categories, null]
+  const keys = grouping === 'env' ? [...groups.keys()].sort() : [...categories, null]
   return keys.flatMap(key => ({ key, projects: groups.get(key) ?? [] })).filter(group => group.projects.length > 0)
 }
 

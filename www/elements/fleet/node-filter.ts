@@ -1,10 +1,12 @@
-import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
+import type { ListedNode, ListedPlacement, NodeRelease } from '../../../lib/model/node.js'
 
 /* Which nodes are shown, how they are grouped by tree, and how the address expresses this. Pure. */
 
 /** The states of nodes. `drained` nodes can be connected or not. */
 export const nodeStates = ['connected', 'lost', 'drained'] as const
 export type NodeState = (typeof nodeStates)[number]
+/** The states by which nodes can be chosen. */
+export const chosenStates = ['attention', ...nodeStates] as const
 
 /** The forms of the list. */
 export const nodeViews = ['grid', 'list'] as const
@@ -19,7 +21,7 @@ export interface NodeFilter {
   project: string
   /** `key=value`. */
   label: string
-  state: NodeState | ''
+  state: (typeof chosenStates)[number] | ''
   /** The first digits of a tree, or `none`. */
   tree: string
   /** Null: a grid, unless there are many nodes. */
@@ -35,7 +37,7 @@ export function filterOf(query: URLSearchParams): NodeFilter {
     words: query.get('q') ?? '',
     project: query.get('project') ?? '',
     label: query.get('label') ?? '',
-    state: nodeStates.find(state => state === query.get('state')) ?? '',
+    state: chosenStates.find(state => state === query.get('state')) ?? '',
     tree: query.get('tree') ?? '',
     view: nodeViews.find(view => view === query.get('view')) ?? null
   }
@@ -60,6 +62,18 @@ export function stateOf({ isDrained, isConnected }: Pick<ListedNode, 'isDrained'
   return isDrained ? 'drained' : isConnected ? 'connected' : 'lost'
 }
 
+/**
+ * Returns how much a node needs somebody's attention, on account of itself and of a placement, or of all of its placements. 0:
+ * not at all. An old agent alone needs none now.
+ */
+export function urgencyOf(node: ListedNode, placements: readonly ListedPlacement[] = node.placements): number {
+  const phases = placements.map(({ trouble }) => trouble?.phase)
+  if (phases.some(phase => phase === 'failed' || phase === 'stuck')) return 4
+  if (node.sharedSince !== null) return 3
+  if (stateOf(node) === 'lost' || phases.includes('unreachable')) return 2
+  return placements.some(({ isDrifted }) => isDrifted) ? 1 : 0
+}
+
 /** Returns the labels of a node as texts. */
 export function labelTexts({ labels }: Pick<ListedNode, 'labels'>): string[] {
   return Object.entries(labels).map(([key, value]) => (value === '' ? key : `${key}=${value}`))
@@ -72,15 +86,18 @@ export interface NodeIndex {
   readonly labels: readonly string[]
   /** The placed projects, by name. */
   readonly projects: ReadonlyArray<{ id: string; name: string }>
-  readonly counts: Readonly<Record<NodeState, number>>
+  readonly counts: Readonly<Record<(typeof chosenStates)[number], number>>
+  /** Returns the nodes that match: first those that need attention. */
   find(filter: NodeFilter): ListedNode[]
 }
 
-/** Creates the index. The nodes stay in their order. */
+/** Creates the index. Nodes that are equally urgent stay in their order. */
 export function createNodeIndex(nodes: readonly ListedNode[]): NodeIndex {
-  const rows = nodes.map(node => ({ node, text: textOf(node), labels: labelTexts(node) }))
+  const rows = nodes
+    .map(node => ({ node, text: textOf(node), labels: labelTexts(node), urgency: urgencyOf(node) }))
+    .sort((a, b) => b.urgency - a.urgency)
   const projects = new Map(nodes.flatMap(({ placements }) => placements.map(p => [p.projectId, p.projectName])))
-  const counts: Record<NodeState, number> = { connected: 0, lost: 0, drained: 0 }
+  const counts = { connected: 0, lost: 0, drained: 0, attention: rows.filter(({ urgency }) => urgency > 0).length }
   for (const node of nodes) counts[stateOf(node)]++
   return {
     nodes,
@@ -91,10 +108,10 @@ export function createNodeIndex(nodes: readonly ListedNode[]): NodeIndex {
       const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean)
       return rows
         .filter(
-          ({ node, text, labels }) =>
+          ({ node, text, labels, urgency }) =>
             words.every(word => text.includes(word)) &&
             (filter.label === '' || labels.includes(filter.label)) &&
-            (filter.state === '' || stateOf(node) === filter.state) &&
+            (filter.state === '' || (filter.state === 'attention' ? urgency > 0 : stateOf(node) === filter.state)) &&
             passes(node, filter)
         )
         .map(({ node }) => node)
@@ -128,12 +145,22 @@ export interface TreeGroup {
   /** Null: nothing is in place. */
   tree: string | null
   deployId: string | null
+  /** Null: it is not known. */
+  release: NodeRelease | null
+  /** Whether it is the newest of several releases of the project. */
+  isNewest: boolean
+  /** First those that need attention. */
   nodes: Array<{ node: ListedNode; placement: ListedPlacement | null }>
 }
 
-/** Groups nodes by project and tree: the projects by name, and the most frequent tree of each first. */
-export function groupByTree(nodes: readonly ListedNode[], { project, tree }: NodeFilter): TreeGroup[] {
+/** Groups nodes by project and tree: the projects by name, and the newest release of each first. */
+export function groupByTree(
+  nodes: readonly ListedNode[],
+  { project, tree }: NodeFilter,
+  releases: readonly NodeRelease[] = []
+): TreeGroup[] {
   const groups = new Map<string, TreeGroup>()
+  const none = { project: null, tree: null, deployId: null, release: null, isNewest: false }
   const add = (group: Omit<TreeGroup, 'nodes'>, member: TreeGroup['nodes'][number]): void => {
     const known = groups.get(group.key) ?? { ...group, nodes: [] }
     known.nodes.push(member)
@@ -144,18 +171,39 @@ export function groupByTree(nodes: readonly ListedNode[], { project, tree }: Nod
     for (const placement of node.placements) {
       const { projectId: id, projectName: name, liveTree, liveDeployId: deployId } = placement
       if ((project !== '' && id !== project) || (tree !== '' && !hasTree(placement, tree))) continue
-      add({ key: `${id} ${liveTree ?? ''}`, project: { id, name }, tree: liveTree, deployId }, { node, placement })
+      const group = { ...none, key: `${id} ${liveTree ?? ''}`, project: { id, name }, tree: liveTree, deployId }
+      add(group, { node, placement })
     }
-    if (node.placements.length === 0)
-      add({ key: '', project: null, tree: null, deployId: null }, { node, placement: null })
+    if (node.placements.length === 0) add({ ...none, key: '' }, { node, placement: null })
   }
-  return [...groups.values()].sort(
+  const byId = new Map(releases.map(release => [release.id, release]))
+  for (const group of groups.values()) {
+    group.release = byId.get(group.deployId ?? '') ?? null
+    group.nodes.sort((a, b) => urgencyIn(b) - urgencyIn(a))
+  }
+  const startOf = ({ release }: TreeGroup): string => release?.startTime ?? ''
+  const sorted = [...groups.values()].sort(
     (a, b) =>
       Number(a.project === null) - Number(b.project === null) ||
       collator.compare(a.project?.name ?? '', b.project?.name ?? '') ||
       Number(a.tree === null) - Number(b.tree === null) ||
+      (startOf(a) < startOf(b) ? 1 : startOf(a) > startOf(b) ? -1 : 0) ||
       b.nodes.length - a.nodes.length
   )
+  for (const [at, group] of sorted.entries()) {
+    const isOf = (other: TreeGroup | undefined): boolean => other?.project?.id === group.project?.id
+    group.isNewest = group.release !== null && !isOf(sorted[at - 1]) && isOf(sorted[at + 1])
+  }
+  return sorted
+}
+
+function urgencyIn({ node, placement }: TreeGroup['nodes'][number]): number {
+  return urgencyOf(node, placement === null ? [] : [placement])
+}
+
+/** Returns the number of nodes of a group that need attention. */
+export function urgentCount({ nodes }: TreeGroup): number {
+  return nodes.filter(member => urgencyIn(member) > 0).length
 }
 
 /** Returns the trees of groups, the most frequent first. */

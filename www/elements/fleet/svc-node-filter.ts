@@ -7,16 +7,19 @@ import { countWords, t } from '../../words/t.js'
 import { createRowChoice } from '../base/row-choice.js'
 import {
   addressOf,
+  chosenStates,
   filterOf,
   type NodeFilter,
   type NodeIndex,
-  nodeStates,
   type NodeView,
   nodeViews,
   type TreeGroup
 } from './node-filter.js'
-import { tilesOf } from './svc-node-list.js'
+import { releaseOf, tilesOf } from './svc-node-list.js'
 import type { TreeColors } from './marks.js'
+
+/** Number of releases that are named above the list. */
+const shownReleases = 6
 
 /** The contents of the list. */
 export interface NodeListing {
@@ -42,6 +45,10 @@ export class SvcNodeChoice extends SvcElement {
       &:not(.card) .failures { border: 1px solid var(--line); border-radius: calc(var(--radius) + 2px); background: var(--raised); }
       &:not(.card) .failures { margin-top: 8px; }
       &.card .failures { border-bottom: 1px solid var(--line); }
+      .newest { padding: 0 7px; border-radius: 99px; background: var(--success-quiet); color: var(--success); font-weight: 500; font-size: var(--size-12); }
+      .releases { padding: 10px 16px; border-bottom: 1px solid var(--line); font-size: var(--size-13); }
+      .releases li { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 10px; min-height: 28px; min-width: 0; overflow-wrap: anywhere; }
+      .releases b { font-weight: 500; }
     }
   `
 
@@ -91,8 +98,27 @@ export class SvcNodeChoice extends SvcElement {
         <svc-node-grid .groups="${groups}" .colors="${this.colors}" .filter="${filter}" .choice="${choice}"
           .ids="${choice.ids}"></svc-node-grid>`
     return html`
+      ${this.#releases(groups)}
       <svc-node-list .nodes="${found}" .colors="${this.colors}" .project="${filter.project}" .choice="${choice}"
         .ids="${choice.ids}"></svc-node-list>`
+  }
+
+  /** Says which release each colour is, if there are several. */
+  #releases(groups: readonly TreeGroup[]): Template | null {
+    const known = groups.filter(({ release }) => release !== null)
+    if (known.length < 2) return null
+    return html`
+      <ul class="releases">
+        ${known.slice(0, shownReleases).map(
+          group => html`
+          <li>
+            ${this.listing.filter.project === '' ? html`<b translate="no">${group.project?.name}</b>` : null}
+            <svc-tree-mark tree="${group.tree}" color="${this.colors.of(group.tree)}"></svc-tree-mark>
+            ${releaseOf(group)}
+            <span class="muted number">${nodesWords(group.nodes.length)}</span>
+          </li>`
+        )}
+      </ul>`
   }
 
   #finished(done: Said<'bulkdone'> | null): void {
@@ -113,6 +139,7 @@ function nothingFound(): Template {
 const nodesWords = (count: number): string => countWords(count, 'node')
 
 const stateRows = {
+  attention: { words: 'Needs attention' },
   connected: { words: 'Connected' },
   lost: { words: 'Not connected' },
   drained: { words: 'Drained' }
@@ -181,7 +208,7 @@ export class SvcNodeFilter extends SvcElement {
       }
       ${this.#select(
         'state',
-        nodeStates.map(state => ({ value: state, words: t(stateRows[state].words) })),
+        chosenStates.map(state => ({ value: state, words: t(stateRows[state].words) })),
         { label: t('State'), all: t('All states') }
       )}
       <div class="views" role="group" aria-label="${t('Form of the list')}">

@@ -2,13 +2,14 @@ import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import type { RowChoice } from '../base/row-choice.js'
-import { addressOf, labelTexts, type NodeFilter, noTree, stateOf, type TreeGroup } from './node-filter.js'
-import type { TreeColors } from './marks.js'
+import { deploymentWords } from '../base/words.js'
+import { addressOf, labelTexts, type NodeFilter, noTree, stateOf, type TreeGroup, urgentCount } from './node-filter.js'
+import { phaseRows, type TreeColors } from './marks.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { formatBytes } from '../../shared/api.js'
 import type { SvcRows } from '../base/svc-rows.js'
 
-/** Nodes of a tree that are shown as tiles; the list shows the others. */
+/** Nodes of a tree that are shown as tiles, unless more need attention; the list shows the others. */
 const shownTiles = 60
 
 /**
@@ -60,6 +61,10 @@ export class SvcNodeGrid extends SvcElement {
         li > input + a { padding-left: 40px; min-height: 44px; }
       }
       .lost > .icon { color: var(--failure); }
+      .troubled { border-color: var(--failure); }
+      /* Its name and its word need more space. */
+      li:has(> .troubled) { grid-column: span 2; }
+      .troubled > small { color: var(--failure); font-weight: 500; }
       .old { display: inline-flex; color: var(--warning); }
       .drained { color: var(--muted); }
       .drifted > .icon:last-of-type { color: var(--warning); }
@@ -88,7 +93,7 @@ export class SvcNodeGrid extends SvcElement {
   }
 
   #group(group: TreeGroup): Template {
-    const { project, tree, deployId, nodes } = group
+    const { project, tree, nodes } = group
     const color = this.colors.of(tree)
     const shown = tilesOf([group])
     const list = addressOf({
@@ -110,7 +115,7 @@ export class SvcNodeGrid extends SvcElement {
           <p class="number">
             ${nodes.length === 1 ? t('1 node') : t('{count} nodes', { count: numberWords(nodes.length) })}
           </p>
-          ${deployId === null ? null : html`<a href="deployments/${deployId}">${t('Open deployment')}</a>`}
+          ${releaseOf(group)}
           ${
             shown.length === nodes.length
               ? null
@@ -126,6 +131,7 @@ export class SvcNodeGrid extends SvcElement {
     const isChosen = this.ids.has(node.id)
     const state = stateOf(node)
     const isDrifted = placement?.isDrifted === true
+    const phase = placement?.trouble?.phase
     return html`
       <li class="${isChosen ? 'chosen' : null}">
         ${
@@ -135,12 +141,13 @@ export class SvcNodeGrid extends SvcElement {
               @click="${(event: Event) => choice.choose(node.id, (event as MouseEvent).shiftKey)}">`
             : null
         }
-        <a href="nodes/${node.id}" class="${[color, state, isDrifted ? 'drifted' : ''].join(' ').trim()}">
+        <a href="nodes/${node.id}" class="${[color, state, isDrifted ? 'drifted' : '', phase === undefined ? '' : 'troubled'].join(' ').trim()}">
           ${state === 'lost' ? html`${icon('failed')}<span class="unseen">${t('Not connected')}</span>` : null}
           ${state === 'drained' ? html`${icon('pause')}<span class="unseen">${t('Drained')}</span>` : null}
           ${node.isOutdated ? html`<span class="old">${icon('warning')}<span class="unseen">${t('Update the agent')}</span></span>` : null}
           ${node.sharedSince ? html`<span class="old">${icon('warning')}<span class="unseen">${t('Two machines use its identity')}</span></span>` : null}
           <span class="cut" translate="no" title="${node.name}">${node.name}</span>
+          ${phase === undefined ? null : html`<small>${t(phaseRows[phase].words)}</small>`}
           ${isDrifted ? html`${icon('edit')}<span class="unseen">${t('Drifted')}</span>` : null}
         </a>
       </li>`
@@ -149,9 +156,18 @@ export class SvcNodeGrid extends SvcElement {
 
 type Tile = TreeGroup['nodes'][number]
 
+/** Returns which release a group of nodes has, and whether it is the newest one. */
+export function releaseOf({ deployId, release, isNewest }: TreeGroup): Template | null {
+  if (release === null)
+    return deployId === null ? null : html`<a href="deployments/${deployId}">${t('Open deployment')}</a>`
+  return html`
+    <p><a href="deployments/${release.id}" translate="no">${deploymentWords(release)}</a>, <svc-time at="${release.startTime}"></svc-time></p>
+    ${isNewest ? html`<span class="newest">${t('newest')}</span>` : null}`
+}
+
 /** Returns the nodes that have a tile, in the order of the tiles. A node with several projects has several tiles. */
 export function tilesOf(groups: readonly TreeGroup[]): Tile[] {
-  return groups.flatMap(({ nodes }) => nodes.slice(0, shownTiles))
+  return groups.flatMap(group => group.nodes.slice(0, Math.max(shownTiles, urgentCount(group))))
 }
 
 /** Placements that a row shows. The others are counted. */
@@ -244,6 +260,7 @@ export class SvcNodeList extends SvcElement {
     const labels = labelTexts(node).join(' · ')
     const placements = node.placements.filter(({ projectId }) => this.project === '' || projectId === this.project)
     const shown = placements.slice(0, shownPlacements)
+    const troubles = new Set(placements.flatMap(({ trouble }) => trouble?.phase ?? []))
     const facts = [
       node.version,
       node.freeBytes === null ? null : t('{size} free', { size: formatBytes(node.freeBytes) })
@@ -265,6 +282,7 @@ export class SvcNodeList extends SvcElement {
           <svc-mark kind="node" state="${stateOf(node)}"></svc-mark>
           ${node.isOutdated ? html`<svc-mark kind="agent" state="outdated"></svc-mark>` : null}
           ${node.sharedSince ? html`<svc-mark kind="agent" state="shared"></svc-mark>` : null}
+          ${[...troubles].slice(0, 1).map(phase => html`<svc-mark kind="phase" state="${phase}"></svc-mark>`)}
         </span>
         <span class="trees">
           ${shown.map(

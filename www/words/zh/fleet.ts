@@ -14,6 +14,7 @@ export const words: Words = {
   'Two machines use its identity': '两台机器使用它的身份',
   'Waits for a rollout': '等待正在进行的发布',
   'Nothing in place': '尚无内容',
+  newest: '最新',
   Drifted: '有改动',
   'Nothing found': '没有找到',
   'Find nodes': '查找节点',

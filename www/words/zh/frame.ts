@@ -4,6 +4,9 @@ import { words as server } from './server.js'
 /** Texts of the frame, of signing in, and of elements that several pages share. */
 export const words: Words = {
   Discard: '放弃更改',
+  'Waiting for you': '等待您决定',
+  'Waiting for others': '等待他人决定',
+  'Decide…': '去决定…',
   Commands: '命令',
   'then the name of a project': '后接项目名称',
   'Deploy to {name}…': '部署到 {name}…',

@@ -46,10 +46,7 @@ export const words: Words = {
     '在代码仓库的顶层目录中运行。命令会询问您登录时使用的令牌，以及要部署的项目和目录。部署到达时，此页会自动更新。',
   'No terminal at hand? Drop a folder or a zip instead.': '手边没有终端？也可以拖入文件夹或 zip。',
   // What waits for somebody.
-  'Waiting for you': '等待您决定',
-  'Waiting for others': '等待他人决定',
   since: '开始于',
-  'Decide…': '去决定…',
   Show: '查看',
   // Locks.
   Locked: '已锁定',

@@ -1,7 +1,15 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
 import { defaultRolloutPolicy, nodePhases, type RolloutState, rolloutStates } from '../../../../lib/model/rollout.js'
-import { actionsOf, countRows, createTreeColors, phaseOrder, policyRows } from '../../../../www/elements/fleet/marks.js'
+import {
+  actionsOf,
+  countRows,
+  createTreeColors,
+  phaseOrder,
+  policyRows,
+  troubled
+} from '../../../../www/elements/fleet/marks.js'
+import { troubledPhases } from '../../../../lib/base/shared/api.js'
 import { shortTree } from '../../../../www/elements/base/words.js'
 
 t.test('a rollout that is going can be halted; one that was halted can be resumed', async t => {
@@ -90,4 +98,8 @@ t.test('a tree without a colour gets one as soon as one is free', async t => {
 
 t.test('the first eight digits name a tree', async t => {
   t.equal(shortTree('4f1a9c0d77c0be12'), '4f1a9c0d')
+})
+
+t.test('the server marks the same phases of a node as the panel', async t => {
+  t.same([...troubled].sort(), [...troubledPhases].sort())
 })

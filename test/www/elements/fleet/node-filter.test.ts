@@ -9,7 +9,10 @@ import {
   noTree,
   readLabels,
   stateOf,
-  treesOf
+  type TreeGroup,
+  treesOf,
+  urgencyOf,
+  urgentCount
 } from '../../../../www/elements/fleet/node-filter.js'
 import { nodeOf, placementOf } from '../../../support/fleet-stand-in.js'
 
@@ -46,7 +49,8 @@ const names = (query: string): string[] => index.find(filterOf(new URLSearchPara
 
 t.test('finds nodes by words, project, label, state and tree', async t => {
   for (const [query, found] of [
-    ['', ['node_1', 'node_2', 'node_3', 'node_4', 'node_5']],
+    ['', ['node_2', 'node_1', 'node_3', 'node_4', 'node_5']],
+    ['state=attention', ['node_2']],
     ['q=PLANT-A2', ['node_2']],
     ['q=zone%3Dus plant', ['node_1', 'node_3', 'node_5']],
     ['q=api 2.0', ['node_4']],
@@ -68,7 +72,7 @@ t.test('finds nodes by words, project, label, state and tree', async t => {
 t.test('knows the labels, the projects and the number of nodes in each state', async t => {
   t.same(index.labels, ['gpu', 'zone=asia', 'zone=eu', 'zone=us'])
   t.same(index.projects, [api, shop])
-  t.same(index.counts, { connected: 3, lost: 1, drained: 1 })
+  t.same(index.counts, { attention: 1, connected: 3, lost: 1, drained: 1 })
 })
 
 t.test('a drained node is drained, whether it is connected or not', async t => {
@@ -76,7 +80,7 @@ t.test('a drained node is drained, whether it is connected or not', async t => {
   t.equal(stateOf({ isDrained: false, isConnected: false }), 'lost')
 })
 
-t.test('groups nodes by project and tree, the most frequent tree first, and nodes without a project last', async t => {
+t.test('groups nodes by project and tree, the newest release first, and nodes without a project last', async t => {
   const all = filterOf(new URLSearchParams())
   const groups = groupByTree(nodes, all)
   t.same(
@@ -95,6 +99,74 @@ t.test('groups nodes by project and tree, the most frequent tree first, and node
     ofShop.map(({ project }) => project?.name),
     ['shop', 'shop']
   )
+})
+
+const release = (id: string, startTime: string) => ({
+  id,
+  message: null,
+  triggerSource: 'cli' as const,
+  undoOf: null,
+  provenance: null,
+  startTime
+})
+
+t.test('the newest release of a project comes first, and is named where there are several', async t => {
+  const made = [nodeOf(1), nodeOf(2), nodeOf(3)]
+  for (const [at, node] of made.entries()) {
+    const [tree, deployId] = at === 2 ? [fresh, 'dep_2'] : [old, 'dep_1']
+    node.placements = [placementOf(node, shop, { liveTree: tree, liveDeployId: deployId })]
+  }
+  const groups = (releases: Array<ReturnType<typeof release>>) =>
+    groupByTree(made, filterOf(new URLSearchParams()), releases).map(({ tree, release, isNewest }) => [
+      tree,
+      release?.id ?? null,
+      isNewest
+    ])
+  t.same(
+    groups([]),
+    [
+      [old, null, false],
+      [fresh, null, false]
+    ],
+    'the most frequent one if none is known'
+  )
+  const [first, second] = [release('dep_1', '2026-11-20'), release('dep_2', '2026-11-21')]
+  t.same(groups([first, second]), [
+    [fresh, 'dep_2', true],
+    [old, 'dep_1', false]
+  ])
+  made.pop()
+  t.same(groups([first]), [[old, 'dep_1', false]], 'a single one needs no word')
+})
+
+t.test('what needs attention comes first: failed, then shared, then lost, then drifted', async t => {
+  const trouble = (phase: 'failed' | 'unreachable') => ({ trouble: { rolloutId: 'ro_1', phase } })
+  const rows: Array<[urgency: number, given: Partial<ListedNode>, placement: Parameters<typeof placementOf>[2]]> = [
+    [0, { isOutdated: true }, {}],
+    [0, { isDrained: true, isConnected: false }, {}],
+    [1, {}, { isDrifted: true }],
+    [2, { isConnected: false }, {}],
+    [2, {}, trouble('unreachable')],
+    [3, { sharedSince: '2026-11-20' }, {}],
+    [4, { isConnected: false }, trouble('failed')]
+  ]
+  const made = rows.map(([, given, placement], number) => {
+    const node = nodeOf(number, given)
+    node.placements = [placementOf(node, shop, placement)]
+    return node
+  })
+  t.same(
+    made.map(node => urgencyOf(node)),
+    rows.map(([urgency]) => urgency)
+  )
+  t.equal(urgencyOf(made[6] as ListedNode, []), 2, 'it failed for another project')
+  const [group] = groupByTree(made, filterOf(new URLSearchParams()))
+  t.same(
+    group?.nodes.map(({ node }) => node.id),
+    ['node_6', 'node_5', 'node_3', 'node_4', 'node_2', 'node_0', 'node_1']
+  )
+  t.equal(urgentCount(group as TreeGroup), 5)
+  t.equal(createNodeIndex(made).counts.attention, 5)
 })
 
 t.test('an address says what is shown', async t => {
