@@ -49,6 +49,8 @@ export type Owned =
 const defaultWaitMs = 2_000
 /** Number of manifests that are folded in one pass: each is open while the tree is written. */
 const manifestsAtOnce = 16
+/** Number of deployments whose times are kept in memory. */
+const maxNoted = 16
 
 /** Returns the directory of the trees. */
 export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): string {
@@ -64,6 +66,7 @@ export class Trees {
   readonly #directory: string
   readonly #threads = createFoldThreads()
   readonly #updates = new Map<string, Promise<OwnedHead | null>>()
+  readonly #ctimes = new Map<string, Float64Array>()
 
   constructor(needs: Pick<DeployNeeds, 'store' | 'home' | 'log'> & { files: DeployFiles }) {
     this.#needs = needs
@@ -95,6 +98,14 @@ export class Trees {
       isAnew: false,
       manifests: [this.#manifestOf({ id, fileCount: null })]
     })
+  }
+
+  /** Keeps the times of the last changes of a deployment's files until they are in the tree. They are lost with the process. */
+  noteTimes(deployId: string, ctimes: Float64Array | undefined): void {
+    if (ctimes === undefined) return
+    this.#ctimes.set(deployId, ctimes)
+    const [oldest] = this.#ctimes.keys()
+    if (this.#ctimes.size > maxNoted && oldest !== undefined) this.#ctimes.delete(oldest)
   }
 
   /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */
@@ -200,7 +211,8 @@ export class Trees {
       path: this.#needs.files.manifest(id),
       scripted: this.#needs.files.scripted(id),
       deployId: id,
-      fileCount: fileCount ?? 0
+      fileCount: fileCount ?? 0,
+      ctimes: this.#ctimes.get(id)
     }
   }
 

@@ -94,7 +94,7 @@ export interface TurnNeeds extends DeployNeeds {
   live: Live
   targets: TargetLocks
   open: OpenExtractions
-  trees: Pick<Trees, 'read' | 'update'>
+  trees: Pick<Trees, 'read' | 'update' | 'noteTimes'>
   verifier: Pick<Verifier, 'differences'>
   scripted: Pick<Scripted, 'begin' | 'leave'>
 }
@@ -164,6 +164,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
       })
       hold?.placed()
+      needs.trees.noteTimes(row.id, extracted.ctimes)
       row.fileCount = extracted.fileCount
       row.treeSha256 = exact === null ? extracted.treeSha256 : exact.treeSha256(extracted)
       planned.beforeFrom = [...new Set([...extracted.beforeFrom, ...(planned.scriptSources ?? [])])]

@@ -100,6 +100,8 @@ export interface OwnedEntry extends TreeEntry {
   mtimeMs: number | null
   /** The number of its inode; null like `mtimeMs`. */
   ino: number | null
+  /** When its inode was last changed, in milliseconds since 1970; absent if that is not known. */
+  ctimeMs?: number
   /** The number of the group that svc gave it; absent if that is not known. */
   gid?: number
   /** The deployment that put it there, or last replaced it. */

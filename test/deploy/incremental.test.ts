@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gunzipSync } from 'node:zlib'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { readTree } from '../../lib/core/archive/tree-wire.js'
 import { compareWithBase, writeDelta } from '../../lib/core/archive/tree-delta.js'
@@ -10,6 +11,9 @@ import { createTreeDigest } from '../../lib/model/manifest.js'
 import { sha256 } from '../../lib/base/digests.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { zipOf } from '../support/zips.js'
+
+/** Younger changes prove nothing (core/install/untouched.ts). */
+const coarseMs = 50
 
 async function stageChanges(t: Test) {
   const stage = await deployStage(t)
@@ -119,4 +123,56 @@ t.test('what a false manifest led to is noticed before anything is changed', asy
   const row = await send(shop, { a: 'new', b: 'six' })
   t.match(row, { status: 'failed', errorMessage: /does not contain the files that the client stated/ })
   t.strictSame([read('a'), read('b')], ['one', 'two'])
+})
+
+/** Sets the time of writing back after a change, which the time of the last change of the inode still tells. */
+function editSecretly(path: string, text: string): void {
+  const { atime, mtime } = statSync(path)
+  writeFileSync(path, text)
+  utimesSync(path, atime, mtime)
+}
+
+t.test('files that were not touched are not written again, also not read', async t => {
+  const { stage, shop, send } = await stageChanges(t)
+  await stage.deploy(shop, { a: 'one', b: 'two', c: 'three' })
+  await sleep(coarseMs)
+  await send(shop, { a: 'one', b: 'two', c: 'first' })
+  const place = (name: string) => join(shop.deployPath, name)
+  const before = ['a', 'b'].map(name => statSync(place(name)))
+  // Nobody could read them now; root reads everything.
+  for (const name of ['a', 'b']) chmodSync(place(name), 0o644)
+  t.match(await send(shop, { a: 'one', b: 'two', c: 'other' }), { status: 'success', fileCount: 3 })
+  t.match(await send(shop, { a: 'one', b: 'two', c: 'again' }), { status: 'success', fileCount: 3 })
+  const owned = await stage.deployer.ownedTree(shop.id)
+  if (owned.baseline !== 'owned') throw new Error('no tree')
+  for await (const { path, ctimeMs } of owned.entries())
+    if (path !== 'c') t.equal(ctimeMs, statSync(place(path)).ctimeMs, path)
+  t.strictSame(
+    ['a', 'b'].map(name => statSync(place(name)).ino),
+    before.map(({ ino }) => ino)
+  )
+})
+
+t.test('a file that was edited is put right, whatever its times say', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  await stage.deploy(shop, { a: 'one', b: 'two', c: 'three' })
+  await sleep(coarseMs)
+  await send(shop, { a: 'one', b: 'two', c: 'first' })
+  editSecretly(join(shop.deployPath, 'a'), 'ONE')
+  rmSync(join(shop.deployPath, 'b'))
+  const row = await send(shop, { a: 'one', b: 'two', c: 'other' })
+  t.match(row, { status: 'success' })
+  t.strictSame([read('a'), read('b'), read('c')], ['one', 'two', 'other'])
+})
+
+t.test('other contents of the same size and time are found by the digest of the tree', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  await stage.deploy(shop, { a: 'one', b: 'two' })
+  await sleep(coarseMs)
+  // All files that are sent have one time here: nothing but the digest tells that "b" is another one.
+  await send(shop, { a: 'one', b: 'TWO', c: 'x' })
+  await sleep(coarseMs)
+  await send(shop, { a: 'one', b: 'TWO', c: 'y' })
+  t.match(await send(shop, { a: 'one', b: 'six', c: 'y' }), { status: 'success' })
+  t.strictSame([read('a'), read('b'), read('c')], ['one', 'six', 'y'])
 })

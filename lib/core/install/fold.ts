@@ -11,7 +11,7 @@ import { compareTreePaths } from '../../base/shared/tree-text.js'
 import { createWorkerPool } from '../../base/workers.js'
 import { readManifestLines } from './manifest.js'
 import { readScripted, withScripted } from './scripted-file.js'
-import { foldManifest, type OwnedHead, readOwnedEntries, writeOwnedTree } from './owned-tree.js'
+import { foldManifest, type OwnedHead, type TimedLine, readOwnedEntries, writeOwnedTree } from './owned-tree.js'
 
 /** A manifest to fold. */
 export interface FoldedManifest {
@@ -21,6 +21,8 @@ export interface FoldedManifest {
   deployId: string
   /** Number of files that it must contain at least. */
   fileCount: number
+  /** The times of the last changes of its files, in its order (`changeTimes`); absent: none is known. */
+  ctimes?: Float64Array | undefined
 }
 
 /** What to do with a tree, as plain data. */
@@ -68,16 +70,18 @@ async function* noEntries(): AsyncGenerator<OwnedEntry> {}
 
 /** Yields the lines of a manifest in canonical order. */
 async function* linesOf(
-  { path, deployId, fileCount }: FoldedManifest,
+  { path, deployId, fileCount, ctimes }: FoldedManifest,
   torn: TornManifest[]
-): AsyncGenerator<ManifestLine> {
+): AsyncGenerator<TimedLine> {
   if (!existsSync(path)) return
   const older: ManifestLine[] = []
+  let file = 0
   try {
     for await (const line of readManifestLines(path, fileCount)) {
       // Manifests of earlier versions have another order and no times.
+      const ctimeMs = 'path' in line ? (ctimes?.[file++] ?? Number.NaN) : Number.NaN
       if ('path' in line && line.mtimeMs === undefined) older.push(line)
-      else yield line
+      else yield Number.isNaN(ctimeMs) ? line : { ...line, ctimeMs }
     }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error

@@ -1,6 +1,6 @@
 /*
  * Finds out what is at a path of a target, for comparisons that change nothing. Contents are not read if the owned tree
- * proves that a file is the one that svc put there: the same size, modification time and inode.
+ * proves that a file is the one that svc put there: the same size, times and inode.
  */
 
 import type { Stats } from 'node:fs'
@@ -60,9 +60,10 @@ export function findEntry(
   return found === null ? null : { ...found, kind: 'symlink', sha256: hex(found.sha256), stats }
 }
 
-function isUntouched(stats: Stats, { mode, size, mtimeMs, ino }: OwnedFile): boolean {
+function isUntouched(stats: Stats, { mode, size, mtimeMs, ino, ctimeMs = stats.ctimeMs }: OwnedFile): boolean {
   const isSameType = (stats.mode & typeBits) === (mode & typeBits)
-  return isSameType && stats.size === size && stats.mtimeMs === mtimeMs && stats.ino === ino
+  const isSameTime = stats.mtimeMs === mtimeMs && stats.ctimeMs === ctimeMs
+  return isSameType && stats.size === size && isSameTime && stats.ino === ino
 }
 
 /** Returns whether an entry has other contents, or is of another type, than svc put in place. */

@@ -94,13 +94,18 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
  * Refuses (`conflict`, stated_tree_differs) an archive that does not have the tree that its client stated. Must be called before
  * anything is renamed.
  */
-export function refuseOtherTree(
-  treeSha256: string,
-  staged: Pick<Staged, 'items' | 'order' | 'records' | 'archiveModes'>
-): void {
+export function refuseOtherTree(treeSha256: string, staged: InTree): void {
+  if (treeOfItems(staged) !== treeSha256) throw treeDiffers()
+}
+
+/** What the tree of an archive depends on. */
+type InTree = Pick<Staged, 'items' | 'order' | 'records' | 'archiveModes'>
+
+/** Returns the SHA-256 of the tree of all items. */
+export function treeOfItems(staged: InTree): string {
   const tree = createTreeDigest()
   for (const index of staged.order) tree.add(entryInTree(index, staged))
-  if (tree.end() !== treeSha256) throw treeDiffers()
+  return tree.end()
 }
 
 /** Returns the refusal of an archive that is not the tree that its client stated. */
@@ -109,10 +114,7 @@ export function treeDiffers(): Refusal {
   return new Refusal('conflict', 'stated_tree_differs', sentence)
 }
 
-function entryInTree(
-  index: number,
-  { items, records, archiveModes }: Pick<Staged, 'items' | 'records' | 'archiveModes'>
-): TreeEntry {
+function entryInTree(index: number, { items, records, archiveModes }: Omit<InTree, 'order'>): TreeEntry {
   const { path, size, kind } = items[index] as Item
   const mode = archiveModes[index] ?? null
   const ofFile = mode === null ? defaultFileMode : fileType | mode

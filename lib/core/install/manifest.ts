@@ -229,7 +229,8 @@ function parseLine(text: string): ManifestLine {
   } catch (error) {
     throw torn(error)
   }
-  if (!isManifestLine(line)) throw torn()
+  // What svc alone may say comes from nowhere else.
+  if (!isManifestLine(line) || 'ctimeMs' in line) throw torn()
   return line
 }
 
@@ -250,6 +251,7 @@ export function isManifestLine(value: unknown): value is ManifestLine {
 export function isScriptedLine(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   const line = value as Record<string, unknown>
+  if ('ctimeMs' in line) return false
   const { kept, before, isEarly } = line
   if ((isEarly !== undefined && isEarly !== true) || before === null || !isEarlier(before ?? null)) return false
   if (!('path' in line)) return isPath(line['removed'])

@@ -5,7 +5,8 @@
  *   svc-owned 2 <deployId> <sequence> <target> <stamp>   the last deployment in it, its number, the deployPath as JSON, and
  *                                                        which changes of its scripts are in it; nothing if there are none
  *   <mode> <size> <mtimeMs> <ino> <sha256> <since> <path>  one line for each entry; `-` for what is not known; after the
- *                                                        mode `:` and the group, if svc gave it one
+ *                                                        mode `:` and the group, if svc gave it one; after mtimeMs `:`
+ *                                                        and the time of the last change of the inode, if it is known
  *   end <lines> <crc>                                    the number of entries, and the CRC-32 of their lines in hex
  *
  * Mode and path are those of base/shared/tree-text.ts, and so is the order. A directory has the mode 40000, the size 0 and a
@@ -158,13 +159,16 @@ async function* textOf(
   yield Buffer.from(`${endLine(count, crc)}\n`)
 }
 
+/** A line of a manifest, with the time at which the inode of its file was last changed. No manifest on disk says that. */
+export type TimedLine = ManifestLine & { ctimeMs?: number }
+
 /**
  * Yields the entries of a tree after a deployment with this manifest: its files replace those at the same path, the
  * entries that it removed are gone, its new directories are added, and all others stay. Both must be in canonical order.
  */
 export async function* foldManifest(
   owned: AsyncIterable<OwnedEntry>,
-  manifest: AsyncIterable<ManifestLine>,
+  manifest: AsyncIterable<TimedLine>,
   since: string
 ): AsyncGenerator<OwnedEntry> {
   const [left, right] = [owned[Symbol.asyncIterator](), manifest[Symbol.asyncIterator]()]
@@ -190,14 +194,15 @@ export async function* foldManifest(
 }
 
 /** Returns the entry that a line of a manifest leaves in the target; null if it removed one. */
-function ownedOf(line: ManifestLine, since: string, earlier: OwnedEntry | null): OwnedEntry | null {
+function ownedOf(line: TimedLine, since: string, earlier: OwnedEntry | null): OwnedEntry | null {
   if ('removed' in line) return null
   if ('made' in line)
     return { path: line.made, mode: directoryMode, size: 0, sha256: noContents, mtimeMs: null, ino: null, since }
-  const { path, mode, size, sha256, mtimeMs, ino } = line
+  const { path, mode, size, sha256, mtimeMs, ino, ctimeMs } = line
   // A file that stays keeps the group that it had, also after the policy that gave it.
   const gid = line.gid === undefined && ino != null && ino === earlier?.ino ? earlier.gid : line.gid
-  const entry = { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ino: ino ?? null, since }
+  const time = ctimeMs === undefined ? {} : { ctimeMs }
+  const entry = { path, mode, size, sha256, mtimeMs: mtimeMs ?? null, ...time, ino: ino ?? null, since }
   return gid == null ? entry : { ...entry, gid }
 }
 
@@ -243,17 +248,18 @@ function endLine(count: number, crc: number): string {
   return `end ${count} ${crc.toString(16).padStart(crcDigits, '0')}`
 }
 
-function formatEntry({ mode, size, mtimeMs, ino, gid, sha256, since, path }: OwnedEntry): string {
+function formatEntry({ mode, size, mtimeMs, ino, ctimeMs, gid, sha256, since, path }: OwnedEntry): string {
   const group = gid === undefined ? '' : `:${gid}`
-  return `${mode.toString(8)}${group} ${size} ${mtimeMs ?? '-'} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
+  const times = `${mtimeMs ?? '-'}${ctimeMs === undefined ? '' : `:${ctimeMs}`}`
+  return `${mode.toString(8)}${group} ${size} ${times} ${ino ?? '-'} ${sha256} ${since} ${path}\n`
 }
 
-const entryPattern = /^([0-7]+)(?::(\d+))? (\d+) (-|-?[\d.e+]+) (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
+const entryPattern = /^([0-7]+)(?::(\d+))? (\d+) (-|-?[\d.e+]+)(?::(-?[\d.e+]+))? (-|\d+) ([0-9a-f]{64}) (\S+) (.+)$/s
 
 function parseEntry(line: string): OwnedEntry {
   const found = entryPattern.exec(line)
   if (found === null) throw new UnusableTree('A line is not that of a tree')
-  const [, mode, gid, size, mtimeMs, ino, sha256, since, path] = found as unknown as string[]
+  const [, mode, gid, size, mtimeMs, ctimeMs, ino, sha256, since, path] = found as unknown as string[]
   return {
     path: path as string,
     mode: Number.parseInt(mode as string, 8),
@@ -261,6 +267,7 @@ function parseEntry(line: string): OwnedEntry {
     sha256: sha256 as string,
     mtimeMs: mtimeMs === '-' ? null : Number(mtimeMs),
     ino: ino === '-' ? null : Number(ino),
+    ...(ctimeMs !== undefined && { ctimeMs: Number(ctimeMs) }),
     since: since as string,
     ...(gid !== undefined && { gid: Number(gid) })
   }

@@ -217,9 +217,10 @@ function conflict(code: string, reason: string): Refusal {
  *      104      8  inode of the new entry, a double
  *      112      4  owner of the existing entry
  *      116      4  group of the existing entry
+ *      120      8  time of the last change of the inode of an unchanged entry in milliseconds, a double; NaN if it is unknown
  */
 
-const recordBytes = 120
+const recordBytes = 128
 const existingCodes: readonly Existing[] = ['none', 'file', 'symlink']
 
 /** The result of staging an item. */
@@ -241,6 +242,8 @@ export interface Placed extends Pick<Digest, 'mode' | 'gid' | 'sha256'> {
   /** Modification time in milliseconds since 1970. */
   mtimeMs: number
   ino: number
+  /** When its inode was last changed, if it stays as it is; absent if that is unknown. */
+  ctimeMs?: number
   /** Of a staged entry. */
   owner?: FileOwner
 }
@@ -264,6 +267,10 @@ export interface Records {
   ownerBefore(index: number): FileOwner | null
   /** Returns the modification time of the new entry in milliseconds since 1970. */
   mtimeMs(index: number): number
+  /** Returns when the inode of an unchanged entry was last changed; NaN if that is unknown. */
+  ctimeMs(index: number): number
+  /** Makes an item pending again. */
+  reopen(index: number): void
   /** Returns the inode of the new entry. */
   ino(index: number): number
   mode(index: number): number
@@ -296,7 +303,8 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
       bytes[at(index) + 1] = existingCodes.indexOf(existing)
     },
     outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,
-    settle(index, outcome, { mode, gid, sha256, mtimeMs, ino, owner }) {
+    settle(index, outcome, { mode, gid, sha256, mtimeMs, ino, ctimeMs = Number.NaN, owner }) {
+      view.setFloat64(at(index) + 120, ctimeMs)
       view.setUint32(at(index) + 4, mode)
       view.setFloat64(at(index) + 96, mtimeMs)
       view.setFloat64(at(index) + 104, ino)
@@ -321,6 +329,10 @@ export function recordsIn(memory: SharedArrayBuffer): Records {
     timeBeforeMs: index => view.getFloat64(at(index) + 88),
     ownerBefore: index => (bytes[at(index) + 1] !== 0 && bytes[at(index) + 2] === 1 ? ownerAt(index) : null),
     mtimeMs: index => view.getFloat64(at(index) + 96),
+    ctimeMs: index => view.getFloat64(at(index) + 120),
+    reopen(index) {
+      bytes[at(index)] = outcomeCodes.indexOf('pending')
+    },
     ino: index => view.getFloat64(at(index) + 104),
     mode: index => view.getUint32(at(index) + 4),
     gid: index => view.getUint32(at(index) + 12),

@@ -288,7 +288,7 @@ export function createStage(needs: StageNeeds) {
         return true
       }
     }
-    records.settle(index, 'unchanged', found)
+    records.settle(index, 'unchanged', { ...found, ctimeMs: stats.ctimeMs })
     return true
   }
 

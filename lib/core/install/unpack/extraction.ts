@@ -25,7 +25,7 @@ import {
 } from '../held.js'
 import { beforeAt, type BeforeFile, beforePathOf, openedBefore } from '../before-images.js'
 import { type Manifest, manifestAt, type ManifestFile, openedManifest } from '../manifest.js'
-import { canonicalOrder, refuseOtherTree, writeManifest } from '../manifest-writer.js'
+import { canonicalOrder, refuseOtherTree, treeOfItems, writeManifest } from '../manifest-writer.js'
 import type { Ownership } from '../ownership.js'
 import { type Edits, reckon } from '../reckon.js'
 import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
@@ -43,6 +43,7 @@ import {
 } from '../staging.js'
 import { beginJournal, journalAt, type JournalFile, openedJournal } from '../journal.js'
 import { recover, type Recovery, type StillHeld } from '../undo.js'
+import { changeTimes, takeUntouched } from '../untouched.js'
 import { OpenFile } from '../../../base/files.js'
 import { firstDescriptor } from '../../proc/kept-descriptors.js'
 import { type BeginSecond, type Pause, stageEntries } from './second-stage.js'
@@ -90,6 +91,8 @@ export interface Extracted extends Manifest {
   beforeFrom: string[]
   /** Size of the before-images in bytes. */
   beforeBytes: number
+  /** The times of the last changes of its files, in the order of the manifest (`changeTimes`); absent: none is known. */
+  ctimes?: Float64Array
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -109,6 +112,8 @@ export interface ExtractionTools {
   check?(): void
   /** Called before each file; a promise means that other work comes first. */
   pause?: Pause | undefined
+  /** Whether the result says when inodes were last changed. A helper process is not believed. Default: false. */
+  tellsTimes?: boolean
   syncFileSystem?: SyncFileSystem | undefined
 }
 
@@ -116,7 +121,7 @@ export interface ExtractionTools {
 export async function runExtraction(
   job: ExtractionJob,
   files: ExtractionFiles,
-  { disk, check = () => {}, pause, syncFileSystem = syncByProgram }: ExtractionTools
+  { disk, check = () => {}, pause, tellsTimes = false, syncFileSystem = syncByProgram }: ExtractionTools
 ): Promise<Extracted> {
   const archive = await files.openArchive(job.limits)
   try {
@@ -124,7 +129,7 @@ export async function runExtraction(
     try {
       if (canHoldDirectories && job.real !== undefined && root.real !== job.real)
         throw leadsElsewhere(job.target, root.real)
-      return await extractInto(root, archive, { job, files, disk, check, pause, syncFileSystem })
+      return await extractInto(root, archive, { job, files, disk, check, pause, tellsTimes, syncFileSystem })
     } finally {
       root.close()
     }
@@ -150,13 +155,14 @@ interface ExtractionNeeds {
   disk: Disk
   check(): void
   pause: Pause | undefined
+  tellsTimes: boolean
   syncFileSystem: SyncFileSystem
 }
 
 async function extractInto(
   root: HeldTarget,
   archive: Archive,
-  { job, files, disk, check, pause, syncFileSystem }: ExtractionNeeds
+  { job, files, disk, check, pause, tellsTimes, syncFileSystem }: ExtractionNeeds
 ): Promise<Extracted> {
   const items = archive.entries
   const archiveModes = items.map(({ mode }) => mode)
@@ -185,10 +191,16 @@ async function extractInto(
       { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
       items.length
     )
-    await stageEntries(archive, { stage, check, pause, second })
+    const isPending = (index: number): boolean => records.outcome(index) === 'pending'
+    const order = canonicalOrder(items)
+    const untouched = await takeProven(job, { disk, folders, items, records, toleranceMs, check })
+    await stageEntries(archive, { stage, isPending, check, pause, second })
+    if (untouched.length > 0 && treeOfItems({ items, order, records, archiveModes }) !== job.treeSha256) {
+      untouched.forEach(records.reopen)
+      await stageEntries(archive, { stage, isPending, check, pause })
+    }
     if (digests !== null) checkExactly(digests, { items, records })
     else checkGroups(items, records)
-    const order = canonicalOrder(items)
     const ownership = job.ownership ?? nothingKnown
     const { reserved } = job
     const found = { disk, folders, items, order, records, plan, before: files.before, staging: staging.path, check }
@@ -205,6 +217,7 @@ async function extractInto(
     const staysOpen = job.staysOpen ?? false
     const ending = { journal, sync, staysOpen, check }
     await commit({ disk, root, staging: staging.path, items, plan, records, removed, directories, ...ending })
+    if (tellsTimes) extracted.ctimes = changeTimes({ disk, folders, items, order, records })
     if (!staysOpen) await tidy(disk, { root, staging, deployId: job.deployId })
     return extracted
   } catch (error) {
@@ -215,6 +228,15 @@ async function extractInto(
     folders.close()
     staging?.close()
   }
+}
+
+/** Settles the files whose owned entries prove that they are as they were, if the tree of the archive is known. */
+async function takeProven(
+  { treeSha256, ownership }: ExtractionJob,
+  needs: Omit<Parameters<typeof takeUntouched>[0], 'tree'>
+): Promise<number[]> {
+  const tree = ownership?.tree ?? null
+  return treeSha256 === undefined || tree === null ? [] : await takeUntouched({ ...needs, tree })
 }
 
 /** Every file that is replaced is then copied into the before-images. */

@@ -25,7 +25,8 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
       const { filesAt, runExtraction } = await import('./extraction.js')
       const beginSecond = secondOf?.(job.archivePath)
       const files = { ...filesAt(disk, job), ...(beginSecond === undefined ? {} : { beginSecond }) }
-      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, { disk, check, pause }) }
+      const tools = { disk, check, pause, tellsTimes: true }
+      return { kind: 'extracted', extracted: await runExtraction(job.extraction, files, tools) }
     }
     case 'recover':
       return recoverTarget(job)

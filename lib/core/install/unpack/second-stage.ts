@@ -106,6 +106,8 @@ export type Pause = () => Promise<void> | undefined
 
 export interface StagingNeeds {
   stage: Stage
+  /** Whether a file still has to be staged. */
+  isPending(index: number): boolean
   /** Throws if the staging must be abandoned. */
   check(): void
   pause?: Pause | undefined
@@ -117,10 +119,13 @@ export interface StagingNeeds {
  * Stages every file of an archive, but not its links and directories. When this settles, `second` has finished its
  * work.
  */
-export async function stageEntries(archive: Archive, { stage, check, pause, second }: StagingNeeds): Promise<void> {
+export async function stageEntries(
+  archive: Archive,
+  { stage, isPending, check, pause, second }: StagingNeeds
+): Promise<void> {
   const reader = createEntryReader(archive)
   try {
-    for (const batch of batchesOf(archive.entries)) {
+    for (const batch of batchesOf(archive.entries, isPending)) {
       check()
       if (second?.isStopped()) break
       if (second?.take(batch)) continue
@@ -143,7 +148,7 @@ export async function stageEntries(archive: Archive, { stage, check, pause, seco
 async function stageLargeFile(
   { index, entry }: NumberedEntry,
   reader: EntryReader,
-  { stage, check }: StagingNeeds
+  { stage, check }: Pick<StagingNeeds, 'stage' | 'check'>
 ): Promise<void> {
   const file = stage.largeFile(index)
   try {
@@ -171,11 +176,14 @@ export interface NumberedEntry {
 }
 
 /** Yields small files in batches, in the order of the archive, and each large file alone. Skips all other entries. */
-export function* batchesOf(entries: readonly ArchiveEntry[]): Generator<NumberedEntry[]> {
+export function* batchesOf(
+  entries: readonly ArchiveEntry[],
+  isPending: (index: number) => boolean
+): Generator<NumberedEntry[]> {
   let batch: NumberedEntry[] = []
   let bytes = 0
   for (const [index, entry] of entries.entries()) {
-    if (entry.kind !== 'file') continue
+    if (entry.kind !== 'file' || !isPending(index)) continue
     if (!isSmall(entry)) {
       yield [{ index, entry }]
       continue

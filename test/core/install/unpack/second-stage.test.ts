@@ -1,3 +1,4 @@
+import type { Extracted } from '../../../../lib/core/install/unpack/extraction.js'
 import t from 'tap'
 import type { Test } from 'tap'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -126,7 +127,11 @@ t.test('two threads produce the same result as one', async t => {
   ]) {
     one?.put(zip)
     two?.put(zip)
-    t.strictSame(await two?.runThreads({ threads }), await one?.run())
+    // Only an extraction in a thread says when inodes were changed.
+    const ofThreads = await two?.runThreads({ threads })
+    const { ctimes, ...result } = ofThreads as Extracted
+    t.equal(ctimes?.length, many.length)
+    t.strictSame(result, await one?.run())
     t.strictSame(snapshot(two?.target as string), snapshot(one?.target as string))
     t.strictSame(manifestsOf(two?.deployments as string), manifestsOf(one?.deployments as string))
   }
@@ -191,7 +196,7 @@ function entry(kind: ArchiveEntry['kind'], size: number): ArchiveEntry {
 }
 
 const indexes = (entries: ArchiveEntry[]): number[][] =>
-  [...batchesOf(entries)].map(batch => batch.map(({ index }) => index))
+  [...batchesOf(entries, () => true)].map(batch => batch.map(({ index }) => index))
 
 t.test('groups small files, yields large ones alone, and skips other entries', async t => {
   const sizes = [1, 600_000, 1, 1]
