@@ -147,6 +147,9 @@ export function createExactCalls(client: Client) {
       call('GET /api/projects/:id/tree', { id, query: { drift: drift ? '1' : undefined }, signal }),
     /** Lists the files that were edited or removed on the server. */
     drift: (id: string, signal: AbortSignal) => call('GET /api/projects/:id/drift', { id, signal }),
+    /** Returns an address that downloads a file that was edited on the server. */
+    driftAddress: (id: string, path: string) =>
+      client.address(placeOf('GET /api/projects/:id/drift/file', { id, query: { path } })),
     /** Compares every file. Calls `onEvent` with each line of the answer. */
     async verify(id: string, { onEvent, signal }: { onEvent(event: VerifyEvent): void; signal: AbortSignal }) {
       const response = await client.send('GET', placeOf('GET /api/projects/:id/verify', { id }), { signal })

@@ -1,6 +1,7 @@
 import { said, css, SvcElement } from '../element.js'
 import type { DriftReport, RollbackPlan, FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/plan.js'
 import type { ExactCalls } from '../../server/project-calls.js'
+import { download } from '../../dom/address.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/api.js'
 import { countWords, numberWords, t } from '../../words/t.js'
@@ -50,7 +51,9 @@ export class SvcOwned extends SvcElement {
       .bad { color: var(--failure); }
       .line button.edited { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); color: var(--failure); }
       .drift { max-height: 50dvh; overflow: auto; font: var(--size-12) / 1.6 var(--mono); overflow-wrap: anywhere; }
-      .drift li { display: grid; }
+      .drift li { display: grid; grid-template-columns: minmax(0, 1fr) auto; }
+      .drift li > :is(b, span) { grid-column: 1; }
+      .drift li > button { grid-area: 1 / 2 / span 2; min-width: 36px; padding: 4px; }
       .drift span { color: var(--muted); }
       progress { width: 100%; }
       .findings { display: grid; gap: 8px; }
@@ -73,6 +76,8 @@ export class SvcOwned extends SvcElement {
   #problem: string | null = null
   #dialog: Dialog = 'none'
   #drift: DriftReport | null = null
+  /** The paths that a repair puts back. */
+  #repaired: readonly string[] = []
   #plan: RollbackPlan | null = null
   #force = false
   readonly #submission = new Submission(this)
@@ -120,7 +125,7 @@ export class SvcOwned extends SvcElement {
       <div class="findings">
         <div class="line">
           <p role="status" class="bad">${t('{files} not as deployed:', { files: countWords(this.#differing, 'file') })}</p>
-          ${may('repair') ? html`<button type="button" @click="${() => this.#show('repair')}">${t('Repair…')}</button>` : null}
+          ${may('repair') ? html`<button type="button" @click="${() => this.#askRepair(findings.map(({ path }) => path))}">${t('Repair…')}</button>` : null}
         </div>
         <ul tabindex="0" aria-label="${t('Differing files')}">
           ${findings.map(({ path, state }) => html`<li><b translate="no">${path}</b><span>${t(stateWords[state])}</span></li>`)}
@@ -137,7 +142,12 @@ export class SvcOwned extends SvcElement {
   #driftList(): Template {
     const report = this.#drift
     const { problem } = this.#submission
-    const close = html`<div class="actions end"><button type="button" @click="${() => this.#show('none')}">${t('Close')}</button></div>`
+    const paths = (report?.files ?? []).slice(0, maxFindings).map(({ path }) => path)
+    const close = html`
+      <div class="actions end">
+        ${paths.length === 0 || !may('repair') ? null : html`<button type="button" @click="${() => this.#askRepair(paths)}">${t('Put back…')}</button>`}
+        <button type="button" @click="${() => this.#show('none')}">${t('Close')}</button>
+      </div>`
     if (report === null) {
       return html`
         <div class="form">
@@ -155,12 +165,27 @@ export class SvcOwned extends SvcElement {
             ? html`<p role="status">${t('No contents differ. Verify also finds other permissions.')}</p>`
             : html`
             <ul class="drift" tabindex="0" aria-label="${t('Files edited on the server')}">
-              ${shown.map(({ path, found, mtime }) => html`<li><b translate="no">${path}</b><span>${found === null || mtime === null ? t('removed') : html`${t('edited')} <svc-time at="${mtime}"></svc-time>`}</span></li>`)}
+              ${shown.map(each => html`<li>${this.#edited(each)}</li>`)}
             </ul>`
         }
         ${report.count > shown.length ? html`<p class="muted small">${t('and {count} more', { count: numberWords(report.count - shown.length) })}</p>` : null}
         ${close}
       </div>`
+  }
+
+  #edited({ path, found, mtime }: DriftReport['files'][number]): Template {
+    if (found === null || mtime === null) return html`<b translate="no">${path}</b><span>${t('removed')}</span>`
+    const name = path.split('/').at(-1) ?? path
+    const fetch = (): void => download(this.calls.driftAddress(this.projectId, path), name)
+    return html`
+      <b translate="no">${path}</b>
+      <span>${t('edited')} <svc-time at="${mtime}"></svc-time></span>
+      ${may('files') ? html`<button type="button" class="quiet" title="${t('Download')}" @click="${fetch}">${icon('download')}<span class="unseen">${t('Download {name}', { name: path })}</span></button>` : null}`
+  }
+
+  #askRepair(paths: readonly string[]): void {
+    this.#repaired = paths
+    this.#show('repair')
   }
 
   async #showDrift(): Promise<void> {
@@ -179,7 +204,7 @@ export class SvcOwned extends SvcElement {
     if (this.#dialog === 'drift') return this.#driftList()
     const onRefusal = (): void => this.#show('none')
     if (this.#dialog === 'repair') {
-      const paths = (this.#findings ?? []).map(({ path }) => path)
+      const paths = this.#repaired
       return question({
         asked: html`<p>${t('{files} get the contents and permissions of the last deployment. What they contain now is kept, and an undo brings it back. No script runs.', { files: countWords(paths.length, 'file') })}</p>`,
         submission: this.#submission,

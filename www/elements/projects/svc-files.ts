@@ -337,20 +337,27 @@ export class SvcFiles extends SvcElement {
     })
     void this.#seen.load()
     this.#tree.reveal(path)
+    // Its own listing fills the tree, too.
+    for (const each of [path, parentOf(path)]) this.#asked.add(each)
     this.#fill()
     this.update()
   }
 
   /** Finds out what a path is from the listing of its parent. Requesting it as the wrong type would be an error. */
   async #see(path: string, signal: AbortSignal): Promise<Seen> {
-    if (path !== '') {
-      const above = await this.#entries(parentOf(path), signal)
-      const entry = above.find(each => each.path === path)
-      if (entry !== undefined && !entry.isDir) return { kind: 'file', entry }
+    try {
+      if (path !== '') {
+        const above = await this.#entries(parentOf(path), signal)
+        const entry = above.find(each => each.path === path)
+        if (entry !== undefined && !entry.isDir) return { kind: 'file', entry }
+      }
+      const entries = await this.#entries(path, signal)
+      this.#tree.setOpen(path, true)
+      return { kind: 'directory', entries }
+    } catch (error) {
+      for (const each of [path, parentOf(path)]) this.#asked.delete(each)
+      throw error
     }
-    const entries = await this.#entries(path, signal)
-    this.#tree.setOpen(path, true)
-    return { kind: 'directory', entries }
   }
 
   async #entries(path: string, signal: AbortSignal): Promise<FileEntry[]> {
