@@ -253,7 +253,7 @@ t.test('settings: every field, scripts from the last deployment, and a way back 
 
   await tab(page, 'Files').click()
   await page.getByRole('heading', { name: 'Leave without saving?' }).waitFor()
-  await page.getByText('The settings of storefront have unsaved changes: General, Scripts.').waitFor()
+  await page.getByText('These settings have unsaved changes: General, Scripts.').waitFor()
   t.same(await survey(page), [], 'readable and named')
   await photograph(page, 'leave-desktop')
   await page.getByRole('button', { name: 'Stay' }).click()

@@ -5,7 +5,7 @@ import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { desktop, isWithin, openDuring, phone, photographer, until } from './stage.js'
+import { cardOf, desktop, holds, isWithin, openDuring, phone, photographer, saveCard, until } from './stage.js'
 import { survey } from './survey.js'
 
 /* The room of what is set once: settings, categories and tags, export and import. */
@@ -23,9 +23,10 @@ t.test('every field of the settings has a description and shows its error', { sk
   await timeout.waitFor()
   t.equal(await page.evaluate('document.activeElement.id'), 'setting-script_timeout', 'who comes for one may type')
   await timeout.fill('soon')
-  await page.getByText('1 change not saved yet.').waitFor()
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await cardOf(page, 'Deployments').getByText('Unsaved changes.').waitFor()
+  await saveCard(page, 'Deployments')
   await page.locator('#setting-script_timeout-error').waitFor()
+  await holds(page, `document.activeElement.id === 'setting-script_timeout'`)
   t.match(watch.complaints.splice(0), [/400.*\/api\/settings/])
   t.equal(await timeout.inputValue(), 'soon', 'what was typed stays')
   await photograph(page, 'refused-desktop')
@@ -35,11 +36,18 @@ t.test('every field of the settings has a description and shows its error', { sk
   await page.getByRole('button', { name: 'Send a test message' }).isDisabled()
   await page.getByRole('textbox', { name: 'Address', exact: true }).fill(`${receiver.url}/hook`)
   await page.getByRole('textbox', { name: 'Secret' }).fill('a-secret-of-mine')
-  await page.getByLabel('Allow scripts in a push').uncheck()
+  await page.getByRole('radio', { name: 'Pushes with scripts are rejected.' }).check()
   await timeout.fill('  90 ')
-  await page.getByText('4 changes not saved yet.').waitFor()
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.getByText('Saved', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'Access', exact: true }).click()
+  await page
+    .getByText('These settings have unsaved changes: Address for notifications in the settings, Deployments.')
+    .waitFor()
+  await page.getByRole('button', { name: 'Stay' }).click()
+  await saveCard(page, 'Deployments')
+  await cardOf(page, 'Deployments').getByText('Unsaved changes.').waitFor({ state: 'detached' })
+  t.match(await kept(), { webhook_url: '', allow_client_scripts: 'false' }, 'the other card is not saved')
+  await saveCard(page, 'Address for notifications in the settings')
+  await page.getByText('Unsaved changes.').waitFor({ state: 'detached' })
   t.match(await kept(), {
     webhook_url: `${receiver.url}/hook`,
     webhook_secret: 'a-secret-of-mine',

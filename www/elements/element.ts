@@ -270,6 +270,8 @@ export interface Sayings {
   rolloutchange: { rollout: ListedRollout }
   /** Another row has the focus. */
   rowfocus: { index: number }
+  /** A card of settings was saved. */
+  settingssaved: object
   /** The reader wants to see this line in the output. */
   showline: { line: number }
   /** Log files were added. Contains their number. */

@@ -23,7 +23,7 @@ const refreshMs = 60_000
 export class AccessPage extends Page {
   static override sheet = css`
     svc-page-access {
-      .sheet { display: grid; gap: 32px; grid-template-columns: minmax(0, 1fr); max-width: 960px; }
+      .sheet { display: grid; gap: 32px; grid-template-columns: minmax(0, 1fr); }
       .own { display: grid; gap: 12px; grid-template-columns: minmax(0, 1fr); }
     }
   `

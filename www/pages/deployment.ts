@@ -62,6 +62,11 @@ export class DeploymentPage extends Page {
       .place dt { flex: none; color: var(--muted); }
       .place dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
       .head-actions { display: flex; flex-wrap: wrap; gap: 8px; }
+      /* The target and some buttons are known later than the rest: they share no line, so that little moves. */
+      @media (min-width: 720px) {
+        .page-head { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
+        .head-actions { justify-content: flex-end; }
+      }
       svc-hold.empty { display: none; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
       .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
@@ -349,15 +354,15 @@ export class DeploymentPage extends Page {
       ${against === null || this.#compareModule !== 'there' ? null : this.#compare(deployment, against)}`
   }
 
-  /** Shows project, target and date. */
+  /** Shows project, date and target. */
   #placeOf({ projectId, projectName, startTime }: Deployment): Template {
     this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
     const target = this.#isRollout ? undefined : this.#project.value?.deployPath
     return html`
       <dl class="place">
         <div><dt>${t('Project')}</dt><dd><a href="projects/${projectId}" translate="no">${projectName}</a></dd></div>
-        ${target === undefined ? null : html`<div><dt>${t('Target')}</dt><dd><code translate="no">${target}</code></dd></div>`}
         <div><dt>${t('Started')}</dt><dd>${exactWords(startTime)} (<svc-time at="${startTime}"></svc-time>)</dd></div>
+        ${target === undefined ? null : html`<div><dt>${t('Target')}</dt><dd><code translate="no">${target}</code></dd></div>`}
       </dl>`
   }
 

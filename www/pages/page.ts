@@ -60,6 +60,7 @@ export abstract class Page extends SvcElement {
   context!: PageContext
   #place!: Place
   #title = ''
+  #tab: Element | null = null
   readonly #late = new Map<LoadElements, 'asked' | 'loaded' | 'failed'>()
 
   get place(): Place {
@@ -88,6 +89,15 @@ export abstract class Page extends SvcElement {
     if (what === null) return null
     queueMicrotask(() => this.context.go(address, { isReplacing: true }))
     return { what, to: query.get('to') }
+  }
+
+  /** Scrolls the tabs of a narrow window to the current one. */
+  protected override rendered(): void {
+    const tab = this.querySelector<HTMLElement>('.tabs [aria-current]')
+    if (tab === this.#tab) return
+    this.#tab = tab
+    const { parentElement: tabs } = tab ?? {}
+    if (tab && tabs) tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2
   }
 
   /** Announces the title of the page, if it has changed. */

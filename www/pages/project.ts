@@ -116,7 +116,6 @@ export class ProjectPage extends Page {
     this.#exactCalls = createExactCalls(client)
     this.#fleetCalls = createFleetCalls(client)
     if (hasFleet() && !isLookingAtNode()) this.#findNodes(id)
-    else this.#findTree(id)
     this.#lockCalls = createLockCalls(client)
     this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
     // The other tabs have no place for another request: the frame follows them soon.
@@ -135,6 +134,7 @@ export class ProjectPage extends Page {
   protected override moved(): void {
     this.#wish = this.takeWish(panelPath`projects/${this.place.params['id']}`) ?? this.#wish
     const tab = this.#tab
+    if (this.#isHere) this.#findTree(this.place.params['id'] as string)
     if (this.#loadedTabs.has(tab)) return
     void this.attempt(async () => {
       this.context.define((await late[tab]()).elements)
@@ -147,7 +147,7 @@ export class ProjectPage extends Page {
     const rollouts = createRolloutCalls(this.context.client)
     this.#placements = this.resource(async signal => {
       const placements = await this.#fleetCalls.placements(id, signal)
-      if (placements.length === 0 && this.#tree === undefined) this.#findTree(id)
+      if (placements.length === 0) this.#findTree(id)
       if (placements.length > 0) {
         this.#tree = undefined
         this.#rollouts ??= this.resource(signal => rollouts.list({ projectId: id, limit: shownRollouts }, signal))
@@ -163,7 +163,9 @@ export class ProjectPage extends Page {
     })
   }
 
+  /** Looks for what svc put into the target. Only the tab of the deployments shows it. */
   #findTree(id: string): void {
+    if (this.#tree !== undefined || this.#tab !== 'deployments') return
     this.#tree = this.resource(signal => this.#exactCalls.summary(id, { drift: false, signal }))
     void this.#searchEdits(id)
   }

@@ -180,6 +180,7 @@ export class SvcTokens extends SvcElement {
         border: 1px solid transparent;
         color: var(--muted);
         font-weight: 500;
+        line-height: 1.4;
       }
       .secret { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; padding: 12px; border-radius: var(--radius); background: var(--sunken); }
       .secret code { flex: 1 1 260px; min-width: 0; overflow-wrap: anywhere; user-select: all; }

@@ -8,7 +8,6 @@ import type { ExactCalls, RollbackWish } from '../../server/project-calls.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, question, type Question, Submission, submitted } from '../base/form.js'
-import { rollbackPlanView } from './plan-view.js'
 import { deploymentWords, wayBackOf } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { may, mayDecide } from '../../state/session.js'
@@ -47,6 +46,7 @@ const neighbours = 20
 const maxReason = 500
 
 type Dialog = 'none' | 'roll_back' | 'cancel' | 'mark' | 'promote'
+type PlanView = typeof import('./plan-view.js').rollbackPlanView
 
 /** The projects that a release can be promoted to, the chosen one, and what that would do. */
 interface Promotion {
@@ -113,6 +113,7 @@ export class SvcDeploymentActions extends SvcElement {
   #planning = new AbortController()
   #dialog: Dialog = 'none'
   readonly #submission = new Submission(this)
+  #planView: PlanView | undefined
 
   protected override changed(name: string, before: unknown): void {
     if (name === 'wish') this.#grant()
@@ -148,7 +149,7 @@ export class SvcDeploymentActions extends SvcElement {
         ? null
         : html`
       <button type="button" class="${kind}" @click="${() => void this.#openRollback(source)}">
-        ${icon('roll-back')}${words}
+        ${icon(isFailed(source) ? 'deployments' : 'roll-back')}${words}
       </button>`
     return html`
       ${
@@ -202,7 +203,7 @@ export class SvcDeploymentActions extends SvcElement {
       return form({
         asked: this.isRollout
           ? rolloutWords(this.#rollback)
-          : rollbackWords(this.#rollback, patch => this.#choose(patch)),
+          : rollbackWords(this.#rollback, this.#changes, patch => this.#choose(patch)),
         answer: button,
         kind: 'primary',
         work: reason => this.#rollBack(source, reason)
@@ -211,7 +212,11 @@ export class SvcDeploymentActions extends SvcElement {
     if (this.#dialog === 'promote') {
       const { to } = this.#promotion
       return form({
-        asked: promotionWords(this.#promotion, deployment, id => void this.#promoteTo(id)),
+        asked: promotionWords(
+          this.#promotion,
+          { source: deployment, changes: this.#changes },
+          id => void this.#promoteTo(id)
+        ),
         answer: t('Promote'),
         kind: 'primary',
         work: reason => this.#promote(to, reason)
@@ -262,8 +267,18 @@ export class SvcDeploymentActions extends SvcElement {
     }
   }
 
+  /** Shows what would change. The module is loaded when the first dialog needs it. */
+  readonly #changes: PlanView = (plan, force) =>
+    this.#planView?.(plan, force) ?? html`<p class="muted" aria-busy="true">${t('Loading…')}</p>`
+
+  async #loadPlanView(): Promise<void> {
+    this.#planView ??= (await import('./plan-view.js')).rollbackPlanView
+    this.update()
+  }
+
   async #openRollback(source: DeploymentRow): Promise<void> {
     const { calls } = this
+    this.#loadPlanView().catch(error => this.#submission.refuse(error))
     const mode = source.exact && !this.isRollout ? 'exact' : null
     this.#rollback = { source, project: null, inPlace: null, mode, force: false, plan: null }
     this.#open('roll_back')
@@ -281,6 +296,7 @@ export class SvcDeploymentActions extends SvcElement {
   async #openPromotion(to: string | null = null): Promise<void> {
     this.#promotion = { projects: null, to: '', plan: null }
     this.#open('promote')
+    this.#loadPlanView().catch(error => this.#submission.refuse(error))
     try {
       const { projectId } = this.deployment
       const others = (await this.calls.projects(this.signal)).filter(({ id }) => id !== projectId)
@@ -410,7 +426,7 @@ function rolloutWords({ source }: Rollback): Template {
 /** Returns where a release is promoted to, what changes there, and the field for the reason. */
 function promotionWords(
   { projects, to, plan }: Promotion,
-  source: DeploymentRow,
+  { source, changes }: { source: DeploymentRow; changes: PlanView },
   choose: (projectId: string) => void
 ): Template {
   if (projects === null) return html`<p class="muted" aria-busy="true">${t('Loading…')}</p>`
@@ -427,7 +443,7 @@ function promotionWords(
         )}
       </select>
     </div>
-    ${to === '' ? null : rollbackPlanView(plan, false)}
+    ${to === '' ? null : changes(plan, false)}
     ${reasonField()}`
 }
 
@@ -457,6 +473,7 @@ function aboutRows(source: DeploymentRow): Array<[string, unknown]> {
 /** Returns what is deployed again, where, how, what changes, and the field for the reason. */
 function rollbackWords(
   { source, project, inPlace, mode, force, plan }: Rollback,
+  changes: PlanView,
   choose: (patch: Partial<Pick<Rollback, 'mode' | 'force'>>) => void
 ): Template {
   const { projectName, env } = source
@@ -482,7 +499,7 @@ function rollbackWords(
         ? html`<p class="muted">${t('This version is live now. Its files are written again.')}</p>`
         : null
     }
-    ${rollbackPlanView(plan, force)}
+    ${changes(plan, force)}
     ${
       canTakeBack
         ? html`

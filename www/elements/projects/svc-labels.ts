@@ -3,16 +3,8 @@ import { notice, css, SvcElement } from '../element.js'
 import type { AdminCalls } from '../../server/admin-calls.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
-import {
-  type Loaded,
-  saveMerged,
-  type SvcConflict,
-  errorLine,
-  field,
-  question,
-  Submission,
-  submitted
-} from '../base/form.js'
+import { errorLine, field, question, Submission, submitted } from '../base/form.js'
+import { type Loaded, saveMerged, type SvcConflict } from '../base/saving.js'
 import { countWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { labelColorRows } from '../base/facts.js'

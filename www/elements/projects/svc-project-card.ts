@@ -5,17 +5,8 @@ import type { Labels, PlaceCalls, ProjectCalls, ProjectFields } from '../../serv
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { errorWords, fieldLabels } from '../../words/errors.js'
 import { t } from '../../words/t.js'
-import {
-  choice,
-  field,
-  type Field,
-  isSame,
-  type Loaded,
-  saveBar,
-  saveMerged,
-  Submission,
-  type SvcConflict
-} from '../base/form.js'
+import { choice, field, type Field, Submission } from '../base/form.js'
+import { isSame, type Loaded, saveBar, saveMerged, type SvcConflict } from '../base/saving.js'
 import { categoryField, pathField } from './project-fields.js'
 import { type CardName, cards, policyWords, rowsOf } from './project-cards.js'
 import {

@@ -3,7 +3,8 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Calls } from '../../server/calls.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import { confirmation, question, Submission, submitted, SvcConflict } from '../base/form.js'
+import { confirmation, question, Submission, submitted } from '../base/form.js'
+import { SvcConflict, UnsavedCards } from '../base/saving.js'
 import { maskWords } from '../base/words.js'
 import type { PageContext } from '../../pages/page.js'
 import type { Labels, PlaceCalls, ProjectCalls } from '../../server/project-calls.js'
@@ -196,7 +197,6 @@ export class SvcProjectSettings extends SvcElement {
       display: grid;
       gap: 40px;
       grid-template-columns: minmax(0, 1fr);
-      max-width: 760px;
     }
   `
 
@@ -206,15 +206,11 @@ export class SvcProjectSettings extends SvcElement {
   project!: Project
   labels: Labels = { categories: [], tags: [] }
   isPlaced = false
-  #leave: (() => void) | null = null
-  /** The cards with unsaved changes. */
-  readonly #unsaved = new Set<CardName>()
+  #cards!: UnsavedCards
 
   protected override connected(): void {
-    this.signal.addEventListener('abort', () => this.context.guard(null))
-    this.listen(window, 'beforeunload', event => {
-      if (this.#unsaved.size > 0) event.preventDefault()
-    })
+    const { guard } = this.context
+    this.#cards = new UnsavedCards({ update: () => this.update(), guard, signal: this.signal })
   }
 
   protected override view(): Template {
@@ -228,44 +224,14 @@ export class SvcProjectSettings extends SvcElement {
           html`
           <svc-project-card .card="${name}" .project="${project}" .define="${this.context.define}" .calls="${this.calls}"
             .projects="${this.context.calls.projects}" .places="${this.places}" .labels="${this.labels}"
-            @unsaved="${(event: Event) => this.#guard(name, event as Said<'unsaved'>)}"></svc-project-card>`
+            @unsaved="${(event: Event) => this.#cards.set(t(cards[name].words), (event as Said<'unsaved'>).isUnsaved)}"></svc-project-card>`
         )
       )}
       <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
       <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
       <svc-project-delete .project="${project}" .calls="${this.context.calls}"
         @projectdeleted="${() => this.context.guard(null)}"></svc-project-delete>
-      <svc-dialog heading="${t('Leave without saving?')}"
-        .content="${this.#leave === null ? null : this.#question(this.#leave)}"
-        @dialogclose="${() => this.#stay()}"></svc-dialog>`
-  }
-
-  #question(leave: () => void): Template {
-    const unsaved = [...this.#unsaved].map(name => t(cards[name].words))
-    return html`
-      <div class="form">
-        <p>${t('The settings of {name} have unsaved changes: {cards}.', { name: this.project.name, cards: unsaved.join(', ') })}</p>
-        <div class="actions end">
-          <button type="button" autofocus="" @click="${() => this.#stay()}">${t('Stay')}</button>
-          <button type="button" class="danger" @click="${leave}">${t('Discard changes')}</button>
-        </div>
-      </div>`
-  }
-
-  #guard(name: CardName, { isUnsaved }: Said<'unsaved'>): void {
-    if (isUnsaved) this.#unsaved.add(name)
-    else this.#unsaved.delete(name)
-    this.context.guard(this.#unsaved.size > 0 ? leave => this.#ask(leave) : null)
-  }
-
-  #ask(leave: () => void): void {
-    this.#leave = leave
-    this.update()
-  }
-
-  #stay(): void {
-    this.#leave = null
-    this.update()
+      ${this.#cards.view()}`
   }
 }
 

@@ -2,7 +2,8 @@ import type { NotificationEvent, NotificationKind, NotificationTargetView } from
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { TargetCalls, TargetFields, TargetList } from '../../server/admin-calls.js'
-import { type Loaded, saveMerged, SvcConflict, errorLine, field, Submission, submitted } from '../base/form.js'
+import { errorLine, field, Submission, submitted } from '../base/form.js'
+import { type Loaded, saveMerged, SvcConflict } from '../base/saving.js'
 import { t } from '../../words/t.js'
 import { fieldLabels } from '../../words/errors.js'
 

@@ -16,6 +16,8 @@ export class SvcNotificationTargets extends SvcElement {
       gap: 12px;
       grid-template-columns: minmax(0, 1fr);
 
+      /* Room for the first one, so that what follows moves little when they are there. */
+      > .card { min-height: 78px; }
       li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 16px; align-items: center; padding: 12px 12px 12px 20px; }
       li + li { border-top: 1px solid var(--line); }
       .what { display: grid; gap: 2px; min-width: 0; }

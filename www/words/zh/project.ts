@@ -149,9 +149,6 @@ export const words: Words = {
     '在文件到达之后于目录中运行。此处设置的脚本优先于推送携带的脚本。',
   'If pushes with scripts are rejected, only these variables of a push are passed to the scripts set here. Enter names, or prefixes followed by *.':
     '拒绝携带脚本的推送时，只有这里列出的推送变量会传给此处设置的脚本。填写变量名，或以 * 结尾的前缀。',
-  'Leave without saving?': '不保存就离开？',
-  Stay: '留在此处',
-  'Discard changes': '放弃更改',
   'Deploy token': '部署令牌',
   'A push cannot contain scripts. Uploaded code still runs if the scripts of this project start it.':
     '推送不能携带脚本。但如果项目自己的脚本会启动上传的内容，它仍会运行。',
@@ -197,6 +194,8 @@ export const words: Words = {
   'Seconds until the checks must have passed': '检查须在多少秒内通过',
   'Attempts in a row that must pass': '须连续通过的次数',
   'Seconds for which they must continue to pass': '须持续通过的秒数',
+  'Put back…': '恢复…',
+  'Download {name}': '下载 {name}',
   'Files edited on the server': '服务器上被修改的文件',
   'No contents differ. Verify also finds other permissions.': '内容没有差异。验证还会发现权限的差异。',
   'svc has put no files into the target.': 'svc 尚未向目标目录写入文件。',
@@ -282,7 +281,6 @@ export const words: Words = {
   Tokens: '令牌',
   Rights: '权限',
   Maintenance: '维护',
-  'The settings of {name} have unsaved changes: {cards}.': '{name} 的设置已更改但尚未保存：{cards}。',
   'The deploy token allows pushes to this project only.': '持有部署令牌者可以推送到此项目，仅限此项目。',
   'Tokens of people and pipelines': '人员和流水线的令牌',
   'Deleting the project also deletes its deployments, their output and their archives. The files in its directory stay.':

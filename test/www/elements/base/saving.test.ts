@@ -1,7 +1,7 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
 import { Refused } from '../../../../www/server/client.js'
-import { type Conflict, mergeFields, saveMerged } from '../../../../www/elements/base/form.js'
+import { type Conflict, mergeFields, saveMerged } from '../../../../www/elements/base/saving.js'
 
 t.test('merges fields that one side changed, and reports a conflict if both did', async t => {
   const base = { name: 'a', env: 'x', user: null, tags: ['1', '2'], count: 1, both: 'old' }
