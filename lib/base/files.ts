@@ -153,11 +153,15 @@ export async function replaceFile(path: string, text: string, mode: number): Pro
  */
 export async function removeLeftovers(path: string, beforeMs: number): Promise<string[]> {
   const target = await realpath(path).catch(() => path)
-  const directory = dirname(target)
-  const start = `${basename(target)}.`
+  return removeLeftoversIn(dirname(target), beforeMs, basename(target))
+}
+
+/** Removes the temporary files of any file of a directory, or of one, as `removeLeftovers` does. */
+export async function removeLeftoversIn(directory: string, beforeMs: number, of?: string): Promise<string[]> {
   const removed: string[] = []
   for (const name of await readdir(directory)) {
-    if (!name.startsWith(start) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(start.length))) continue
+    const [, file] = /^(.+)\.[0-9a-f]{12}\.tmp$/.exec(name) ?? []
+    if (file === undefined || (of !== undefined && file !== of)) continue
     const leftover = join(directory, name)
     const stats = await stat(leftover).catch(() => null)
     if (stats === null || (stats.mtimeMs >= beforeMs && stats.mtimeMs < Date.now() + leftoverMs)) continue

@@ -28,7 +28,7 @@ import { openStore, type StoreOptions } from '../core/store/durable-store.js'
 import type { Reader, Store } from '../core/store/database.js'
 import { ownDirectory } from '../core/store/owner.js'
 import { canHoldDirectories, notHeldWarning } from '../core/install/held.js'
-import { removeLeftovers } from '../base/files.js'
+import { removeLeftovers, removeLeftoversIn } from '../base/files.js'
 import { isAnyRunning } from '../core/store/tables/projects.js'
 import { listScriptProcesses } from '../core/store/tables/deployments.js'
 import type { ClusterOptions } from '../cluster/options.js'
@@ -391,24 +391,23 @@ export function announce(
  */
 const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.probe)$/
 
-/** The key of the server, or of an agent. */
-const keyNames = ['server.ed25519', 'server.pub', 'agent.ed25519']
-
 /**
  * Removes files that killed processes left in the data directory itself. The caller owns the directory and has not
- * opened the store. Commands may change config.json at the same time, so of their files only those older than
- * `startedMs` are removed. Returns the removed paths.
+ * opened the store. Commands may replace a file, such as config.json, at the same time, so only those older
+ * than `startedMs` are removed. Returns the removed paths.
  */
 export async function removeHomeLeftovers(
-  { directory, configFile, variablesKey, keys }: Pick<Home, 'directory' | 'configFile' | 'variablesKey' | 'keys'>,
+  { directory, configFile, keys }: Pick<Home, 'directory' | 'configFile' | 'keys'>,
   startedMs: number
 ): Promise<string[]> {
   const paths = (await readdir(directory))
     .filter(name => unfinishedPattern.test(name))
     .map(name => join(directory, name))
   for (const path of paths) await rm(path)
-  for (const path of [configFile, variablesKey]) paths.push(...(await removeLeftovers(path, startedMs)))
-  for (const name of keyNames) paths.push(...(await removeLeftovers(join(keys, name), startedMs).catch(() => [])))
+  paths.push(...(await removeLeftoversIn(directory, startedMs)))
+  // It may be a link to another place.
+  paths.push(...(await removeLeftovers(configFile, startedMs)))
+  paths.push(...(await removeLeftoversIn(keys, startedMs).catch(() => [])))
   return [...paths, ...(await removeEndedLocks(configFile))]
 }
 

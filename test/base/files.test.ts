@@ -49,6 +49,7 @@ import {
   placeOfDescriptor,
   readAt,
   removeLeftovers,
+  removeLeftoversIn,
   replaceFile,
   syncDirectory,
   syncPath,
@@ -180,6 +181,14 @@ t.test('also next to the target of a link', async t => {
   const top = t.testdir({ place: { a: '1', 'a.0123456789ab.tmp': 'secret' }, a: t.fixture('symlink', 'place/a') })
   t.strictSame(await removeLeftovers(join(top, 'a'), Date.now() + 1000), [join(top, 'place/a.0123456789ab.tmp')])
   t.strictSame(await readdir(join(top, 'place')), ['a'])
+})
+
+t.test('of any file of a directory', async t => {
+  const names = ['a.0123456789ab.tmp', 'b.key.ba9876543210.tmp', 'c.tmp', 'a', 'a.0123456789ab.tmp.x']
+  const directory = t.testdir(Object.fromEntries(names.map(name => [name, ''])))
+  const removed = await removeLeftoversIn(directory, Date.now() + 1000)
+  t.strictSame(removed.sort(), [join(directory, 'a.0123456789ab.tmp'), join(directory, 'b.key.ba9876543210.tmp')])
+  t.strictSame((await readdir(directory)).sort(), ['a', 'a.0123456789ab.tmp.x', 'c.tmp'])
 })
 
 t.test('gives the file a second name', async t => {

@@ -320,9 +320,11 @@ t.test('removes what killed processes left in the data directory, and reports it
   await first.stop('SIGKILL')
   const gone = [
     'config.json.0123456789ab.tmp',
+    'cluster.json.0123456789ab.tmp',
     'variables.key.0123456789ab.tmp',
     'keys/server.ed25519.0123456789ab.tmp',
     'keys/server.pub.0123456789ab.tmp',
+    'keys/session.key.0123456789ab.tmp',
     'svc.db.tmp',
     'svc.db.redo.tmp',
     'svc.db.schema-3.tmp',
