@@ -180,6 +180,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_relayed: { kind: 'not_found', means: 'A node does not tell this through its hub' },
   nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
+  promotion_source: {
+    kind: 'conflict',
+    means: 'The project cannot be deleted: another project takes releases of it only'
+  },
   only_promotion: { kind: 'conflict', means: 'The project takes releases of another project only' },
   other_owner: { kind: 'forbidden', means: 'The lock or the maintenance belongs to somebody else' },
   not_sealed: { kind: 'conflict', means: 'The entry of the audit log can still change' },

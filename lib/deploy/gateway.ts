@@ -68,7 +68,11 @@ function minute(ms: number): string {
 export function refuseUpload(db: Reader, { name, policy }: Policied): void {
   const { promoteFrom } = policyOf({ policy })
   if (promoteFrom === null) return
-  const from = findProject(db, promoteFrom.projectId)?.name ?? promoteFrom.projectId
+  const from = findProject(db, promoteFrom.projectId)?.name
+  if (from === undefined) {
+    const gone = `Project ${name} takes releases of ${promoteFrom.projectId} only, which was deleted. Change its policy promoteFrom`
+    throw new Refusal('conflict', 'only_promotion', gone)
+  }
   const sentence = `Project ${name} takes releases of ${from} only: svc promote ${from} ${name}`
   throw new Refusal('conflict', 'only_promotion', sentence)
 }

@@ -174,13 +174,18 @@ export class Projects {
     })
   }
 
-  /** Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment. */
+  /**
+   * Removes records, archives and outputs, but nothing under deployPath. Refuses: 404, 409 during a deployment, and if another
+   * project takes releases of it only.
+   */
   async remove(id: string, actor: Actor): Promise<void> {
     const { deployments, store, audit } = this.#needs
     await deployments.removeWith(deploymentIdsOf(store, id), () =>
       store.write(tx => {
         const project = existing(tx, id)
         if (deployments.hasRunning(id)) throw busy(tx, 'Cannot delete the project', id)
+        const taking = this.#all().find(each => each.policy.promoteFrom?.projectId === id && each.id !== id)
+        if (taking !== undefined) throw promotedFrom(project, taking)
         deleteProject(tx, id)
         const removed = deleteDeploymentsOf(tx, id)
         audit.within(tx, { action: 'project.delete', actor, projectId: id, target: id, detail: project.name })
@@ -317,6 +322,13 @@ function inMaintenance(name: string): Refusal {
     `Cannot change the deployPath: project ${name} is in maintenance, with a file in the present target. ` +
     'Turn the maintenance off first'
   return new Refusal('conflict', 'maintenance_on', sentence)
+}
+
+function promotedFrom({ name }: Project, { id, name: taking }: Project): Refusal {
+  const sentence =
+    `Cannot delete the project "${name}": "${taking}" takes releases of it only. ` +
+    'Change the policy promoteFrom of that project first'
+  return new Refusal('conflict', 'promotion_source', sentence, { other: { kind: 'project', id, name: taking } })
 }
 
 /** Returns the fields without undefined ones. */

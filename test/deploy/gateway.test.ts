@@ -70,6 +70,9 @@ t.test('a project with promoteFrom takes only what has been live there for a tim
   const other = await stage.addProject({ name: 'other', deployPath: join(stage.directory, 'other') })
   const bind = (soakMinutes: number) =>
     stage.change(shop, { policy: { promoteFrom: { projectId: staging.id, soakMinutes } } })
+  await stage.change(shop, { policy: { promoteFrom: { projectId: 'proj_gone', soakMinutes: 0 } } })
+  const gone = { code: 'only_promotion', message: /proj_gone only, which was deleted\. Change its policy/ }
+  await t.rejects(stage.push(shop, { 'a.txt': 'uploaded' }), gone)
   await bind(0)
   const only = {
     code: 'only_promotion',

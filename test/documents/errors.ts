@@ -18,6 +18,7 @@ export const cures: Readonly<Record<string, string>> = {
   already_finished: 'Nothing: the deployment has its result.',
   already_revoked: 'Create another token.',
   not_promotable: 'Promote a release that has been live in the other project for long enough.',
+  promotion_source: 'Change the policy `promoteFrom` of the other project first.',
   only_promotion: 'Deploy to the other project, then promote the release: `svc promote`.',
   outside_window: 'Wait (`svc push --wait`); an operator can give a reason to deploy now (`--override`).',
   target_there: 'Restart the server, which finishes the deployment or undoes it.',

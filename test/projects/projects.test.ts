@@ -105,6 +105,17 @@ t.test('projects', async t => {
     await t.rejects(projects.create({ name: 'x', deployPath: at('link/below') }, actor), taken)
   })
 
+  t.test('refuses to delete a project from which another one takes its releases', async t => {
+    const { id } = await projects.create({ name: 'from', deployPath: at('from') }, actor)
+    const policy = { promoteFrom: { projectId: id, soakMinutes: 0 } }
+    const { id: to } = await projects.create({ name: 'to', deployPath: at('to'), policy }, actor)
+    const message = 'Cannot delete the project "from": "to" takes releases of it only'
+    await t.rejects(projects.remove(id, actor), { code: 'promotion_source', message, other: { id: to, name: 'to' } })
+    await projects.remove(to, actor)
+    await projects.remove(id, actor)
+    removed.length = 0
+  })
+
   t.test('refuses to move or delete a project during a deployment', async t => {
     const { id } = await projects.create({ name: 'busy', deployPath: at('busy') }, actor)
     running.add(id)

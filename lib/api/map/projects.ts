@@ -68,7 +68,7 @@ export interface ProjectRoutes {
    * Delete a project, its deployments and its archives.
    *
    * The files in the target directory are not deleted.
-   * @errors not_found deployment_running
+   * @errors not_found deployment_running promotion_source
    */
   'DELETE /api/projects/:id': {
     /** The project was deleted. */

@@ -176,19 +176,21 @@ function heldSecrets(
   return { ...policy, gate: { ...gate, after } }
 }
 
-function planRemoval(planning: Planning, { id, seen, hasDeployments, fields: { name } }: KeptProject): void {
+function planRemoval(planning: Planning, { id, seen, hasDeployments, fields: { name, policy } }: KeptProject): void {
   if (hasDeployments) {
     const sentence =
       `Cannot prune the project "${name}": it has deployments, and their archives and records would be deleted. ` +
       `Name it in the file, or use "svc projects delete"`
     throw new Refusal('conflict', 'has_deployments', sentence)
   }
+  // A project cannot be deleted as long as another one takes releases of it only.
+  const at = order.deleted + (policy?.promoteFrom ? 0.1 : 0.15)
   const run = async ({ call }: Server): Promise<void> => {
     const { updatedAt, lastDeployAt } = await call('GET /api/projects/:id', { id })
     checkStill(`The project "${name}"`, [seen, null], [`"${updatedAt}"`, lastDeployAt])
     await call('DELETE /api/projects/:id', { id })
   }
-  add(planning, { action: 'delete', kind: 'project', name, fields: [], order: order.deleted + 0.1, run })
+  add(planning, { action: 'delete', kind: 'project', name, fields: [], order: at, run })
 }
 
 /* Log sources and variables of a project */

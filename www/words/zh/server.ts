@@ -87,6 +87,7 @@ export const words: Words = {
   'code:link_loop': '压缩包中的符号链接形成循环',
   'code:links_too_long': '压缩包中符号链接的目标过长',
   'code:not_promotable': '该部署不能提升到此项目',
+  'code:promotion_source': '无法删除：另一个项目只接受来自此项目的发布',
   'code:only_promotion': '此项目只接受来自另一个项目的发布',
   'code:outside_window': '当前不在该项目允许部署的时间窗口内',
   'code:locked': '项目或整个服务器已锁定',
