@@ -126,8 +126,8 @@ export function rollbackLines(plan: RollbackPlan, { paint, force }: { paint: Pai
   const { problem, counts, paths, partial } = plan
   const end = 'Nothing was changed.'
   if (problem !== null) return [headOf(plan), paint.red(`  ✗ ${oneLine(problem.message)}`), end]
-  const back = counts.added + counts.changed + counts.timeOnly
-  const parts = [`brings back ${countOf(back, 'file')}`]
+  const parts = [`brings back ${countOf(counts.added + counts.changed, 'file')}`]
+  if (counts.timeOnly > 0) parts.push(`sets the time of ${countOf(counts.timeOnly, 'file')}`)
   if (plan.mode === 'exact') parts.push(`removes ${counts.pruned} that later deployments added`)
   if (counts.drifted > 0) parts.push(editedWords(plan, force))
   if ((counts.foreign ?? 0) > 0) parts.push(`replaces ${counts.foreign} not of svc`)

@@ -10,6 +10,7 @@ import {
   type ListedMaintenance,
   type Lock,
   lockSentence,
+  ownerWords,
   type Maintenance,
   type MaintenanceRow,
   shownMaintenance
@@ -116,7 +117,7 @@ export function createLocks(needs: {
         const lock = findLock(tx, { projectId, kind })
         if (lock === undefined) throw notFound('Lock', projectId ?? 'server')
         const isOwn = lock.owner === actor.name
-        if (!isOwn && !(mayTakeOver && takeOver !== null)) throw otherLockOwner(lock, mayTakeOver)
+        if (!isOwn && !(mayTakeOver && takeOver !== null)) throw otherLockOwner({ ...lock, projectName }, mayTakeOver)
         deleteLock(tx, lock)
         audit.within(tx, {
           action: actionOf(lock, 'unlock'),
@@ -146,11 +147,15 @@ function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal 
   return new Refusal('conflict', 'locked', lockSentence(lock, projectName), { retryAfterSeconds })
 }
 
-function otherLockOwner({ owner, reason }: Lock, mayTakeOver: boolean): Refusal {
+function otherLockOwner({ owner, reason, projectName }: ListedLock, mayTakeOver: boolean): Refusal {
   const advice = mayTakeOver
     ? 'To remove it, say why in "takeOver" (svc unlock --take-over)'
     : 'Only its owner, or who has no deploy token, can remove it'
-  return new Refusal('forbidden', 'other_owner', `The lock belongs to ${owner} ("${reason}"). ${advice}`)
+  return new Refusal(
+    'forbidden',
+    'other_owner',
+    `The lock belongs to ${ownerWords(owner, projectName)} ("${reason}"). ${advice}`
+  )
 }
 
 /** Returns the name of a project, or null for the whole server. Refuses: 404. */

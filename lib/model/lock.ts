@@ -3,6 +3,7 @@
  * forever, and a deployment holds no lock (the queue orders deployments), so that a failed one leaves none behind.
  */
 
+import { actorText } from '../base/shared/actor-text.js'
 import { unprintableIn } from '../base/text.js'
 import type { Instant } from './scalars.js'
 
@@ -29,10 +30,15 @@ export interface ListedLock extends Lock {
   projectName: string | null
 }
 
+/** Returns the owner of a lock or a maintenance as texts name it. A deploy token owns only what concerns its project. */
+export function ownerWords(owner: string, projectName: string | null): string {
+  return actorText(owner, () => projectName ?? undefined)
+}
+
 /** Returns the sentence that says who has locked what, why and until when. */
 export function lockSentence({ owner, reason, expiresAt }: Lock, projectName: string | null): string {
   const what = projectName === null ? 'The server' : `Project ${projectName}`
-  return `${what} is locked by ${owner} until ${minuteOf(expiresAt)}: "${reason}"`
+  return `${what} is locked by ${ownerWords(owner, projectName)} until ${minuteOf(expiresAt)}: "${reason}"`
 }
 
 /** `2026-11-23T18:00:12.345Z` → `2026-11-23 18:00 UTC`. */

@@ -66,7 +66,7 @@ const options = { paint: createPaint({ isTTY: false }, {}), force: false }
 t.test('says what an exact rollback brings back, removes and keeps', async t => {
   t.strictSame(rollbackLines(plan, options), [
     'Exactly to dep_1 (2026-11-20 16:02, "New prices"), over 2 deployments',
-    '  brings back 3 files · removes 3 that later deployments added · keeps 1 edited: config.js (--force takes them back, too)',
+    '  brings back 2 files · sets the time of 1 file · removes 3 that later deployments added · keeps 1 edited: config.js (--force takes them back, too)',
     '  + old',
     '  ~ a',
     '  - x',
@@ -81,7 +81,7 @@ t.test('says what an exact rollback brings back, removes and keeps', async t => 
 t.test('says what an overlay replaces', async t => {
   const lines = rollbackLines({ ...plan, mode: 'overlay', over: 0 }, options)
   t.match(lines[0], 'The archive of a deployment over the files that are there: to dep_1')
-  t.match(lines[1], 'brings back 3 files · 1 edited on the server: config.js')
+  t.match(lines[1], 'brings back 2 files · sets the time of 1 file · 1 edited on the server: config.js')
 })
 
 t.test('names what svc did not put there and a rollback replaces', async t => {

@@ -7,6 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bold } from './stage.js'
 
 const top = fileURLToPath(new URL('../../../', import.meta.url))
 const stage = mkdtempSync(join(tmpdir(), 'svc-demo-'))
@@ -16,7 +17,7 @@ const target = join(stage, 'www')
 const environment = { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: '' }
 
 function say(text: string): void {
-  process.stdout.write(`\n\x1b[1m${text}\x1b[0m\n`)
+  process.stdout.write(`\n${bold(text)}\n`)
 }
 
 /** A server that runs. */

@@ -59,7 +59,7 @@ async function running(stage: DemoStage, words: string[], { name, url }: { name:
 /** The server of the first half becomes a hub, with its projects, deployments and nodes. */
 async function becomeHub(stage: DemoStage, { hub }: Fleet, log: Log): Promise<Hub> {
   stage.say('The server becomes the first hub. Its projects, deployments and nodes move into the cluster')
-  stage.say('hub$ svc serve stop')
+  stage.say('hub$ kill %1')
   await hub.service.stop()
   const env = { SVC_HOME: join(stage.directory, 'hub') }
   const words = ['cluster', 'init', '--store', log.store, ...log.words, '--hub-name', 'hub', '--hub-url', hub.url]

@@ -56,6 +56,11 @@ export interface DemoStage {
   end(): Promise<void>
 }
 
+/** Returns a text in bold on a terminal. */
+export function bold(text: string): string {
+  return process.stdout.isTTY ? `\x1b[1m${text}\x1b[0m` : text
+}
+
 /** Opens a stage. Only what the demo says is in the environment of its commands. */
 export function openStage(prefix: string): DemoStage {
   const directory = mkdtempSync(join(tmpdir(), prefix))
@@ -69,7 +74,7 @@ export function openStage(prefix: string): DemoStage {
   })
 
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
-  const say = (text: string): void => print(`\n\x1b[1m${text}\x1b[0m`)
+  const say = (text: string): void => print(`\n${bold(text)}`)
 
   return {
     directory,

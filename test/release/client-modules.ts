@@ -16,6 +16,9 @@ export const bundledFamilies = [
   'completion',
   'config',
   'doctor',
+  'health',
+  'promote',
+  'plan',
   'telemetry'
 ]
 

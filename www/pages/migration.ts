@@ -50,7 +50,7 @@ export class MigrationPage extends Page {
       <div class="page-head">
         <div>
           <h1>${t('Export and import')}</h1>
-          <p class="muted">${t('All data of svc in one file: move it to another machine, or keep it.')}</p>
+          <p class="muted">${t('Projects with their settings, records and archives in one file, to move them to another server. A backup keeps the whole data directory: svc backup.')}</p>
         </div>
       </div>
       ${roomTabs('settings', 'migration')}

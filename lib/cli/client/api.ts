@@ -272,11 +272,11 @@ export function createApi(client: Client) {
     },
     /** Deploys the release of another project. */
     promote: (id: string, options: PromoteOptions): Promise<Run> =>
-      startRun(client, 'POST /api/projects/:id/promote', { id, ...options }),
+      startRun(client, 'POST /api/projects/:id/promote', { id, ...options }).catch(tooOldToPromote),
     /** Says what a promotion would do. */
     planPromotion: (id: string, { from, signal }: { from: string; signal: AbortSignal }): Promise<RollbackPlan> => {
       const given = { id, body: { from, dryRun: true }, answerLimitMs: compareLimitMs, signal }
-      return call('POST /api/projects/:id/promote', given) as Promise<RollbackPlan>
+      return (call('POST /api/projects/:id/promote', given) as Promise<RollbackPlan>).catch(tooOldToPromote)
     },
     /** Says what an undo would do. */
     planUndo: (id: string, { signal, ...asked }: UndoOptions): Promise<RollbackPlan> => {
@@ -349,6 +349,14 @@ async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T)
     if (isUnknownRoute(error)) return null
     throw error
   }
+}
+
+/** Throws the error of a promotion. A server without the route answers for the route, not for a record. */
+function tooOldToPromote(error: unknown): never {
+  const isOfRecord = error instanceof Refusal && /^\w[\w ]* not found: "/.test(error.message)
+  if (!isUnknownRoute(error) || isOfRecord) throw error
+  const sentence = 'The server is too old for promotions. Update it'
+  throw new Refusal('invalid', 'server_too_old', sentence, { cause: error })
 }
 
 /** Returns whether a request without an answer may have reached the server and taken effect. */

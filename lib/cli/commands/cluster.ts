@@ -212,15 +212,21 @@ function linesOf(cluster: ClusterStatus): string[] {
     `Cluster "${name}": ${leads}`,
     `This hub: "${hub}", ${role}, write ${sequence}${age}`,
     ...(problem === null ? [] : [problem]),
-    ...renderTable(hubs, columnsOf(leader?.name), undefined)
+    ...renderTable(hubs, columnsOf(cluster), undefined)
   ]
 }
 
-function columnsOf(leader: string | undefined): ReadonlyArray<Column<ClusterStatus['hubs'][number]>> {
+/** A hub that was not seen for this long is silent, as in the panel. It says nothing of what it has by now. */
+const silentMs = 60_000
+
+function columnsOf({ hub, leader }: ClusterStatus): ReadonlyArray<Column<ClusterStatus['hubs'][number]>> {
+  const isSilent = (name: string, seenAt: string | null): boolean =>
+    name !== hub && (seenAt === null || Date.now() - Date.parse(seenAt) > silentMs)
+  const writes = (behind: number): string => (behind === 0 ? 'up to date' : `${behind} behind`)
   return [
     { header: 'HUB', cell: ({ name }) => name },
-    { header: 'ROLE', cell: ({ name }) => (name === leader ? 'leader' : 'follower') },
-    { header: 'WRITES', cell: ({ behind }) => (behind === 0 ? 'up to date' : `${behind} behind`) },
+    { header: 'ROLE', cell: ({ name }) => (name === leader?.name ? 'leader' : 'follower') },
+    { header: 'WRITES', cell: ({ name, seenAt, behind }) => (isSilent(name, seenAt) ? 'silent' : writes(behind)) },
     { header: 'SEEN', cell: ({ seenAt }) => seenAt?.slice(0, 19).replace('T', ' ') ?? 'never' },
     { header: 'ADDRESS', cell: ({ url }) => url }
   ]

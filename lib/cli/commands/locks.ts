@@ -1,5 +1,5 @@
 import { oneLine } from '../../base/text.js'
-import { lockSentence, type Maintenance } from '../../model/lock.js'
+import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
 import type { Api } from '../client/api.js'
 import { type AdminOptions, openAdmin, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
@@ -104,7 +104,11 @@ export const commands = {
       const lock = await api.unlock(projectId, options['take-over'])
       const { projectName, owner, reason } = lock
       const what = projectName === null ? 'the server' : `project ${projectName}`
-      context.output.result(options.json, lock, oneLine(`Unlocked ${what}: the lock was of ${owner} ("${reason}")`))
+      context.output.result(
+        options.json,
+        lock,
+        oneLine(`Unlocked ${what}: the lock was of ${ownerWords(owner, projectName)} ("${reason}")`)
+      )
     }
   }),
 
@@ -122,7 +126,7 @@ export const commands = {
         columns: [
           { header: 'KIND', cell: ({ kind }) => kind },
           { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 10 },
-          { header: 'BY', cell: ({ owner }) => owner },
+          { header: 'BY', cell: ({ owner, projectName }) => ownerWords(owner, projectName), shrinkTo: 10 },
           { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) },
           { header: 'UNTIL', cell: ({ expiresAt }) => (expiresAt === null ? '-' : minuteOf(expiresAt)) },
           { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 10 }

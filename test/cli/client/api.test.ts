@@ -104,3 +104,17 @@ t.test('changes nothing that svc sends', async t => {
   const own = { ...other, rollbackOf: 'dep_0', message: 'm', provenance: null, env: 'staging', hasArtifact: false }
   t.strictSame(completeDeployment(own as unknown as ListedDeployment), own as unknown as ListedDeployment)
 })
+
+t.test('a server without promotions is too old; a record that is missing is not', async t => {
+  let error = 'Not found: POST /api/projects/proj_1/promote'
+  const api = await apiOf(t, (_, response) => {
+    response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error, code: 'not_found' }))
+  })
+  const { signal } = new AbortController()
+  const plan = (): Promise<unknown> => api.planPromotion('proj_1', { from: 'dep_1', signal })
+  const run = (): Promise<unknown> => api.promote('proj_1', { from: 'dep_1', signal })
+  for (const ask of [plan, run])
+    await t.rejects(ask(), { code: 'server_too_old', message: 'The server is too old for promotions. Update it' })
+  error = 'Deployment not found: "dep_1"'
+  for (const ask of [plan, run]) await t.rejects(ask(), { code: 'not_found', message: error })
+})

@@ -92,7 +92,7 @@ t.test('the owner removes a lock, and the admin takes one over with a reason', a
   t.match(await svc(['lock', shop.id, '--reason', 'mine', '--for', '5m'], pusher), { code: 0 })
   t.match(await svc(['unlock', 'shop'], admin), { code: 1, stderr: /takeOver/ })
   const taken = await svc(['unlock', 'shop', '--take-over', 'urgent'], admin)
-  t.match(taken, { code: 0, stdout: /^Unlocked project shop: the lock was of project:proj_\w+ \("mine"\)\n$/ })
+  t.match(taken, { code: 0, stdout: /^Unlocked project shop: the lock was of the deploy token of shop \("mine"\)\n$/ })
 
   await server.api('PUT', '/api/lock', { reason: 'move' })
   t.match(JSON.parse((await svc(['unlock', '--all', '--json'], admin)).stdout), { projectId: null, reason: 'move' })

@@ -69,7 +69,7 @@ type Planned =
   | { state: 'reading'; doneBytes: number; totalBytes: number }
   | { state: 'asking' }
   | { state: 'planned'; plan: PlanAnswer; modules: PlanModules }
-  | { state: 'failed'; why: string }
+  | { state: 'failed'; why: string; isInvalid: boolean }
 
 /**
  * The confirmation before a deployment from the panel: its contents, its target, what the rules exclude, the plan of the
@@ -367,7 +367,11 @@ export class SvcPack extends SvcElement {
       case 'asking':
         return html`<div class="planning"><p class="muted small" role="status">${t('Comparing with the files on the server…')}</p>${skip}</div>`
       case 'failed':
-        return html`<p class="note">${icon('warning')}<span>${t('No plan: {reason}. The files can be deployed without one.', { reason: planned.why })}</span></p>`
+        return html`<p class="note">${icon('warning')}<span>${
+          planned.isInvalid
+            ? t('{reason}. The server takes no such files: correct them first.', { reason: planned.why })
+            : t('No plan: {reason}. The files can be deployed without one.', { reason: planned.why })
+        }</span></p>`
       case 'planned':
         return html`
           ${planned.modules.planView(planned.plan)}
@@ -455,7 +459,8 @@ export class SvcPack extends SvcElement {
 
   #failed(error: unknown, signal: AbortSignal): void {
     if (signal.aborted) return
-    this.#planned = { state: 'failed', why: errorWords(error).replace(/[.。]$/, '') }
+    const isInvalid = (error as { code?: unknown }).code === 'invalid_tree'
+    this.#planned = { state: 'failed', why: errorWords(error).replace(/[.。]$/, ''), isInvalid }
     this.#hasToFocus = true
     this.update()
   }

@@ -87,6 +87,7 @@ export const words: Words = {
   'Continue without a plan': '不带计划继续',
   'Reading the files, to compare them with the server…': '正在读取文件，以便与服务器比较…',
   'No plan: {reason}. The files can be deployed without one.': '没有计划：{reason}。仍可不带计划部署。',
+  '{reason}. The server takes no such files: correct them first.': '{reason}。服务器不接受这样的文件，请先更正。',
   'Replace the edited files': '替换被修改的文件',
   'Remove also what svc did not put there': '也移除不是由 svc 放置的文件',
   'Remove the files, although they are many': '即使数量很多也移除这些文件',
