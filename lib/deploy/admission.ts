@@ -1,6 +1,7 @@
 import { elapsedOf, instantOf } from '../base/clock.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
+import { treeDiffers } from '../core/install/manifest-writer.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import { countOf, formatSeconds } from '../base/text.js'
 import { notFound, Refusal } from '../base/errors.js'
@@ -395,7 +396,8 @@ export class Admission {
       const hubs = await this.#copy(id, draft)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const wait = this.#waitOf(draft)
-      const treeSha256 = wait.heldFor === 'approval' ? await this.#treeOf(id) : null
+      const stated = draft.archive.reuse?.treeSha256 ?? null
+      const treeSha256 = wait.heldFor === 'approval' ? await this.#treeOf(id, stated) : stated
       const output = await openOutput({
         path: files.output(id),
         clock,
@@ -445,11 +447,13 @@ export class Admission {
     return { heldFor: 'approval', holdUntil: new Date(lastMs).toISOString() }
   }
 
-  /** Returns the digest of the files of a kept archive. Refuses an archive that cannot be read. */
-  async #treeOf(id: string): Promise<string> {
+  /** Returns the digest of the files of a kept archive. Refuses one that cannot be read, or that is not the stated one. */
+  async #treeOf(id: string, stated: string | null): Promise<string> {
     const { files, settings } = this.#needs
     const limits = extractionLimits(settings)
-    return (await treeOfArchive(files.archive(id), limits, AbortSignal.timeout(maxCopyMs))).treeSha256
+    const { treeSha256 } = await treeOfArchive(files.archive(id), limits, AbortSignal.timeout(maxCopyMs))
+    if (stated !== null && stated !== treeSha256) throw treeDiffers()
+    return treeSha256
   }
 
   /** Returns what must outlive a kill while the deployment is queued; null: it is not on nodes, and does not wait. */
@@ -606,7 +610,7 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     traceId,
     placed: null,
     provenance,
-    treeSha256: archive.reuse?.treeSha256 ?? null,
+    treeSha256: null,
     heldFor: null,
     holdUntil: null,
     startAt: draft.startAt ?? null,
