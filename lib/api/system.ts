@@ -225,6 +225,7 @@ export function overviewHandlers(services: ApiServices) {
         runningCount: deployments.count({ status: 'running', projects: scope }),
         queuedCount: deployments.count({ status: 'queued', projects: scope }),
         broken: broken.list(shownBroken, scope),
+        waiting: services.readMarks(scope).waiting,
         deployments: last.map(row => shown(row, actor)),
         pinned: pinnedProjects(scope).map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }

@@ -3,6 +3,7 @@ import type { DeploymentRow, ListedDeployment } from './deployment.js'
 import type { DiskFigures } from './machine.js'
 import type { PlacedRelease } from './node.js'
 import type { Project, ShownProject } from './project.js'
+import type { Waiting } from './waiting.js'
 
 /** Statistics of the server (§2.9). @schema ServerStatus */
 export interface ServerStatus {
@@ -191,6 +192,8 @@ export interface Overview {
   runningCount: number
   queuedCount: number
   broken: BrokenProjects
+  /** What waits for somebody, the longest wait first. */
+  waiting: Waiting[]
   /** The latest deployments, newest first. */
   deployments: ListedDeployment[]
   /** The pinned projects. */

@@ -1,5 +1,6 @@
 import { notice, said, type Said, css, SvcElement } from '../elements/element.js'
 import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
+import type { Waiting } from '../../lib/model/waiting.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { createFleetCalls, type FleetCalls } from '../server/project-calls.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -109,6 +110,8 @@ export class NodesPage extends Page {
   #enrollments: Resource<Enrollment[]> | undefined
   #index: NodeIndex = createNodeIndex([])
   #releases: readonly NodeRelease[] = []
+  #waits: readonly Waiting[] = []
+  #canShowWaits = false
   readonly #colors = createTreeColors()
   #isFormLoaded = false
   #loadedMs = 0
@@ -117,7 +120,11 @@ export class NodesPage extends Page {
     this.entitle(t('Nodes'), [{ words: t('Fleet') }])
     this.#calls = createFleetCalls(this.context.client)
     this.#nodes = this.resource(async signal => {
-      const { nodes, releases } = await this.#calls.fleet(signal)
+      const isFirst = this.#loadedMs === 0
+      const [{ nodes, releases }] = await Promise.all([
+        this.#calls.fleet(signal),
+        isFirst ? this.#loadWaiting(signal) : null
+      ])
       this.#loadedMs = performance.now()
       this.#releases = releases
       this.#index = createNodeIndex(nodes)
@@ -129,7 +136,10 @@ export class NodesPage extends Page {
       if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#nodes.refresh()
       void this.#enrollments?.refresh()
     })
-    this.followMarks()
+    this.context.marks.follow(() => {
+      this.#waits = this.context.marks.waiting
+      this.update()
+    }, this.signal)
     this.moved()
   }
 
@@ -175,10 +185,20 @@ export class NodesPage extends Page {
     if (learnFleet(has, this.context.session)) this.dispatchEvent(said('framechange'))
   }
 
+  /** Learns what waits before the nodes are shown, which it would move. */
+  async #loadWaiting(signal: AbortSignal): Promise<void> {
+    const { waiting } = await this.context.calls.marks(signal).catch(() => ({ waiting: [] }))
+    if (waiting.length > 0) {
+      this.context.define((await loadWaiting()).elements)
+      this.#canShowWaits = true
+    }
+    this.#waits = waiting
+  }
+
   /** Shows the rollouts that wait for a decision, or were halted. */
   #waiting(): Template | null {
-    const items = this.context.marks.waiting.filter(({ rolloutId }) => rolloutId !== null)
-    if (items.length === 0 || !this.late(loadWaiting, true)) return null
+    const items = this.#waits.filter(({ rolloutId }) => rolloutId !== null)
+    if (items.length === 0 || !(this.#canShowWaits || this.late(loadWaiting, true))) return null
     return html`<svc-waiting .items="${items}"></svc-waiting>`
   }
 

@@ -1,5 +1,5 @@
 import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/health.js'
-import type { Marks } from '../../lib/model/waiting.js'
+import type { Marks, Waiting } from '../../lib/model/waiting.js'
 import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
 import { createLockCalls, type LockCalls, type Restriction } from '../server/project-calls.js'
@@ -70,6 +70,8 @@ export class OverviewPage extends Page {
   #overview!: Resource<Overview>
   #lockCalls!: LockCalls
   #locks!: Resource<readonly Restriction[]>
+  #waits: readonly Waiting[] = []
+  #canShowWaits = false
   #days: RecentDays | null = null
   #daysAtMs = -Infinity
   #machine: Awaited<ReturnType<typeof loadCharts>> | undefined
@@ -88,7 +90,10 @@ export class OverviewPage extends Page {
     })
     this.signal.addEventListener('abort', () => this.#observer.disconnect(), { once: true })
     this.follow(['projects', 'deployments'], () => void this.#overview.load())
-    this.followMarks()
+    this.context.marks.follow(() => {
+      this.#waits = this.context.marks.waiting
+      this.update()
+    }, this.signal)
     this.follow(['locks'], () => void this.#locks.refresh())
     // Health and the machine change without a write of the server.
     this.repeat(refreshMs, () => {
@@ -126,6 +131,12 @@ export class OverviewPage extends Page {
     }
     // Usually nothing is broken.
     if (overview.broken.total > 0) this.context.define((await import('../elements/projects/svc-broken.js')).elements)
+    // Usually nothing waits. It is known with the first screen, so that nothing moves later.
+    if (overview.waiting.length > 0) {
+      this.context.define((await loadWaiting()).elements)
+      this.#canShowWaits = true
+    }
+    this.#waits = overview.waiting
     return overview
   }
 
@@ -212,9 +223,8 @@ export class OverviewPage extends Page {
 
   /** Shows what waits for somebody. Usually nothing does. */
   #waitingSection(): Template | null {
-    const { waiting } = this.context.marks
-    if (waiting.length === 0 || !this.late(loadWaiting, true)) return null
-    return html`<svc-waiting .items="${waiting}"></svc-waiting>`
+    if (this.#waits.length === 0 || !(this.#canShowWaits || this.late(loadWaiting, true))) return null
+    return html`<svc-waiting .items="${this.#waits}"></svc-waiting>`
   }
 
   /** Shows the locks in force, and the projects in maintenance. */

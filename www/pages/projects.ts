@@ -113,11 +113,11 @@ export class ProjectsPage extends Page {
         <div><h1>${t('Projects')}</h1></div>
         ${may('create_project') ? html`<a class="button primary" href="${newAddress}">${icon('plus')}${t('New project')}</a>` : null}
       </div>
-      ${isLookingAtNode() || this.#index.projects.length === 0 ? null : tabLinks(t('View'), viewsOf(filter), addressOf(filter))}
+      ${isLookingAtNode() || this.#projects.value?.length === 0 ? null : tabLinks(t('View'), viewsOf(filter), addressOf(filter))}
       ${staleLine(this.#projects)}
       <div class="section">
         ${
-          this.#index.projects.length === 0
+          this.#projects.value?.length === 0
             ? null
             : html`
             <svc-project-filter .filter="${filter}" .labels="${this.#labels.value ?? none}"

@@ -126,7 +126,7 @@ export function createCalls(client: Client) {
     /** Signs out all tabs of this browser. */
     signOut: () => call('DELETE /api/auth/session'),
     /** Returns what waits for somebody, and what is locked. */
-    marks: () => call('GET /api/marks'),
+    marks: (signal?: AbortSignal) => call('GET /api/marks', { signal }),
     /** Returns the versions of all topics. */
     changeVersions: () => call('GET /api/changes'),
     /** Returns the overview, with the results of the deployments of the last `days` days. */
