@@ -82,6 +82,45 @@ export const overrideOption = {
   }
 } as const
 
+/** Option of what begins later. */
+export const atOption = {
+  at: {
+    type: 'text',
+    value: 'time',
+    help: 'begin at this time of this machine, like 02:00 or 2026-12-20T02:00; at most 30 days ahead'
+  }
+} as const
+
+/** Reads --at: the next such time of day, or a date with a time. Returns it as ISO text. Throws a usage error. */
+export function readAt(text: string | undefined, nowMs: number): string | undefined {
+  if (text === undefined) return undefined
+  const [, hour, minute] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
+  if (hour !== undefined) {
+    const at = new Date(nowMs)
+    at.setHours(Number(hour), Number(minute), 0, 0)
+    if (at.getTime() <= nowMs) at.setDate(at.getDate() + 1)
+    return at.toISOString()
+  }
+  const isDated = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:?\d\d)?$/i.test(text)
+  const ms = isDated ? Date.parse(text.replace(' ', 'T')) : NaN
+  if (Number.isNaN(ms)) throw usage('--at', `--at cannot be "${text}": it must be like 02:00 or 2026-12-20T02:00`)
+  if (ms <= nowMs) throw usage('--at', `--at cannot be "${text}": that time has passed`)
+  return new Date(ms).toISOString()
+}
+
+/** Returns a time in the zone of this machine, and in UTC. */
+export function bothZones(at: string): string {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const local = new Date(at).toLocaleString('sv-SE').slice(0, 16)
+  return `${local} (${zone}), ${at.slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/** Refuses --at if the server is too old for it: an older server ignores the field, and would deploy at once. */
+export function requireStartFeature(startAt: string | undefined, permit: UploadPermit | null): void {
+  if (startAt === undefined || permit?.features?.includes('startAt') === true) return
+  throw new Refusal('invalid', 'server_too_old', 'The server is too old for --at. Update it. Nothing was deployed')
+}
+
 /** Options of a push that must be confirmed. */
 export const confirmOptions = {
   confirm: {

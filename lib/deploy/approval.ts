@@ -1,6 +1,6 @@
 /*
- * Deployments that others must approve (policy `approval`). One approves a list of files and not an id: whoever approves repeats
- * its digest, and the deployment begins only with these files. What goes back, or repairs, needs no approval.
+ * Deployments that others must approve (policy `approval`). One approves a list of files and not an id: an approval repeats its
+ * digest, and the deployment begins only with these files. What goes back, or repairs, needs no approval.
  */
 import { notFound, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
@@ -154,7 +154,7 @@ function refuseDecision(
   if (!isOpen && last !== undefined) throw decided(cannot, `it was ${last.decision} by ${last.name} at ${last.at}`)
   if (!isOpen)
     throw new Refusal('conflict', 'not_waiting', `${cannot}: it does not wait for an approval (${row.status})`)
-  // The state comes first: it is no secret of those who may deploy.
+  // The state comes first, for everybody who can deploy.
   const role = accessRoles.find(role => role === actor.role) ?? (actor.role === 'local' ? 'admin' : null)
   if (role === null || !policy.roles.some(wanted => includesRole(role, wanted as AccessRole)))
     throw new Refusal('forbidden', 'not_an_approver', `${cannot}: that needs the role ${policy.roles.join(' or ')}`)

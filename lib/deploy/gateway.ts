@@ -35,7 +35,7 @@ export interface Beginning {
   startAt?: string | null | undefined
 }
 
-/** Refuses a release that may not begin when it is to: what `refuseOutside` refuses, and a time that is over or too far ahead. */
+/** Refuses a release that may not begin when it is to: what `refuseOutside` refuses, and a time that has passed or is too far ahead. */
 export function refuseBeginning(
   project: Policied,
   { override = null, startAt = null }: Beginning,
@@ -53,7 +53,7 @@ function refuseStart(startAt: string | null, nowMs: number): void {
   const aheadMs = Date.parse(startAt) - nowMs
   const fault =
     aheadMs < 0
-      ? 'that time is over'
+      ? 'that time has passed'
       : aheadMs > maxStartDays * 86_400_000
         ? `at most ${maxStartDays} days ahead`
         : null

@@ -1,10 +1,14 @@
 import type { WaitingFor } from '../base/shared/api.js'
+import type { Approval } from './policy.js'
 import type { ListedLock, ListedMaintenance } from './lock.js'
 import type { Instant } from './scalars.js'
 
 /** A deployment or a rollout that waits for somebody's decision. @schema Waiting */
 export interface Waiting {
-  /** `confirmation` of a deployment, `approval` of the next wave of a rollout, or the end of a `halted` rollout. */
+  /**
+   * `confirmation` of a deployment, `approval` of a deployment or of the next wave of a rollout, its time (`schedule`), or the
+   * end of a `halted` rollout.
+   */
   for: WaitingFor
   projectId: string
   projectName: string
@@ -17,6 +21,8 @@ export interface Waiting {
   until: Instant | null
   /** The named token that started the deployment. */
   tokenId: string | null
+  /** The rules of its approval; null: it does not wait for one. */
+  approval: Pick<Approval, 'roles' | 'notPusher'> | null
 }
 
 /** What lists of projects show beside their status. @schema Marks */

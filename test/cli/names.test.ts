@@ -65,6 +65,8 @@ const rows: Row[] = [
   { line: 'fleet nodes --project @', says: /No node matches/ },
   { line: 'fleet place @', says: /not placed on nodes/ },
   { line: 'fleet unplace @ --all', says: /not placed on nodes/ },
+  { line: 'approve --project @ --yes', says: /No deployment of .* waits for an approval/, deploy: true },
+  { line: 'reject --project @ --yes', says: /No deployment of .* waits for an approval/, deploy: true },
   { line: 'rollout list @', says: /There is no rollout/, deploy: true },
   { line: 'rollout status --project @', says: /There is no rollout of/, deploy: true },
   { line: 'rollout halt --project @', says: /There is no rollout of/, deploy: true },

@@ -76,7 +76,7 @@ t.test('a release waits for an approval, and begins with it', async t => {
   t.match(output, '✓ success')
 })
 
-t.test('who may not approve is refused, and the deployment waits on', async t => {
+t.test('an approval that the policy does not allow is refused, and the deployment waits on', async t => {
   const { stage, push, approve, tree } = await heldStage(t)
   const { deployId } = await push()
   await t.rejects(approve(stage, deployId, ana), { code: 'own_push' })

@@ -22,6 +22,7 @@ import {
   SvcSteps,
   SvcHold
 } from '../elements/deployments/record.js'
+import { SvcApproval } from '../elements/deployments/svc-approval.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import {
@@ -36,6 +37,11 @@ import { numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
 import { hasFleet, isLookingAtNode } from '../state/session.js'
+
+/** Whether a deployment has not begun, because it waits for an approval or for its time. */
+function isWaitingToBegin({ status, heldFor }: Deployment): boolean {
+  return status === 'queued' && heldFor !== null
+}
 
 /** Minimum time between two requests for the steps of a running deployment. They follow new output only. */
 const stepsMs = 700
@@ -321,6 +327,12 @@ export class DeploymentPage extends Page {
             @showline="${(event: Event) => this.#showLine((event as Said<'showline'>).line)}"></svc-failure>`
           : null
       }
+      ${
+        isWaitingToBegin(deployment) || deployment.approvals.length > 0
+          ? html`<svc-approval .deployment="${deployment}" .waiting="${waitingOf(deployment)}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
+              @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-approval>`
+          : null
+      }
       <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
         @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-hold>
       <div class="body">
@@ -466,6 +478,7 @@ export const elements = {
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
   'svc-failure': SvcFailure,
+  'svc-approval': SvcApproval,
   'svc-hold': SvcHold,
   'svc-log': SvcLog,
   ...SvcLog.parts,

@@ -195,6 +195,13 @@ export function createCalls(client: Client) {
     rollback: (id: string, reason: string) =>
       startDeployment(client, 'POST /api/deployments/:id/rollback', { id, body: { message: reason || null } }),
     cancel: async (id: string): Promise<void> => void (await call('POST /api/deployments/:id/cancel', { id })),
+    /** Returns what a deployment would do that waits before it begins. */
+    planWaiting: (id: string, signal: AbortSignal) => call('GET /api/deployments/:id/plan', { id, signal }),
+    /** Approves the files of a deployment. */
+    approve: async (id: string, body: { treeSha256: string; comment: string | null }) =>
+      (await call('POST /api/deployments/:id/approve', { id, body })).deployment as Deployment,
+    reject: async (id: string, comment: string | null) =>
+      (await call('POST /api/deployments/:id/reject', { id, body: { comment } })).deployment as Deployment,
     /** Confirms a deployment that waits for it. */
     confirm: async (id: string) => (await call('POST /api/deployments/:id/confirm', { id })).deployment as Deployment,
     /** Puts the files before a held deployment back. */

@@ -60,6 +60,7 @@ export const rightNeeds = {
 const decidingRights: Readonly<Record<WaitingFor, keyof typeof rightNeeds>> = {
   confirmation: 'decide',
   approval: 'approve_rollouts',
+  schedule: 'decide',
   halted: 'manage_rollouts'
 }
 
@@ -152,9 +153,21 @@ export function may(right: Right): boolean {
 }
 
 /** Returns whether the signed-in token decides what waits. */
-export function decides({ for: reason, tokenId }: Pick<Waiting, 'for' | 'tokenId'>): boolean {
+export function decides({ for: reason, tokenId, approval }: Pick<Waiting, 'for' | 'tokenId' | 'approval'>): boolean {
+  if (reason === 'schedule') return false
+  if (approval !== null) return mayApprove(approval, { tokenId })
   if (lackOf(decidingRights[reason]) !== null) return false
   return reason !== 'confirmation' || isOwnOrMore({ tokenId })
+}
+
+/** Returns whether the signed-in token may approve a deployment. The server knows more: who started it without a named token. */
+export function mayApprove(
+  { roles, notPusher }: NonNullable<Waiting['approval']>,
+  { tokenId }: { tokenId?: string | null }
+): boolean {
+  const holder = mine
+  if (holder === null || isOnNode || !roles.some(role => ranks[holder.role] >= ranks[role])) return false
+  return !notPusher || tokenId == null || holder.token?.id !== tokenId
 }
 
 /** Whether a deployment is one of the signed-in token, which is enough for a deployer, or its role is higher. */

@@ -118,7 +118,12 @@ export const waitingRows = {
     until: { words: 'waits for confirmation until {time}' },
     who: { words: 'The token that started it, an operator or an admin decides.' }
   },
-  approval: { words: 'waits for approval', until: null, who: byOperators },
+  approval: { words: 'waits for approval', until: { words: 'waits for approval until {time}' }, who: byOperators },
+  schedule: {
+    words: 'waits for its time',
+    until: { words: 'begins at {time}' },
+    who: { words: 'Nobody has to decide: it begins by itself.' }
+  },
   halted: { words: 'rollout halted', until: null, who: byOperators }
 } as const
 
@@ -128,6 +133,8 @@ export type WaitingFor = keyof typeof waitingRows
 /** The fields of a deployment that say whether it waits. */
 interface Held {
   status: string
+  heldFor: string | null
+  startTime: string
   steps: ReadonlyArray<{ name: string; status: string; startedAt: string }>
   holdUntil: string | null
 }
@@ -135,9 +142,13 @@ interface Held {
 /** Returns what a deployment waits for, since when and until when; null: for nobody. */
 export function waitingOf({
   status,
+  heldFor,
+  startTime,
   steps,
   holdUntil
 }: Held): { for: WaitingFor; since: string; until: string | null } | null {
+  if (status === 'queued' && (heldFor === 'approval' || heldFor === 'schedule'))
+    return { for: heldFor, since: startTime, until: holdUntil }
   const step = steps.find(({ name, status }) => name === 'confirm' && status === 'running')
   if (status !== 'running' || step === undefined) return null
   return { for: 'confirmation', since: step.startedAt, until: holdUntil }

@@ -126,12 +126,14 @@ export function createApi(client: Client) {
       scripts: readonly string[]
       /** Why it would begin outside of the windows of the project. */
       override?: string | undefined
+      /** When it would begin. */
+      startAt?: string | undefined
       /** The tree of a release that this client knows. */
       base?: string | undefined
       signal?: AbortSignal
     }): Promise<UploadPermit | null> => {
-      const { projectId, override, base } = given
-      const query = { projectId, scripts: given.scripts.join(',') || undefined, override, base }
+      const { projectId, override, startAt, base } = given
+      const query = { projectId, scripts: given.scripts.join(',') || undefined, override, startAt, base }
       const asked = call('GET /api/deploy/check', { query, headers: ownConnection, signal: given.signal })
       return ifKnown(asked, ({ maxUploadBytes }) => typeof maxUploadBytes === 'number')
     },
@@ -278,6 +280,14 @@ export function createApi(client: Client) {
       const given = { id, body: { from, dryRun: true }, answerLimitMs: compareLimitMs, signal }
       return (call('POST /api/projects/:id/promote', given) as Promise<RollbackPlan>).catch(tooOldToPromote)
     },
+    /** Says what a deployment would do that waits before it begins. */
+    planWaiting: (id: string, signal: AbortSignal): Promise<RollbackPlan> =>
+      call('GET /api/deployments/:id/plan', { id, answerLimitMs: compareLimitMs, signal }),
+    /** Approves the files of a deployment that waits for it. */
+    approve: (id: string, body: Given<'POST /api/deployments/:id/approve'>['body']) =>
+      call('POST /api/deployments/:id/approve', { id, body }),
+    reject: (id: string, comment: string | undefined) =>
+      call('POST /api/deployments/:id/reject', { id, body: { comment: comment ?? null } }),
     /** Says what an undo would do. */
     planUndo: (id: string, { signal, ...asked }: UndoOptions): Promise<RollbackPlan> => {
       const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }

@@ -6,7 +6,7 @@ import { defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
 import { runAndReport, showRollback } from '../exact-run.js'
 import { findProject } from '../client/named-project.js'
-import { confirmOptions, overrideOption, readConfirmOptions } from '../push-options.js'
+import { atOption, confirmOptions, overrideOption, readAt, readConfirmOptions } from '../push-options.js'
 import { messageWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 
@@ -28,6 +28,7 @@ export const commands = {
       },
       confirm: confirmOptions.confirm,
       ...overrideOption,
+      ...atOption,
       'dry-run': { type: 'switch', help: 'only show what would happen' },
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
@@ -46,6 +47,7 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { env, server, token, release, message, override, json } = options
+      const startAt = readAt(options.at, Date.now())
       checkMessage(message)
       const isDry = options['dry-run']
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A promotion', done: 'promoted' })
@@ -66,7 +68,7 @@ export const commands = {
         api,
         {
           start: signal =>
-            api.promote(target.id, { from, message, confirmSeconds: seconds ?? undefined, override, signal }),
+            api.promote(target.id, { from, message, confirmSeconds: seconds ?? undefined, override, startAt, signal }),
           noun: 'promotion',
           done: `promoted ${from} to ${oneLine(target.name)}`,
           projectId: target.id,

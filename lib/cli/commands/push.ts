@@ -11,7 +11,7 @@ import { sendReport } from '../../operate/telemetry/telemetry.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
 import {
@@ -29,13 +29,17 @@ import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-i
 import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
+  atOption,
+  bothZones,
   checkFromHere,
   confirmOptions,
   type ConfirmRequest,
+  readAt,
   readConfirmOptions,
   readRolloutOptions,
   requireConfirmFeature,
   requirePlacement,
+  requireStartFeature,
   rolloutOptions,
   type Waiting
 } from '../push-options.js'
@@ -50,6 +54,7 @@ export const commands = {
   push: defineCommand({
     fields: {
       confirmSeconds: { duration: '--confirm' },
+      startAt: '--at',
       preDeploy: '--pre',
       postDeploy: '--post',
       postDeployAsync: '--post-deploy-async',
@@ -75,6 +80,7 @@ export const commands = {
       },
       'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
       ...confirmOptions,
+      ...atOption,
       ...rolloutOptions,
       provenance: {
         type: 'switch',
@@ -113,6 +119,8 @@ export const commands = {
       'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
       'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
       '--check-from-here to confirm automatically when the site can be reached from this machine.\n\n' +
+      'With --at, the server keeps the archive and begins at that time. The command ends at once; "svc cancel" cancels\n' +
+      'the deployment. If the project asks for an approval, the push prints that and follows until it is decided.\n\n' +
       'A project that is placed on nodes ("svc fleet place") goes to them in waves. --canary, --then, --pause,\n' +
       '--max-failures, --max-unreachable and --on-failure change its policy for this push; a deploy token or\n' +
       'a deployer makes the policy that the project sets only stricter. The exit code is 1 if the rollout is halted or reverted. Ctrl-C only\n' +
@@ -128,6 +136,7 @@ export const commands = {
         'push --confirm 90s --check-from-here https://shop.example.org/',
         'go back unless the site answers this machine within 90 seconds'
       ],
+      ['push --at 02:00', 'begin tonight'],
       ['push --canary 2 --then 25% --pause 60s', 'deploy to two nodes first, then to a quarter of all each minute']
     ],
     async run({ options }, context) {
@@ -138,6 +147,7 @@ export const commands = {
         checkMessage(message)
         const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
+        const startAt = readAt(options.at, Date.now())
         const rollout = readRolloutOptions(options)
         const given = await packConfiguration(context, options, {
           ...(postDeployAsync !== undefined && {
@@ -169,6 +179,7 @@ export const commands = {
             projectId,
             config,
             confirm,
+            startAt,
             rollout,
             given: again,
             origin,
@@ -181,6 +192,10 @@ export const commands = {
           }
           const { run, permit, sending } = await packAndUpload(upload, context)
           const indexed = keepIndex(upload, sending, context)
+          if (startAt !== undefined) {
+            await isReceived(run)
+            return null
+          }
           log.open('Deployment output')
           const { note } = context.output
           const onConfirm = (waiting: Waiting): void => {
@@ -189,6 +204,7 @@ export const commands = {
           const watching = { api, projectId, given: again, permit, print: log.line, tellsEnd: !json, onConfirm, signal }
           return await watchRun(run, context, watching).finally(() => Promise.all([log.close(), indexed]))
         }).finally(() => report.abort())
+        if (watched === null) return () => reportScheduled({ api, known, json }, context)
         const { harmless } = log
         const finish = () =>
           reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given: again, known, harmless })
@@ -214,6 +230,29 @@ async function reportingFailure(
     throw error
   })
   return await report()
+}
+
+/** Resolves when the server has recorded the deployment: with the first line of its output. */
+async function isReceived(run: Run): Promise<void> {
+  for await (const _ of run.events) return
+}
+
+/** Says when a deployment begins. */
+async function reportScheduled(
+  { api, known, json }: { api: Api; known: Known; json: boolean },
+  { output }: Context
+): Promise<number> {
+  const deployment = await api.deployment(known.deployId ?? '', { output: 'end' })
+  const { id, startAt, heldFor } = deployment
+  output.result(
+    json,
+    { ...known, status: deployment.status, duration: null, error: null, deployment, rollout: null },
+    () => [
+      `${output.paint.green('✔ scheduled')}: ${id} begins at ${bothZones(startAt ?? deployment.startTime)}`,
+      ...(heldFor === 'approval' ? [`It waits for an approval before: svc approve ${id}`] : [])
+    ]
+  )
+  return exitCodes.success
 }
 
 /** Sends the usage report (§6.6) during the push. The caller aborts it when the push has finished. */
@@ -275,6 +314,8 @@ interface Upload {
   projectId: string
   config: EffectiveConfig
   confirm: ConfirmRequest
+  /** When it begins; undefined: at once. */
+  startAt: string | undefined
   /** What the push sets instead of the policy of rollouts. */
   rollout: Partial<RolloutPolicy> | undefined
   given: GivenOptions
@@ -312,6 +353,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const tokenEnd = tokenEndLine(limits, Date.now())
   if (tokenEnd !== null) note(tokenEnd)
   requireConfirmFeature(request.confirm, limits)
+  requireStartFeature(request.startAt, limits)
   requirePlacement(request.rollout, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
@@ -337,6 +379,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
         base,
         treeSha256,
         override: request.wishes.override,
+        startAt: request.startAt,
         ...formFields(request.config, known, request.confirm)
       }
       const newest = await listed

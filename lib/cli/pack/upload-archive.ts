@@ -172,6 +172,8 @@ interface Preflight {
   config: EffectiveConfig
   /** Why it begins outside of the windows of the project. */
   override?: string | undefined
+  /** When it begins. */
+  startAt?: string | undefined
   /** The tree of a release that this client knows. */
   base?: string | undefined
   signal: AbortSignal
@@ -186,6 +188,7 @@ export async function checkBeforePacking({
   projectId,
   config,
   override,
+  startAt,
   base,
   signal
 }: Preflight): Promise<UploadPermit | null> {
@@ -194,7 +197,7 @@ export async function checkBeforePacking({
     script?.value.trim() ? [name] : []
   )
   try {
-    return await api.checkUpload({ projectId, scripts, override, base, signal })
+    return await api.checkUpload({ projectId, scripts, override, startAt, base, signal })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const cure = await cureOf(error, { api, projectId, config, signal })

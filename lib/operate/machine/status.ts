@@ -2,15 +2,17 @@ import type { ProjectScope } from '../../model/access.js'
 import { waitingOf } from '../../base/shared/api.js'
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { FleetHealth, ServerStatus } from '../../model/health.js'
+import { defaultApproval, policyOf } from '../../model/policy.js'
 import type { Waiting } from '../../model/waiting.js'
 import { maySwitchUser } from '../../core/proc/identity.js'
 import type { Reader } from '../../core/store/database.js'
 import {
   countDeploymentsByStatus,
   findDeployment,
-  unconfirmedDeployments
+  unconfirmedDeployments,
+  waitingDeployments
 } from '../../core/store/tables/deployments.js'
-import { countProjects } from '../../core/store/tables/projects.js'
+import { countProjects, findProject } from '../../core/store/tables/projects.js'
 import { isGoing, rolloutStates } from '../../model/rollout.js'
 import { countNodes, sharedNodes } from '../../core/store/tables/fleet.js'
 import { countRollouts, type WaitingRollout, waitingRollouts } from '../../core/store/tables/rollouts.js'
@@ -77,19 +79,26 @@ export function fleetState(db: Reader, links: Pick<FleetHealth, 'connected' | 'o
 
 /** Returns what waits for somebody in a scope, the longest wait first. */
 export function readWaiting(db: Reader, scope?: ProjectScope): Waiting[] {
-  const deployments = unconfirmedDeployments(db, scope).flatMap((row): Waiting[] => {
+  const rows = [...unconfirmedDeployments(db, scope), ...waitingDeployments(db, scope)]
+  const deployments = rows.flatMap((row): Waiting[] => {
     const waiting = waitingOf(row)
     if (waiting === null) return []
     const { id: deployId, projectId, projectName, tokenId } = row
-    return [{ ...waiting, projectId, projectName, deployId, rolloutId: null, tokenId }]
+    const approval = waiting.for === 'approval' ? approversOf(db, projectId) : null
+    return [{ ...waiting, projectId, projectName, deployId, rolloutId: null, tokenId, approval }]
   })
   const rollouts = waitingRollouts(db, scope).map(row => waitingRollout(row, findDeployment(db, row.deployId)))
   return [...deployments, ...rollouts].sort((one, other) => Date.parse(one.since) - Date.parse(other.since))
+}
+
+function approversOf(db: Reader, projectId: string): Waiting['approval'] {
+  const { roles, notPusher } = policyOf(findProject(db, projectId) ?? { policy: {} }).approval ?? defaultApproval
+  return { roles, notPusher }
 }
 
 function waitingRollout(row: WaitingRollout, deployment: DeploymentRow | undefined): Waiting {
   const { id: rolloutId, projectId, projectName, deployId, since } = row
   const tokenId = deployment?.tokenId ?? null
   const reason = row.state === 'approval' ? 'approval' : 'halted'
-  return { for: reason, projectId, projectName, deployId, rolloutId, since, until: null, tokenId }
+  return { for: reason, projectId, projectName, deployId, rolloutId, since, until: null, tokenId, approval: null }
 }

@@ -77,13 +77,22 @@ t.test('formats bytes for people', async t => {
 
 const step = (name: string, status: string) => ({ name, status, startedAt: '2030-01-01T10:00:00.000Z' })
 const holdUntil = '2030-01-01T11:00:00.000Z'
+const held = { heldFor: 'confirm', startTime: '2030-01-01T09:00:00.000Z', holdUntil }
 
 t.test('a deployment waits from the begin of its step "confirm" to the end of that step', async t => {
   const waits = { for: 'confirmation', since: '2030-01-01T10:00:00.000Z', until: holdUntil }
-  t.same(waitingOf({ status: 'running', steps: [step('confirm', 'running')], holdUntil }), waits)
-  t.equal(waitingOf({ status: 'running', steps: [step('check', 'running')], holdUntil }), null, 'its checks run')
-  t.equal(waitingOf({ status: 'running', steps: [step('confirm', 'success')], holdUntil }), null, 'confirmed')
-  t.equal(waitingOf({ status: 'failed', steps: [step('confirm', 'running')], holdUntil }), null, 'ended')
+  t.same(waitingOf({ ...held, status: 'running', steps: [step('confirm', 'running')] }), waits)
+  t.equal(waitingOf({ ...held, status: 'running', steps: [step('check', 'running')] }), null, 'its checks run')
+  t.equal(waitingOf({ ...held, status: 'running', steps: [step('confirm', 'success')] }), null, 'confirmed')
+  t.equal(waitingOf({ ...held, status: 'failed', steps: [step('confirm', 'running')] }), null, 'ended')
+})
+
+t.test('a deployment waits from its arrival until it is approved, or until its time', async t => {
+  const queued = { ...held, status: 'queued', steps: [] }
+  for (const heldFor of ['approval', 'schedule'] as const)
+    t.same(waitingOf({ ...queued, heldFor }), { for: heldFor, since: held.startTime, until: holdUntil })
+  t.equal(waitingOf({ ...queued, heldFor: null }), null, 'it is in the queue')
+  t.equal(waitingOf({ ...queued, status: 'failed', heldFor: 'approval' }), null, 'ended')
 })
 
 t.test('a rollout is decided on its own page', async t => {

@@ -225,7 +225,9 @@ export class SvcDeploymentActions extends SvcElement {
     if (this.#dialog === 'cancel') {
       const words =
         deployment.status === 'queued'
-          ? html`
+          ? deployment.heldFor !== null
+            ? html`<p>${t('It has not begun. It will be recorded as failed, and no file changes.')}</p>`
+            : html`
           <p>
             ${t('It is queued behind another deployment of {project}. It will be recorded as failed, and no file changes.', { project: deployment.projectName })}
           </p>`

@@ -10,6 +10,27 @@ export const words: Words = {
   'the deployment': '部署',
   'Compare…': '比较…',
   Steps: '步骤',
+  Approve: '批准',
+  'Approve this deployment?': '批准此部署？',
+  'Reject this deployment?': '拒绝此部署？',
+  'Approve…': '批准…',
+  'Reject…': '拒绝…',
+  Reject: '拒绝',
+  'Still needed: {approvals}. Nothing is in place yet.': '还需要 {approvals}。尚未写入任何文件。',
+  approval: '次批准',
+  'It begins at {time}.': '将于 {time} 开始。',
+  'Nothing is in place yet. Others of the project go ahead.': '尚未写入任何文件。该项目的其他部署可以先行。',
+  Approvals: '批准记录',
+  'approved by {name}': '{name} 已批准',
+  'rejected by {name}': '{name} 已拒绝',
+  'You approve exactly these files. The deployment begins when it has all approvals.':
+    '您批准的正是这些文件。获得全部批准后，部署即开始。',
+  'The deployment is recorded as failed. Nothing of it was put in place.': '该部署将记录为失败，没有写入任何文件。',
+  'Comment (optional)': '备注（可选）',
+  'The deployment was approved': '部署已批准',
+  'The deployment was rejected': '部署已拒绝',
+  'It has not begun. It will be recorded as failed, and no file changes.':
+    '它尚未开始，将记录为失败，不会更改任何文件。',
   'Waiting for a confirmation. The earlier files are put back in':
     '正在等待确认。若无人确认，先前的文件将恢复，剩余时间',
   'The checks run. If they fail, the policy of the project decides whether the earlier files are put back.':
