@@ -50,6 +50,7 @@ export class SvcApproval extends SvcElement {
       .actions { display: flex; flex-wrap: wrap; gap: 8px; }
       .tree { overflow-wrap: anywhere; }
       .decisions li { display: flex; gap: 8px; overflow-wrap: anywhere; }
+      .decisions svc-time { margin-left: 8px; }
       .decisions .icon { flex: none; margin-top: 2px; }
       .decisions li[data-decision='approved'] .icon { color: var(--success); }
       .decisions li[data-decision='rejected'] .icon { color: var(--failure); }
