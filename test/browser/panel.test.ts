@@ -6,7 +6,7 @@ import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { adminToken, startServer, type Stage } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { openWatched, startChromium } from './chromium.js'
-import { desktop, onPhone, phone, photographer, signIn } from './stage.js'
+import { desktop, onPhone, phone, photographer, saveCard, signIn } from './stage.js'
 
 /*
  * The panel as a person uses it, in a real browser against a real server: at the root on a desktop, and below a prefix
@@ -100,7 +100,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Settings' }).click()
   await page.getByLabel('Pre-deploy script').fill('printf "\\033[33mchecking\\033[0m\\n"')
   await page.getByRole('textbox', { name: 'Post-deploy script' }).fill('echo restarting; exit 3')
-  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await saveCard(page, 'Scripts')
   await page.getByText('Saved', { exact: true }).waitFor()
   await photograph(page, 'settings-desktop')
   t.not(await regenerateToken(page), 'the same', 'the token is another one')

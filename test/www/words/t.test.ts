@@ -171,6 +171,10 @@ t.test('translates a sentence with its values into Chinese, followed by the Engl
   t.same(said('New', 'code_of_a_newer_server'), ['New'], 'the sentence of an unknown code is kept')
   t.same(errorWords(refused('', 'unknown')).split('\n').length, 1)
   t.match(errorWords(new Unreachable(null)), /^无法连接服务器/, 'the sentence of the browser')
+  t.equal(
+    serverWords('The check command failed: exit code 1: no; the earlier files are back').split('\n')[0],
+    '检查“命令”失败：退出码 1：no；先前的文件已恢复'
+  )
   t.match(
     serverWords('The deployPath of "a", /srv/a, does not exist yet').split('\n')[0],
     '“a”在服务器上的目录 /srv/a 尚不存在'

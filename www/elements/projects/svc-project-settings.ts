@@ -118,8 +118,9 @@ export class SvcProjectToken extends SvcElement {
     return html`
       <header>
         <h2>${t('Tokens')}</h2>
-        <p class="muted">${t('The deploy token allows pushes to this project only.')} <a href="access">${t('Tokens of people and pipelines')}</a></p>
+        <p class="muted">${t('The deploy token allows pushes to this project only.')}</p>
         <p class="muted">${this.#reach()}</p>
+        <p><a href="access">${t('Tokens of people and pipelines')}</a></p>
       </header>
       <div class="token">
         <code aria-label="${t('Deploy token')}">${this.#isShown && token !== null ? token : maskWords(token ?? '')}</code>
