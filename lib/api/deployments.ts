@@ -117,9 +117,9 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       const source = records.row(from)
       // Who deploys to a project may promote from where its releases come, and else from what he sees.
       if (policyOf(project).promoteFrom?.projectId !== source.projectId) records.find(request, from)
-      if (dryRun) return json(await deployer.planPromotion(project.id, from, signal))
-      checkProof(request, project.id)
       tighten(project, given, actor)
+      if (dryRun) return json(await deployer.planPromotion(project.id, { from, ...given, signal }))
+      checkProof(request, project.id)
       const wish = { from, ...given, traceId: traceIdOf(request), actor }
       const claim = await quota.claim({ bytes: source.archiveBytes ?? 0, projectId: project.id })
       return replyTo(request, await deployer.promote(project.id, wish).finally(claim.release))

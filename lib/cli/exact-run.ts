@@ -9,10 +9,10 @@ import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/ses
 import { type Context, exitCodes } from './command.js'
 import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
-import { nothingKnown } from './run-result.js'
+import { nothingKnown, pageOf } from './run-result.js'
 import type { Paint } from './terminal/output.js'
 import { confirmation, Interrupted, withInterrupts } from './terminal/prompt.js'
-import { reportRun, watchRun } from './watch.js'
+import { isReceived, reportRun, reportScheduled, watchRun } from './watch.js'
 import { withWitness, witnessOption } from './witness.js'
 
 /** Options that rollbacks and undos have in common. */
@@ -51,12 +51,15 @@ interface Started {
   given: GivenOptions
   /** The value of --witness; undefined: the command has no such option. */
   witness?: string
+  /** Whether it begins later: then the command ends as soon as the server has it. Default: false. */
+  isScheduled?: boolean
 }
 
 /** Runs it and prints its output. Returns the exit code. */
 export async function runAndReport(api: Api, started: Started, context: Context): Promise<number> {
   const { noun, done, projectId, provenance, message, json, given } = started
   const { output } = context
+  const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
   const watched = await withInterrupts(context.host, async signal => {
     const run = await started.start(signal).catch((error: unknown) => {
       if (error instanceof Interrupted || mayHaveArrived(error))
@@ -65,10 +68,15 @@ export async function runAndReport(api: Api, started: Started, context: Context)
         )
       throw error
     })
+    if (started.isScheduled) {
+      await isReceived(run)
+      Object.assign(known, { deployId: run.deployId, url: pageOf(api, run.deployId, run.page) })
+      return null
+    }
     const print = json ? output.note : output.print
     return watchRun(run, context, { api, projectId, given, print, tellsEnd: !json, signal })
   })
-  const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
+  if (watched === null) return reportScheduled({ api, known, json }, context)
   const finish = () => reportRun(watched, context, { api, what: done, json, given, known })
   if (started.witness === undefined) return await finish()
   return await withWitness({ client: api.client, mode: started.witness }, context, finish)

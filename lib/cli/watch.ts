@@ -4,8 +4,8 @@ import type { UploadPermit } from '../model/access.js'
 import type { Api } from './client/api.js'
 import type { Run, RunEvent } from './client/runs.js'
 import { isBroken, mayRepeat } from './client/streams.js'
-import type { Waiting } from './push-options.js'
-import type { Context } from './command.js'
+import { bothZones, type Waiting } from './push-options.js'
+import { type Context, exitCodes } from './command.js'
 import { detachedLine, nextLine } from './fleet/rollouts.js'
 import { commandLine, followLine, type GivenOptions } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
@@ -199,6 +199,29 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   if (result.rollout !== null) output.note(detachedLine(result.rollout.id, given))
   else output.note(`Detached: the deployment continues. Follow it with: ${followLine(result.deployId, options.given)}`)
   throw new Interrupted()
+}
+
+/** Resolves when the server has recorded the deployment: with the first line of its output. */
+export async function isReceived(run: Run): Promise<void> {
+  for await (const _ of run.events) return
+}
+
+/** Says when a deployment begins. */
+export async function reportScheduled(
+  { api, known, json }: { api: Api; known: Known; json: boolean },
+  { output }: Context
+): Promise<number> {
+  const deployment = await api.deployment(known.deployId ?? '', { output: 'end' })
+  const { id, startAt, heldFor } = deployment
+  output.result(
+    json,
+    { ...known, status: deployment.status, duration: null, error: null, deployment, rollout: null },
+    () => [
+      `${output.paint.green('✔ scheduled')}: ${id} begins at ${bothZones(startAt ?? deployment.startTime)}`,
+      ...(heldFor === 'approval' ? [`It waits for an approval before: svc approve ${id}`] : [])
+    ]
+  )
+  return exitCodes.success
 }
 
 async function resultOf(watched: Watched, { api, known }: ReportOptions): Promise<RunResult> {

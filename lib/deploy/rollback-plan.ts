@@ -19,10 +19,10 @@ import { findQueuedRelease } from '../core/store/tables/fleet.js'
 import { findProject, noteForeignChange } from '../core/store/tables/projects.js'
 import type { Transaction } from '../core/store/database.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
-import type { RollbackRequest } from './admission.js'
+import type { PromoteRequest, RollbackRequest } from './admission.js'
 import type { Comparer } from './comparer.js'
 import { refuseSuperseded } from './approval.js'
-import { refusePromotion } from './gateway.js'
+import { type Beginning, refuseBeginning, refusePromotion } from './gateway.js'
 import { reservedPaths } from './locks.js'
 import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
@@ -140,7 +140,10 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
     },
 
     /** Says what a promotion to a project would do. Refuses: 404, and what a comparison refuses. */
-    async promotion(projectId: string, from: string, signal: AbortSignal): Promise<RollbackPlan> {
+    async promotion(
+      projectId: string,
+      { from, signal, ...beginning }: Beginning & Pick<PromoteRequest, 'from'> & { signal: AbortSignal }
+    ): Promise<RollbackPlan> {
       const recorded = findDeployment(store, from)
       if (recorded === undefined) throw notFound('Deployment', from)
       const source = ends.current(recorded)
@@ -149,6 +152,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
         orProblem(
           async () => {
             refusePromotion(needs, source, project)
+            refuseBeginning(project, beginning, needs.clock.now())
             refusePlaced(store, project, 'plan a deployment of')
             return overlay(project, source)
           },

@@ -29,7 +29,7 @@ t.test('a promotion deploys the same archive, with the scripts of its own projec
     { 'a.txt': 'one' },
     { message: 'New prices', preDeploy: 'echo client > pre' }
   )
-  const plan = await stage.deployer.planPromotion(shop.id, source.id, never)
+  const plan = await stage.deployer.planPromotion(shop.id, { from: source.id, signal: never })
   t.match(plan, { problem: null, counts: { added: 1 }, to: { deployId: source.id } })
   const { deployId, finished } = await promote(source.id)
   t.match(await finished, {
@@ -62,7 +62,9 @@ t.test('a promotion is refused for what is no release of another project', async
   await t.rejects(promote('dep_unknown'), { code: 'not_found' })
   const failed = await stage.deploy(staging, { 'a.txt': 'x' }, { postDeploy: 'exit 3', preDeploy: 'exit 3' })
   await t.rejects(promote(failed.id), { code: 'not_promotable', message: /it is failed/ })
-  t.match(await stage.deployer.planPromotion(shop.id, failed.id, never), { problem: { code: 'not_promotable' } })
+  t.match(await stage.deployer.planPromotion(shop.id, { from: failed.id, signal: never }), {
+    problem: { code: 'not_promotable' }
+  })
 })
 
 t.test('a project with promoteFrom takes only what has been live there for a time', async t => {

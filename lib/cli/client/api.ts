@@ -276,8 +276,8 @@ export function createApi(client: Client) {
     promote: (id: string, options: PromoteOptions): Promise<Run> =>
       startRun(client, 'POST /api/projects/:id/promote', { id, ...options }).catch(tooOldToPromote),
     /** Says what a promotion would do. */
-    planPromotion: (id: string, { from, signal }: { from: string; signal: AbortSignal }): Promise<RollbackPlan> => {
-      const given = { id, body: { from, dryRun: true }, answerLimitMs: compareLimitMs, signal }
+    planPromotion: (id: string, { signal, ...asked }: PromoteOptions): Promise<RollbackPlan> => {
+      const given = { id, body: { ...asked, dryRun: true }, answerLimitMs: compareLimitMs, signal }
       return (call('POST /api/projects/:id/promote', given) as Promise<RollbackPlan>).catch(tooOldToPromote)
     },
     /** Says what a deployment would do that waits before it begins. */

@@ -57,7 +57,7 @@ export const commands = {
       const from = release ?? (await liveRelease(api, source))
       const plan = { json, force: false }
       const show = (): Promise<number> =>
-        showRollback(signal => api.planPromotion(target.id, { from, signal }), plan, context)
+        showRollback(signal => api.planPromotion(target.id, { from, override, startAt, signal }), plan, context)
       if (isDry) return show()
       if (!options.yes && !json) await show()
       const row = await api.deployment(from, { output: 'end' })
@@ -75,7 +75,8 @@ export const commands = {
           provenance: row.provenance ?? null,
           message,
           json,
-          given: { env, server, token }
+          given: { env, server, token },
+          isScheduled: startAt !== undefined
         },
         context
       )

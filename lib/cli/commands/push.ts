@@ -11,7 +11,7 @@ import { sendReport } from '../../operate/telemetry/telemetry.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
 import {
@@ -30,7 +30,6 @@ import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wish
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
   atOption,
-  bothZones,
   checkFromHere,
   confirmOptions,
   type ConfirmRequest,
@@ -46,7 +45,7 @@ import {
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { reportRun, watchRun } from '../watch.js'
+import { isReceived, reportRun, reportScheduled, watchRun } from '../watch.js'
 import { withWitness, witnessOption } from '../witness.js'
 
 /** The command that packs, uploads and deploys a build. */
@@ -159,7 +158,7 @@ export const commands = {
         await listIgnored(context, given, options)
         const { api, config } = await openDeploy(context, given)
         const projectId = (known.projectId = projectIdOf(context, config))
-        const wishes = wishesOf(options)
+        const wishes = wishesOf({ ...options, startAt })
         const index = await openIndex(context, { api, projectId, isUsed: options.index })
         if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, index, json }, context)
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
@@ -230,29 +229,6 @@ async function reportingFailure(
     throw error
   })
   return await report()
-}
-
-/** Resolves when the server has recorded the deployment: with the first line of its output. */
-async function isReceived(run: Run): Promise<void> {
-  for await (const _ of run.events) return
-}
-
-/** Says when a deployment begins. */
-async function reportScheduled(
-  { api, known, json }: { api: Api; known: Known; json: boolean },
-  { output }: Context
-): Promise<number> {
-  const deployment = await api.deployment(known.deployId ?? '', { output: 'end' })
-  const { id, startAt, heldFor } = deployment
-  output.result(
-    json,
-    { ...known, status: deployment.status, duration: null, error: null, deployment, rollout: null },
-    () => [
-      `${output.paint.green('✔ scheduled')}: ${id} begins at ${bothZones(startAt ?? deployment.startTime)}`,
-      ...(heldFor === 'approval' ? [`It waits for an approval before: svc approve ${id}`] : [])
-    ]
-  )
-  return exitCodes.success
 }
 
 /** Sends the usage report (§6.6) during the push. The caller aborts it when the push has finished. */

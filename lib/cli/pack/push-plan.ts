@@ -49,14 +49,16 @@ export const wishOptions = {
 export function wishesOf({
   prune,
   force,
-  override
+  override,
+  startAt
 }: {
   prune: string | undefined
   force: boolean
   override: string | undefined
+  startAt?: string | undefined
 }): Wishes {
   const chosen = prune === undefined ? undefined : pruneChoices.find(choice => choice === prune)
-  return { ...noWishes, ...(chosen !== undefined && { prune: chosen }), force, override }
+  return { ...noWishes, ...(chosen !== undefined && { prune: chosen }), force, override, startAt }
 }
 
 /** Shows what a push would do. Returns the exit code. */
@@ -186,6 +188,8 @@ export interface Wishes {
   force: boolean
   /** Why it begins outside of the windows of the project. */
   override?: string | undefined
+  /** When it begins. */
+  startAt?: string | undefined
 }
 
 /** What to plan. */
@@ -245,7 +249,8 @@ async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): 
       projectId,
       ...(wishes.prune !== undefined && { prune: wishes.prune === 'managed' ? '1' : wishes.prune }),
       ...(wishes.force && { force: '1' }),
-      ...(wishes.override !== undefined && { override: wishes.override })
+      ...(wishes.override !== undefined && { override: wishes.override }),
+      ...(wishes.startAt !== undefined && { startAt: wishes.startAt })
     },
     headers: {
       'content-encoding': 'gzip',

@@ -116,3 +116,58 @@ t.test('a push that is rejected fails with the reason, and one with --at ends at
   t.match(await svc(['cancel', (row as Deployment).id], options), { code: 0 })
   t.notOk(existsSync(join(cwd, 'files')), 'nothing was put in place')
 })
+
+t.test('what begins later is judged by the windows of its time, and ends at once', async t => {
+  const cwd = t.testdir({ dist: { 'a.txt': 'one' } })
+  const server = await startServeProcess(t, cwd)
+  const staging = await server.createProject({ name: 'staging', deployPath: join(cwd, 'staging-files') })
+  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'files') })
+  await (await server.upload(staging, { 'a.txt': 'one' })).finished
+  const options = {
+    cwd,
+    env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken, SVC_DEPLOY_TOKEN: shop.token }
+  }
+  const push = ['push', '--out', 'dist', '--project', shop.id]
+  const promote = ['promote', 'staging', 'shop']
+  const freeze = (from: number, to: number) => [
+    { from: day(Date.now() + from * dayMs), to: day(Date.now() + to * dayMs), reason: 'audit' }
+  ]
+  const windows = { allow: [{ days: 'mon-sun', from: '00:00', to: '24:00' }], tz: 'UTC' }
+  const at = ['--at', `${day(Date.now() + 5 * dayMs)}T12:00Z`]
+
+  await server.changeProject(shop.id, { policy: { windows: { ...windows, freeze: freeze(-1, 1) } } })
+  for (const command of [push, promote]) {
+    t.match(
+      await svc([...command, '--dry-run'], options),
+      { code: 1, stdout: /outside of its windows/ },
+      String(command[0])
+    )
+    t.match(
+      await svc([...command, '--dry-run', ...at], options),
+      { code: 0, stdout: /Nothing was changed/ },
+      String(command[0])
+    )
+  }
+  await server.changeProject(shop.id, { policy: { windows: { ...windows, freeze: freeze(4, 6) } } })
+  for (const command of [push, promote]) {
+    t.match(await svc([...command, '--dry-run'], options), { code: 0 }, String(command[0]))
+    const late = await svc([...command, '--dry-run', ...at], options)
+    t.match(late, { code: 1, stdout: /outside of its windows: no deployments now \("audit"\)/ }, String(command[0]))
+  }
+  const reason = ['--override', 'agreed']
+  t.match(await svc([...promote, '--dry-run', ...at, ...reason], options), { code: 0 })
+
+  const approval = { count: 1, roles: ['operator'], notPusher: true, hours: 24 }
+  await server.changeProject(shop.id, { policy: { windows: null, approval } })
+  const scheduled = await svc([...promote, '--yes', ...at], options)
+  t.match(scheduled, {
+    code: 0,
+    stdout: /✔ scheduled: dep_\w+ begins at [^]*It waits for an approval before: svc approve/
+  })
+  const [row] = (await server.deployments(shop.id)) as [Deployment]
+  t.match(row, { status: 'queued', heldFor: 'approval', startAt: /T12:00/, promotedFrom: /^dep_/ })
+  t.match(await svc(['cancel', row.id], options), { code: 0 })
+  const json = JSON.parse((await svc([...promote, '--yes', '--json', ...at], options)).stdout)
+  t.match(json, { deployId: /^dep_/, projectId: shop.id, status: 'queued', duration: null, url: String, error: null })
+  t.notOk(existsSync(join(cwd, 'files')), 'nothing was put in place')
+})
