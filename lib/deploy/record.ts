@@ -91,12 +91,22 @@ export function moveRecord(
 
 /** Returns the fields that a result sets: status, error, end time and duration. */
 export function endOf(row: DeploymentRow, outcome: Outcome, nowMs: number): Partial<DeploymentRow> {
+  const endTime = new Date(nowMs).toISOString()
   return {
     status: outcome.status,
     errorMessage: outcome.errorMessage,
-    endTime: new Date(nowMs).toISOString(),
-    duration: formatSeconds(nowMs - Date.parse(row.startTime))
+    endTime,
+    duration: formatSeconds(nowMs - Date.parse(begunAt({ ...row, endTime })))
   }
+}
+
+/**
+ * Returns when a deployment began: one that waited for an approval or its time with the first step after its upload, or
+ * never. Others begin when they are recorded.
+ */
+function begunAt({ startTime, endTime, heldFor, startAt, approvals, steps }: DeploymentRow): string {
+  const hasWaited = heldFor === 'approval' || startAt !== null || approvals.length > 0
+  return (hasWaited ? (steps.find(({ name }) => name !== 'store')?.startedAt ?? endTime) : null) ?? startTime
 }
 
 /** Sends the notification of a result or of a later correction (§6.5). Never throws. */

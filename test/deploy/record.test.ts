@@ -50,7 +50,7 @@ t.test('changes a status only as the table allows', async t => {
 })
 
 t.test('records the end time and the duration', async t => {
-  const row = { startTime: '2030-01-01T00:00:00.000Z' } as DeploymentRow
+  const row = { startTime: '2030-01-01T00:00:00.000Z', startAt: null, approvals: [] } as unknown as DeploymentRow
   t.strictSame(
     endOf(row, { status: 'failed', cause: 'end', errorMessage: 'why' }, Date.parse('2030-01-01T00:01:01.500Z')),
     {
@@ -60,6 +60,18 @@ t.test('records the end time and the duration', async t => {
       duration: '61.50s'
     }
   )
+  const at = (hour: number) => `2030-01-01T0${hour}:00:00.000Z`
+  const store = { name: 'store', startedAt: at(0) }
+  const steps = [store, { name: 'target', startedAt: at(2) }]
+  const outcome = { status: 'failed', cause: 'end', errorMessage: null } as const
+  for (const [waited, duration] of [
+    [{ steps }, '10800.00s'],
+    [{ steps, approvals: [{}] }, '3600.00s'],
+    [{ steps, startAt: at(2) }, '3600.00s'],
+    [{ steps: [store], approvals: [{}] }, '0.00s'],
+    [{ steps: [store], heldFor: 'approval' }, '0.00s']
+  ] as const)
+    t.equal(endOf({ ...row, ...waited } as DeploymentRow, outcome, Date.parse(at(3))).duration, duration, 'no waiting')
   t.equal(eventOf('success'), 'deploy_success')
   t.equal(eventOf('failed'), 'deploy_failure')
 })

@@ -28,6 +28,7 @@ import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../
 import {
   actorName,
   addressWords,
+  begunAt,
   clockTimeWords,
   deploymentWords,
   exactWords,
@@ -288,7 +289,7 @@ export class DeploymentPage extends Page {
           <p class="verdict" role="status">
             <svc-status state="${waitingOf(deployment) === null ? shownStatus(status, hasBackgroundFailure) : 'waiting'}"></svc-status>
             ${hasBackgroundFailure ? html`<svc-background-failure></svc-background-failure>` : null}
-            <svc-span from="${startTime}" to="${deployment.endTime}"></svc-span>
+            <svc-span from="${begunAt(deployment)}" to="${deployment.endTime}"></svc-span>
             ${origin(deployment)}
           </p>
           ${this.#placeOf(deployment)}

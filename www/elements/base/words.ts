@@ -197,9 +197,15 @@ export function shortTree(tree: string): string {
   return tree.slice(0, 8)
 }
 
-/** Returns how long a deployment took, or has taken so far, in milliseconds. */
-export function durationMs(deployment: Pick<DeploymentRow, 'startTime' | 'endTime'>, nowMs: number): number {
-  return (deployment.endTime === null ? nowMs : Date.parse(deployment.endTime)) - Date.parse(deployment.startTime)
+/** Returns from when a deployment is measured: its duration before its end. One that waited was recorded long before. */
+export function begunAt({
+  startTime,
+  endTime,
+  duration
+}: Pick<DeploymentRow, 'startTime' | 'endTime' | 'duration'>): string {
+  const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(duration ?? '') ?? []
+  if (endTime === null || seconds === undefined) return startTime
+  return new Date(Date.parse(endTime) - Number(seconds) * 1000).toISOString()
 }
 
 /* What waits for somebody, and marks of projects. Pure. */

@@ -1,5 +1,5 @@
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
-import { agoWords, deploymentWords, spanWords, stepWords } from '../base/words.js'
+import { agoWords, begunAt, deploymentWords, spanWords, stepWords } from '../base/words.js'
 import { formatBytes } from '../../shared/api.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
@@ -36,7 +36,7 @@ export function compareRows(before: DeploymentRow, now: DeploymentRow): CompareR
     isOther: words(before) !== words(now)
   })
   const took = (deployment: DeploymentRow): number | null =>
-    deployment.endTime === null ? null : Date.parse(deployment.endTime) - Date.parse(deployment.startTime)
+    deployment.endTime === null ? null : Date.parse(deployment.endTime) - Date.parse(begunAt(deployment))
   const isShown = ({ name, isOptional }: (typeof stepWords)[number]): boolean =>
     isOptional !== true || [...before.steps, ...now.steps].some(step => step.name === name)
   return [

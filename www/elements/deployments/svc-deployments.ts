@@ -5,7 +5,7 @@ import { shownStatus } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'
-import { deploymentWords, waitingWords } from '../base/words.js'
+import { begunAt, deploymentWords, waitingWords } from '../base/words.js'
 
 /**
  * A list of deployments, each a link to its page: title, commit and branch, then other facts. Properties: `items`, newest
@@ -97,7 +97,7 @@ export class SvcDeployments extends SvcElement {
         </span>
         <span class="where">${origin}${isSingle ? null : html`<span class="cut muted" translate="no">${item.projectName}</span>`}</span>
         <svc-time at="${item.startTime}"></svc-time>
-        <svc-span from="${item.startTime}" to="${item.endTime}"></svc-span>
+        <svc-span from="${begunAt(item)}" to="${item.endTime}"></svc-span>
         ${icon('next')}
       </a>`
   }
