@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startServer, type Stage } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'
 import { desktop, openDuring, photographer, type ContextOptions } from './stage.js'
-import { layoutFaults } from './survey.js'
+import { layoutFaults, violations } from './survey.js'
 import { change, furnish, lostAddress, paths, settle, type Furnished } from './tour.js'
 import { isThorough } from '../support/thorough.js'
 
@@ -18,7 +16,6 @@ import { isThorough } from '../support/thorough.js'
 
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('axe')
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /**
  * One screen: where it is, and what is done there. Selectors instead of words, since it is looked at in two languages.
@@ -163,29 +160,6 @@ const walks: Walk[] = [
   { what: 'at 320 px', options: { viewport: { width: 320, height: 640 } } },
   { what: 'in Chinese', options: { viewport: desktop, locale: 'zh-CN' } }
 ]
-
-interface Violation {
-  id: string
-  nodes: Array<{ html: string; target: string[]; failureSummary: string }>
-}
-
-/** Each violation in a line: the rule, where, and why. */
-async function violations(page: Page): Promise<string[]> {
-  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe)
-  const found: Violation[] = await page.evaluate(`(async () => {
-    for (const animation of document.getAnimations()) if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish()
-    const options = { resultTypes: ['violations'], preload: false, rules: { 'target-size': { enabled: true } } }
-    return (await axe.run(document, options)).violations
-  })()`)
-  return found.flatMap(({ id, nodes }) =>
-    nodes
-      .slice(0, 5)
-      .map(
-        ({ html, target, failureSummary }) =>
-          `${id}: ${target.join(' ')}: ${html.slice(0, 150)}: ${failureSummary.replaceAll(/\s+/g, ' ').slice(0, 240)}`
-      )
-  )
-}
 
 /**
  * Every screen in every walk and both themes takes minutes. `make test` looks at every screen once; the walks and the

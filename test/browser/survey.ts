@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 
 /**
@@ -200,4 +202,29 @@ export function latinWords(page: Page, names: readonly string[]): Promise<string
     }
     return [...found]
   })(${JSON.stringify(names)})`)
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Violation {
+  id: string
+  nodes: Array<{ html: string; target: string[]; failureSummary: string }>
+}
+
+/** What axe-core finds on the screen as it stands, a line each: the rule, where, and why. */
+export async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe)
+  const found: Violation[] = await page.evaluate(`(async () => {
+    for (const animation of document.getAnimations()) if (animation.effect.getComputedTiming().endTime !== Infinity) animation.finish()
+    const options = { resultTypes: ['violations'], preload: false, rules: { 'target-size': { enabled: true } } }
+    return (await axe.run(document, options)).violations
+  })()`)
+  return found.flatMap(({ id, nodes }) =>
+    nodes
+      .slice(0, 5)
+      .map(
+        ({ html, target, failureSummary }) =>
+          `${id}: ${target.join(' ')}: ${html.slice(0, 150)}: ${failureSummary.replaceAll(/\s+/g, ' ').slice(0, 240)}`
+      )
+  )
 }

@@ -6,7 +6,7 @@ import type { Calls } from '../../server/calls.js'
 import { css, notice, said, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
-import { actorName, timeWords, waitingWords } from '../base/words.js'
+import { actorName, roleWords, timeWords, waitingWords } from '../base/words.js'
 import { serverNow } from '../../server/client.js'
 import { mayApprove } from '../../state/session.js'
 import { countWords, t } from '../../words/t.js'
@@ -101,6 +101,14 @@ export class SvcApproval extends SvcElement {
     return heldFor === 'approval' && this.#approval !== null && mayApprove(this.#approval, this.deployment)
   }
 
+  /** Says why the signed-in token does not decide. */
+  #whyNot(): Template | null {
+    if (this.#approval === null || this.#mayDecide) return null
+    const isOwn = mayApprove({ ...this.#approval, notPusher: false }, this.deployment)
+    const roles = this.#approval.roles.map(role => t(roleWords[role])).join(', ')
+    return html`<p class="muted small">${isOwn ? t('You have started it: somebody else must approve it.') : t('Only the role {roles} decides.', { roles })}</p>`
+  }
+
   protected override view(): Template {
     return html`
       ${this.#isWaiting ? this.#card() : null}
@@ -129,7 +137,7 @@ export class SvcApproval extends SvcElement {
         </div>
         ${
           heldFor === 'approval'
-            ? html`<p class="muted small">${t('Still needed: {approvals}. Nothing is in place yet.', { approvals: countWords(missing, 'approval') })} ${startAt === null ? null : t('It begins at {time}.', { time: timeWords(startAt) })}</p>`
+            ? html`<p class="muted small">${t('Still needed: {approvals}. Nothing is in place yet.', { approvals: countWords(missing, 'approval') })} ${startAt === null ? null : t('It begins at {time}.', { time: timeWords(startAt) })}</p>${this.#whyNot()}`
             : html`<p class="muted small">${t('Nothing is in place yet. Others of the project go ahead.')}</p>`
         }
         ${this.#problem === null ? rollbackPlanView(this.#plan, false) : errorLine(this.#problem)}

@@ -62,7 +62,7 @@ function addressesOf(list: string): string {
 export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string }> = [
   { event: 'deploy_success', words: 'Successful deployments' },
   { event: 'deploy_failure', words: 'Failed deployments' },
-  { event: 'deploy_waiting', words: 'Deployments that wait for confirmation' },
+  { event: 'deploy_waiting', words: 'Deployments that wait for confirmation or approval' },
   { event: 'recovered', words: 'First success after a failure' },
   { event: 'rollout_waiting', words: 'Rollouts that wait for approval' },
   { event: 'rollout_halted', words: 'Halted rollouts' },

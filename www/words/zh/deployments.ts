@@ -18,6 +18,8 @@ export const words: Words = {
   Reject: '拒绝',
   'Still needed: {approvals}. Nothing is in place yet.': '还需要 {approvals}。尚未写入任何文件。',
   approval: '次批准',
+  'You have started it: somebody else must approve it.': '此部署由您发起，须由他人批准。',
+  'Only the role {roles} decides.': '仅由以下角色决定：{roles}。',
   'It begins at {time}.': '将于 {time} 开始。',
   'Nothing is in place yet. Others of the project go ahead.': '尚未写入任何文件。该项目的其他部署可以先行。',
   Approvals: '批准记录',

@@ -33,7 +33,7 @@ export const words: Words = {
   Recipients: '收件人',
   'Successful deployments': '部署成功',
   'Failed deployments': '部署失败',
-  'Deployments that wait for confirmation': '部署等待确认',
+  'Deployments that wait for confirmation or approval': '部署等待确认或批准',
   'First success after a failure': '失败后首次成功',
   'Rollouts that wait for approval': '滚动发布等待批准',
   'Halted rollouts': '滚动发布已中止',
