@@ -1,7 +1,9 @@
 import t from 'tap'
+import { defaultApproval } from '../../lib/model/policy.js'
 import { eventsOf } from '../support/client.js'
 import { startReceiver } from '../support/receiver.js'
 import { adminToken, startServer } from '../support/server.js'
+import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 
 /** Secrets that no entry may contain. */
@@ -32,6 +34,20 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       .as(ids['token'] as string)
       .upload([['projectId', ids['shop'] as string], ['env', env], ...scripts, ['file', { filename: 'a.zip', bytes }]])
     ids['deployment'] = eventsOf(reply).at(-1).deployId
+  }
+  /** Pushes to a project that needs an approval, and decides. */
+  const pushHeld = async (path: 'approve' | 'reject', comment: string | null): Promise<void> => {
+    const before = ids['deployment'] as string
+    const pushing = push()
+    let held: { id: string; treeSha256: string } | undefined
+    await until(async () => (held = (await client.get('/api/logs?status=queued')).body[0]) !== undefined)
+    const tree = path === 'approve' ? { treeSha256: held?.treeSha256 } : {}
+    await client.post(`/api/deployments/${held?.id}/${path}`, { ...tree, comment })
+    await pushing
+    ids['deployment'] = before
+  }
+  const setApproval = (approval: typeof defaultApproval | null) => async () => {
+    await client.put(`/api/projects/${ids['shop']}`, { policy: { approval } })
   }
   const createLabel = (kind: 'category' | 'tag', path: string) => async () => {
     const { body } = await client.post(path, { name: 'One' })
@@ -225,6 +241,30 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       act: () => client.post(`/api/deployments/${ids['deployment']}/rollback`),
       entries: [{ action: 'deployment.rollback', detail: /^to dep_/ }, { action: 'deployment.end' }]
     },
+    {
+      what: 'policy of approvals',
+      act: setApproval(defaultApproval),
+      entries: [{ action: 'project.update', detail: /\npolicy\.approval\.count: none → 1\n/ }]
+    },
+    {
+      what: 'approval',
+      act: () => pushHeld('approve', 'tested'),
+      entries: [
+        { action: 'deployment.upload', actor: /^project:/ },
+        { action: 'deployment.approve', actor: 'admin', target: /^dep_/, detail: /^tree [0-9a-f]{64}: tested$/ },
+        { action: 'deployment.end', actor: 'system', ok: true }
+      ]
+    },
+    {
+      what: 'rejection',
+      act: () => pushHeld('reject', null),
+      entries: [
+        { action: 'deployment.upload' },
+        { action: 'deployment.reject', actor: 'admin', target: /^dep_/, detail: null },
+        { action: 'deployment.end', ok: false }
+      ]
+    },
+    { what: 'end of approvals', act: setApproval(null), entries: [{ action: 'project.update' }] },
     {
       what: 'correction',
       act: () => client.patch(`/api/deployments/${ids['deployment']}/status`, { status: 'failed' }),

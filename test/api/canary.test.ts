@@ -6,8 +6,10 @@ import { apiRoutes } from '../../lib/api/routes.js'
 import type { ApiRoute } from '../../lib/api/route.js'
 import { ask, pathOf, rankOf } from '../support/canary-asking.js'
 import { localClient, plantFleet, type AskedRecords } from '../support/canary-fleet.js'
+import { defaultApproval } from '../../lib/model/policy.js'
 import { eventsOf, type Client } from '../support/client.js'
 import { startServer } from '../support/server.js'
+import { until } from '../support/until.js'
 import { isZip, unzippedText } from '../support/unzipped.js'
 import { zipOf } from '../support/zip.js'
 
@@ -78,6 +80,7 @@ const readers: Record<string, string> = {
   'deploy.env': 'nobody',
   'deploy.message': 'everybody',
   'deploy.override': 'everybody',
+  'deployments.comment': 'everybody',
   'projects.policy.windows.freeze[].reason': 'everybody',
   'deploy.provenance': 'everybody',
   'projects.items[].filePath': 'everybody',
@@ -129,7 +132,7 @@ const passedOver: Record<string, string> = {
 
 /** Texts of a fixed form, ids of records, bodies of bytes, and texts of which another row has the canary. */
 const others =
-  /^(auth|cluster|public|migration|deployments|storage|log-sources)\.|^agent\.$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|^projects\.(from|override)$|\.windows\.(tz$|(allow|freeze)\[\]\.(days|from|to)$)|\.add\[\]\.(node)$|^deploy\.(base|tree|treeSha256)?$/
+  /^(auth|cluster|public|migration|storage|log-sources)\.|^agent\.$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|startAt|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|^projects\.(from|override)$|\.windows\.(tz$|(allow|freeze)\[\]\.(days|from|to)$)|\.add\[\]\.(node)$|^deploy(ments)?\.(base|tree|treeSha256)?$/
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
@@ -270,9 +273,15 @@ t.test('each text that is stored is read only by its readers', async t => {
     .as(project.token)
     .upload([['projectId', id], ...fields.slice(0, -1), ['file', { filename: 'a.zip', bytes: firstBytes }]])
   const deployId = eventsOf(reply).at(-1).deployId as string
+  await done(client.put(`/api/projects/${id}`, { policy: { approval: defaultApproval } }))
+  const rejected = stage.as(project.token).upload([['projectId', id], fields.at(-1) as (typeof fields)[number]])
+  let held: string | undefined
+  await until(async () => (held = (await client.get('/api/logs?status=queued')).body[0]?.id) !== undefined)
+  await done(client.post(`/api/deployments/${held}/reject`, { comment: plant('deployments.comment') }))
+  await rejected
   const reason = plant('projects.policy.windows.freeze[].reason')
   const windows = { allow: [], freeze: [{ from: '2020-01-01', to: '2020-01-02', reason }], tz: 'UTC' }
-  await done(client.put(`/api/projects/${id}`, { policy: { windows } }))
+  await done(client.put(`/api/projects/${id}`, { policy: { windows, approval: null } }))
   // A script of the project has precedence over that of a client, so these come after the deployment.
   await done(client.put(`/api/projects/${id}`, { preDeployScript: plant('projects.preDeployScript', ': ') }))
   await done(client.put(`/api/projects/${id}/lock`, { reason: plant('projects.reason') }))
