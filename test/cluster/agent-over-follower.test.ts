@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { defaultApproval } from '../../lib/model/policy.js'
 import type { ListedNode } from '../../lib/model/node.js'
 import { createClient } from '../support/client.js'
 import { startCluster } from '../support/cluster-stage.js'
@@ -38,6 +39,27 @@ t.test('the whole life of a node over a follower', { skip: withoutEtcd() }, asyn
   t.equal(again.code, 0, again.stderr)
   for (const file of ['7.bin', '39.bin'])
     t.strictSame(readFileSync(join(target, file)), readFileSync(join(site, file)), file)
+
+  await t.test('what waits for an approval', async t => {
+    await follower.changeProject(id, { policy: { approval: defaultApproval } })
+    for (const decision of ['approve', 'reject']) {
+      const before = readFileSync(join(target, '7.bin'))
+      writeFileSync(join(site, '7.bin'), randomBytes(1000))
+      const pushing = push()
+      const waiting = async () => (await follower.deployments(id)).find(({ heldFor }) => heldFor === 'approval')?.id
+      await until(waiting, { what: 'the deployment that waits' })
+      t.strictSame(readFileSync(join(target, '7.bin')), before, 'nothing is rolled out before')
+      const decided = await svc([decision, '--project', id, '--yes', '--token', adminToken, ...server], { cwd })
+      t.equal(decided.code, 0, decided.stderr)
+      t.match(await pushing, { code: decision === 'approve' ? 0 : 1 })
+      const [newest] = await hubs[0].deployments(id)
+      t.match(newest?.approvals, [{ decision: decision === 'approve' ? 'approved' : 'rejected' }], 'the leader has it')
+      const wanted = decision === 'approve' ? readFileSync(join(site, '7.bin')) : before
+      t.strictSame(readFileSync(join(target, '7.bin')), wanted, decision)
+    }
+    await follower.changeProject(id, { policy: { approval: null } })
+    t.equal((await push()).code, 0)
+  })
 
   await t.test('the node reports', async t => {
     const [newest] = await follower.deployments(id)
