@@ -18,6 +18,7 @@ const read = 'built of fixed parts, and tried as a reader of text below'
 const thread = 'run by a search thread, which is ended when it is stuck'
 const compiled = 'compiled to see whether it is valid, and never run'
 const noText = 'not a method of a text'
+const ofName = 'built of fixed parts, for the name of a project, which is short'
 
 /** Every place that computes an expression, or makes one of a text, with the reason why it is harmless. */
 const places: Readonly<Record<string, string>> = {
@@ -26,6 +27,9 @@ const places: Readonly<Record<string, string>> = {
   'lib/core/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
   "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
   "lib/cli/log/log-past.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
+  "lib/cli/server-file/format.ts: new RegExp( `^(settings\\\\.(${[...secretSettings, 'webhook_ur": fixed,
+  'lib/model/family.ts: new RegExp(`^(.+?)(?:[-_. /]+|\\\\s*[([])(${words})\\\\d*[)\\\\]]?': ofName,
+  "lib/model/family.ts: new RegExp(`^(${words})\\\\d*[-_. /]+(.+)$`, 'i')": ofName,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[${directions}]`)': read,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[\\\\x00-\\\\x08\\\\x0b-\\\\x1f\\\\x7f-\\\\x9f${directions}]': read,
   "lib/cli/terminal/columns.ts: new RegExp( [ '[\\\\u1100-\\\\u115f\\\\u2329\\\\u232a\\\\u2e80-\\\\u303e": fixed,
@@ -59,7 +63,6 @@ const places: Readonly<Record<string, string>> = {
   "www/elements/base/svc-code.ts: new RegExp(markup, 'g')": read,
   "www/elements/base/svc-code.ts: new RegExp(matcherOf(language), 'g')": read,
   "www/elements/base/svc-code.ts: new RegExp(sources.map(source => `(${source})`).join('|'), '": read,
-  'www/elements/base/svc-palette.ts: this.context.calls.search(this.#text, signal)': noText,
   "www/elements/logs/log-format.ts: new RegExp(forms.map(form => form.source).join('|'), 'g')": read,
   'www/elements/logs/log-format.ts: text.matchAll(sequence)': read,
   "www/elements/logs/log-line.ts: new RegExp( '^[\\\\u1100-\\\\u115f\\\\u2e80-\\\\u303e\\\\u3041-\\\\ua4cf": fixed,
@@ -80,6 +83,7 @@ t.test('every expression that is computed is listed', async t => {
 /** Files with expressions that are slow for some text, with what keeps such a text away. */
 const bounded: Readonly<Record<string, string>> = {
   'lib/operate/logs/search/pattern.ts': 'a query has at most 1,000 characters',
+  'lib/cli/server-file/json-lines.ts': 'the text is valid JSON, in which every string ends',
   'www/elements/base/code-languages.ts': 'only parts of one expression, which is tried as "code in …" below'
 }
 
