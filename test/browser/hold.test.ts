@@ -17,6 +17,30 @@ import { survey } from './survey.js'
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('hold')
 
+t.test('five deployments that wait are shown, and the others on request', { skip }, async t => {
+  const stage = await startServer(t)
+  const bytes = await zipOf({ 'index.html': 'one' })
+  for (let n = 0; n < 7; n++) {
+    const { id, token } = await stage.createProject(`site-${n}`, { policy: { confirm: { seconds: 3600 } } })
+    const pushed = stage.as(token).upload([
+      ['projectId', id],
+      ['file', { filename: 'site.zip', bytes }]
+    ])
+    // Its output never ends.
+    pushed.catch(() => {})
+  }
+  await until(async () => (await stage.client.get('/api/marks')).body.waiting.length === 7)
+  const { page } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+  const names = page.locator('svc-waiting .mine .head a')
+  await names.nth(4).waitFor()
+  t.equal(await names.count(), 5)
+  await page.getByRole('button', { name: 'Show 2 more' }).press('Enter')
+  await names.nth(6).waitFor()
+  await holds(page, `document.activeElement === document.querySelectorAll('svc-waiting .mine .head a')[5]`)
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'many')
+})
+
 t.test('who must decide sees it everywhere: title, overview, lists, page of the project', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront')

@@ -12,6 +12,9 @@ import type { NodeFilter } from './fleet/node-filter.js'
 import type { ProjectFilter } from './projects/project-filter.js'
 import type { Grouping } from '../state/session.js'
 
+/** Number of rows that a card of the overview shows before the reader asks for more. */
+export const shownFirst = 5
+
 /**
  * The base class of the panel's elements. It renders at most once per microtask, gives each element a signal that is
  * aborted when the element leaves the page, and adopts the element's sheet once. It uses the light DOM.

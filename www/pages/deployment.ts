@@ -22,7 +22,6 @@ import {
   SvcSteps,
   SvcHold
 } from '../elements/deployments/record.js'
-import { SvcApproval } from '../elements/deployments/svc-approval.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import {
@@ -43,6 +42,12 @@ import { hasFleet, isLookingAtNode } from '../state/session.js'
 function isWaitingToBegin({ status, heldFor }: Deployment): boolean {
   return status === 'queued' && heldFor !== null
 }
+
+/** Whether the card of approvals is shown. Usually it is not. */
+const hasApproval = (deployment: Deployment): boolean => isWaitingToBegin(deployment) || deployment.approvals.length > 0
+const loadApproval = async () => ({
+  elements: { 'svc-approval': (await import('../elements/deployments/svc-approval.js')).SvcApproval }
+})
 
 /** Minimum time between two requests for the steps of a running deployment. They follow new output only. */
 const stepsMs = 700
@@ -135,6 +140,8 @@ export class DeploymentPage extends Page {
       const record = calls.deploymentRecord(this.#id, signal)
       if (this.#output !== undefined) return await record
       const [deployment] = await Promise.all([record, this.#openOutput()])
+      // So that nothing moves when the card comes.
+      if (hasApproval(deployment)) await loadApproval()
       return deployment
     })
     // The log renders visible lines only; print all loaded lines.
@@ -329,7 +336,7 @@ export class DeploymentPage extends Page {
           : null
       }
       ${
-        isWaitingToBegin(deployment) || deployment.approvals.length > 0
+        hasApproval(deployment) && this.late(loadApproval, true)
           ? html`<svc-approval .deployment="${deployment}" .waiting="${waitingOf(deployment)}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
               @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-approval>`
           : null
@@ -479,7 +486,6 @@ export const elements = {
   'svc-deployment-actions': SvcDeploymentActions,
   'svc-dialog': SvcDialog,
   'svc-failure': SvcFailure,
-  'svc-approval': SvcApproval,
   'svc-hold': SvcHold,
   'svc-log': SvcLog,
   ...SvcLog.parts,

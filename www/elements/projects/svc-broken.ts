@@ -1,5 +1,5 @@
 import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
-import { css, SvcElement } from '../element.js'
+import { css, shownFirst, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'
@@ -10,9 +10,6 @@ import { may } from '../../state/session.js'
 
 /** Reports whether the deployment itself succeeded and its background script failed later. */
 const isInBackground = ({ failed }: Pick<BrokenProject, 'failed'>): boolean => failed.backgroundFailed === true
-
-/** Number of projects that are shown before the reader asks for more. */
-const shownFirst = 5
 
 /**
  * Broken projects as rows, below the names of their environments. Properties: `items`; `total`, if there are more than

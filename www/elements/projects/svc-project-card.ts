@@ -8,7 +8,20 @@ import { t } from '../../words/t.js'
 import { choice, field, type Field, Submission } from '../base/form.js'
 import { isSame, type Loaded, saveBar, saveMerged, type SvcConflict } from '../base/saving.js'
 import { categoryField, pathField } from './project-fields.js'
-import { type CardName, cards, policyWords, rowsOf } from './project-cards.js'
+import {
+  added,
+  type CardName,
+  cards,
+  changed,
+  draftOf,
+  fieldsOf,
+  givenOf,
+  policyWords,
+  rowsOf,
+  textOf,
+  type Values,
+  valuesOf
+} from './project-cards.js'
 import {
   checkKinds,
   type Draft,
@@ -19,7 +32,6 @@ import {
   type Texts,
   windowFields
 } from './safety-rows.js'
-import { added, changed, draftOf, fieldsOf, givenOf, textOf, type Values, valuesOf } from './project-draft.js'
 
 /** Maximum numbers of items, as on the server. */
 const maxItems: Record<ListName, number> = { checks: 10, allow: 50, freeze: 50 }

@@ -1,8 +1,8 @@
 import type { Waiting } from '../../../lib/model/waiting.js'
-import { css, SvcElement } from '../element.js'
+import { css, shownFirst, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { decisionPath, waitingRows } from '../../shared/api.js'
-import { t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import { serverNow } from '../../server/client.js'
 import { decides } from '../../state/session.js'
 import { waitingWords } from '../base/words.js'
@@ -32,29 +32,36 @@ export class SvcWaiting extends SvcElement {
   `
 
   items: readonly Waiting[] = []
+  /** The cards that show all. */
+  readonly #open = new Set<'mine' | 'others'>()
 
   protected override view(): Template {
     const mine = this.items.filter(decides)
     const others = this.items.filter(item => !decides(item))
+    return html`${this.#section('mine', t('Waiting for you'), mine)}${this.#section('others', t('Waiting for others'), others)}`
+  }
+
+  #section(whose: 'mine' | 'others', title: string, items: readonly Waiting[]): Template | null {
+    if (items.length === 0) return null
+    const shown = this.#open.has(whose) ? items : items.slice(0, shownFirst)
+    const count = numberWords(items.length - shown.length)
     return html`
-      ${
-        mine.length === 0
-          ? null
-          : html`
-          <section class="section">
-            <h2>${t('Waiting for you')}</h2>
-            <ul class="card mine">${mine.map(item => keyed(keyOf(item), line(item, true)))}</ul>
-          </section>`
-      }
-      ${
-        others.length === 0
-          ? null
-          : html`
-          <section class="section">
-            <h2>${t('Waiting for others')}</h2>
-            <ul class="card">${others.map(item => keyed(keyOf(item), line(item, false)))}</ul>
-          </section>`
-      }`
+      <section class="section">
+        <h2>${title}</h2>
+        <ul class="card ${whose}">${shown.map(item => keyed(keyOf(item), line(item, whose === 'mine')))}</ul>
+        ${
+          shown.length === items.length
+            ? null
+            : html`<div><button type="button" @click="${() => this.#showAll(whose)}">${t('Show {count} more', { count })}</button></div>`
+        }
+      </section>`
+  }
+
+  #showAll(whose: 'mine' | 'others'): void {
+    this.#open.add(whose)
+    this.update()
+    // The button is gone: the focus goes to the first row that it has shown.
+    queueMicrotask(() => this.querySelectorAll<HTMLElement>(`.${whose} li`)[shownFirst]?.querySelector('a')?.focus())
   }
 }
 

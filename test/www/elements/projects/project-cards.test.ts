@@ -5,7 +5,7 @@ import { newProjectFields } from '../../../../lib/model/project-fields.js'
 import { givenPolicy, policyKeys, storedPolicy } from '../../../../lib/model/policy-keys.js'
 import { type CardName, cards, rowsOf } from '../../../../www/elements/projects/project-cards.js'
 import type { Draft } from '../../../../www/elements/projects/safety-rows.js'
-import { added, changed, draftOf, fieldsOf, givenOf } from '../../../../www/elements/projects/project-draft.js'
+import { added, changed, draftOf, fieldsOf, givenOf } from '../../../../www/elements/projects/project-cards.js'
 
 const names = Object.keys(cards) as CardName[]
 
