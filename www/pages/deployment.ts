@@ -406,8 +406,12 @@ export class DeploymentPage extends Page {
 
   /** Loads the line that the correction added to the output after its stream had ended. */
   #archive(deployment: Deployment): Template | null {
-    if (deployment.archiveBytes === null) return null
-    return html`<svc-archive .deployment="${deployment}" .size="${formatBytes(deployment.archiveBytes)}" .exactCalls="${this.#exactCalls}"
+    const { archiveBytes, uploadedBytes } = deployment
+    if (archiveBytes === null) return null
+    const size = formatBytes(archiveBytes)
+    const words =
+      uploadedBytes === null ? size : t('{size}, of which {sent} were sent', { size, sent: formatBytes(uploadedBytes) })
+    return html`<svc-archive .deployment="${deployment}" .size="${words}" .exactCalls="${this.#exactCalls}"
       @archivedeleted="${(event: Event) => this.#marked(event as Said<'archivedeleted'>)}"></svc-archive>`
   }
 

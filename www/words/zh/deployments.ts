@@ -3,6 +3,7 @@ import { words as ofFleet } from './fleet.js'
 
 /** Texts of the pages of deployments. */
 export const words: Words = {
+  '{size}, of which {sent} were sent': '{size}，其中发送了 {sent}',
   ...ofFleet,
   'Its archive is rolled out to the nodes of the project again, in waves. Files that it does not contain stay. To go back on the nodes exactly, revert the rollout instead.':
     '其压缩包会再次分批发布到项目的节点，其中没有的文件会保留。要在节点上精确恢复，请改为恢复该次发布。',
