@@ -70,6 +70,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/audit/inclusion': [404],
   // The project is locked.
   'GET /api/deploy/check': [409],
+  // It does not wait.
+  'GET /api/deployments/:id/plan': [409],
   // No release is kept.
   'GET /api/deploy/base': [409],
   'GET /api/deployments/:id/changes': [404],

@@ -193,7 +193,10 @@ t.test(
     await page.getByRole('dialog').getByText('1 file replaced').waitFor()
     t.equal(await page.getByRole('dialog').getByLabel('To').inputValue(), shop.id)
     t.notMatch(page.url(), /do=/, 'a reload does not ask again')
+    // The page of the promoted release has a verdict, too.
+    const before = page.url()
     await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click()
+    await page.waitForURL(url => url.href !== before)
     await page.locator('.verdict svc-status[state=success]').waitFor()
     await page.goto(`${stage.url}/projects?view=families`)
     t.match(await family('shop').locator('li').nth(1).textContent(), /Release 2.*same files as test/)

@@ -201,6 +201,8 @@ const others: ReadonlyArray<[line: string, says: RegExp]> = [
   ['promote shop wiki --release @ --dry-run', /Deployment not found: "nothing"/],
   ['rollback shop --to @ --dry-run', /Deployment not found: "nothing"/],
   ['confirm @', /Deployment not found: "nothing"/],
+  ['approve @ --yes', /Deployment not found: "nothing"/],
+  ['reject @ --yes', /Deployment not found: "nothing"/],
   ['cancel @', /Deployment not found: "nothing"/],
   ['open @ --no-browser', /not found: "nothing"/],
   ['archive delete @ --yes', /Deployment not found: "nothing"/],

@@ -50,7 +50,7 @@ export class MigrationPage extends Page {
       <div class="page-head">
         <div>
           <h1>${t('Export and import')}</h1>
-          <p class="muted">${t('Projects with their settings, records and archives in one file, to move them to another server. A backup keeps the whole data directory: svc backup.')}</p>
+          <p class="muted">${t('Projects with their settings, records and archives in one file, to move them to another server. For a copy of the whole data directory, run:')} <code translate="no">svc backup</code></p>
         </div>
       </div>
       ${roomTabs('settings', 'migration')}

@@ -205,8 +205,8 @@ export const words: Words = {
   '{count} have it.': '{count}使用它。',
   '{name} moved to position {place} of {count}': '{name} 现位于第 {place} 位，共 {count} 个',
   'Scripts of deployments, which a rollback may run': '部署记录中的脚本，回滚时可能会运行',
-  'Projects with their settings, records and archives in one file, to move them to another server. A backup keeps the whole data directory: svc backup.':
-    '把各项目及其设置、记录和归档存为一个文件，用于迁移到另一台服务器。备份则保存整个数据目录：svc backup。',
+  'Projects with their settings, records and archives in one file, to move them to another server. For a copy of the whole data directory, run:':
+    '把各项目及其设置、记录和归档存为一个文件，用于迁移到另一台服务器。要备份整个数据目录，请运行：',
   'the findings': '检查结果',
   Export: '导出',
   Import: '导入',
