@@ -1,7 +1,6 @@
 import type { LogHit } from '../../lib/model/log-source.js'
-import type { LogCalls, LogSearchQuery } from '../server/project-calls.js'
+import { readEvents, type LogCalls, type LogSearchQuery } from '../server/project-calls.js'
 import { Refused } from '../server/client.js'
-import { readEvents } from '../server/sse.js'
 import type { ServerEvent } from '../shared/api.js'
 import { Announcer } from './held-lines.js'
 import { errorWords, streamWords } from '../words/errors.js'

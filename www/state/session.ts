@@ -1,6 +1,6 @@
 /* The groups of a list of projects. Pure. */
 import type { AccessRole } from '../../lib/model/access.js'
-import type { WaitingFor } from '../shared/api.js'
+import { environmentRank, type WaitingFor } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { Language } from '../words/t.js'
@@ -206,8 +206,8 @@ export interface ProjectGroup {
 }
 
 /**
- * Groups projects without changing their order inside a group. Environments are sorted by name; categories are in the order
- * of `categories`, and projects without one come last.
+ * Groups projects without changing their order inside a group. Environments are sorted like broken projects: production
+ * first, the same rank by name. Categories are in the order of `categories`, and projects without one come last.
  */
 export function groupsOf(
   projects: readonly Project[],
@@ -222,7 +222,9 @@ export function groupsOf(
     if (group === undefined) groups.set(key, [project])
     else group.push(project)
   }
-  const keys = grouping === 'env' ? [...groups.keys()].sort() : [...categories, null]
+  const rank = (env: string | null): number => environmentRank(env ?? '')
+  const environments = [...groups.keys()].sort().sort((a, b) => rank(b) - rank(a))
+  const keys = grouping === 'env' ? environments : [...categories, null]
   return keys.flatMap(key => ({ key, projects: groups.get(key) ?? [] })).filter(group => group.projects.length > 0)
 }
 

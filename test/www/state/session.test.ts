@@ -215,6 +215,12 @@ const shown = (...words: Parameters<typeof groupsOf>): string =>
 t.test('groups projects and keeps their order inside a group', async t => {
   t.equal(shown(projects, 'none', []), 'null: abcd')
   t.equal(shown(projects, 'env', []), 'production: bd, staging: ac')
+  const others = ['dev', 'qa', 'berlin', 'aarhus', 'production', 'staging'].map(env => project('x', env, null))
+  t.equal(
+    shown(others, 'env', []),
+    'production: x, aarhus: x, berlin: x, staging: x, qa: x, dev: x',
+    'in the order of broken projects'
+  )
   const categories = ['customers', 'internal', 'empty']
   t.equal(shown(projects, 'category', categories), 'customers: c, internal: a, null: bd')
 })
