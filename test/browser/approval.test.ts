@@ -15,7 +15,7 @@ import { survey, violations } from './survey.js'
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('approval')
 
-t.test('a deployment is approved or rejected on its page, by those who may', { skip }, async t => {
+t.test('a deployment is approved or rejected on its page, by others than its pusher', { skip }, async t => {
   const stage = await startServer(t)
   const { client } = stage
   const shop = await stage.createProject('storefront', { policy: { approval: defaultApproval } as never })

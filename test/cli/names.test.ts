@@ -227,7 +227,7 @@ const others: ReadonlyArray<[line: string, says: RegExp]> = [
   ['logs sources remove @', /Log source not found: "nothing"/]
 ]
 
-t.test('a node, rollout, deployment, token, target or log source that does not exist is said so', async t => {
+t.test('commands say that a node, rollout, deployment, token, target or log source does not exist', async t => {
   const { stage, env } = await startFleet(t, ['web-1'])
   await stage.createProject('wiki')
   for (const [line, says] of others) {
