@@ -7,6 +7,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { createHash, type Hash } from 'node:crypto'
 import type { OpenFile } from '../../base/files.js'
 import {
+  defaultZip64FromBytes,
   directoryOf,
   localBytes,
   localHeader,
@@ -210,7 +211,8 @@ function createWriter(file: FileHandle) {
 /*
  * Finds what a new archive has in common with an earlier one, before its contents are there: the packed bytes of entries
  * with the same path, CRC and sizes. An archive that the server composed of an earlier one, or that the
- * same program packed, has them unchanged. Equal CRCs prove nothing, so the digest of a joined archive must be checked.
+ * same program packed, has them unchanged. Nothing but the descriptor follows them, as svc writes archives. That, and
+ * equal CRCs, prove nothing, so the digest of a joined archive must be checked.
  */
 
 /** Bytes of an archive, in order and without gaps. */
@@ -247,11 +249,17 @@ export async function segmentsOf(
   const found: Found[] = []
   const header = Buffer.alloc(localBytes)
   for (const entry of largest.sort((a, b) => a.headerOffset - b.headerOffset)) {
-    const { headerOffset } = byPath.get(entry.path) as ArchiveEntry
+    const other = byPath.get(entry.path) as ArchiveEntry
+    const { headerOffset } = other
     if ((await earlier.file.read(header, headerOffset)) < localBytes) continue
     const headerBytes = localBytes + header.readUInt16LE(26) + header.readUInt16LE(28)
-    if (headerBytes + entry.compressedSize > spanOf(entry)) continue
-    found.push({ at: entry.headerOffset + headerBytes, bytes: entry.compressedSize, from: headerOffset + headerBytes })
+    const isSameForm = spanOf(entry) === spanOf(other)
+    // A composed archive has other headers, and no descriptors.
+    const at = isSameForm
+      ? entry.headerOffset + headerBytes
+      : entry.limitOffset - descriptorBytes(entry) - entry.compressedSize
+    if (at < entry.headerOffset + localBytes || at + entry.compressedSize > entry.limitOffset) continue
+    found.push({ at, bytes: entry.compressedSize, from: headerOffset + headerBytes })
   }
   return withGaps(found, end)
 }
@@ -268,15 +276,15 @@ function withGaps(found: readonly Found[], end: number): Segment[] {
   return segments
 }
 
-/** Whether the entries have the same contents, and headers of the same length. */
+/** Whether the entries have the same contents. */
 function isAlike(a: ArchiveEntry, b: ArchiveEntry): boolean {
-  return (
-    a.crc32 === b.crc32 &&
-    a.size === b.size &&
-    a.compressedSize === b.compressedSize &&
-    a.method === b.method &&
-    spanOf(a) === spanOf(b)
-  )
+  return a.crc32 === b.crc32 && a.size === b.size && a.compressedSize === b.compressedSize && a.method === b.method
+}
+
+/** Returns the size of the data descriptor that follows the bytes of an entry. */
+function descriptorBytes({ isStreamed, size, compressedSize }: ArchiveEntry): number {
+  if (isStreamed === undefined) return 0
+  return Math.max(size, compressedSize) >= defaultZip64FromBytes ? 24 : 16
 }
 
 function spanOf({ headerOffset, limitOffset }: ArchiveEntry): number {

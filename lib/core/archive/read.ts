@@ -46,6 +46,8 @@ export interface ArchiveEntry {
   headerOffset: number
   /** Offset at which its bytes must end: the next local header, or the central directory. */
   limitOffset: number
+  /** Present if a data descriptor follows its bytes. */
+  isStreamed?: true
 }
 
 /** An open archive. */
@@ -87,6 +89,7 @@ const entriesInTurn = 2_000
 
 const encryptedFlags = 0x2041 // bit 0 encrypted, bit 6 strong encryption, bit 13 masked headers
 const utf8Flag = 0x800 // bit 11
+const descriptorFlag = 0x8 // bit 3
 const unixHosts = new Set([3, 19]) // "version made by", APPNOTE 4.4.2.2: UNIX, OS X (Darwin)
 const typeMask = 0o170000
 const typeOf = { directory: 0o040000, file: 0o100000, symlink: 0o120000 }
@@ -251,7 +254,8 @@ function readEntry(raw: yauzl.Entry): ArchiveEntry | null {
     mode: (unixMode & 0o777) === 0 ? null : unixMode & 0o777,
     mtimeMs: mtimeOf(raw),
     headerOffset: raw.relativeOffsetOfLocalHeader,
-    limitOffset: 0
+    limitOffset: 0,
+    ...((raw.generalPurposeBitFlag & descriptorFlag) !== 0 && { isStreamed: true as const })
   }
 }
 
