@@ -85,7 +85,7 @@ const manyRefreshMs = 30_000
 const manyTiles = 300
 
 const stateLinks = {
-  attention: { words: '{count} need attention' },
+  attention: { words: '{count} to look at' },
   connected: { words: '{count} connected' },
   lost: { words: '{count} not connected' },
   drained: { words: '{count} drained' }

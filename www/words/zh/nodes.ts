@@ -61,7 +61,7 @@ export const words: Words = {
   'Form of the list': '列表形式',
   Grid: '网格',
   List: '列表',
-  '{count} need attention': '{count} 个需要处理',
+  '{count} to look at': '{count} 个需要处理',
   'Needs attention': '需要处理',
   'Without a project': '没有项目',
   'Show all {count} as a list': '以列表显示全部 {count} 个',
