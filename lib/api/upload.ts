@@ -85,7 +85,7 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
     if (changes === null) return await deployer.deploy(received, deploy)
     const { projectId } = deploy
     return await deployer.deploy(
-      await deployer.assemble({ projectId, ...changes, contents: received, limitBytes }),
+      await deployer.assemble({ projectId, ...changes, contents: received, limitBytes, onLength: claim.grow }),
       deploy
     )
   }

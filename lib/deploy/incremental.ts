@@ -23,6 +23,8 @@ export interface SentChanges {
   contents: Received
   /** Maximum size of the whole archive in bytes. */
   limitBytes: number
+  /** Called with the space that the whole archive needs beside what was sent. Throws if there is none. */
+  onLength?: (bytes: number) => void
 }
 
 /** What a whole archive was made of. */
@@ -78,12 +80,14 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
 
     /** Makes the whole archive, and removes what was sent. Refuses as `doBaseTask`. */
     async assemble(sent: SentChanges): Promise<Received & { reuse: Reuse }> {
-      const { projectId, base, treeSha256, delta, contents, limitBytes } = sent
+      const { projectId, base, treeSha256, delta, contents, limitBytes, onLength } = sent
       const path = files.upload(ids.token())
       const discard = (): Promise<void> => rm(path, { force: true })
       const tookMs = elapsedOf(clock)
       try {
         await require(projectId, base)
+        const kept = bases(projectId).find(({ id }) => id === base)
+        onLength?.(2 * contents.bytes + delta.bytes + (kept?.archiveBytes ?? 0))
         const { bytes, sha256, ...counts } = await thread.assemble({
           base: pathsOf(base),
           sent: { delta: delta.path, contents: contents.path },
