@@ -8,6 +8,7 @@ export const layers = [
   ['base/config', 'model'],
   ['core/archive', 'core/store', 'core/proc'],
   ['core/install', 'core/audit'],
+  ['core/proof'],
   ['http'],
   [
     'access',
