@@ -218,6 +218,9 @@ export async function withWriteStream<T>(
   }
 }
 
+/** What a reader of a file needs: an `OpenFile`, a part of one, or several that follow each other. */
+export type ReadableFile = Pick<OpenFile, 'size' | 'readSync' | 'read' | 'close'>
+
 /** Makes the contents of a file, or the names in a directory, survive a power cut. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, 'r')

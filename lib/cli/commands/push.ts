@@ -26,6 +26,7 @@ import {
 import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-index.js'
+import { formFields, variables } from '../pack/push-fields.js'
 import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
@@ -245,40 +246,6 @@ function reportPush({ env, cwd }: Context): AbortController {
     signal
   })
   return report
-}
-
-function variables(pairs: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map(pair => {
-      const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([^]*)$/.exec(pair) ?? []
-      if (name === undefined || value === undefined) {
-        throw usage(
-          '--set-env',
-          `--set-env cannot be "${pair}": it must be NAME=value, with a name of letters, digits and "_"`
-        )
-      }
-      return [name, value]
-    })
-  )
-}
-
-/** Returns the form fields of §4.6, and `message`. Omits values that are not configured, so that the server decides. */
-function formFields(
-  config: EffectiveConfig,
-  { message, provenance }: Known,
-  { seconds }: ConfirmRequest
-): Record<string, string | undefined> {
-  const { preDeploy, postDeploy, postDeployAsync, env } = config
-  const values = Object.fromEntries(Object.entries(env).map(([name, { value }]) => [name, value]))
-  return {
-    preDeploy: preDeploy?.value,
-    postDeploy: postDeploy?.value,
-    postDeployAsync: postDeployAsync.source === 'default' ? undefined : String(postDeployAsync.value),
-    env: Object.keys(values).length === 0 ? undefined : JSON.stringify(values),
-    message: message || undefined,
-    confirmSeconds: seconds === null ? undefined : String(seconds),
-    provenance: provenance === null ? undefined : JSON.stringify(provenance)
-  }
 }
 
 interface Upload {

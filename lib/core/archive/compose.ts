@@ -5,7 +5,7 @@
 
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { createHash, type Hash } from 'node:crypto'
-import type { OpenFile } from '../../base/files.js'
+import type { ReadableFile } from '../../base/files.js'
 import {
   defaultZip64FromBytes,
   directoryOf,
@@ -157,7 +157,7 @@ async function* packedBytes(window: Window, entry: ArchiveEntry): AsyncGenerator
 type Window = ReturnType<typeof createWindow>
 
 /** Reads a file in blocks: neighbouring entries cost one call. */
-function createWindow(file: OpenFile) {
+function createWindow(file: ReadableFile) {
   const block = Buffer.allocUnsafeSlow(blockBytes)
   let start = 0
   let length = 0

@@ -12,7 +12,7 @@
 import { pipeline } from 'node:stream/promises'
 import { createInflateRaw, inflateRawSync } from 'node:zlib'
 import { crc32 } from '../../base/digests.js'
-import type { OpenFile } from '../../base/files.js'
+import type { ReadableFile } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
 import { localBytes, signatures } from '../../base/shared/zip-records.js'
 import { refusalSentence, refuse } from './names.js'
@@ -129,7 +129,7 @@ export function createEntryReader(archive: Pick<Archive, 'file' | 'fileSize'>) {
 }
 
 /** Yields the bytes of an entry as they are in the file, block by block. Refuses truncated_zip. */
-async function* blocksOf(file: OpenFile, start: number, entry: ArchiveEntry): AsyncGenerator<Buffer> {
+async function* blocksOf(file: ReadableFile, start: number, entry: ArchiveEntry): AsyncGenerator<Buffer> {
   for (let done = 0; done < entry.compressedSize; ) {
     const block = Buffer.allocUnsafeSlow(Math.min(pieceBytes, entry.compressedSize - done))
     if ((await file.read(block, start + done)) < block.length) throw cutOff(entry)

@@ -21,7 +21,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
-import { OpenFile } from '../../base/files.js'
+import { OpenFile, type ReadableFile } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
 import { localBytes, signatures } from '../../base/shared/zip-records.js'
 import { quoteName, readName, refuse } from './names.js'
@@ -57,7 +57,7 @@ export interface Archive {
   /** Sum of the declared sizes. */
   readonly totalBytes: number
   /** Closed only by `close`. */
-  readonly file: OpenFile
+  readonly file: ReadableFile
   readonly fileSize: number
   close(): void
 }
@@ -100,7 +100,7 @@ const typeOf = { directory: 0o040000, file: 0o100000, symlink: 0o120000 }
  * size_mismatch, overlapping_entries, and what names.ts refuses; (`too_large`): too_many_entries, names_too_large,
  * extracted_too_large.
  */
-export async function openArchive(path: string | OpenFile, limits: ArchiveLimits): Promise<Archive> {
+export async function openArchive(path: string | ReadableFile, limits: ArchiveLimits): Promise<Archive> {
   const file = typeof path === 'string' ? new OpenFile(path) : path
   try {
     const fileSize = file.size
@@ -115,7 +115,7 @@ export async function openArchive(path: string | OpenFile, limits: ArchiveLimits
   }
 }
 
-async function openZip(file: OpenFile, fileSize: number): Promise<yauzl.ZipFile> {
+async function openZip(file: ReadableFile, fileSize: number): Promise<yauzl.ZipFile> {
   if (fileSize === 0) throw broken('not_a_zip', 'it is empty (0 bytes)')
   try {
     return await yauzl.fromRandomAccessReaderPromise(new WindowReader(file), fileSize, {
@@ -130,12 +130,12 @@ async function openZip(file: OpenFile, fileSize: number): Promise<yauzl.ZipFile>
 
 /** Answers yauzl's reads at once, from a window of the file. */
 class WindowReader extends yauzl.RandomAccessReader {
-  readonly #file: OpenFile
+  readonly #file: ReadableFile
   readonly #window = Buffer.allocUnsafeSlow(windowBytes)
   #start = 0
   #length = 0
 
-  constructor(file: OpenFile) {
+  constructor(file: ReadableFile) {
     super()
     this.#file = file
   }
@@ -173,7 +173,7 @@ class WindowReader extends yauzl.RandomAccessReader {
   }
 }
 
-async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: OpenFile): Promise<ArchiveEntry[]> {
+async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: ReadableFile): Promise<ArchiveEntry[]> {
   if (zip.entryCount === 0 && limits.mayBeEmpty) return []
   if (zip.entryCount === 0) throw broken('empty_zip', 'it contains no entries')
   if (zip.entryCount > limits.maxEntries) {
@@ -333,7 +333,7 @@ function broken(code: string, reason: string, cause?: unknown): Refusal {
 }
 
 /** Returns the refusal for a message of yauzl. A disk error is not a refusal, and is returned unchanged. */
-function explain(error: Error, file: OpenFile, index?: number): Error {
+function explain(error: Error, file: ReadableFile, index?: number): Error {
   if ('syscall' in error) return error
   const { message } = error
   if (message.startsWith('End of central directory')) {
@@ -348,7 +348,7 @@ function explain(error: Error, file: OpenFile, index?: number): Error {
   return broken('damaged_zip', `${where}${message}`, error)
 }
 
-function signatureAt(file: OpenFile, position: number): number | null {
+function signatureAt(file: ReadableFile, position: number): number | null {
   const bytes = Buffer.alloc(4)
   return file.readSync(bytes, position) === 4 ? bytes.readUInt32LE(0) : null
 }
