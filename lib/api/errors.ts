@@ -112,6 +112,9 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_setting: { kind: 'invalid', means: 'A setting has an invalid value' },
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
+  key_name_taken: { kind: 'conflict', means: 'Another key has this name, or one that looks like it' },
+  key_trusted: { kind: 'conflict', means: 'The key is trusted already' },
+  key_unreadable: { kind: 'invalid', means: 'The public key cannot be read, or is of a kind that signs no releases' },
   last_admin: { kind: 'conflict', means: 'The admin token cannot be revoked or rotated' },
   leader_answer: {
     kind: 'bad_gateway',
@@ -224,6 +227,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   role_too_low: { kind: 'forbidden', means: 'The role of the token does not permit the request' },
   rollout_in_progress: { kind: 'conflict', means: 'A rollout of the project is in progress' },
   rollout_state: { kind: 'conflict', means: 'The rollout is not in a state in which this is possible' },
+  sbom_missing: { kind: 'forbidden', means: 'The project takes only releases with a list of their components' },
   scope_too_narrow: {
     kind: 'forbidden',
     means: 'The request concerns the whole server, and the token is limited to projects'
@@ -239,6 +243,20 @@ export const errorCodes: Record<string, ErrorCode> = {
   settings_target: { kind: 'conflict', means: 'This notification target can only be changed in the settings' },
   shuts_out_yourself: { kind: 'invalid', means: 'The new value would block the client that sets it' },
   shutting_down: { kind: 'unavailable', means: 'The server is shutting down' },
+  signature_bad: {
+    kind: 'forbidden',
+    means: 'A signature or its statement cannot be used, or does not belong to what was sent'
+  },
+  signature_below_threshold: {
+    kind: 'forbidden',
+    means: 'Fewer keys have signed the release than the project demands'
+  },
+  signature_expired: { kind: 'forbidden', means: 'The statement, or the key that signed it, has expired' },
+  signature_missing: { kind: 'forbidden', means: 'The project takes only signed releases, and this one is not signed' },
+  signature_other_project: { kind: 'forbidden', means: 'The release was signed for another project' },
+  signature_replayed: { kind: 'forbidden', means: 'The release was signed before the one that is live' },
+  signature_unknown_key: { kind: 'forbidden', means: 'No key that the project trusts has signed the release' },
+  signers_unreadable: { kind: 'unavailable', means: 'The file of the allowed signers of the server cannot be read' },
   size_mismatch: { kind: 'invalid', means: 'The size of an entry of the archive is wrong' },
   stopping: { kind: 'unavailable', means: 'The server is shutting down' },
   target_missing: { kind: 'unavailable', means: 'The target does not exist, or leads elsewhere' },

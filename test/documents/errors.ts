@@ -13,6 +13,18 @@ const later = 'Try again later; `Retry-After` says when.'
 /** What to do about each code of the API (lib/api/errors.ts). */
 export const cures: Readonly<Record<string, string>> = {
   aborted: 'Repeat the request.',
+  signers_unreadable: 'Mend `keys/allowed_signers` in the data directory.',
+  signature_unknown_key: 'Sign with a trusted key: `svc keys list`.',
+  signature_replayed: 'Sign again. An operator can roll back.',
+  signature_other_project: 'Sign it for this project: `svc push --sign-for`.',
+  signature_missing: 'Sign it: `svc push --sign-key`.',
+  signature_expired: 'Sign again, with a key that is valid now.',
+  signature_below_threshold: 'Let others sign it, too: repeat `--sign-key`.',
+  signature_bad: 'Sign again: `svc push --sign-key`.',
+  sbom_missing: 'Send one: `svc push --sbom`.',
+  key_unreadable: 'Give a public Ed25519 key of ssh-keygen, minisign or `svc keys generate`.',
+  key_trusted: 'Nothing: `svc keys list` shows it.',
+  key_name_taken: 'Choose another name.',
   absolute_path: 'Pack the files with relative paths.',
   address_not_allowed: 'Send the request from an allowed address, or add yours to `allowed_ips` or to the token.',
   already_finished: 'Nothing: the deployment has its result.',

@@ -7,6 +7,18 @@ import type { Words } from '../t.js'
  */
 export const words: Words = {
   'code:aborted': '连接在请求内容传完之前已关闭',
+  'code:signers_unreadable': '无法读取服务器的签名者文件',
+  'code:signature_unknown_key': '没有受项目信任的密钥签署此发布',
+  'code:signature_replayed': '此发布的签署早于现行版本',
+  'code:signature_other_project': '此发布是为其他项目签署的',
+  'code:signature_missing': '此项目只接受已签名的发布，而此发布没有签名',
+  'code:signature_expired': '声明或签署它的密钥已过期',
+  'code:signature_below_threshold': '签署此发布的密钥少于项目的要求',
+  'code:signature_bad': '签名或其声明不可用，或与所发送的内容不符',
+  'code:sbom_missing': '此项目只接受带组件清单的发布',
+  'code:key_unreadable': '无法读取该公钥，或其类型不能签署发布',
+  'code:key_trusted': '该密钥已受信任',
+  'code:key_name_taken': '已有同名或外观相似的密钥',
   'code:absolute_path': '压缩包中有名称是绝对路径',
   'code:address_not_allowed': '您的地址不在允许的地址（allowed_ips）之内',
   'code:already_finished': '部署已经结束',

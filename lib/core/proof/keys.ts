@@ -1,0 +1,245 @@
+/*
+ * Public keys that sign releases, as their tools write them: a line of OpenSSH (`ssh-ed25519 AAAA… comment`), one of
+ * `allowed_signers` (ssh-keygen(1), ALLOWED SIGNERS), a public key of minisign, or an Ed25519 key in PEM. All are Ed25519.
+ */
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { sha256 } from '../../base/digests.js'
+import { Refusal } from '../../base/errors.js'
+import { signingNamespace } from '../../model/statement.js'
+import { fingerprintOf, sshString } from './dsse.js'
+import { bytesOf, linesOf, sshReader, unreadable } from './wire.js'
+
+/** Which tool signs with a key. */
+export const keyKinds = ['ssh', 'minisign', 'svc'] as const
+/** Which tool signs with a key. */
+export type KeyKind = (typeof keyKinds)[number]
+
+/** A public key. */
+export interface PublicKey {
+  kind: KeyKind
+  key: KeyObject
+  /** As ssh-keygen shows it. */
+  fingerprint: string
+  /** One line that `readPublicKey` reads. */
+  text: string
+  /** What the file says about the key: a comment of OpenSSH, or the id of minisign. Nobody vouches for it. */
+  comment: string
+  /** The application of a key in hardware ("ssh:"); null: the key is in a file. */
+  application: string | null
+  /** The id of minisign, 8 bytes; null: it is another kind. */
+  minisignId: Buffer | null
+}
+
+/** A line of `allowed_signers`. */
+export interface AllowedSigner {
+  key: PublicKey
+  /** Its first principal. */
+  name: string
+  notBefore: string | null
+  notAfter: string | null
+}
+
+export const ed25519 = 'ssh-ed25519'
+export const securityKey = 'sk-ssh-ed25519@openssh.com'
+const rawBytes = 32
+/** What precedes the 32 bytes of an Ed25519 key in SPKI (RFC 8410 §4). */
+const spkiHead = Buffer.from('302a300506032b6570032100', 'hex')
+const maxSigners = 1000
+const maxLineLength = 8 * 1024
+
+/** Reads a public key. Refuses (400 `key_unreadable`) anything else. */
+export function readPublicKey(given: string): PublicKey {
+  const what = 'the public key'
+  const text = given.trim()
+  if (text.length > maxLineLength) throw unreadable(what, 'it is too long')
+  if (text.includes('PRIVATE KEY')) throw unreadable(what, 'it is a private key. Keep it, and give the public key')
+  if (text.startsWith('-----BEGIN PUBLIC KEY-----')) return ofPem(text)
+  const lines = linesOf(text, what)
+  const last = lines.at(-1) ?? ''
+  if (lines.length <= 2 && /^RW[A-Za-z0-9+/]{54}$/.test(last)) return ofMinisign(last)
+  if (lines.length !== 1) throw unreadable(what, 'it must be one line of OpenSSH, a public key of minisign, or PEM')
+  const [signer] = text.startsWith('ssh-') || text.startsWith('sk-') ? [] : [readSigner(text, 1)]
+  return signer?.key ?? ofSsh(text.split(/\s+/))
+}
+
+function ofPem(text: string): PublicKey {
+  const key = ed25519Of(() => createPublicKey(text))
+  return known({ kind: 'svc', key, text: pemText(key), comment: '', application: null, minisignId: null })
+}
+
+/** Returns the key of a private one of svc. */
+export function publicKeyOf(key: KeyObject): PublicKey {
+  return ofPem(pemText(key.type === 'private' ? createPublicKey(key) : key))
+}
+
+const pemText = (key: KeyObject): string => key.export({ type: 'spki', format: 'pem' }).toString().trim()
+
+function ofMinisign(line: string): PublicKey {
+  const bytes = bytesOf(line, 'the public key')
+  if (bytes.length !== 42) throw unreadable('the public key', 'it has another length than a key of minisign')
+  const minisignId = Buffer.from(bytes.subarray(2, 10))
+  const key = rawKey(bytes.subarray(10))
+  return known({ kind: 'minisign', key, text: line, comment: minisignName(minisignId), application: null, minisignId })
+}
+
+/** Returns the id of a key as minisign prints it: the other way round. */
+export function minisignName(id: Buffer): string {
+  return Buffer.from(id).reverse().toString('hex').toUpperCase()
+}
+
+function ofSsh([type = '', base64 = '', ...comment]: string[]): PublicKey {
+  const key = ofBlob(bytesOf(base64, 'the public key'))
+  if (!key.text.startsWith(`${type} `)) throw unreadable('the public key', `it is none of type "${type.slice(0, 50)}"`)
+  return { ...key, comment: comment.join(' ') }
+}
+
+/** Reads the bytes of an SSH key (RFC 8709 §4, PROTOCOL.u2f). */
+export function ofBlob(blob: Buffer): PublicKey {
+  const what = 'the public key'
+  const reader = sshReader(blob, what)
+  const type = reader.text()
+  if (type !== ed25519 && type !== securityKey) {
+    throw unreadable(what, 'only Ed25519 keys sign releases: make one with "ssh-keygen -t ed25519"')
+  }
+  const key = rawKey(reader.string())
+  const application = type === securityKey ? reader.text() : null
+  reader.end()
+  const text = `${type} ${blob.toString('base64')}`
+  return {
+    ...known({ kind: 'ssh', key, text, comment: '', application, minisignId: null }),
+    fingerprint: ofBytes(blob)
+  }
+}
+
+const ofBytes = (blob: Buffer): string => `SHA256:${sha256(blob).toString('base64').replace(/=+$/, '')}`
+
+/** Returns the bytes of an SSH key, as signatures contain them. */
+export function blobOf({ key, application }: PublicKey): Buffer {
+  const raw = key.export({ type: 'spki', format: 'der' }).subarray(spkiHead.length)
+  const type = Buffer.from(application === null ? ed25519 : securityKey)
+  const parts = [sshString(type), sshString(raw)]
+  return Buffer.concat(application === null ? parts : [...parts, sshString(Buffer.from(application, 'latin1'))])
+}
+
+function known(key: Omit<PublicKey, 'fingerprint'>): PublicKey {
+  return { ...key, fingerprint: fingerprintOf(key.key) }
+}
+
+/** Returns the key of 32 bytes. */
+export function rawKey(raw: Buffer): KeyObject {
+  if (raw.length !== rawBytes) throw unreadable('the public key', 'an Ed25519 key has 32 bytes')
+  return ed25519Of(() => createPublicKey({ key: Buffer.concat([spkiHead, raw]), format: 'der', type: 'spki' }))
+}
+
+function ed25519Of(read: () => KeyObject): KeyObject {
+  let key: KeyObject
+  try {
+    key = read()
+  } catch {
+    throw unreadable('the key', 'it is damaged')
+  }
+  if (key.asymmetricKeyType !== 'ed25519') throw unreadable('the key', 'it is not an Ed25519 key')
+  return key
+}
+
+/** Reads a private key of svc: Ed25519, PKCS #8 in PEM. */
+export function readPrivateKey(pem: string): KeyObject {
+  return ed25519Of(() => createPrivateKey(pem))
+}
+
+/** Reads `allowed_signers`: a key in each line. Refuses a line that it does not understand, naming its number. */
+export function readAllowedSigners(text: string): AllowedSigner[] {
+  const lines = linesOf(text, 'the allowed signers')
+  const signers = lines.flatMap((line, index) => (/^\s*(#|$)/.test(line) ? [] : [readSigner(line.trim(), index + 1)]))
+  if (signers.length > maxSigners) throw unreadable('the allowed signers', `more than ${maxSigners} keys`)
+  return signers
+}
+
+/** Reads the file of the allowed signers. A missing file contains none. */
+export function readSignersFile(path: string): AllowedSigner[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw new Refusal('unavailable', 'signers_unreadable', `Cannot read "${path}": ${(error as Error).message}`)
+  }
+  try {
+    return readAllowedSigners(text)
+  } catch (error) {
+    throw new Refusal('unavailable', 'signers_unreadable', `Cannot use "${path}": ${(error as Error).message}`)
+  }
+}
+
+/** Words of a line; a text in quotes may contain spaces. */
+const word = /(?:[^\s"]|"[^"]*")+/g
+
+function readSigner(line: string, number: number): AllowedSigner {
+  const what = `line ${number} of the allowed signers`
+  if (line.length > maxLineLength) throw unreadable(what, 'it is too long')
+  const words = line.match(word) ?? []
+  const at = words.findIndex((each, index) => index > 0 && /^(sk-)?(ssh|ecdsa)-/.test(each))
+  // A key of minisign or of svc has no type: one word in base64.
+  const own = at === -1 ? words.at(-1) : undefined
+  if (own !== undefined && words.length >= 2 && /^RW[A-Za-z0-9+/]{54}$/.test(own)) {
+    return signerOf(words.slice(0, -1), ofMinisign(own), what)
+  }
+  if (at === -1) throw unreadable(what, 'it contains no key')
+  return signerOf(words.slice(0, at), ofSsh(words.slice(at)), what)
+}
+
+function signerOf([principals = '', ...rest]: string[], key: PublicKey, what: string): AllowedSigner {
+  const name = principals.replaceAll('"', '').split(',')[0] ?? ''
+  if (nameFault(name) !== null) throw unreadable(what, `the name ${nameFault(name)}`)
+  const options = rest.join(' ').match(/(?:[^,"]|"[^"]*")+/g) ?? []
+  const signer: AllowedSigner = { key, name, notBefore: null, notAfter: null }
+  for (const option of options) {
+    const [name = '', value = ''] = option.split(/=(.*)/s)
+    const given = value.replaceAll('"', '')
+    if (name === 'namespaces') refuseOtherNamespace(given, what)
+    else if (name === 'valid-after') signer.notBefore = timeOf(given, what)
+    else if (name === 'valid-before') signer.notAfter = timeOf(given, what)
+    // An option that is not understood might restrict the key.
+    else throw unreadable(what, `the option "${name.slice(0, 50)}" is not supported`)
+  }
+  return signer
+}
+
+function refuseOtherNamespace(patterns: string, what: string): void {
+  if (patterns.split(',').includes(signingNamespace)) return
+  throw unreadable(what, `its namespaces do not contain "${signingNamespace}"`)
+}
+
+/** Reads YYYYMMDD[HHMM[SS]][Z]. A time without Z is one of the machine. */
+function timeOf(given: string, what: string): string {
+  const parts = /^(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z?)$/.exec(given)
+  if (parts === null) throw unreadable(what, `"${given.slice(0, 50)}" is no time`)
+  const [, year, month, day, hour = '00', minute = '00', second = '00', zone] = parts
+  const atMs = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}${zone}`)
+  if (Number.isNaN(atMs)) throw unreadable(what, `"${given}" is no time`)
+  return new Date(atMs).toISOString()
+}
+
+const maxNameLength = 100
+
+/** Returns why a name is not one of a key, or null: people must tell names apart that they read. */
+export function nameFault(name: string): string | null {
+  if (name === '' || name.length > maxNameLength) return `must have 1 to ${maxNameLength} characters`
+  if (!/^[A-Za-z0-9]([A-Za-z0-9._@+ -]*[A-Za-z0-9])?$/.test(name)) {
+    return 'may contain letters of ASCII, digits, spaces and . _ @ + -'
+  }
+  return /\s\s/.test(name) ? 'contains two spaces' : null
+}
+
+/** Returns what a reader takes a name for: names with the same look are confused. */
+export function looksLike(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[\s._+-]/g, '')
+    .replaceAll('rn', 'm')
+    .replaceAll('vv', 'w')
+    .replace(/[1i|]/g, 'l')
+    .replaceAll('0', 'o')
+    .replaceAll('5', 's')
+}

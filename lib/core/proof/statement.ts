@@ -1,0 +1,199 @@
+/*
+ * Reads and writes statements about releases (model/statement.ts). A statement is JSON: an object in which no key comes twice,
+ * since programs do not agree about which one counts. What svc does not know in it is left alone.
+ */
+import {
+  checked,
+  instant,
+  integer,
+  line,
+  list,
+  mapped,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  readFields,
+  withDefault
+} from '../../base/fields.js'
+import { Refusal } from '../../base/errors.js'
+import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
+import {
+  maxStatementBytes,
+  predicateType,
+  pushBuildType,
+  type Statement,
+  statementVersion
+} from '../../model/statement.js'
+
+/** Maximum depth of a statement. */
+const maxDepth = 32
+/** Maximum number of other projects. */
+const maxProjects = 100
+const maxItems = 1000
+
+const digest = checked(line({ max: 64 }), text =>
+  /^[0-9a-f]{64}$/.test(text) ? null : 'expected the 64 hex digits of a SHA-256'
+)
+const id = line({ min: 1, max: 100 })
+const variableName = checked(line({ min: 1, max: 200 }), text =>
+  clientVariableNameFault(text) === null ? null : 'expected the name of a variable'
+)
+const zoned = mapped(
+  checked(instant, text => (/(Z|[+-]\d\d:?\d\d)$/i.test(text) ? null : 'expected a time with its zone')),
+  text => new Date(text).toISOString()
+)
+
+const shape = {
+  _type: oneOf([statementVersion]),
+  subject: list(object({ name: line({ min: 1, max: 200 }), digest: object({ sha256: digest }) }), { min: 1, max: 1 }),
+  predicateType: oneOf([predicateType]),
+  predicate: object({
+    buildDefinition: object({
+      buildType: oneOf([pushBuildType]),
+      externalParameters: object({
+        projectId: id,
+        alsoFor: withDefault(list(id, { max: maxProjects }), []),
+        message: nullable(line({ max: 500 })),
+        scripts: withDefault(object({ preDeploy: optional(digest), postDeploy: optional(digest) }, { strict: true }), {
+          preDeploy: undefined,
+          postDeploy: undefined
+        }),
+        env: withDefault(list(variableName, { max: maxClientVariables }), []),
+        notAfter: nullable(zoned),
+        sequence: integer(0, Number.MAX_SAFE_INTEGER)
+      })
+    }),
+    runDetails: withDefault(
+      object({
+        builder: withDefault(object({ id: withDefault(line({ max: 300 }), '') }), { id: '' }),
+        byproducts: withDefault(
+          list(object({ name: line({ max: 200 }), digest: object({ sha256: digest }) }), { max: maxItems }),
+          []
+        )
+      }),
+      { builder: { id: '' }, byproducts: [] }
+    )
+  })
+}
+
+/** The name of a list of components among the byproducts. */
+const sbomName = /(^|[./-])(cdx|spdx|sbom)([./-]|$)/i
+
+/** Reads a statement. Refuses (403 `signature_bad`) anything else. */
+export function readStatement(bytes: Uint8Array): Statement {
+  const value = parse(bytes)
+  try {
+    const { subject, predicate } = readFields(value, shape)
+    const { buildDefinition, runDetails } = predicate
+    const given = buildDefinition.externalParameters
+    const [only] = subject
+    if (only === undefined) throw unusable('it is about nothing')
+    const { preDeploy, postDeploy } = given.scripts
+    const boms = runDetails.byproducts.filter(({ name }) => sbomName.test(name))
+    if (boms.length > 1) throw unusable('it names two lists of components')
+    return {
+      name: only.name,
+      treeSha256: only.digest.sha256,
+      projectId: given.projectId,
+      alsoFor: given.alsoFor,
+      message: given.message,
+      scripts: { ...(preDeploy !== undefined && { preDeploy }), ...(postDeploy !== undefined && { postDeploy }) },
+      env: given.env,
+      notAfter: given.notAfter,
+      sequence: given.sequence,
+      builder: runDetails.builder.id || null,
+      sbomSha256: boms[0]?.digest.sha256 ?? null
+    }
+  } catch (error) {
+    if (error instanceof Refusal && error.code !== 'signature_bad') throw unusable(error.message)
+    throw error
+  }
+}
+
+function unusable(why: string): Refusal {
+  const sentence = `Cannot use the statement: ${why}. Sign again with svc push --sign-key`
+  return new Refusal('forbidden', 'signature_bad', sentence, { field: 'statement' })
+}
+
+function parse(bytes: Uint8Array): unknown {
+  if (bytes.length > maxStatementBytes) throw unusable(`it has more than ${maxStatementBytes} bytes`)
+  let value: unknown
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    value = JSON.parse(text)
+  } catch {
+    throw unusable('it is not JSON in UTF-8')
+  }
+  refuseDoubledKeys(text)
+  return value
+}
+
+/** Strings and signs of JSON. The text has been parsed, so that nothing else matters. */
+const tokens = /"[^"\\]*(?:\\[^][^"\\]*)*"|[{}[\],]/g
+
+/** Refuses a key that comes twice in one object, however it is written, and what is nested too deeply. */
+function refuseDoubledKeys(text: string): void {
+  const open: Array<{ keys: Set<string>; isKey: boolean } | null> = []
+  for (const [token] of text.matchAll(tokens)) {
+    const inside = open.at(-1)
+    if (token === '{') open.push({ keys: new Set(), isKey: true })
+    else if (token === '[') open.push(null)
+    else if (token === '}' || token === ']') open.pop()
+    else if (token === ',') {
+      if (inside != null) inside.isKey = true
+    } else if (inside?.isKey) {
+      const key = JSON.parse(token) as string
+      if (inside.keys.has(key)) throw unusable(`the key ${JSON.stringify(key.slice(0, 50))} comes twice`)
+      inside.keys.add(key)
+      inside.isKey = false
+    }
+    if (open.length > maxDepth) throw unusable('it is nested too deeply')
+  }
+}
+
+/** What a client states beside what the server checks: where the files come from. */
+export interface StatedOrigin {
+  commit: string | null
+  repository: string | null
+  /** The run of a continuous integration system. */
+  invocationId: string | null
+  startedOn: string
+}
+
+/** Returns the bytes of a statement. Keys are in a fixed order. */
+export function writeStatement(statement: Statement, origin: StatedOrigin): Buffer {
+  const { name, treeSha256, projectId, alsoFor, message, scripts, env, notAfter, sequence, builder } = statement
+  const { commit, repository, invocationId, startedOn } = origin
+  const uri = repository === null ? 'git' : `git+${repository}`
+  const dependencies = commit === null ? [] : [{ uri, digest: { gitCommit: commit } }]
+  const byproducts =
+    statement.sbomSha256 === null ? [] : [{ name: 'sbom.json', digest: { sha256: statement.sbomSha256 } }]
+  const written = {
+    _type: statementVersion,
+    subject: [{ name, digest: { sha256: treeSha256 } }],
+    predicateType,
+    predicate: {
+      buildDefinition: {
+        buildType: pushBuildType,
+        externalParameters: {
+          projectId,
+          ...(alsoFor.length > 0 && { alsoFor }),
+          ...(message !== null && { message }),
+          ...(Object.keys(scripts).length > 0 && { scripts }),
+          ...(env.length > 0 && { env }),
+          ...(notAfter !== null && { notAfter }),
+          sequence
+        },
+        ...(dependencies.length > 0 && { resolvedDependencies: dependencies })
+      },
+      runDetails: {
+        builder: { id: builder ?? 'svc' },
+        metadata: { ...(invocationId !== null && { invocationId }), startedOn },
+        ...(byproducts.length > 0 && { byproducts })
+      }
+    }
+  }
+  return Buffer.from(JSON.stringify(written))
+}

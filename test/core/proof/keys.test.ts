@@ -1,0 +1,85 @@
+/* Public keys in the forms of their tools, lines of allowed_signers, and names of keys. */
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { Refusal } from '../../../lib/base/errors.js'
+import {
+  blobOf,
+  looksLike,
+  nameFault,
+  ofBlob,
+  publicKeyOf,
+  rawKey,
+  readAllowedSigners,
+  readPrivateKey,
+  readPublicKey,
+  readSignersFile
+} from '../../../lib/core/proof/keys.js'
+import { fingerprintBySsh, minisignKey, missing, sshKey } from '../../support/signing-tools.js'
+
+const line = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMfdjxhFxX7lIRRULCcTKu/vFKhZOdeq4WVbLnYAzbOI'
+
+t.test('keys of ssh-keygen', { skip: missing('ssh-keygen') }, async t => {
+  const ana = sshKey(t.testdir(), 'ana')
+  const key = readPublicKey(ana.publicText)
+  t.equal(key.fingerprint, fingerprintBySsh(ana.path), 'a fingerprint is that of ssh-keygen')
+  t.equal(key.comment, 'ana@laptop')
+  t.strictSame(readPublicKey(key.text).fingerprint, key.fingerprint, 'its text is read again')
+  t.strictSame(ofBlob(blobOf(key)).fingerprint, key.fingerprint)
+  t.throws(() => readPublicKey(sshKey(t.testdir(), 'rsa', { type: 'rsa' }).publicText), /only Ed25519/)
+})
+
+t.test('keys of minisign', { skip: missing('minisign') }, async t => {
+  const ana = minisignKey(t.testdir(), 'ana')
+  const key = readPublicKey(ana.publicText)
+  t.equal(key.kind, 'minisign')
+  t.equal(readPublicKey(key.text).fingerprint, key.fingerprint)
+})
+
+t.test('keys of svc', async t => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const key = publicKeyOf(readPrivateKey(pem))
+  t.equal(key.kind, 'svc')
+  t.equal(readPublicKey(key.text).fingerprint, key.fingerprint)
+  t.equal(publicKeyOf(publicKey).fingerprint, key.fingerprint)
+  t.throws(() => readPublicKey(pem), /it is a private key/, 'a private key is not accepted, and not repeated')
+  t.throws(() => readPrivateKey('-----BEGIN PRIVATE KEY-----'), Refusal)
+  t.throws(() => rawKey(Buffer.alloc(31)), Refusal)
+})
+
+t.test('lines of allowed_signers', async t => {
+  const text = `# who signs\n\nana@laptop,other namespaces="git,svc-deploy",valid-after="20260102Z",valid-before="20270101Z" ${line} Ana\n`
+  const [signer] = readAllowedSigners(text)
+  t.match(signer, { name: 'ana@laptop', notBefore: '2026-01-02T00:00:00.000Z', notAfter: '2027-01-01T00:00:00.000Z' })
+  t.equal(readPublicKey(`ana ${line}`).fingerprint, signer?.key.fingerprint, 'one line is read as a key, too')
+  const bad = {
+    'cert-authority': `ana cert-authority ${line}`,
+    'another namespace': `ana namespaces="git" ${line}`,
+    'no key': 'ana',
+    'an empty name': `"" ${line}`,
+    'a name that looks like another': `аna ${line}`,
+    'a bad time': `ana valid-after="2026" ${line}`,
+    'a damaged key': `ana ${line.slice(0, -3)}`
+  }
+  for (const [name, text] of Object.entries(bad)) t.throws(() => readAllowedSigners(text), Refusal, name)
+  const directory = t.testdir()
+  t.strictSame(readSignersFile(join(directory, 'missing')), [], 'a missing file contains none')
+  writeFileSync(join(directory, 'bad'), 'ana\n')
+  t.throws(() => readSignersFile(join(directory, 'bad')), { code: 'signers_unreadable' })
+})
+
+t.test('names of keys', async t => {
+  for (const name of ['ana@laptop', 'CI runner 3', 'a']) t.equal(nameFault(name), null, name)
+  for (const name of ['', ' ana', 'аna', 'a\u202eb', 'a'.repeat(101), 'a  b', '-x'])
+    t.type(nameFault(name), 'string', name)
+  for (const [one, other] of [
+    ['ana', 'ANA'],
+    ['bill', 'bi11'],
+    ['mark', 'rnark'],
+    ['o-1', '0I']
+  ] as const)
+    t.equal(looksLike(one), looksLike(other), `${one} looks like ${other}`)
+  t.not(looksLike('ana'), looksLike('anna'))
+})

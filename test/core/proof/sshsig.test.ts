@@ -1,0 +1,66 @@
+/* SSH signatures: those of ssh-keygen, our own that ssh-keygen checks, and those of a key in hardware. */
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { Refusal } from '../../../lib/base/errors.js'
+import { sshString } from '../../../lib/core/proof/dsse.js'
+import { readPublicKey } from '../../../lib/core/proof/keys.js'
+import { isSshSigned, readOpensshKey, readSshSignature, sshSigned } from '../../../lib/core/proof/sshsig.js'
+import { signingNamespace } from '../../../lib/model/statement.js'
+import { isAcceptedBySsh, missing, signBySsh, sshKey } from '../../support/signing-tools.js'
+
+const message = Buffer.from('{"_type":"https://in-toto.io/Statement/v1"}')
+
+t.test('signatures of ssh-keygen', { skip: missing('ssh-keygen') }, async t => {
+  const directory = t.testdir()
+  const ana = sshKey(directory, 'ana')
+  const signature = readSshSignature(signBySsh(ana.path, message))
+  t.equal(signature.key.fingerprint, readPublicKey(ana.publicText).fingerprint)
+  t.equal(isSshSigned(message, signature), true)
+  t.equal(isSshSigned(Buffer.concat([message, Buffer.from(' ')]), signature), false, 'other bytes are not signed')
+  t.equal(isSshSigned(message, readSshSignature(signBySsh(ana.path, message, 'git'))), false, 'nor is a commit of git')
+  t.throws(() => readSshSignature(signBySsh(sshKey(directory, 'rsa', { type: 'rsa' }).path, message)), Refusal)
+
+  const read = readOpensshKey(readFileSync(ana.path, 'utf8'))
+  t.equal(read?.comment, 'ana@laptop')
+  if (read === null) return
+  const own = sshSigned(message, read.key)
+  t.equal(isSshSigned(message, readSshSignature(own)), true)
+  t.equal(isAcceptedBySsh(directory, ana.publicText, { message, signature: own }), true, 'ssh-keygen accepts our own')
+  t.equal(isAcceptedBySsh(directory, ana.publicText, { message: Buffer.from('other'), signature: own }), false)
+  t.equal(own, signBySsh(ana.path, message), '… and writes the same')
+  const encrypted = sshKey(directory, 'encrypted', { password: 'correct horse' })
+  t.equal(readOpensshKey(readFileSync(encrypted.path, 'utf8')), null, 'an encrypted key is one for ssh-keygen')
+})
+
+/** A key in hardware (PROTOCOL.u2f): what it signs is that of another key, with flags and a counter. */
+function hardware(flags: number, change: (counter: Buffer) => Buffer = counter => counter) {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const type = sshString(Buffer.from('sk-ssh-ed25519@openssh.com'))
+  const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(12)
+  const blob = Buffer.concat([type, sshString(raw), sshString(Buffer.from('ssh:'))])
+  const parts = [Buffer.from(signingNamespace), Buffer.alloc(0), Buffer.from('sha512')]
+  const digest = createHash('sha512').update(message).digest()
+  const covered = Buffer.concat([Buffer.from('SSHSIG'), ...[...parts, digest].map(sshString)])
+  const presence = Buffer.from([flags, 0, 0, 0, 7])
+  const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()
+  const sig = sign(null, Buffer.concat([hash(Buffer.from('ssh:')), presence, hash(covered)]), privateKey)
+  const inner = Buffer.concat([type, sshString(sig), change(presence)])
+  const head = Buffer.concat([Buffer.from('SSHSIG'), Buffer.from([0, 0, 0, 1])])
+  const bytes = Buffer.concat([head, ...[blob, ...parts, inner].map(sshString)])
+  return `-----BEGIN SSH SIGNATURE-----\n${bytes.toString('base64')}\n-----END SSH SIGNATURE-----\n`
+}
+
+t.test('signatures of a key in hardware', async t => {
+  t.equal(isSshSigned(message, readSshSignature(hardware(1))), true, 'flags and counter are part of what is signed')
+  t.equal(isSshSigned(message, readSshSignature(hardware(0))), false, 'somebody must have touched the key')
+  const other = hardware(1, () => Buffer.from([1, 0, 0, 0, 8]))
+  t.equal(isSshSigned(message, readSshSignature(other)), false, 'another counter is not signed')
+  t.throws(() => readSshSignature(hardware(1, presence => presence.subarray(1))), Refusal)
+  t.throws(() => readSshSignature(hardware(1, presence => Buffer.concat([presence, presence]))), Refusal)
+})
+
+t.test('what is no signature', async t => {
+  for (const text of ['', 'x', '-----BEGIN SSH SIGNATURE-----\n-----END SSH SIGNATURE-----', 'U1NIU0lH'.repeat(40_000)])
+    t.throws(() => readSshSignature(text), Refusal, text.slice(0, 40))
+})
