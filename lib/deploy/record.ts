@@ -1,3 +1,4 @@
+import { begunAt } from '../base/shared/api.js'
 import { formatSeconds } from '../base/text.js'
 import {
   type DeploymentRow,
@@ -98,15 +99,6 @@ export function endOf(row: DeploymentRow, outcome: Outcome, nowMs: number): Part
     endTime,
     duration: formatSeconds(nowMs - Date.parse(begunAt({ ...row, endTime })))
   }
-}
-
-/**
- * Returns when a deployment began: one that waited for an approval or its time with the first step after its upload, or
- * never. Others begin when they are recorded.
- */
-function begunAt({ startTime, endTime, heldFor, startAt, approvals, steps }: DeploymentRow): string {
-  const hasWaited = heldFor === 'approval' || startAt !== null || approvals.length > 0
-  return (hasWaited ? (steps.find(({ name }) => name !== 'store')?.startedAt ?? endTime) : null) ?? startTime
 }
 
 /** Sends the notification of a result or of a later correction (§6.5). Never throws. */

@@ -4,7 +4,7 @@ import type { Deployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
-import { type ServerEvent, formatBytes, shownStatus, waitingOf } from '../shared/api.js'
+import { begunAt, type ServerEvent, formatBytes, shownStatus, waitingOf } from '../shared/api.js'
 import { download, panelPath } from '../dom/address.js'
 import { html, type Template } from '../dom/html.js'
 import { stripAnsi } from '../elements/logs/log-format.js'
@@ -26,7 +26,6 @@ import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../
 import {
   actorName,
   addressWords,
-  begunAt,
   clockTimeWords,
   deploymentWords,
   exactWords,

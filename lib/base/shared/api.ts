@@ -7,6 +7,25 @@ export function routePath(route: string, values: Readonly<Record<string, unknown
     .replace(/[:*](\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])))
 }
 
+/** What says when a deployment began. */
+interface Begun {
+  startTime: string
+  endTime: string | null
+  heldFor: string | null
+  startAt: string | null
+  approvals: readonly unknown[]
+  steps: ReadonlyArray<{ name: string; startedAt: string }>
+}
+
+/**
+ * Returns when a deployment began: one that waited for an approval or its time with the first step after its upload, or
+ * never. Others begin when they are recorded.
+ */
+export function begunAt({ startTime, endTime, heldFor, startAt, approvals, steps }: Begun): string {
+  const hasWaited = heldFor === 'approval' || startAt !== null || approvals.length > 0
+  return (hasWaited ? (steps.find(({ name }) => name !== 'store')?.startedAt ?? endTime) : null) ?? startTime
+}
+
 /** The words of environments, in the order in which a release passes them. */
 export const environments: ReadonlyArray<readonly string[]> = [
   ['development', 'dev', 'sandbox', 'local'],

@@ -194,6 +194,8 @@ export function createApi(client: Client) {
       ...noMarks,
       ...(await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting)))
     }),
+    /** Returns the projects of each application side by side. */
+    families: async () => (await call('GET /api/families')).families,
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
     setMaintenance: async (id: string, body: MaintenanceChange) =>

@@ -19,6 +19,7 @@ import {
 } from '../project-options.js'
 import { checkUserName, ensureUser } from '../system-user.js'
 import { originWords, paintStatus, projectState, shownMessage } from '../terminal/deployments.js'
+import { printMatrix } from '../terminal/matrix.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
@@ -27,16 +28,24 @@ export const commands = {
   list: defineCommand({
     options: {
       ...adminOptions,
+      matrix: { type: 'switch', help: 'show the projects of each application side by side: which release is where' },
       json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
     },
     details: adminDetails('viewer'),
     examples: [
       ['list', 'list the projects of the configured server'],
+      ['list --matrix', 'compare staging with production, and the like'],
       ['list --json --server https://deploy.example.com', 'list the projects of another server, for a script']
     ],
     async run({ options }, context) {
       const { output } = context
       const { api } = await openAdmin(context, options)
+      if (options.matrix) {
+        const families = await api.families()
+        if (options.json) output.json(families)
+        else printMatrix(output, families, Date.now())
+        return
+      }
       const projects = await api.projects()
       const marks = projects.length === 0 ? noMarks : await api.marks()
       const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()

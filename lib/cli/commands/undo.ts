@@ -1,4 +1,5 @@
 import { Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import type { Api } from '../client/api.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
@@ -106,5 +107,7 @@ export async function heldDeploymentId(
   const running = await api.deployments({ projectId, status: 'running', output: 'none', limit: 1 })
   const held = running.find(({ heldFor }) => heldFor !== null && heldFor !== undefined)
   if (held !== undefined) return held.id
-  throw new Refusal('conflict', 'not_waiting', `No deployment of ${projectId} waits for its checks or a confirmation`)
+  const [last] = await api.deployments({ projectId, output: 'none', limit: 1 })
+  const name = last === undefined ? projectId : oneLine(last.projectName)
+  throw new Refusal('conflict', 'not_waiting', `No deployment of ${name} waits for its checks or a confirmation`)
 }

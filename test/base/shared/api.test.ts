@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  begunAt,
   isCutOff,
   isRefused,
   routePath,
@@ -177,3 +178,17 @@ for (const { what, input, eventStream, expected } of [
     }
   })
 }
+
+t.test('a deployment is measured from its begin, not from its record', async t => {
+  const [startTime, at] = ['2030-01-01T00:00:00.000Z', '2030-01-02T00:00:00.000Z']
+  const row = { startTime, endTime: null, heldFor: null, startAt: null, approvals: [], steps: [] }
+  const steps = [
+    { name: 'store', startedAt: startTime },
+    { name: 'target', startedAt: at }
+  ]
+  t.equal(begunAt({ ...row, steps }), startTime, 'it did not wait')
+  t.equal(begunAt({ ...row, steps, approvals: [{}] }), at, 'it was approved, and runs')
+  t.equal(begunAt({ ...row, steps, startAt: at }), at, 'it waited for its time')
+  t.equal(begunAt({ ...row, approvals: [{}], endTime: at }), at, 'it never began')
+  t.equal(begunAt({ ...row, heldFor: 'approval' }), startTime, 'it still waits')
+})

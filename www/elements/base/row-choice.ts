@@ -145,7 +145,7 @@ export class SvcChoiceHead extends SvcElement {
   static override sheet = css`
     svc-choice-head {
       position: sticky;
-      top: 0;
+      top: var(--top-kept);
       z-index: 3;
       display: flex;
       flex-wrap: wrap;

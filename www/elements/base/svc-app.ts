@@ -186,11 +186,15 @@ export class SvcApp extends SvcElement {
       }
 
       > .frame > .content > .top {
+        position: sticky;
+        top: calc(var(--top-kept) - var(--top));
+        z-index: 4;
         display: flex;
         align-items: center;
         gap: 16px;
-        min-height: 56px;
+        height: var(--top);
         padding: 0 32px;
+        background: var(--ground);
         font-size: var(--size-13);
 
         > nav { flex: 1; min-width: 0; }
@@ -210,6 +214,15 @@ export class SvcApp extends SvcElement {
         }
         @media (pointer: coarse) { kbd { display: none; } }
         .lost { display: flex; align-items: center; gap: 8px; color: var(--warning); font-weight: 500; }
+
+        &::after {
+          content: "";
+          position: absolute;
+          inset: 100% 0 auto;
+          height: 8px;
+          background: linear-gradient(var(--ground), transparent);
+          pointer-events: none;
+        }
       }
 
       > .frame > .content > .stale {
@@ -267,7 +280,7 @@ export class SvcApp extends SvcElement {
           &.open > .rooms > .further { display: flex; }
           > .rooms > a[aria-current] { background: none; color: var(--accent); }
         }
-        > .frame > .content > .top { min-height: 48px; padding: 0 16px; }
+        > .frame > .content > .top { padding: 0 16px; }
         > .frame > .content > .stale { padding-inline: 16px; }
         /* The line below says the same in words; here the words would take the space of the breadcrumb. */
         > .frame > .content > .top .lost > span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

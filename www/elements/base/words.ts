@@ -197,17 +197,6 @@ export function shortTree(tree: string): string {
   return tree.slice(0, 8)
 }
 
-/** Returns from when a deployment is measured: its duration before its end. One that waited was recorded long before. */
-export function begunAt({
-  startTime,
-  endTime,
-  duration
-}: Pick<DeploymentRow, 'startTime' | 'endTime' | 'duration'>): string {
-  const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(duration ?? '') ?? []
-  if (endTime === null || seconds === undefined) return startTime
-  return new Date(Date.parse(endTime) - Number(seconds) * 1000).toISOString()
-}
-
 /* What waits for somebody, and marks of projects. Pure. */
 
 /** Returns what waits for somebody: `waits for confirmation until 18:34`. */

@@ -90,8 +90,11 @@ function queueWords({ running, waiting }: PlanAnswer['queue']): string[] {
 /** Maximum number of paths that are shown. */
 const mostLines = 200
 
-/** Returns the view of a plan; null is a plan that is not known yet. `force` says whether it takes back edited files. */
-export function rollbackPlanView(plan: RollbackPlan | null, force: boolean): Template {
+/**
+ * Returns the view of a plan; null is a plan that is not known yet. `force` says whether it takes back edited files, `isNew`
+ * whether the release is new there.
+ */
+export function rollbackPlanView(plan: RollbackPlan | null, force: boolean, isNew = false): Template {
   if (plan === null) return html`<p class="muted" role="status">${t('Comparing with the files on the server…')}</p>`
   if (plan.problem !== null) return problemView(plan.problem.message)
   const isExact = plan.mode === 'exact'
@@ -100,7 +103,7 @@ export function rollbackPlanView(plan: RollbackPlan | null, force: boolean): Tem
   const total = added + changed + pruned + (isExact ? timeOnly : 0)
   return html`
     <div class="changes">
-      <p>${rollbackSummaryOf(plan)}</p>
+      <p>${rollbackSummaryOf(plan, isNew)}</p>
       ${keptView(plan, force)}
       ${foreignView(plan)}
       ${lines.length === 0 ? null : html`<ul tabindex="0" aria-label="${t('Changed files')}">${lines.slice(0, mostLines).map(line => html`<li>${line}</li>`)}</ul>`}
@@ -109,7 +112,7 @@ export function rollbackPlanView(plan: RollbackPlan | null, force: boolean): Tem
     </div>`
 }
 
-function rollbackSummaryOf({ mode, counts, over }: RollbackPlan): string {
+function rollbackSummaryOf({ mode, counts, over }: RollbackPlan, isNew: boolean): string {
   const { added, changed, timeOnly, pruned, kept } = counts
   if (mode === 'exact') {
     const files = countWords(added + changed + timeOnly, 'file')
@@ -121,6 +124,7 @@ function rollbackSummaryOf({ mode, counts, over }: RollbackPlan): string {
   }
   if (added + changed === 0) return t('No file differs from the files on the server.')
   const values = { files: countWords(changed, 'file'), added: numberWords(added), left: numberWords(kept) }
+  if (isNew) return t('{files} replaced, {added} added.', values)
   return kept === 0
     ? t('{files} replaced, {added} restored.', values)
     : t('{files} replaced, {added} restored, {left} newer kept.', values)

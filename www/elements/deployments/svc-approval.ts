@@ -140,7 +140,7 @@ export class SvcApproval extends SvcElement {
             ? html`<p class="muted small">${t('Still needed: {approvals}. Nothing is in place yet.', { approvals: countWords(missing, 'approval') })} ${startAt === null ? null : t('It begins at {time}.', { time: timeWords(startAt) })}</p>${this.#whyNot()}`
             : html`<p class="muted small">${t('Nothing is in place yet. Others of the project go ahead.')}</p>`
         }
-        ${this.#problem === null ? rollbackPlanView(this.#plan, false) : errorLine(this.#problem)}
+        ${this.#problem === null ? rollbackPlanView(this.#plan, false, true) : errorLine(this.#problem)}
         ${treeSha256 === null ? null : html`<p class="tree muted small">${t('Tree')} <code>${treeSha256}</code></p>`}
       </section>`
   }

@@ -1,6 +1,6 @@
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
-import { agoWords, begunAt, deploymentWords, spanWords, stepWords } from '../base/words.js'
-import { formatBytes } from '../../shared/api.js'
+import { agoWords, deploymentWords, spanWords, stepWords } from '../base/words.js'
+import { begunAt, formatBytes } from '../../shared/api.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'

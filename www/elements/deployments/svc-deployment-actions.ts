@@ -270,8 +270,8 @@ export class SvcDeploymentActions extends SvcElement {
   }
 
   /** Shows what would change. The module is loaded when the first dialog needs it. */
-  readonly #changes: PlanView = (plan, force) =>
-    this.#planView?.(plan, force) ?? html`<p class="muted" aria-busy="true">${t('Loading…')}</p>`
+  readonly #changes: PlanView = (plan, force, isNew) =>
+    this.#planView?.(plan, force, isNew) ?? html`<p class="muted" aria-busy="true">${t('Loading…')}</p>`
 
   async #loadPlanView(): Promise<void> {
     this.#planView ??= (await import('./plan-view.js')).rollbackPlanView
@@ -445,7 +445,7 @@ function promotionWords(
         )}
       </select>
     </div>
-    ${to === '' ? null : changes(plan, false)}
+    ${to === '' ? null : changes(plan, false, true)}
     ${reasonField()}`
 }
 

@@ -1,11 +1,11 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { shownStatus } from '../../shared/api.js'
+import { begunAt, shownStatus } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'
-import { begunAt, deploymentWords, waitingWords } from '../base/words.js'
+import { deploymentWords, waitingWords } from '../base/words.js'
 
 /**
  * A list of deployments, each a link to its page: title, commit and branch, then other facts. Properties: `items`, newest

@@ -23,7 +23,7 @@ export class SvcRolloutActions extends SvcElement {
     svc-rollout-actions {
       position: sticky;
       z-index: 3;
-      top: 8px;
+      top: calc(var(--top-kept) + 8px);
 
       > .bar {
         display: flex;

@@ -1,5 +1,6 @@
 import type { Family, FamilyMember, FamilyRelease } from '../../../lib/model/family.js'
 import type { Marks } from '../../../lib/model/waiting.js'
+import { distanceWords } from '../../shared/distance.js'
 import { panelPath } from '../../dom/address.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { serverNow } from '../../server/client.js'
@@ -19,24 +20,12 @@ interface Difference {
 }
 
 /** Returns how a member differs from the first one that has a release; null: it is the first, or cannot be compared. Pure. */
-export function differenceOf({ release, distance }: FamilyMember, first: FamilyMember): Difference | null {
-  if (release === null || distance === null || first.release === null) return null
-  const { env } = first
-  const { isSame, releases } = distance
-  if (isSame) return { picture: 'check', words: t('same files as {env}', { env }) }
-  const count = numberWords(Math.abs(releases ?? 0))
-  if (releases === 1) return { picture: 'warning', words: t('1 release behind {env}', { env }) }
-  if (releases === -1) return { picture: 'warning', words: t('1 release ahead of {env}', { env }) }
-  if (releases !== null && releases > 0)
-    return { picture: 'warning', words: t('{count} releases behind {env}', { count, env }) }
-  if (releases !== null) return { picture: 'warning', words: t('{count} releases ahead of {env}', { count, env }) }
-  const apartMs = Date.parse(release.since) - Date.parse(first.release.since)
-  const time = spanWords(Math.abs(apartMs))
-  const words =
-    apartMs < 0
-      ? t('other files than {env}, {time} older', { env, time })
-      : t('other files than {env}, {time} newer', { env, time })
-  return { picture: 'warning', words }
+export function differenceOf(member: FamilyMember, first: FamilyMember): Difference | null {
+  const found = distanceWords(member, first)
+  if (found === null) return null
+  const { isSame, words, count, apartMs } = found
+  const values = { env: first.env, count: numberWords(count ?? 0), time: spanWords(apartMs ?? 0) }
+  return { picture: isSame ? 'check' : 'warning', words: t(words, values) }
 }
 
 /**

@@ -173,7 +173,7 @@ export class SvcFiles extends SvcElement {
       gap: 24px;
       align-items: start;
 
-      > aside { position: sticky; top: 16px; max-height: calc(100dvh - 32px); overflow-y: auto; }
+      > aside { position: sticky; top: calc(var(--top-kept) + 16px); max-height: calc(100dvh - var(--top-kept) - 32px); overflow-y: auto; }
       > div { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px; }
       .way { display: flex; flex-wrap: wrap; align-items: center; gap: 4px; min-height: 32px; font-family: var(--mono); font-size: var(--size-13); }
       .way li { display: flex; align-items: center; gap: 4px; max-width: 100%; min-width: 0; }

@@ -285,10 +285,10 @@ export const terminalPageSheet = css`
     gap: 8px;
     max-width: none;
     --banner: 0px;
-    height: calc(100dvh - 56px - 24px - var(--banner));
+    height: calc(100dvh - var(--top) - 24px - var(--banner));
     margin-bottom: -48px;
     @media (max-width: 719px) {
-      height: calc(100dvh - 48px - 84px - var(--banner) - env(safe-area-inset-bottom));
+      height: calc(100dvh - var(--top) - 84px - var(--banner) - env(safe-area-inset-bottom));
       margin-bottom: -32px;
     }
   }

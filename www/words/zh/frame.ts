@@ -389,6 +389,7 @@ export const words: Words = {
   '{deployments} undone: {files} brought back, {removed} removed.':
     '撤销 {deployments}：恢复 {files}，移除 {removed} 个。',
   'No file differs from the files on the server.': '与服务器上的文件没有差异。',
+  '{files} replaced, {added} added.': '替换 {files}，新增 {added} 个。',
   '{files} replaced, {added} restored.': '替换 {files}，恢复 {added} 个。',
   '{files} replaced, {added} restored, {left} newer kept.': '替换 {files}，恢复 {added} 个，保留 {left} 个较新的。',
   '{files} that svc did not put there would be replaced: {names}': '不是由 svc 放置的 {files}将被替换：{names}',

@@ -1,7 +1,6 @@
 import t from 'tap'
 import type { Provenance } from '../../../../lib/model/provenance.js'
 import {
-  begunAt,
   addressWords,
   agoWords,
   clockWords,
@@ -135,11 +134,4 @@ t.test('a lock is in force until the instant of its end', async t => {
 t.test('a maintenance is in force until it is ended', async t => {
   const maintenance = { ...lock('admin'), projectId: 'proj_a', kind: 'maintenance' as const, expiresAt: null }
   t.same(inForce([maintenance], Number.MAX_SAFE_INTEGER), [maintenance])
-})
-
-t.test('a deployment is measured from its begin, not from its record', async t => {
-  const [startTime, endTime] = ['2030-01-01T00:00:00.000Z', '2030-01-02T00:00:00.000Z']
-  t.equal(begunAt({ startTime, endTime, duration: '1.50s' }), '2030-01-01T23:59:58.500Z')
-  t.equal(begunAt({ startTime, endTime: null, duration: null }), startTime, 'it has not ended')
-  t.equal(begunAt({ startTime, endTime, duration: '1m 2s' }), startTime, 'of another program')
 })
