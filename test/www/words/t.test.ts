@@ -185,6 +185,43 @@ t.test('translates a sentence with its values into Chinese, followed by the Engl
   )
 })
 
+t.test('what checks, waits and rollouts say is Chinese as a whole', async t => {
+  setLanguage('zh')
+  const endings = [' within 30 s', ' after it had passed', ' within 30 s; the earlier files are back, dep_1 is live']
+  const answers = [
+    ...['exit code 1', 'exit code 1: 坏', 'killed by the signal SIGKILL', 'killed by the signal SIGTERM: 坏', '503'],
+    ...['it ran longer than its time limit', 'no answer within 5 s', 'no connection within 5 s', 'connection refused'],
+    ...['200, but the first 64 KiB do not contain "好"', '"坏" is not a known host', 'the connection was closed'],
+    ...['"坏" is neither this machine nor in the setting gate_hosts', 'PM2 does not run "坏"', 'restarted 2 times'],
+    ...['stopped', 'errored', 'found: 坏', '"(" is not a regular expression', '"坏" is not like "127.0.0.1:5432"']
+  ]
+  const checks = ['command', 'command 2', 'pm2 online', 'tcp 127.0.0.1:5432', 'log 访问', 'http://localhost/']
+  const sentences = [
+    ...answers.flatMap(answer => endings.map(ending => `The check command failed: ${answer}${ending}`)),
+    ...checks.map(check => `The check ${check} failed: connection refused within 5 s`),
+    ...['Rejected by 张', 'Rejected by 张: 不', 'Reverted by 张', 'Nobody confirmed the deployment within 60 s'],
+    ...['Nobody confirmed the deployment in time', 'Nobody approved the deployment before 2030-01-01'],
+    ...[
+      'No node is left',
+      '2 failed (allowed: 1)',
+      '2 nodes unreachable (allowed: 0)',
+      '张 stopped it',
+      '张 reverts it'
+    ],
+    'Another hub leads the cluster now',
+    'The hub was restored from a backup, and nodes may have had later releases. Push again, or resume it',
+    'Nobody confirmed the deployment in time; the earlier files are not back yet: permission denied. ' +
+      'The next start or deployment tries again'
+  ]
+  // Values, and what has the same name everywhere.
+  const same = /SIG[A-Z]+|PM2|TCP|KiB|gate_hosts|dep_1|http:\/\/localhost\//g
+  for (const sentence of sentences) {
+    const [first = '', original] = serverWords(sentence).split('\n')
+    t.equal(original, sentence)
+    t.notMatch(first.replace(same, ''), /[A-Za-z]{2}/, `${sentence} → ${first}`)
+  }
+})
+
 t.test('each action of the audit log has words', t => {
   t.same(actionRows.map(({ action }) => action).sort(), [...auditActions].sort())
   t.end()
