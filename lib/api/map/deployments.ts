@@ -192,6 +192,10 @@ export interface DeploymentRoutes {
      * @header X-Svc-Deploy-Url The URL of the deployment's page, if the server knows its public URL.
      */
     answer: Ran | RollbackPlan
+    also: {
+      /** The deployment waits for an approval, or for its time. Its record says how it ends. */
+      202: Ran
+    }
   }
   /**
    * Approve a deployment that waits for it.

@@ -1,5 +1,6 @@
 import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'
+import { countOf } from '../../base/text.js'
 import { actorText } from '../../base/shared/actor-text.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
@@ -145,7 +146,7 @@ function resultOf({ status, revertedAt, revertReason }: Deployment): string {
 function entryRow(entry: AuditEntry, names: ReadonlyMap<string, string>): ReportRow {
   const { at, projectId, actor, tokenName, action, ok, target, detail, ip, failures } = entry
   const project = projectId === null ? '' : (names.get(projectId) ?? projectId)
-  const count = failures === null ? '' : `${failures} attempts`
+  const count = failures === null || detail !== null ? '' : countOf(failures, 'attempt')
   const about = target === projectId ? '' : target
   const who = [tokenName ?? actorText(actor, id => names.get(id)), ip].filter(Boolean).join(', ')
   return [
