@@ -151,7 +151,8 @@ export function createBearer(needs: Needs) {
     if (rule.others.includes('anonymous')) return anonymous
     const relayed = client.local ? (needs.relayed?.(headers) ?? null) : null
     if (relayed !== null) return holderOfRelayed(relayed)
-    if (client.local && rule.others.includes('local')) return local
+    // At the socket, a token that is given replaces the rights of the operator: it names who acts, and may deploy.
+    if (client.local && rule.others.includes('local') && headers.authorization === undefined) return local
     if (rule.others.includes('agent')) return holderOfNode(needs.nodes.verify(credentials))
     if (rule.min === null && rule.others.every(role => role === 'local')) throw notLocal()
     const { ticket: purpose } = rule

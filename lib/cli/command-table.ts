@@ -33,6 +33,7 @@ const families = {
   audit: () => import('./commands/audit.js'),
   backup: () => import('./commands/backup.js'),
   build: () => import('./commands/build.js'),
+  bundle: () => import('./commands/bundle.js'),
   cluster: () => import('./commands/cluster.js'),
   completion: () => import('./commands/completion.js'),
   config: () => import('./commands/config.js'),
@@ -113,7 +114,10 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['logs sources add', 'log-sources', 'add log files to a project'],
     ['logs sources remove', 'log-sources', 'remove a log file from its project'],
     ['tail', 'tail', 'print, search or follow log files on the server'],
-    ['build', 'build', 'pack a build without uploading it']
+    ['build', 'build', 'pack a build without uploading it'],
+    ['bundle', 'bundle', 'pack a build to carry it to another server'],
+    ['bundle verify', 'bundle', 'check a bundle, without a server'],
+    ['bundle show', 'bundle', 'show what a bundle contains']
   ],
   fleet: [
     ['fleet nodes', 'fleet', 'list the nodes of the fleet'],

@@ -172,6 +172,10 @@ t.test('the local operator needs no token, except for uploads', async t => {
     code: 'unauthorized'
   })
   t.equal(bearer.authorise('local', credentials(undefined, { local: true })).role, 'local')
+  // A token that is given replaces its rights.
+  t.equal(bearer.authorise('upload_check', credentials('Bearer shop-token', { local: true })).role, 'project')
+  t.throws(() => bearer.authorise('admin', credentials('Bearer shop-token', { local: true })), { code: 'forbidden' })
+  t.throws(() => bearer.authorise('admin', credentials('Bearer wrong', { local: true })), { code: 'unauthorized' })
   t.throws(() => bearer.authorise('local', credentials('Bearer admin-token')), { kind: 'forbidden', code: 'forbidden' })
 })
 

@@ -2,6 +2,7 @@ import t from 'tap'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commands } from '../../lib/cli/command-table.js'
+import { writeTestBundle } from '../support/bundles.js'
 import { startFleet } from '../support/fleet-on-server.js'
 import { nameAsBefore } from '../support/same-name.js'
 import { adminToken, startServer } from '../support/server.js'
@@ -48,6 +49,7 @@ const rows: Row[] = [
   { line: 'drift @', says: /No file was edited/, deploy: true },
   { line: 'repair @ --yes', says: /Every file is as deployed/ },
   { line: 'verify @', says: /as deployed/, deploy: true },
+  { line: 'apply site.svcb --project @ --dry-run', says: /^Plan for shop/, deploy: true },
   { line: 'projects show @', says: /deployPath/ },
   { line: 'projects set @ --description word', says: /Changed description of shop/ },
   { line: 'projects token @', says: /\w{20}/ },
@@ -88,7 +90,7 @@ const rows: Row[] = [
 const onThisMachine = ['admin reset-second-factor', 'tail']
 
 /** Commands whose project is tested with their other rooms. */
-const elsewhere = ['audit list']
+const elsewhere = ['audit list', 'bundle']
 
 t.test('every command that takes a project takes its name or its id, and refuses an unknown one', async t => {
   const { stage, env, shop } = await startFleet(t)
@@ -96,6 +98,7 @@ t.test('every command that takes a project takes its name or its id, and refuses
   mkdirSync(join(cwd, 'site'))
   writeFileSync(join(cwd, 'site/index.html'), 'one')
   writeFileSync(join(cwd, 'vars.env'), 'OTHER=1\n')
+  writeTestBundle(join(cwd, 'site.svcb'))
   const { token } = (await stage.client.post('/api/tokens', { name: 'ana', role: 'admin' })).body
   const ofServer = { ...env, SVC_HOME: stage.home.directory, SVC_TOKEN: token }
   const loggedIn = { SVC_SERVER_URL: stage.url, SVC_HOME: join(cwd, 'logged-in') }

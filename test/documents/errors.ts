@@ -530,6 +530,18 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  bundle_damaged: row(
+    'command',
+    'A bundle, or a part of it, is not as it was written',
+    'Copy it again from where it was made.'
+  ),
+  bundle_incomplete: row(
+    'command',
+    'A part of a bundle is missing, doubled, swapped or of another bundle',
+    'Put exactly its parts into one directory.'
+  ),
+  bundle_too_new: row('command', 'A later svc made the bundle', 'Update svc on this machine.'),
+  not_a_bundle: row('command', 'The file is not a bundle', 'Check the path. `svc bundle` makes bundles.'),
   plan_refused: row('command', 'The plan says that the push would fail', 'Look at the reasons that the plan lists.'),
   plan_incomplete: row('command', 'The server could not compare the whole target', 'Look at the checks of the plan.'),
   plan_outdated: row('deployment', 'The target has changed since the plan', 'Plan again, and look at what changed.'),

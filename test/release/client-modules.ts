@@ -5,6 +5,8 @@ import { dirname, join, normalize } from 'node:path'
 export const bundledFamilies = [
   'init',
   'build',
+  'bundle',
+  'apply',
   'push',
   'projects',
   'deployments',

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, oneLine, countOf } from '../../base/text.js'
@@ -6,8 +6,11 @@ import { lineOf } from '../../base/shared/audit-changes.js'
 import { isSameName, type ShownProject } from '../../model/project.js'
 import { createCall } from '../client/call.js'
 import { openAdmin } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { applyBundle } from '../bundle/apply.js'
+import { mayBeBundle } from '../bundle/volumes.js'
+import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { variables } from '../pack/push-fields.js'
 import { readServerFile, type ServerFile } from '../server-file/format.js'
 import { planOf } from '../server-file/plan.js'
 import { checkStill, idsOf, type Plan, type Server, type Step } from '../server-file/planning.js'
@@ -19,16 +22,23 @@ const defaultFile = 'svc.server.json'
 /** The commands for the file of a server. */
 export const commands = {
   apply: defineCommand({
-    operands: { file: { help: `file of the server; default: ${defaultFile}` } },
+    operands: { file: { help: `file of the server, or a bundle; default: ${defaultFile}` } },
     options: {
       'dry-run': { type: 'switch', help: 'show what would change, and change nothing' },
       prune: {
         type: 'switch',
-        help: 'delete or reset what the file does not name, in the parts that it has'
+        help: 'delete or reset what the file does not name, in the parts that it has; of a bundle: as "svc push --prune"'
       },
       secrets: { type: 'switch', help: 'also set secrets that cannot be compared, because the server hides them' },
+      project: { ...sharedOptions.project, help: 'of a bundle: id or name of the project to deploy to' },
+      'set-env': {
+        type: 'text',
+        value: 'NAME=value',
+        repeatable: true,
+        help: 'of a bundle: set a variable for the scripts'
+      },
       yes: { ...sharedOptions.yes, help: 'do not ask before the changes; required without a terminal' },
-      json: { type: 'switch', help: 'print the changes as JSON' },
+      json: { type: 'switch', help: 'print the changes, or the result of the deployment, as JSON' },
       ...adminOptions
     },
     details:
@@ -37,16 +47,29 @@ export const commands = {
       'nothing. If the server changes while you read, nothing is done.\n\n' +
       'What the file does not name stays as it is, unless --prune is given. A project with deployments is never\n' +
       'deleted. A secret in the file is ${NAME}, a variable of the environment, or ***, which keeps the present one.\n\n' +
+      'A bundle of "svc bundle" is deployed as by "svc push", with the token of a push: the plan is shown first. On the\n' +
+      'machine of the server, its owner needs no token.\n\n' +
       adminDetails('admin'),
     examples: [
       ['apply --dry-run', `show what ${defaultFile} would change`],
-      ['apply svc.server.json --yes', 'make the server as the file says, without being asked']
+      ['apply svc.server.json --yes', 'make the server as the file says, without being asked'],
+      ['apply shop.svcb --project shop', 'show what a bundle would change, and deploy it']
     ],
     async run({ options, operands }, context) {
       const { 'dry-run': isTrial, json, prune, secrets, yes } = options
       const { host, output } = context
-      const isSure = isTrial ? null : confirmation(context, { yes, what: 'Changing the server' })
       const name = operands.file ?? defaultFile
+      const path = resolve(context.cwd, name)
+      if (await isBundle(path)) {
+        const { env, server, token, project } = options
+        if (secrets) throw usage('--secrets', '--secrets is for the file of a server: a bundle contains none')
+        const given = { env, server, token, project }
+        const setEnv = variables(options['set-env'])
+        return await applyBundle(path, { given, setEnv, isTrial, prune, yes, json }, context)
+      }
+      for (const flag of ['project', 'set-env'] as const)
+        if (options[flag]?.length) throw usage(`--${flag}`, `--${flag} is for a bundle, and "${name}" is none`)
+      const isSure = isTrial ? null : confirmation(context, { yes, what: 'Changing the server' })
       const { file, refusal } = readServerFile(await textOf(context, name), { name, env: host.env })
       const { client } = (await openAdmin(context, options)).api
       const read = () => readServer(client, wantingVariables(file, prune))
@@ -85,15 +108,18 @@ export const commands = {
 } satisfies Family
 
 async function textOf({ cwd }: Context, name: string): Promise<string> {
-  const bytes = await readFile(resolve(cwd, name))
-  // A zip is another kind of file, and so is what an export package holds.
-  if (bytes.subarray(0, 2).toString('latin1') === 'PK')
-    throw new Refusal(
-      'invalid',
-      'broken_config',
-      `Cannot apply "${name}": it is a zip. "svc import" takes export packages`
-    )
-  return decodeText(bytes, name)
+  return decodeText(await readFile(resolve(cwd, name)), name)
+}
+
+/** Whether a file is a bundle, or another zip: the file of a server is text. */
+async function isBundle(path: string): Promise<boolean> {
+  const file = await open(path)
+  try {
+    const start = Buffer.alloc(16)
+    return mayBeBundle(start.subarray(0, (await file.read(start)).bytesRead))
+  } finally {
+    await file.close()
+  }
 }
 
 /** Returns for which projects the variables are read: reading them is a request for each. */

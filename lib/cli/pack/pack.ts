@@ -82,7 +82,7 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
   const { signal, onProgress } = options
   signal?.throwIfAborted()
   const root = await findRoot(options)
-  const place = await choosePlace(options.archivePath)
+  const place = await placeForArchive(options.archivePath)
   try {
     const { sources: all, bytes, warnings } = options.found ?? (await find(root, options, place.except))
     checkSize(bytes, options)
@@ -141,7 +141,8 @@ export async function removeOldPacks(temporary: string, nowMs: number): Promise<
   }
 }
 
-async function choosePlace(archivePath: string | undefined): Promise<Place> {
+/** Returns where an archive is written: at this path, or in a temporary directory of its own. */
+export async function placeForArchive(archivePath?: string): Promise<Place> {
   if (archivePath === undefined) {
     await removeOldPacks(tmpdir(), Date.now()).catch(() => {})
     const directory = await realpath(await mkdtemp(join(tmpdir(), packPrefix)))

@@ -295,7 +295,10 @@ t.test('what is not understood is refused with its line, before the first change
   }
   t.equal(JSON.stringify(await there.exported()), before)
   writeFileSync(there.path, 'PK\u0003\u0004')
-  t.match(await there.apply('--yes'), { code: 1, stderr: /is a zip/ })
+  t.match(await there.apply('--yes'), { code: 1, stderr: /Cannot read the bundle/ })
+  there.write({})
+  t.match(await there.apply('--yes --project x'), { code: 2, stderr: /--project is for a bundle/ })
+  t.match(await there.apply('--yes --set-env A=1'), { code: 2, stderr: /--set-env is for a bundle/ })
   t.match(await there.apply('missing.json --yes'), { code: 1, stderr: /missing\.json/ })
   there.write({ settings: { keep_archives: '8' } })
   t.match(await there.apply(''), { code: 1, stderr: /no terminal to ask on: use --yes/ })

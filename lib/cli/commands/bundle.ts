@@ -1,0 +1,171 @@
+import { basename, resolve } from 'node:path'
+import type { EffectiveConfig } from '../../base/config/precedence.js'
+import { formatBytes } from '../../base/shared/api.js'
+import { countOf, oneLine } from '../../base/text.js'
+import { type Bundle, withBundle } from '../bundle/contents.js'
+import { checkFree, entriesOf, type SmallParts, writeBundle } from '../bundle/write.js'
+import { minPartBytes } from '../bundle/volumes.js'
+import { defineCommand, type Family, usage } from '../command.js'
+import { checkMessage, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
+import { listIgnored, packConfiguration, packProject } from '../pack/pack.js'
+import { collectProvenance } from '../pack/provenance.js'
+import { withInterrupts } from '../terminal/prompt.js'
+
+const suffix = '.svcb'
+const operand = { file: { required: true, help: `the bundle, or one of its parts` } } as const
+
+/** The commands that make, check and show a bundle. */
+export const commands = {
+  bundle: defineCommand({
+    options: {
+      env: sharedOptions.env,
+      ...packOptions,
+      project: { ...sharedOptions.project, help: 'id or name of the project on the server that it is carried to' },
+      message: {
+        ...sharedOptions.message,
+        help: 'message for the deployment; default: the subject of the current git commit'
+      },
+      ...scriptOptions,
+      file: { type: 'text', value: 'path', default: `release${suffix}`, help: 'path of the bundle to write' },
+      split: { type: 'text', value: 'size', help: 'write parts that are smaller than this, like 4G or 700M' },
+      provenance: { type: 'switch', default: true, help: 'leave out git commit, branch and CI run' },
+      json: { type: 'switch', help: 'print {paths, bytes, sha256, treeSha256, files} as JSON' }
+    },
+    details:
+      'A bundle carries a release to a server that this machine does not reach. It contains what "svc push" would send:\n' +
+      'the archive, the scripts, the message and the origin. Of variables it contains the names only. On the other side,\n' +
+      '"svc bundle verify" checks it without a server, and "svc apply" deploys it.\n\n' +
+      'The same files, with the same times, give the same bytes, in the same time zone (TZ=UTC sets one).\n' +
+      'docs/bundles.md describes the format.',
+    examples: [
+      [`bundle --project shop --file shop${suffix}`, 'pack the build for the project shop'],
+      [`bundle --out dist --file shop${suffix} --split 4G`, 'pack a directory into parts that fit on FAT32']
+    ],
+    async run({ options }, context) {
+      const { file, message, split, json } = options
+      if (options.out?.endsWith(suffix))
+        throw usage('--out', `--out names the directory to pack. Write the bundle to --file ${options.out}`)
+      checkMessage(message)
+      const splitBytes = split === undefined ? null : partSize(split)
+      const config = await packConfiguration(context, options)
+      const path = resolve(context.cwd, file)
+      checkFree(path)
+      await listIgnored(context, config, options)
+      const written = await withInterrupts(context.host, async signal => {
+        const provenance = options.provenance ? await collectProvenance(context.cwd, context.env) : null
+        const archive = await packProject(context, config, { signal })
+        try {
+          const entries = await entriesOf(archive, signal)
+          const about = {
+            minServer: leastServer,
+            needs: [],
+            project: config.projectId?.value ?? null,
+            message: message ?? provenance?.subject ?? null,
+            provenance,
+            env: Object.keys(config.env).sort(),
+            postDeployAsync: config.postDeployAsync.source === 'default' ? null : config.postDeployAsync.value
+          }
+          const source = { archive, parts: scriptsOf(config), about }
+          return await writeBundle(source, { path, entries, splitBytes, signal })
+        } finally {
+          await archive.discard()
+        }
+      })
+      const { paths, treeSha256, files } = written
+      const parts = paths.length === 1 ? '' : ` in ${paths.length} parts`
+      context.output.note(`Bundled tree ${short(treeSha256)} (${countOf(files, 'file')})${parts}`)
+      context.output.result(json, written, paths.join('\n'))
+    }
+  }),
+
+  'bundle verify': defineCommand({
+    operands: operand,
+    options: { json: { type: 'switch', help: 'print {ok, treeSha256, files, signedBy} as JSON' } },
+    details:
+      'Compares every byte with the digests that the bundle contains, and the files of its archive with its tree. Needs no\n' +
+      'server. A part that is missing, doubled, swapped or cut off is named.',
+    examples: [
+      [`bundle verify shop${suffix}`, 'check a bundle'],
+      [`bundle verify shop${suffix}.001`, 'check a bundle in parts, which are in the same directory']
+    ],
+    async run({ operands, options }, context) {
+      const path = resolve(context.cwd, operands.file)
+      await withInterrupts(context.host, signal =>
+        withBundle(path, async bundle => {
+          await bundle.verify(signal)
+          const { sha256, files } = bundle.manifest.tree
+          const answer = { ok: true, treeSha256: sha256, files, signedBy: [] }
+          const line = `${oneLine(basename(path))} is whole: tree ${short(sha256)} (${countOf(files, 'file')}), not signed`
+          context.output.result(options.json, answer, line)
+        })
+      )
+    }
+  }),
+
+  'bundle show': defineCommand({
+    operands: operand,
+    options: { json: { type: 'switch', help: 'print what bundle.json says' } },
+    details: 'Shows what a bundle says about itself. "svc bundle verify" finds out whether that is true.',
+    examples: [[`bundle show shop${suffix}`, 'show project, message, origin and contents of a bundle']],
+    async run({ operands, options }, context) {
+      const path = resolve(context.cwd, operands.file)
+      await withBundle(path, async bundle => {
+        context.output.result(options.json, bundle.manifest, () => linesOf(bundle))
+      })
+    }
+  })
+} satisfies Family
+
+/** Every server takes a bundle without signatures. */
+const leastServer = '1.0.0'
+
+/** Returns the entries of the scripts. */
+function scriptsOf({ preDeploy, postDeploy }: EffectiveConfig): SmallParts {
+  const scripts = [
+    ['scripts/pre', preDeploy?.value],
+    ['scripts/post', postDeploy?.value]
+  ] as const
+  return scripts.flatMap(([name, text]) => (text?.trim() ? [[name, Buffer.from(text)] as const] : []))
+}
+
+const units: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 }
+
+/** Reads the size of --split. FAT32 has no files of 4 GiB, so a part is smaller than the size. */
+function partSize(text: string): number {
+  const [, amount = '', unit = ''] = /^(\d{1,9})([KMGT])(?:i?B)?$/i.exec(text) ?? []
+  const bytes = Number(amount) * (units[unit.toUpperCase()] ?? 0) - 1
+  if (amount !== '' && bytes >= minPartBytes && Number.isSafeInteger(bytes)) return bytes
+  throw usage('--split', `--split cannot be "${text}": it must be a size above 64K, like 700M or 4G`)
+}
+
+/** Returns the first and the last digits of a digest, as people compare them. */
+function short(sha256: string): string {
+  return `${sha256.slice(0, 4)}…${sha256.slice(-4)}`
+}
+
+function linesOf({ manifest, bytes, paths }: Bundle): string {
+  const { project, message, provenance, tree, env, parts, minServer, needs, postDeployAsync } = manifest
+  const names = parts.map(({ name }) => name)
+  const scripts = ['pre', 'post'].filter(each => names.includes(`scripts/${each}`))
+  const rows: Array<[string, string | null]> = [
+    ['Project', project],
+    ['Message', message],
+    ['Commit', provenance?.commit ?? null],
+    ['Branch', provenance?.branch ?? null],
+    ['CI run', provenance?.ci?.url ?? provenance?.ci?.run ?? null],
+    ['Tree', `${tree.sha256} (${countOf(tree.files, 'file')}, ${formatBytes(tree.bytes)})`],
+    [
+      'Scripts',
+      scripts.length === 0 ? null : scripts.join(', ') + (postDeployAsync ? ' (post in the background)' : '')
+    ],
+    ['Variables', env.length === 0 ? null : env.join(', ')],
+    ['Signatures', String(names.filter(name => name.startsWith('signatures/')).length)],
+    ['SBOM', names.includes('sbom.json') ? 'yes' : null],
+    ['Server', `${minServer} or later${needs.length === 0 ? '' : `, with ${needs.join(', ')}`}`],
+    ['Size', `${formatBytes(bytes)}${paths.length === 1 ? '' : ` in ${paths.length} parts`}`]
+  ]
+  const width = Math.max(...rows.map(([label]) => label.length)) + 2
+  return rows
+    .flatMap(([label, value]) => (value === null ? [] : [`${`${label}:`.padEnd(width)}${oneLine(value)}`]))
+    .join('\n')
+}

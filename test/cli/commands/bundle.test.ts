@@ -1,0 +1,72 @@
+import t, { type Test as Tap } from 'tap'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { svc } from '../../support/svc.js'
+
+const config = { projectId: 'proj_1', outputDir: 'dist', env: { API_URL: 'https://secret.example.org' } }
+const project = {
+  'svc.config.json': JSON.stringify(config),
+  dist: { 'index.html': '<h1>', assets: { 'app.js': 'app()'.repeat(100) } }
+}
+
+function commandsIn(t: Tap) {
+  const cwd = t.testdir(project)
+  return { cwd, run: (line: string) => svc(line.split(' '), { cwd }) }
+}
+
+t.test('bundle writes what push would send, verify checks it, and show says what it is', async t => {
+  const { cwd, run } = commandsIn(t)
+  const { code, stdout, stderr } = await run('bundle --file shop.svcb --project shop -m Prices --post restart --json')
+  t.equal(code, 0, stderr)
+  t.match(stderr, /Bundled tree [0-9a-f]{4}….{4} \(2 files\)/)
+  const written = JSON.parse(stdout)
+  const bytes = readFileSync(join(cwd, 'shop.svcb'))
+  t.match(written, { paths: [join(cwd, 'shop.svcb')], files: 2, bytes: bytes.length })
+  t.equal(written.sha256, createHash('sha256').update(bytes).digest('hex'))
+  t.notMatch(bytes.toString('latin1'), /secret\.example/, 'values of variables are not part of it')
+
+  const tree: string = written.treeSha256
+  const whole = `shop.svcb is whole: tree ${tree.slice(0, 4)}…${tree.slice(-4)} (2 files), not signed\n`
+  t.match(await run('bundle verify shop.svcb'), { code: 0, stdout: whole })
+  t.match(JSON.parse((await run('bundle verify shop.svcb --json')).stdout), { ok: true, treeSha256: tree, files: 2 })
+  const shown = (await run('bundle show shop.svcb')).stdout
+  for (const says of [/^Project: +shop$/m, /^Message: +Prices$/m, /^Scripts: +post$/m, /^Variables: +API_URL$/m])
+    t.match(shown, says)
+  t.match(JSON.parse((await run('bundle show shop.svcb --json')).stdout), { project: 'shop', env: ['API_URL'] })
+})
+
+t.test('the same files give the same bundle', async t => {
+  const { cwd, run } = commandsIn(t)
+  await run('bundle --file a.svcb')
+  await run('bundle --file b.svcb')
+  t.ok(readFileSync(join(cwd, 'a.svcb')).equals(readFileSync(join(cwd, 'b.svcb'))))
+})
+
+t.test('parts are checked together, and the one that is wrong is named', async t => {
+  const { cwd, run } = commandsIn(t)
+  const noise = Buffer.concat(Array.from({ length: 5000 }, (_, at) => createHash('sha256').update(`${at}`).digest()))
+  writeFileSync(join(cwd, 'dist/noise.bin'), noise)
+  t.match(await run('bundle --file shop.svcb --split 65K'), { code: 0, stderr: /in 3 parts/ })
+  const parts = readdirSync(cwd).filter(name => name.startsWith('shop.svcb'))
+  t.same(parts, ['shop.svcb.001', 'shop.svcb.002', 'shop.svcb.003'])
+  t.match(await run('bundle verify shop.svcb.001'), { code: 0, stdout: /is whole/ })
+  t.match(await run('bundle show shop.svcb.002'), { code: 0, stdout: /in 3 parts/ })
+  truncateSync(join(cwd, 'shop.svcb.002'), 1000)
+  t.match(await run('bundle verify shop.svcb.001'), { code: 1, stdout: '', stderr: /"shop\.svcb\.002" is cut off/ })
+})
+
+t.test('options that cannot be are refused before anything is packed', async t => {
+  const { cwd, run } = commandsIn(t)
+  writeFileSync(join(cwd, 'old.svcb'), '')
+  const wrong: Array<[string, number, RegExp]> = [
+    ['bundle --out shop.svcb', 2, /--out names the directory to pack\. Write the bundle to --file shop\.svcb/],
+    ['bundle --split 4', 2, /--split cannot be "4": it must be a size above 64K, like 700M or 4G/],
+    ['bundle --split 1K', 2, /above 64K/],
+    ['bundle --file old.svcb', 1, /"old\.svcb" exists/],
+    ['bundle verify', 2, /file/],
+    ['bundle verify missing.svcb', 1, /missing\.svcb/],
+    ['bundle verify svc.config.json', 1, /"svc\.config\.json" is neither a zip nor a part of a bundle/]
+  ]
+  for (const [line, code, says] of wrong) t.match(await run(line), { code, stdout: '', stderr: says }, line)
+})
