@@ -4,6 +4,9 @@ import { maxMessageLength } from '../model/deployment.js'
 import { usage } from './command.js'
 import { durationOf } from './terminal/words.js'
 
+/** The default name of the file of a server. */
+export const serverFileName = 'svc.server.json'
+
 /** Options that several commands share. */
 export const sharedOptions = {
   server: { type: 'text', value: 'url', help: 'address of the server; may include a path' },

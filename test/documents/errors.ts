@@ -530,6 +530,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'A directory of the target is on another file system',
     'Use a target on one file system.'
   ),
+  client_only: row('command', 'The client package does not have this', 'Install the full svc package.'),
   bundle_damaged: row(
     'command',
     'A bundle, or a part of it, is not as it was written',
