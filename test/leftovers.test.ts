@@ -25,6 +25,8 @@ const places: Record<string, string> = {
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/scripted.ts': 'deployments/*.marks.tmp: the next start (deploy/strays.ts)',
   'deploy/intake.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
+  'deploy/pieces.ts':
+    '* tmp/upl_*.part, tmp/upl_*.json: the client continues it; a day after its last use, or the next start, removes it',
   'fleet/agent/identity.ts': '* keys/agent.next.ed25519: the next enrolment uses it (test/server/agent-hub)',
   'fleet/agent/releases.ts': 'prepared/*.part: the next fetch of that archive continues it; removed after 24 hours',
   'http/core/listen.ts': '.<random> beside the socket: the next server that listens there (test/http/core/listen)',

@@ -36,6 +36,8 @@ export interface Caller extends Actor {
   node?: SigningNode | undefined
   /** Whether the hub of a fleet relays the request of its user. */
   isRelayed?: boolean | undefined
+  /** Whether the token has expired, and may only finish the uploads that it began before. */
+  isLate?: true | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
 }
@@ -53,6 +55,8 @@ interface Rule {
   fromAllowed?: true | readonly Role[]
   /** A browser session is accepted even if the admin token is not. */
   session?: boolean
+  /** An expired token that has unfinished uploads is accepted. The handler checks that the request concerns one of them. */
+  late?: boolean
 }
 
 const operators = ['admin', 'local'] as const
@@ -79,7 +83,9 @@ const rules = {
   viewer_download: { min: 'viewer', others: operators, ticket: 'download' },
   /** Decides about a deployment. A deployer may do so only for its own (`checkOwnDeployment`). */
   own: { min: 'deployer', others: ['admin', 'local', 'project'], fromAllowed: deployTokens },
-  upload: { min: 'deployer', others: ['project', 'global'], session: true, fromAllowed: true },
+  upload: { min: 'deployer', others: ['project', 'global'], session: true, fromAllowed: true, late: true },
+  /** As `upload`, for the pieces of an upload. */
+  piece: { min: 'deployer', others: ['project', 'global'], session: true, fromAllowed: true, late: true },
   /** As `upload`. The handler tells a client with the admin token which token it needs. */
   upload_check: { min: 'deployer', others: ['admin', 'local', 'project', 'global'], fromAllowed: true },
   operator: { min: 'operator', others: operators },
@@ -127,6 +133,8 @@ interface Needs {
   tickets: { redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null }
   allowList: { check(address: string): void }
   limiter: Limiter
+  /** Whether a named token has unfinished uploads. */
+  hasUploads?(tokenId: string): boolean
   nodes: Pick<NodeRequests, 'verify'>
   /** Returns the user of a request that the agent of this server sends for its hub; null: it is another request. */
   relayed?: ((headers: RequestFacts['headers']) => RelayedCaller | null) | undefined
@@ -139,7 +147,17 @@ interface Needs {
 /** The caller that a secret identifies. */
 type Holder = Pick<
   Caller,
-  'name' | 'role' | 'projectId' | 'projects' | 'token' | 'seesScripts' | 'session' | 'node' | 'provenAt' | 'isRelayed'
+  | 'name'
+  | 'role'
+  | 'projectId'
+  | 'projects'
+  | 'token'
+  | 'seesScripts'
+  | 'session'
+  | 'node'
+  | 'provenAt'
+  | 'isRelayed'
+  | 'isLate'
 >
 
 /** Creates the authorization of a server. */
@@ -180,10 +198,24 @@ export function createBearer(needs: Needs) {
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt, isRelayed } = holder
+    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt, isRelayed, isLate } = holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
-    return { name, role, projectId, projects, token, seesScripts, ip, claimedIp, session, node, provenAt, isRelayed }
+    return {
+      name,
+      role,
+      projectId,
+      projects,
+      token,
+      seesScripts,
+      ip,
+      claimedIp,
+      session,
+      node,
+      provenAt,
+      isRelayed,
+      isLate
+    }
   }
 
   return {
@@ -260,9 +292,10 @@ function addressOf(client: ClientAddress): string | null {
 }
 
 /** Returns the holder of a named token. */
-function holderOfNamed({ name, role, projects, token, showScripts }: TokenCaller, session?: FoundSession): Holder {
+function holderOfNamed(caller: TokenCaller, session?: FoundSession): Holder {
+  const { name, role, projects, token, showScripts, isLate } = caller
   const seesScripts = showScripts || includesRole(role, 'operator')
-  return { name, role, projectId: null, projects, token, seesScripts, session, provenAt: session?.provenAt }
+  return { name, role, projectId: null, projects, token, seesScripts, session, provenAt: session?.provenAt, isLate }
 }
 
 function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: ClientAddress): Holder | null {
@@ -324,8 +357,8 @@ interface Sent {
 }
 
 /** Returns the holder of a token, even if the rule does not allow its role. Returns null for an unknown token. */
-function holderOf(needs: Needs, { others }: Rule, sent: Sent): Holder | null {
-  const named = needs.named.callerOf(sent.token, sent.address)
+function holderOf(needs: Needs, { others, late }: Rule, sent: Sent): Holder | null {
+  const named = needs.named.callerOf(sent.token, sent.address, late ? needs.hasUploads : undefined)
   if (named !== null) return holderOfNamed(named)
   for (const role of others) {
     const holder = holders[role]?.(needs, sent.token)

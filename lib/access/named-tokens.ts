@@ -46,6 +46,8 @@ export interface TokenCaller {
   readonly projects: readonly string[] | null
   readonly token: { readonly id: string; readonly name: string }
   readonly showScripts: boolean
+  /** Whether the token has expired, and may only finish what it began before. */
+  readonly isLate?: true
   /** Whether the token opens sessions of the panel only. */
   readonly needsSecondFactor: boolean
 }
@@ -120,16 +122,17 @@ export class NamedTokens {
   }
 
   /**
-   * Returns the caller that sent this secret; null if it is none of these. Refuses: 401 `token_expired`,
-   * `token_revoked`, 403 `second_factor_required`, `address_not_allowed`.
+   * Returns the caller that sent this secret; null if it is none of these. `finishes` says whether an expired token may
+   * finish what it began. Refuses: 401 `token_expired`, `token_revoked`, 403 `second_factor_required`,
+   * `address_not_allowed`.
    */
-  callerOf(secret: string, address: string | null): TokenCaller | null {
-    const match = this.#valid(secret, address)
+  callerOf(secret: string, address: string | null, finishes?: (tokenId: string) => boolean): TokenCaller | null {
+    const match = this.#valid(secret, address, finishes)
     if (match === null) return null
     const { known, isOld } = match
     if (known.caller.needsSecondFactor) throw secondFactorRequired()
     this.#note(known.stored.id, address, isOld)
-    return known.caller
+    return this.#needs.clock.now() < known.expiresAtMs ? known.caller : { ...known.caller, isLate: true }
   }
 
   /** Returns the token of a secret for a sign-in, which may need a second factor. Refuses as `callerOf` does. */
@@ -356,11 +359,13 @@ export class NamedTokens {
   }
 
   /** Returns the token of a secret, if it is valid at this address. */
-  #valid(secret: string, address: string | null): Found | null {
+  #valid(secret: string, address: string | null, finishes?: (tokenId: string) => boolean): Found | null {
     const match = this.#found(secret)
     if (match === null) return null
     const { known, isOld } = match
-    checkNotEnded(known, isOld, this.#needs.clock.now())
+    const nowMs = this.#needs.clock.now()
+    const isLate = nowMs >= known.expiresAtMs && !isOld && finishes?.(known.stored.id) === true
+    checkNotEnded(known, isOld, isLate ? known.expiresAtMs - 1 : nowMs)
     checkAddress(known, address)
     return match
   }

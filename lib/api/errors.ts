@@ -210,6 +210,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   path_leaves_target: { kind: 'invalid', means: 'A name in the archive leads outside the target' },
   path_taken: { kind: 'conflict', means: 'Another project has this target' },
+  piece_too_long: { kind: 'invalid', means: 'The upload would become longer than was announced' },
   plan_busy: { kind: 'conflict', means: 'Too many plans of the project are waiting' },
   plan_unknown: { kind: 'conflict', means: 'The plan has expired, or the server was restarted since' },
   project_is_placed: {
@@ -286,6 +287,10 @@ export const errorCodes: Record<string, ErrorCode> = {
   too_many_targets: { kind: 'conflict', means: 'The server has the maximum number of notification targets' },
   too_many_tickets: { kind: 'too_many', means: 'Too many unused tickets exist' },
   too_many_tokens: { kind: 'conflict', means: 'There are already 1000 named tokens' },
+  too_many_uploads: {
+    kind: 'too_many',
+    means: 'The project, or the server, has the maximum number of unfinished uploads'
+  },
   too_much_at_once: { kind: 'too_many', means: 'The requests of the caller hold as much data as one caller may' },
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
@@ -308,6 +313,13 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   unsupported_method: { kind: 'invalid', means: 'The compression method of an entry is not supported' },
   unsupported_type: { kind: 'unsupported_type', means: 'The Content-Type is not supported' },
+  upload_busy: { kind: 'conflict', means: 'Another request is using the upload' },
+  upload_differs: { kind: 'invalid', means: 'The uploaded file is not the one that was announced' },
+  upload_incomplete: { kind: 'conflict', means: 'The upload is incomplete' },
+  upload_unknown: {
+    kind: 'not_found',
+    means: 'The upload was finished or dropped, has expired, or belongs to another token'
+  },
   upgrade_required: { kind: 'upgrade', means: 'The route accepts WebSocket connections only' },
   variables_key: { kind: 'unavailable', means: 'The key file of the secret variables is missing or wrong' },
   verify_busy: { kind: 'conflict', means: 'Another verification of the project is in progress' },
@@ -321,6 +333,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'A request that changes something with a browser session needs the header X-Svc-Csrf'
   },
   wrong_digest: { kind: 'invalid', means: 'The body is not the one that was signed' },
+  wrong_offset: {
+    kind: 'conflict',
+    means: 'The piece does not begin where the upload ends. The header Upload-Offset contains the right byte'
+  },
   wrong_part: { kind: 'conflict', means: 'A part of an answer is not the expected one. For agents' },
   wrong_signature: { kind: 'unauthorized', means: 'The signature of the request is wrong' },
   wrong_token: { kind: 'unauthorized', means: 'The token is wrong' }

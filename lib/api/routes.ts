@@ -43,6 +43,7 @@ import {
 } from './route.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
+import { pieceHandlers } from './uploads.js'
 import type { ApiServices } from './services.js'
 
 /** A project's record contains its labels and the status of its newest deployment. */
@@ -63,6 +64,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const categories = labelHandlers('category', services.categories)
   const tags = labelHandlers('tag', services.tags)
   const { upload } = uploadHandlers(services)
+  const pieces = pieceHandlers(services)
   const deployCheck = deployCheckHandlers(services)
   const deployments = deploymentHandlers(services)
   const locks = lockHandlers(services)
@@ -198,6 +200,10 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
         row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(services).plan)
       ),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', upload)),
+      row('POST', '/api/uploads', 'piece', 'given', 'works', pieces.begin),
+      byLeader(row('GET', '/api/uploads/:id', 'piece', 'given', 'reads', pieces.find)),
+      taking(streamedBody, row('PATCH', '/api/uploads/:id', 'piece', 'given', 'works', pieces.append)),
+      row('DELETE', '/api/uploads/:id', 'piece', 'given', 'works', pieces.remove),
       row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', deployments.rollback),
       row('POST', '/api/projects/:id/promote', 'promote', 'project', 'depends', deployments.promote),
       onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', deployments.undo)),

@@ -12,6 +12,7 @@ import type { Clock } from '../base/clock.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { ListedDeployments } from '../deploy/ends.js'
 import type { Locks } from '../deploy/locks.js'
+import type { Pieces } from '../deploy/pieces.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubAgents } from '../fleet/hub/hub.js'
 import type { HubRelays } from '../fleet/relay/hub-relays.js'
@@ -97,6 +98,8 @@ export interface ApiServices {
   search: Search
 
   deployer: Deployer
+  /** The uploads that come in pieces. */
+  pieces: Pieces
   deployments: ListedDeployments
   /** Returns the deployment whose files are in the target of a project. */
   liveDeployment(projectId: string): DeploymentRow | undefined

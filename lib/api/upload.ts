@@ -4,6 +4,7 @@ import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
+import type { Taken } from '../deploy/pieces.js'
 import { maxTreeBytes } from '../core/archive/tree-wire.js'
 import type { Claim } from '../operate/machine/storage.js'
 import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
@@ -42,7 +43,7 @@ const formOverheadBytes = 1024 * 1024
 const maxPlanIdLength = 100
 
 /** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, settings, quota, pageOf, proof }: ApiServices) {
+export function uploadHandlers({ deployer, findProject, pieces, settings, quota, pageOf, proof }: ApiServices) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
@@ -58,7 +59,11 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const traceId = traceIdOf(request)
     const { received, tree, fields } = await readUploadForm(request, {
-      receive: bytes => deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal }),
+      isElsewhere: fields => fields.has('uploadId'),
+      // An expired token finishes an upload that it began before, and nothing else.
+      receive: async bytes =>
+        checkNotLate(request.actor) ??
+        (await deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal })),
       receiveTree: bytes => deployer.receive(bytes, { limitBytes: maxTreeBytes, signal: request.signal }),
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
@@ -68,7 +73,7 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
         deployer.checkArrival(value)
       }
     })
-    const discard = () => Promise.all([received.discard(), tree?.discard()])
+    const discard = () => Promise.all([received?.discard(), tree?.discard()])
     const deploy = await orDiscard(discard, () => {
       const deployment = { ...readRequest(fields, request.actor), traceId }
       const { projectId, planId } = deployment
@@ -82,12 +87,29 @@ export function uploadHandlers({ deployer, findProject, settings, quota, pageOf,
       return deployment
     })
     const changes = await orDiscard(discard, () => readChanges(fields, tree))
-    if (changes === null) return await deployer.deploy(received, deploy)
     const { projectId } = deploy
-    return await deployer.deploy(
-      await deployer.assemble({ projectId, ...changes, contents: received, limitBytes, onLength: claim.grow }),
-      deploy
-    )
+    const uploadId = fields.get('uploadId') ?? ''
+    const taken = received === undefined ? await takePieces(uploadId, { projectId, request, discard }) : null
+    const contents = received ?? (taken as Taken).received
+    const sent = { projectId, contents, limitBytes, onLength: claim.grow }
+    const archive = changes === null ? contents : await deployer.assemble({ ...sent, ...changes })
+    const run = await deployer.deploy(archive, deploy)
+    // If it cannot be removed now, it expires.
+    await taken?.finish().catch(() => {})
+    return run
+  }
+
+  /** Takes an upload that came in pieces. It is removed once its deployment is recorded. */
+  async function takePieces(
+    uploadId: string,
+    { projectId, request, discard }: { projectId: string; request: ApiRequest; discard(): Promise<unknown> }
+  ): Promise<Taken> {
+    try {
+      return await pieces.take(uploadId, projectId, ownerOf(request.actor))
+    } catch (error) {
+      await discard()
+      throw error
+    }
   }
   return { upload }
 }
@@ -146,6 +168,18 @@ export function checkUploadProject(id: string, caller: Caller, findProject: ApiS
   return project
 }
 
+/** Refuses (401 `token_expired`) an expired token. */
+export function checkNotLate({ isLate, token }: Caller): undefined {
+  if (!isLate) return
+  const sentence = `The token "${token?.name}" has expired: it can only finish the uploads that it began before`
+  throw new Refusal('unauthorized', 'token_expired', sentence)
+}
+
+/** Returns who owns the uploads of a caller: a named token, whatever its secret and its name, or another caller. */
+export function ownerOf({ token, name }: Caller): { owner: string } {
+  return { owner: token?.id ?? name }
+}
+
 function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest {
   const projectId = fields.get('projectId')
   if (!projectId) throw invalid('projectId', '"projectId" is missing: name the project to deploy to')
@@ -197,6 +231,7 @@ const readers = {
   override: (value: string | null) => overrideReason(value, 'override'),
   base: (value: string) => deploymentId(value, 'base'),
   treeSha256: (value: string) => digest(value, 'treeSha256'),
+  uploadId: (value: string) => deploymentId(value, 'uploadId'),
   startAt: (value: string | null) => startTime(value, 'startAt')
 }
 
@@ -263,8 +298,8 @@ function parseJson(value: string, field: string): unknown {
 const uploadBytes = 512 * 1024
 
 /** A completely read upload form: the file on disk, and the other fields as text. */
-export interface UploadForm {
-  received: Received
+export interface UploadForm<File = Received> {
+  received: File
   /** The differences to an earlier release (core/archive/tree-delta.ts), if the file contains only what has changed. */
   tree: Received | undefined
   fields: Map<string, string>
@@ -279,12 +314,25 @@ interface Handlers {
   onField(name: string, value: string): void
 }
 
+/** For a form without a file, if its fields say where else it is. */
+interface HandlersOfAny extends Handlers {
+  isElsewhere(fields: ReadonlyMap<string, string>): boolean
+}
+
 /**
  * Reads an upload form. Its parts may come in any order. After an error, the received file is deleted. Refuses: the
  * codes of `parseMultipart` (415, 400, 413), 400 `invalid_field` for a repeated part or a wrong file part, 400
  * `no_file`, and what `Request.hold` refuses.
  */
-export async function readUploadForm(request: ApiRequest, handlers: Handlers): Promise<UploadForm> {
+export async function readUploadForm(
+  request: ApiRequest,
+  handlers: HandlersOfAny
+): Promise<UploadForm<Received | undefined>>
+export async function readUploadForm(request: ApiRequest, handlers: Handlers): Promise<UploadForm>
+export async function readUploadForm(
+  request: ApiRequest,
+  handlers: Handlers & Partial<HandlersOfAny>
+): Promise<UploadForm<Received | undefined>> {
   const fields = new Map<string, string>()
   const files: Partial<Record<'file' | 'tree', Received>> = {}
   request.hold(uploadBytes)
@@ -307,7 +355,10 @@ export async function readUploadForm(request: ApiRequest, handlers: Handlers): P
       }
     })
     const { file: received, tree } = files
-    if (received === undefined) throw noFile()
+    const isElsewhere = handlers.isElsewhere?.(fields) ?? false
+    if (received === undefined && !isElsewhere) throw noFile()
+    if (received !== undefined && isElsewhere)
+      throw invalid('uploadId', 'The form has the part "file" and "uploadId": the file is in one of them')
     return { received, tree, fields }
   } catch (error) {
     await Promise.all(Object.values(files).map(each => each.discard()))

@@ -57,6 +57,7 @@ type IdPrefix =
   | 'enr_'
   | 'ro_'
   | 'rel_'
+  | 'upl_'
 
 /** Creates ids and secrets. It is passed in so that tests can choose them. */
 export interface Ids {

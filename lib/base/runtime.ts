@@ -39,10 +39,24 @@ export function processStart(pid: number): string | null {
   }
 }
 
+/** Returns the id of this boot of the machine. Throws if the system does not report it. */
+function bootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+}
+
+/** Returns the id of this boot of the machine; null if the system does not report it. */
+export function thisBoot(): string | null {
+  try {
+    return bootId()
+  } catch {
+    return null
+  }
+}
+
 /** Returns the scope in which process numbers are unique: this boot of this machine, in this container. */
 export function processSpace(): string {
   try {
-    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()} ${readlinkSync('/proc/self/ns/pid')}`
+    return `${bootId()} ${readlinkSync('/proc/self/ns/pid')}`
   } catch {
     return hostname()
   }

@@ -341,6 +341,7 @@ const rules: Omit<AnswerRules, 'refuse'> = {
     'content-length': count,
     'sec-websocket-version': /^13$/,
     [releaseSignatureHeader]: signature64,
+    'upload-offset': count,
     vary: /^accept-encoding$/,
     'www-authenticate': /^Bearer$/,
     'x-svc-deploy-id': /^[\w-]{1,100}$/,

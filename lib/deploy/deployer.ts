@@ -38,6 +38,7 @@ import { createIncremental, type Incremental, type Reuse } from './incremental.j
 import {
   createIntake,
   createPending,
+  type Intake,
   type Note,
   type Received,
   type ReceiveOptions,
@@ -82,6 +83,8 @@ export interface Deployer
    * abort throws its reason. Refuses: `too_large`, `empty_upload`, `disk_full`, `shutting_down`.
    */
   receive(bytes: Readable, options: ReceiveOptions): Promise<Received>
+  /** Counts an upload while `work` receives it elsewhere. Refuses: `shutting_down`. */
+  receiving: Intake['during']
   /** Refuses (403 `client_scripts_off`) scripts if the project, or the setting, does not allow client scripts. */
   checkClientScripts(projectId: string, scripts: ClientScripts): void
   /**
@@ -365,6 +368,10 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     async receive(bytes, options) {
       refuseWhenStopping()
       return intake.receive(bytes, options)
+    },
+    async receiving(work) {
+      refuseWhenStopping()
+      return intake.during(work)
     },
     checkClientScripts(projectId, scripts) {
       refuseClientScripts(requireProject(projectId), settings.flag('allow_client_scripts'), scripts)

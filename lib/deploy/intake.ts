@@ -88,6 +88,9 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
     uploads: (): UploadFigures => ({ now: uploads.now, total: uploads.total, bytes: receivedBytes }),
     receive: (bytes: Readable, options: ReceiveOptions): Promise<Received> =>
       uploads.during(() => receive(bytes, counting(options))),
+    /** Counts an upload while `work` receives it, and the bytes that it reports. */
+    during: <T>(work: (received: (bytes: number) => void) => Promise<T>): Promise<T> =>
+      uploads.during(() => work(bytes => void (receivedBytes += bytes))),
 
     /** Keeps the file at `path` as the archive of `deployId`. When this resolves, the archive survives a power cut. */
     async keep(path: string, deployId: string): Promise<void> {
@@ -123,7 +126,8 @@ async function store(
   return { length, hash }
 }
 
-function empty(): Refusal {
+/** Returns the refusal of an upload without contents. */
+export function empty(): Refusal {
   return new Refusal('invalid', 'empty_upload', 'The upload is empty: "file" must be a zip archive', { field: 'file' })
 }
 

@@ -288,8 +288,11 @@ export interface TokenHolder {
   projects?: Array<Pick<Project, 'id' | 'name'>> | null
 }
 
-/** What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field. */
-export const uploadFeatures = ['confirm', 'startAt'] as const
+/**
+ * What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field, `pieces` the
+ * field `uploadId`.
+ */
+export const uploadFeatures = ['confirm', 'startAt', 'pieces'] as const
 /** One of them. */
 export type UploadFeature = (typeof uploadFeatures)[number]
 
@@ -315,6 +318,19 @@ export interface UploadPermit {
   hubs?: string[]
   /** The release that an upload of changes can build on. Null: none is kept. Absent: the server takes whole archives only. */
   base?: KeptBase | null
+}
+
+/** An upload that comes in pieces, and is not complete or not deployed yet. @schema OpenUpload */
+export interface OpenUpload {
+  uploadId: string
+  /** Number of bytes that have arrived. The next piece begins there. */
+  offset: Bytes
+  /** Size of the whole. */
+  bytes: Bytes
+  /** When the server removes it, unless it is used before. */
+  expiresAt: Instant
+  /** Size of a first piece that proxies pass on with their defaults. */
+  pieceBytes: Bytes
 }
 
 /** A release whose whole archive is kept. */

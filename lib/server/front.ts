@@ -100,7 +100,7 @@ export interface Front {
   nodes: NodeRequests
   factors: SecondFactors
   /** Called by the front. The services behind it set them. */
-  listeners: { tokenLocked?(lock: TokenLock): void }
+  listeners: { tokenLocked?(lock: TokenLock): void; hasUploads?(tokenId: string): boolean }
   proof: Proof
   allowList: AllowList
   bearer: Bearer
@@ -167,6 +167,7 @@ export function createFront(
   })
   const allowList = createAllowList({ allowed: () => settings.list('allowed_ips') })
   const nodes = createNodeRequests({ store })
+  const listeners: Front['listeners'] = {}
   const bearer = createBearer({
     admin,
     tickets,
@@ -178,9 +179,9 @@ export function createFront(
     limiter,
     nodes,
     relayed: relaySecret === undefined ? undefined : createRelayedCallers(relaySecret),
-    sessions
+    sessions,
+    hasUploads: tokenId => listeners.hasUploads?.(tokenId) ?? false
   })
-  const listeners: Front['listeners'] = {}
   const factors = createSecondFactors({
     store,
     clock,

@@ -205,6 +205,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await services.headers.sealStored()
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))
+    await services.pieces.load()
+    opened.push(async () => services.pieces.close())
     opened.push(() => services.terminals.stop())
     front.keeper.start()
     opened.push(() => front.keeper.stop())

@@ -11,6 +11,7 @@ import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../carry/backup/backup.js'
 import { createAccessReport, createTokenReminders, type TokenReminders } from '../access/access-report.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
+import { Pieces } from '../deploy/pieces.js'
 import { createDeployer, type Deployer } from '../deploy/deployer.js'
 import { refusePlaced } from '../deploy/run.js'
 import { createLocks } from '../deploy/locks.js'
@@ -79,6 +80,7 @@ export interface Services {
   /** Returns the authorities that outgoing connections trust. */
   trust: ReturnType<typeof createTrust>
   deployer: Deployer
+  pieces: Pieces
   headers: CheckHeaders
   webhook: Webhook
   incidents: Incidents
@@ -111,6 +113,7 @@ export function createServices(world: World, front: Front): Services {
   const logs = createLogs(world, front, work)
   late.logs = logs
   const machine = createMachine(world, front, work)
+  front.listeners.hasUploads = tokenId => work.pieces.hasOf(tokenId)
   front.listeners.tokenLocked = lock => work.webhook.locked(lock)
   const terminals = new Terminals({
     isOffered: world.terminal,
@@ -124,6 +127,7 @@ export function createServices(world: World, front: Front): Services {
   return {
     trust: work.trust,
     deployer: work.deployer,
+    pieces: work.pieces,
     headers: work.headers,
     webhook: work.webhook,
     incidents: work.incidents,
@@ -225,6 +229,7 @@ function createWork(
     },
     log
   })
+  const pieces = new Pieces({ home, ids, clock, quota, during: deployer.receiving, log })
   const projects = new Projects({
     store,
     clock,
@@ -247,6 +252,7 @@ function createWork(
     variables,
     headers,
     deployer,
+    pieces,
     projects,
     deployments,
     targets,
@@ -410,7 +416,7 @@ function projectServices({ store, clock, ids }: World, { audit }: Front, { work,
 }
 
 function deploymentServices({ store, home, clock, publicUrl }: World, { audit, settings }: Front, { work }: Made) {
-  const { quota, deployer, deployments, projects } = work
+  const { quota, deployer, deployments, pieces, projects } = work
   const live = {
     liveDeployment: (projectId: string) => (isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)),
     releasesOnNodes(projectId: string) {
@@ -420,6 +426,7 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
   }
   return {
     deployer,
+    pieces,
     deployments,
     ...live,
     families: scope => readFamilies(projects.list({ scope }), { store, ...live }),

@@ -161,6 +161,7 @@ async function lead(active: Active): Promise<void> {
   const { front, services } = active.term
   await services.headers.sealStored()
   await services.deployer.recover()
+  await services.pieces.load()
   await services.fleet.start()
   front.keeper.start()
   services.history.start()
@@ -175,6 +176,7 @@ function end({ term: { front, services, isLeader }, stopReviews }: Active): Prom
   stopReviews()
   return callAll([
     () => services.fleet.stop(),
+    () => services.pieces.close(),
     () => Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()]),
     () =>
       isLeader &&

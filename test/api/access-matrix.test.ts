@@ -74,6 +74,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/deployments/:id/plan': [409],
   // No release is kept.
   'GET /api/deploy/base': [409],
+  // test/api/uploads.test.ts: it needs an upload.
+  'GET /api/uploads/:id': [404],
   'GET /api/deployments/:id/changes': [404],
   // No node has this name.
   'GET /api/nodes/:node': [404],

@@ -139,6 +139,22 @@ const expectations: Record<
       sibling: 403
     }
   },
+  // The body is wrong, and there is no upload with this id.
+  piece: {
+    from: 'allowed',
+    answers: {
+      ...closed,
+      own: 'in',
+      other: 'in',
+      global: 'in',
+      metrics: 401,
+      admin: 401,
+      local: 401,
+      session: 'in',
+      sessionOnly: 'in',
+      sibling: 403
+    }
+  },
   agent: { from: 'anywhere', answers: agentOnly },
   metrics: { from: 'anywhere', answers: { ...adminOnly, metrics: 'in' } },
   terminal: { from: 'allowed', answers: { ...adminOnly, terminal: 'in', protocol: 'in' } },

@@ -71,6 +71,10 @@ GET /api/deploy/check upload_check given
 GET /api/deploy/base upload_check given
 POST /api/deploy/plan upload_check given
 POST /api/deploy/upload upload given
+POST /api/uploads piece given
+GET /api/uploads/:id piece given
+PATCH /api/uploads/:id piece given
+DELETE /api/uploads/:id piece given
 POST /api/deployments/:id/rollback operate deployment
 POST /api/projects/:id/promote promote project
 POST /api/projects/:id/undo operate project

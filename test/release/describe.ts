@@ -39,6 +39,7 @@ const security: Record<Auth, Json[]> = {
   download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { deployToken: [] }, { ticket: [] }],
   admin_download: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
   upload: [{ namedToken: [] }, { deployToken: [] }, { session: [] }],
+  piece: [{ namedToken: [] }, { deployToken: [] }, { session: [] }],
   terminal: [{ namedToken: [] }, { adminToken: [] }, { session: [] }, { ticket: [] }],
   metrics: [{ namedToken: [] }, { adminToken: [] }, { metricsToken: [] }],
   local: [{ localSocket: [] }],

@@ -190,7 +190,11 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     `GET /api/deploy/check upload
      GET /api/deploy/base upload
      POST /api/deploy/plan upload
-     POST /api/deploy/upload upload`
+     POST /api/deploy/upload upload
+     POST /api/uploads caller
+     GET /api/uploads/:id caller
+     PATCH /api/uploads/:id caller
+     DELETE /api/uploads/:id caller`
   ],
   ['promote a release that it may see to a project', 'POST /api/projects/:id/promote project'],
   [
@@ -398,7 +402,8 @@ export function concernsRecord(concern: Concern): boolean {
 /** The specification keeps uploads for deploy tokens. Sessions of the admin token may upload. */
 function refusalOfAdminToken(route: string, { session }: CallerKind): string | null {
   if (route === 'GET /api/deploy/check') return '403 deploy_token_needed'
-  return route === 'POST /api/deploy/upload' && session === undefined ? '401 unauthorized' : null
+  const isUpload = route === 'POST /api/deploy/upload' || route.includes(' /api/uploads')
+  return isUpload && session === undefined ? '401 unauthorized' : null
 }
 
 /** Returns the promised answer: `in`, or the status and code of the refusal. */

@@ -33,6 +33,8 @@ const passedOver = [
   '/api/deploy/check',
   // test/deploy/incremental.test.ts: it needs a kept release.
   '/api/deploy/base',
+  // test/api/uploads.test.ts: it needs an upload.
+  '/api/uploads/:id',
   '/api/projects/:id/tree',
   '/api/projects/:id/verify',
   '/api/projects/:id/drift',

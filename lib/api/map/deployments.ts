@@ -33,13 +33,15 @@ export interface DeploymentRoutes {
    * continues.
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
    * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
-   * assembly_differs invalid_tree tree_too_large broken_gzip
+   * assembly_differs invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
    */
   'POST /api/deploy/upload': {
     headers: Traced
     form: {
       /** The zip archive; with `base`, only the contents that the release does not have. @contentMediaType application/zip */
-      file: string
+      file?: string
+      /** Instead of `file`: the upload in pieces (`POST /api/uploads`) that contains it. @maxLength 100 */
+      uploadId?: string
       /** A kept release (`GET /api/deploy/check`) whose contents the archive is completed with. @maxLength 100 */
       base?: string
       /** With `base`: the SHA-256 of the canonical text of the whole tree. @maxLength 64 */

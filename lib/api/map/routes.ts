@@ -9,6 +9,7 @@ import type { DeploymentRoutes } from './deployments.js'
 import type { FleetRoutes } from './fleet.js'
 import type { LockRoutes } from './locks.js'
 import type { LogRoutes } from './logs.js'
+import type { PieceRoutes } from './pieces.js'
 import type { PlanRoutes } from './plans.js'
 import type { ProjectRoutes } from './projects.js'
 import type { ServerRoutes } from './server.js'
@@ -24,6 +25,7 @@ export interface Routes
     FleetRoutes,
     LockRoutes,
     LogRoutes,
+    PieceRoutes,
     PlanRoutes,
     ProjectRoutes,
     ServerRoutes,

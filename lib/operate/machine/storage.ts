@@ -273,6 +273,12 @@ export interface Claim {
   release(): void
 }
 
+interface ClaimRequest {
+  bytes: number
+  before?: number
+  projectId: string | null
+}
+
 interface QuotaNeeds {
   store: Store
   home: { directory: string; deployments: string }
@@ -288,8 +294,9 @@ interface Sums {
 
 interface Claimed {
   bytes: number
-  /** The part of `bytes` that was written. */
+  /** The part of `bytes` that was written, and the part of it that was there before the claim. */
   written: number
+  before: number
   projectId: string | null
   /** Free space for uploads, and the size of svc.db, when this upload began. */
   freeBytes: number
@@ -312,10 +319,10 @@ export class Quota {
   }
 
   /**
-   * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown. Refuses with
-   * 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
+   * Reserves space for an upload before its body is read. `bytes` is the announced length, 0 if unknown, and `before` the
+   * part of it that is on the disk. Refuses with 413 `home_full`, 413 `project_quota` or 503 `disk_full`.
    */
-  async claim({ bytes, projectId }: { bytes: number; projectId: string | null }): Promise<Claim> {
+  async claim({ bytes, before = 0, projectId }: ClaimRequest): Promise<Claim> {
     const { home, diskOf = readDisk } = this.#needs
     const [disk, databaseBytes] = await Promise.all([
       diskOf(home.directory),
@@ -326,7 +333,8 @@ export class Quota {
     // No await from here on: of two simultaneous claims the second sees the first.
     const claimed: Claimed = {
       bytes,
-      written: 0,
+      written: before,
+      before,
       projectId,
       freeBytes: this.#freeForUploads(disk, databaseBytes),
       databaseBytes
@@ -376,7 +384,7 @@ export class Quota {
   }
 
   #check(claim: Claimed): void {
-    if (claim.bytes > claim.freeBytes) throw diskFull()
+    if (claim.bytes - claim.before > claim.freeBytes) throw diskFull()
     if (this.#sums === null) return
     this.#checkHome(claim, this.#sums)
     if (claim.projectId !== null) this.#checkProject(claim, claim.projectId, this.#sums)
