@@ -1,7 +1,7 @@
 /*
- * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak one after the other, each for its share
- * of the time (`node <name>.js <seconds>`); test/soak/thorough.ts takes the time that it needs. Their output is passed
- * on; the last line has the form of the last line of a test run. A program that prints no TAP is one check: its exit
+ * `make soak`: `node soak.js <minutes> <name>…` runs the programs of test/soak, two at a time, each for its share of the
+ * time (`node <name>.js <seconds>`); test/soak/thorough.ts takes the time that it needs. Their output is printed when they
+ * end; the last line has the form of the last line of a test run. A program that prints no TAP is one check: its exit
  * code. One that does not end is ended, and has failed.
  */
 import { spawn } from 'node:child_process'
@@ -9,6 +9,8 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
+/** Programs that run at once: they wait more than they compute. */
+const lanes = 2
 /** For what a program does before and after its share of the time. The thorough run takes what it needs. */
 const graceSeconds = 600
 const thoroughSeconds = 3600
@@ -40,10 +42,10 @@ async function run(name: string, seconds: number): Promise<Counted & { code: num
   const limit = setTimeout(() => child.kill('SIGKILL'), limitSeconds * 1000)
   for await (const line of createInterface(child.stdout)) {
     lines.push(line)
-    process.stdout.write(`${line}\n`)
   }
   const [code] = await ended
   clearTimeout(limit)
+  process.stdout.write([`# soak: ${name}, ${seconds} s`, ...lines, ''].join('\n'))
   return { ...countChecks(lines, code), code }
 }
 
@@ -53,13 +55,17 @@ async function main([minutes = '', ...names]: string[]): Promise<void> {
     throw new Error(`"${minutes}" minutes for ${names.length} programs: at least a second each is needed`)
   const all: Counted = { pass: 0, fail: 0 }
   const failed: string[] = []
-  for (const name of names) {
-    process.stdout.write(`# soak: ${name}, ${seconds} s\n`)
-    const { pass, fail, code } = await run(name, seconds)
-    all.pass += pass
-    all.fail += fail
-    if (fail > 0) failed.push(`not ok - soak ${name}: ${fail} failed, exit code ${code ?? 'none, it was ended'}`)
+  // The longest one first.
+  const waiting = [...names].sort((a, b) => Number(b === 'thorough') - Number(a === 'thorough'))
+  const work = async (): Promise<void> => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      const { pass, fail, code } = await run(name, seconds)
+      all.pass += pass
+      all.fail += fail
+      if (fail > 0) failed.push(`not ok - soak ${name}: ${fail} failed, exit code ${code ?? 'none, it was ended'}`)
+    }
   }
+  await Promise.all(Array.from({ length: lanes }, work))
   // Where a log that was cut still shows them: a program without TAP has no line of its own that says so.
   for (const line of failed) process.stdout.write(`${line}\n`)
   process.stdout.write(`# { total: ${all.pass + all.fail}, pass: ${all.pass}, fail: ${all.fail} }\n`)

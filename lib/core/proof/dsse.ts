@@ -29,6 +29,8 @@ const maxSignatures = 16
 const maxPayloadCharacters = 1024 * 1024
 const signatureBytes = 64
 const derHeaderBytes = 12
+/** Base64 without the `=` at its end. */
+const fingerprintCharacters = 43
 const sshType = 'ssh-ed25519'
 
 /** Returns what a signature covers ("PAE", DSSE protocol). */
@@ -39,7 +41,7 @@ export function signedBytes(payloadType: string, payload: Uint8Array): Buffer {
 
 /** Returns the name of an Ed25519 key as `ssh-keygen -l` prints it: `SHA256:` and 43 characters. */
 export function fingerprintOf(key: KeyObject): string {
-  return `SHA256:${sha256(sshPublicKey(key)).toString('base64').replace(/=+$/, '')}`
+  return `SHA256:${sha256(sshPublicKey(key)).toString('base64').slice(0, fingerprintCharacters)}`
 }
 
 /** Returns an Ed25519 public key, or that of a private key, as SSH writes it (RFC 8709 §4). */
