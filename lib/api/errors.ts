@@ -238,6 +238,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
+  search_busy: { kind: 'conflict', means: 'Too many searches for components are waiting' },
   server_full: { kind: 'unavailable', means: 'The server holds as much data of requests as it may' },
   server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },
   session_unknown: { kind: 'unauthorized', means: 'The session of the agent is unknown' },

@@ -19,6 +19,7 @@ import {
   systemHandlers
 } from './system.js'
 import { approvalHandlers, confirmHandlers, deploymentHandlers } from './deployments.js'
+import { componentHandlers } from './components.js'
 import { deployCheckHandlers, planHandlers } from './plan.js'
 import { driftHandlers, fileHandlers, fsHandlers, treeHandlers } from './files.js'
 import { enrollmentHandlers, nodeHandlers, placementHandlers, rolloutHandlers } from './fleet.js'
@@ -71,6 +72,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const maintenance = maintenanceHandlers(services)
   const drift = driftHandlers(services)
   const tree = treeHandlers(services)
+  const components = componentHandlers(services)
   const confirm = confirmHandlers(services)
   const approval = approvalHandlers(services)
   const logs = logHandlers(services)
@@ -136,6 +138,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
 
       relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', 'depends', projects.list))),
       row('GET', '/api/families', 'viewer', 'filtered', 'reads', overview.families),
+      byLeaderIfAny(row('GET', '/api/components', 'read', 'filtered', 'reads', components.search)),
       row('POST', '/api/projects', 'admin', 'server', 'commands', projects.create),
       row('POST', '/api/projects/bulk', 'admin', 'server', 'depends', projects.bulk),
       relayed(depending(projectTables, row('GET', '/api/projects/:id', 'viewer', 'project', 'depends', projects.get))),

@@ -41,6 +41,7 @@ import type { Pm2 } from '../operate/pm2.js'
 import type { Labels, Projects } from '../projects/projects.js'
 import type { Targets } from '../projects/targets.js'
 import type { Variables } from '../projects/variables.js'
+import type { Components } from '../projects/components.js'
 import type { Search } from '../projects/search.js'
 import type { Settings } from '../projects/settings.js'
 import type { Collector } from '../operate/telemetry/collector.js'
@@ -107,6 +108,8 @@ export interface ApiServices {
   releasesOnNodes(projectId: string): PlacedRelease[]
   /** Returns the families among the projects that a scope contains. */
   families(scope?: ProjectScope): Family[]
+  /** Finds where a component is in place. */
+  components: Components
   records: Records
   /** Returns the address of a deployment's page, or null without a public URL. */
   pageOf(id: string): string | null

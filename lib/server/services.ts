@@ -30,6 +30,7 @@ import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/links.js'
 import { createPtyLoader } from '../core/proc/pty.js'
+import { createComponents } from '../projects/components.js'
 import { readFamilies } from '../projects/families.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
@@ -429,6 +430,7 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
     pieces,
     deployments,
     ...live,
+    components: createComponents({ store, sbomOf: id => join(home.deployments, `${id}.sbom.json`), ...live }),
     families: scope => readFamilies(projects.list({ scope }), { store, ...live }),
     records: createRecords({ findDeployment: deployments.find, deployer, settings }),
     pageOf: id => deploymentPage(publicUrl, id),

@@ -190,6 +190,7 @@ const listsOfOwn = [
   'GET /api/logs',
   'GET /api/locks',
   'GET /api/marks',
+  'GET /api/components',
   'GET /api/rollouts'
 ]
 

@@ -32,6 +32,7 @@ DELETE /api/tokens/:id admin server
 GET /api/access/report admin server
 GET /api/projects viewer filtered
 GET /api/families viewer filtered
+GET /api/components read filtered
 POST /api/projects admin server
 POST /api/projects/bulk admin server
 GET /api/projects/:id viewer project

@@ -95,6 +95,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/terminal/available': 'of the machine',
   '/api/terminal/ws': 'a shell',
   '/api/overview': 'uptime; what it is made of is compared',
+  '/api/components': 'of lists that clients sent to this server',
   '/api/families': 'what it is made of is compared',
   '/api/settings/schema': 'of the program',
   '/api/nodes': 'of the fleet of this server',

@@ -6,6 +6,7 @@ export const bundledFamilies = [
   'init',
   'build',
   'bundle',
+  'components',
   'apply',
   'push',
   'projects',

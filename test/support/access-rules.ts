@@ -90,13 +90,14 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/auth/second-factor caller`
   ],
   [
-    'read deployments with their output, files and changes, follow rollouts; verify a target; see locks',
+    'read deployments with their output, files and changes, follow rollouts; verify a target; see locks; search components',
     `GET /api/projects/:id/maintenance project
      GET /api/projects/:id/tree project
      GET /api/projects/:id/verify project
      GET /api/projects/:id/drift project
      GET /api/locks lists
      GET /api/marks lists
+     GET /api/components lists
      GET /api/deployments/:id/files deployment
      GET /api/deployments/:id/changes deployment
      GET /api/deployments/:id/plan deployment

@@ -9,6 +9,7 @@ import type {
 } from '../projects.js'
 import type { FileContent, FileEntry } from '../../model/manifest.js'
 import type { IfUpdated } from './common.js'
+import type { ComponentSearch } from '../../model/sbom.js'
 import type { Family } from '../../model/family.js'
 import type { ProjectOverview } from '../../model/health.js'
 import type { Variable } from '../../model/variable.js'
@@ -104,6 +105,23 @@ export interface ProjectRoutes {
   'GET /api/families': {
     /** The families, by name. */
     answer: { success: true; families: Family[] }
+  }
+  /**
+   * Find where a component is in place.
+   *
+   * Searches the lists of components (SBOM) that clients sent with the releases that are in place now, on the server and on
+   * nodes. A deploy token searches its own project.
+   * @errors invalid_field search_busy
+   */
+  'GET /api/components': {
+    query: {
+      /** A part of the name or of the package URL, at most 200 characters. */
+      name: string
+      /** The version, or its beginning up to a dot. Default: any. */
+      version?: string
+    }
+    /** The components, at most 1,000. */
+    answer: ComponentSearch
   }
   /** List the variables of a project. @errors not_found */
   'GET /api/projects/:id/variables': {

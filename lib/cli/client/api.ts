@@ -5,6 +5,7 @@ import { type BulkAction, type BulkOutcome, maxBulk } from '../../model/bulk.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedLock } from '../../model/lock.js'
 import type { Project, ShownProject } from '../../model/project.js'
+import type { ComponentQuery, ComponentSearch } from '../../model/sbom.js'
 import type { RollbackPlan, VerifyEvent } from '../../model/plan.js'
 import type { Marks } from '../../model/waiting.js'
 import type { ListedRollout } from '../../model/rollout.js'
@@ -195,6 +196,8 @@ export function createApi(client: Client) {
       ...(await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting)))
     }),
     /** Returns the projects of each application side by side. */
+    /** Finds where a component is in place. An older server does not know it. */
+    components: (query: ComponentQuery): Promise<ComponentSearch> => call('GET /api/components', { query }),
     families: async () => (await call('GET /api/families')).families,
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
