@@ -3,7 +3,7 @@
  * terminal; elsewhere it ends after the last step.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,9 @@ const workshop = join(stage, 'storefront')
 const site = join(workshop, 'dist')
 const target = join(stage, 'www')
 const environment = { ...process.env, SVC_HOME: join(stage, 'home'), ADMIN_TOKEN: '' }
+/** A machine that the others do not reach. */
+const inside = join(stage, 'inside')
+const insideHome = { SVC_HOME: join(inside, 'home') }
 
 function say(text: string): void {
   process.stdout.write(`\n${bold(text)}\n`)
@@ -28,11 +31,11 @@ interface Served {
 }
 
 /** Starts the server, by default on a free port; resolves once it has said where it listens. */
-function serve(port = '0', known?: string): Promise<Served> {
+function serve(port = '0', known?: string, home: Record<string, string> = {}): Promise<Served> {
   say(`$ svc serve --port ${port}`)
   const server = spawn(process.execPath, [join(top, 'bin/svc.js'), 'serve', '--port', port], {
     cwd: stage,
-    env: environment,
+    env: { ...environment, ...home },
     stdio: ['ignore', 'pipe', 'inherit']
   })
   let text = ''
@@ -50,32 +53,45 @@ function serve(port = '0', known?: string): Promise<Served> {
 
 /** Runs one command as a user would type it, and expects its exit code. `secrets` are in its environment. */
 async function svc(words: string[], secrets: Record<string, string> = {}, expectedCode = 0): Promise<void> {
+  await svcIn(workshop, words, { env: secrets, expectedCode })
+}
+
+/** Runs one command in a directory. */
+async function svcIn(
+  cwd: string,
+  words: string[],
+  { env = {}, expectedCode = 0 }: { env?: Record<string, string>; expectedCode?: number } = {}
+): Promise<void> {
   const quoted = (word: string): string => (/[^\w./:=-]/.test(word) ? `'${word}'` : word)
   say(`$ svc ${words.map(quoted).join(' ')}`)
   const child = spawn(process.execPath, [join(top, 'bin/svc.js'), ...words], {
-    cwd: workshop,
-    env: { ...environment, ...secrets },
+    cwd,
+    env: { ...environment, ...env },
     stdio: ['ignore', 'inherit', 'inherit']
   })
   const code = await new Promise(resolve => child.once('exit', resolve))
   if (code !== expectedCode) throw new Error(`svc ${words[0]} ended with ${code} instead of ${expectedCode}`)
 }
 
-async function createProject(address: string, token: string): Promise<{ id: string; token: string }> {
+async function createProject(
+  address: string,
+  token: string,
+  deployPath = target
+): Promise<{ id: string; token: string }> {
   say('Creating the project "Harbour Books"')
   const response = await fetch(`${address}/api/projects`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'Harbour Books', deployPath: target })
+    body: JSON.stringify({ name: 'Harbour Books', deployPath })
   })
   const answer = (await response.json()) as { project: { id: string; token: string }; error?: string }
   if (!response.ok) throw new Error(answer.error)
-  process.stdout.write(`${answer.project.id} → ${target}\n`)
+  process.stdout.write(`${answer.project.id} → ${deployPath}\n`)
   return answer.project
 }
 
-function showPage(): void {
-  const heading = /<h1>(.*)<\/h1>/.exec(readFileSync(join(target, 'index.html'), 'utf8'))?.[1]
+function showPage(from = target): void {
+  const heading = /<h1>(.*)<\/h1>/.exec(readFileSync(join(from, 'index.html'), 'utf8'))?.[1]
   process.stdout.write(`\nThe page now says: ${heading}\n`)
 }
 
@@ -149,6 +165,31 @@ async function restore(before: Served, deployToken: Record<string, string>): Pro
   showPage()
 }
 
+/** A bundle carries the release to a server that this machine does not reach. */
+async function carry(): Promise<void> {
+  say('There is a second server, behind a gap. A bundle carries the release to it')
+  mkdirSync(inside)
+  const [made, carried, place] = [join(stage, 'books.svcb'), join(inside, 'books.svcb'), join(inside, 'www')]
+  await svc(['bundle', '--project', 'Harbour Books', '-m', 'Carried over', '--file', made])
+  await svc(['bundle', 'verify', made])
+  const there = await serve('0', undefined, insideHome)
+  try {
+    await createProject(there.address, there.token, place)
+    say('It is carried over, and damaged on its way')
+    const bytes = readFileSync(made)
+    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1
+    writeFileSync(carried, bytes)
+    await svcIn(inside, ['bundle', 'verify', carried], { expectedCode: 1 })
+    say('So it is carried again. The owner of that server sees what it would change, and applies it')
+    cpSync(made, carried)
+    await svcIn(inside, ['apply', carried, '--dry-run'], { env: insideHome })
+    await svcIn(inside, ['apply', carried, '--yes'], { env: insideHome })
+    showPage(place)
+  } finally {
+    await stop(there)
+  }
+}
+
 function replaceIn(path: string, from: string, to: string): void {
   writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to))
 }
@@ -158,6 +199,7 @@ try {
   const { address, token } = running
   const { deployToken } = await play(address, token)
   await restore(running, deployToken)
+  await carry()
   say(`The panel: ${address}/`)
   process.stdout.write(`Admin token: ${token}\n`)
   if (process.stdout.isTTY) {

@@ -230,6 +230,7 @@ async function inBundle<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof Refusal) || /^(not_a_bundle|bundle_)/.test(error.code)) throw error
     const why = error.message.replace(/^Cannot (read|extract) the archive: /, '').replace(/^it is not a zip file$/, '')
+    if (error.code === 'crc_mismatch') throw damaged(why, error)
     throw notABundle(why === '' ? 'it is not a zip file' : why, error)
   }
 }

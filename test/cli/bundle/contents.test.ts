@@ -112,6 +112,12 @@ const wrong: Array<[what: string, plan: Plan, code: string, says: RegExp]> = [
   ],
   ['a bomb', { archive: bomb }, 'not_a_bundle', /would inflate to 4294967280 bytes/],
   ['an archive with a name that leaves', { archive: leaving }, 'not_a_bundle', /path contains a "\.\." segment/],
+  [
+    'a changed byte',
+    { entries: all => all.map(entry => (entry.name === 'tree' ? { ...entry, crc32: 7 } : entry)) },
+    'bundle_damaged',
+    /"tree": its CRC-32 does not match/
+  ],
   ['a later format', { manifest: about => (about['format'] = 9) }, 'bundle_too_new', /format is 9/]
 ]
 
