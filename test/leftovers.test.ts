@@ -25,6 +25,7 @@ const places: Record<string, string> = {
   'deploy/trees.ts': 'renames the manifest of an import to that of its deployment; pending.ts lists it until then',
   'deploy/scripted.ts': 'deployments/*.marks.tmp: the next start (deploy/strays.ts)',
   'deploy/intake.ts': 'tmp/*.pending: the next start (deploy/strays.ts)',
+  'deploy/packs.ts': 'deployments/*.index.tmp, *.zip.tmp: the next start (deploy/strays.ts)',
   'deploy/pieces.ts':
     '* tmp/upl_*.part, tmp/upl_*.json: the client continues it; a day after its last use, or the next start, removes it',
   'fleet/agent/identity.ts': '* keys/agent.next.ed25519: the next enrolment uses it (test/server/agent-hub)',

@@ -48,6 +48,8 @@ export const errorCodes: Record<string, ErrorCode> = {
   control_character_in_name: { kind: 'invalid', means: 'A name in the archive contains a control character' },
   crc_mismatch: { kind: 'invalid', means: 'The checksum of an entry of the archive is wrong' },
   damaged_entry: { kind: 'invalid', means: 'An entry of the archive cannot be decompressed' },
+  damaged_index: { kind: 'invalid', means: 'The index of a kept archive is damaged, or is not that of its packs' },
+  damaged_pack: { kind: 'invalid', means: 'A file that a kept archive shares with others is damaged or missing' },
   damaged_zip: { kind: 'invalid', means: 'The structure of the archive is malformed' },
   database_unavailable: { kind: 'unavailable', means: 'The database cannot be read or written' },
   denied_path: { kind: 'forbidden', means: 'The file may contain secrets, so svc does not show it' },
@@ -99,6 +101,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   hub_unreachable: { kind: 'unavailable', means: 'Another hub of the cluster cannot be reached' },
   hub_without_key: { kind: 'conflict', means: 'A hub did not take the new key of the cluster' },
   hubs_changed: { kind: 'conflict', means: 'The hubs of the cluster have changed since the caller saw them' },
+  index_too_new: { kind: 'invalid', means: 'A newer svc has written the index of a kept archive' },
   inflates_too_large: { kind: 'too_large', means: 'The compressed log file is too large when decompressed' },
   internal_error: {
     kind: 'bug',

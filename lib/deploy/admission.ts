@@ -143,7 +143,11 @@ interface Draft extends Beginning {
   actor: Actor
   message: string | null
   traceId: string | null
-  archive: { bytes: number | null; sha256: string | null; startedAt: string; endedAt: string; reuse?: Reuse }
+  archive: Pick<Received, 'startedAt' | 'endedAt' | 'storedBytes'> & {
+    bytes: number | null
+    sha256: string | null
+    reuse?: Reuse
+  }
   rollbackOf: string | null
   promotedFrom?: string
   provenance: Provenance | null
@@ -374,7 +378,7 @@ export class Admission {
     try {
       // The archive of a rollback is a link to one that is already counted. That of a promotion is another project's.
       if (draft.rollbackOf === null && !isComposed(draft))
-        this.#needs.quota.changed(draft.project.id, draft.archive.bytes ?? 0)
+        this.#needs.quota.changed(draft.project.id, draft.archive.storedBytes ?? draft.archive.bytes ?? 0)
       this.#needs.audit(beginOf(planned.row, draft))
       if (planned.row.heldFor === 'approval') {
         const notice = { trigger: 'approval', event: 'deploy_waiting', errorMessage: null } as const

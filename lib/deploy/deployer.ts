@@ -220,7 +220,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const incremental = createIncremental({ ...needs, files })
   const pending = createPending({ ...needs, files })
   const prune = (projectId: string, keep?: number): Promise<string[]> =>
-    pruneArchives({ store, files, quota }, projectId, retentionOf(settings, keep))
+    pruneArchives({ ...needs, files }, projectId, retentionOf(settings, keep))
   const executors = createExecutors()
   const ends = createEnds(needs)
   const targets = createTargetLocks()
@@ -340,6 +340,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
     await trees.close()
     await incremental.close()
+    await files.packs.idle()
     await executors.close()
   }
 
@@ -452,7 +453,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     prune,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     ...createUnfinished({ ...needs, targets }),
-    unrecordedFiles: () => findUnrecordedFiles(needs.home, store, inUse()),
+    unrecordedFiles: () => findUnrecordedFiles(needs.home, store, { ...inUse(), isNeeded: files.packs.isNeeded }),
     restore,
     maintenance,
     recover: () => recover({ ...needs, files, executors, ends, open, scripted, resume, requeue, maintenance }),

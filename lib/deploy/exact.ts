@@ -256,8 +256,8 @@ function hasContents(files: DeployFiles, id: string, beforeFrom: readonly string
   return (
     beforeFrom?.every(source => {
       if (source === 'none') return false
-      return existsSync(source === 'before' ? files.before(id) : files.archive(source))
-    }) === true && existsSync(files.archive(id))
+      return source === 'before' ? existsSync(files.before(id)) : files.packs.has(source)
+    }) === true && files.packs.has(id)
   )
 }
 

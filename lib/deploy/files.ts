@@ -7,6 +7,7 @@ import type { ModePolicy } from '../core/install/guard.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { findGroup } from '../core/proc/identity.js'
+import { createPacks, type Packs } from './packs.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {
@@ -17,8 +18,11 @@ export interface DeployHome {
 
 /** Paths of the files of a deployment. */
 export interface DeployFiles {
+  /** The archives, which may share contents. */
+  packs: Packs
   /** An upload in progress, which has no deployment id yet. */
   upload(token: string): string
+  /** The archive, if it is whole: `packs` and `openKept` know others. */
   archive(deployId: string): string
   output(deployId: string): string
   manifest(deployId: string): string
@@ -52,9 +56,10 @@ export function sharedChanges(path: string): string {
  * being written (core/archive/compose.ts, core/install/manifest.ts).
  */
 export const deploymentFilePattern =
-  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
+  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|index|pack|(?:index|pack)\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
 /** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (operate/logs/read/contents.ts). */
-export const temporaryFilePattern = /^(?:[\w-]{43}\.zip|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
+export const temporaryFilePattern =
+  /^(?:[\w-]{43}\.(?:zip|index|pack|pack\.tmp)|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
 /** Directories in `tmp/` that backups create (carry/backup/backup.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
 /** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
@@ -62,7 +67,9 @@ export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2
 
 /** Creates the paths of a data directory. */
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
+  const packs = createPacks(deployments)
   const files: DeployFiles = {
+    packs,
     upload: token => join(tmp, `${token}.zip`),
     archive: deployId => join(deployments, `${deployId}.zip`),
     output: deployId => join(deployments, `${deployId}.log`),
@@ -75,13 +82,13 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
-      const archive = files.archive(deployId)
-      const zips = [archive, `${archive}.tmp`, files.before(deployId)]
+      const zips = [`${files.archive(deployId)}.tmp`, files.before(deployId)]
       const scripted = [files.scripted(deployId), files.scriptedImages(deployId), files.marks(deployId)]
       const paths = [...zips, ...scripted, files.output(deployId), manifest, `${manifest}.tmp`, changes]
       // This directory is shared, so the file may belong to another user.
       const shared = removeFile(sharedChanges(changes)).catch(() => false)
-      const results = await Promise.allSettled([...paths.map(removeFile), shared])
+      const archive = packs.remove(deployId).then(({ wasThere }) => wasThere)
+      const results = await Promise.allSettled([archive, ...paths.map(removeFile), shared])
       const failed = results.find(result => result.status === 'rejected')
       if (failed !== undefined) throw failed.reason
       return results.some(result => result.status === 'fulfilled' && result.value)

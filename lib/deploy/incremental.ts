@@ -1,15 +1,15 @@
 /* Uploads of what has changed since a kept release, the base, and the whole archives that are made of them. */
-import { rm } from 'node:fs/promises'
 import { elapsedOf } from '../base/clock.js'
-import { Refusal } from '../base/errors.js'
 import { createBaseThread } from '../core/install/assemble.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
+import { isPlaced } from '../core/store/tables/fleet.js'
 import { archivedDeployments } from '../core/store/tables/deployments.js'
 import type { KeptBase } from '../model/access.js'
 import { refuseFullDisk } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Received } from './intake.js'
 import type { DeployNeeds } from './needs.js'
+import { baseGone, discardArchive } from './packs.js'
 
 /** An upload of changes. `assemble` takes ownership of both files. */
 export interface SentChanges {
@@ -53,8 +53,7 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
   /** Refuses (409 `base_gone`) a base that this project does not keep: another project's digests tell nobody anything. */
   async function require(projectId: string, deployId: string): Promise<void> {
     if (!bases(projectId).some(({ id }) => id === deployId)) {
-      const sentence = `Release ${deployId} is not kept any more. Send the whole archive`
-      throw new Refusal('conflict', 'base_gone', sentence, { field: 'base' })
+      throw baseGone(deployId)
     }
     await copies?.ensure(deployId, AbortSignal.timeout(maxCopyMs))
   }
@@ -62,6 +61,11 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
   /** Returns the releases of a project that are kept whole, newest first. A way back keeps only what it changed. */
   function bases(projectId: string) {
     return archivedDeployments(store, projectId).filter(({ exact, treeSha256 }) => !exact && treeSha256 !== null)
+  }
+
+  /** Other hubs and nodes keep whole archives, so those are made at once. */
+  function sharesContents(projectId: string): boolean {
+    return copies === undefined && settings.flag('share_archives') && !isPlaced(store, projectId)
   }
 
   return {
@@ -82,23 +86,25 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
     async assemble(sent: SentChanges): Promise<Received & { reuse: Reuse }> {
       const { projectId, base, treeSha256, delta, contents, limitBytes, onLength } = sent
       const path = files.upload(ids.token())
-      const discard = (): Promise<void> => rm(path, { force: true })
+      const discard = (): Promise<void> => discardArchive(path)
       const tookMs = elapsedOf(clock)
       try {
         await require(projectId, base)
         const kept = bases(projectId).find(({ id }) => id === base)
-        onLength?.(2 * contents.bytes + delta.bytes + (kept?.archiveBytes ?? 0))
-        const { bytes, sha256, ...counts } = await thread.assemble({
+        const isShared = sharesContents(projectId)
+        onLength?.(2 * contents.bytes + delta.bytes + (isShared ? 0 : (kept?.archiveBytes ?? 0)))
+        const { bytes, sha256, storedBytes, ...counts } = await thread.assemble({
           base: pathsOf(base),
           sent: { delta: delta.path, contents: contents.path },
           treeSha256,
           to: path,
+          sharesWith: isShared ? base : undefined,
           limits: { ...extractionLimits(settings), maxArchiveBytes: limitBytes }
         })
         const { startedAt, endedAt } = contents
         const uploadedBytes = delta.bytes + contents.bytes
         const reuse = { from: base, treeSha256, ...counts, uploadedBytes, tookMs: elapsedOf(clock) - tookMs }
-        return { path, bytes, sha256, startedAt, endedAt, discard, reuse }
+        return { path, bytes, sha256, storedBytes, startedAt, endedAt, discard, reuse }
       } catch (error) {
         await discard()
         throw refuseFullDisk(error)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createActivity } from '../base/async.js'
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import { linkOrCopy, syncPath, withWriteStream } from '../base/files.js'
+import { withWriteStream } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
 import { archiveTooLarge } from '../core/install/assemble.js'
 import type { Store } from '../core/store/database.js'
@@ -28,6 +28,8 @@ export interface Received {
   bytes: number
   /** SHA-256 of the upload, in hexadecimal. */
   sha256: string
+  /** Size of its own files, if it shares contents with a kept archive; absent: `bytes`. */
+  storedBytes?: number
   /** Times of the first and the last byte. */
   startedAt: string
   endedAt: string
@@ -92,13 +94,10 @@ export function createIntake(needs: { home: DeployHome; files: DeployFiles; ids:
     during: <T>(work: (received: (bytes: number) => void) => Promise<T>): Promise<T> =>
       uploads.during(() => work(bytes => void (receivedBytes += bytes))),
 
-    /** Keeps the file at `path` as the archive of `deployId`. When this resolves, the archive survives a power cut. */
+    /** Keeps the archive at `path` as that of `deployId`. When this resolves, it survives a power cut. */
     async keep(path: string, deployId: string): Promise<void> {
-      const archive = files.archive(deployId)
       await makeDirectories(home)
-      await linkOrCopy(path, archive)
-      await syncPath(archive)
-      await syncPath(home.deployments)
+      await files.packs.keep(path, deployId)
     }
   }
 }

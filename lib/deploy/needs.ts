@@ -17,7 +17,7 @@ export interface DeploySettings {
   number(
     key: 'keep_archives' | 'keep_undo' | 'script_timeout' | 'max_extracted_size' | 'max_output_size' | 'max_before_size'
   ): number
-  flag(key: 'allow_client_scripts' | 'durable_targets'): boolean
+  flag(key: 'allow_client_scripts' | 'durable_targets' | 'share_archives'): boolean
 }
 
 /** An event of a deployment that notifications report (§6.5). */

@@ -23,7 +23,8 @@ import type { Project } from '../model/project.js'
 import { formatBytes } from '../base/shared/api.js'
 import { liveDeployment } from '../core/store/tables/deployments.js'
 import { findProject } from '../core/store/tables/projects.js'
-import { type ArchiveEntry, openArchive } from '../core/archive/read.js'
+import { openKept } from '../core/archive/pack-set.js'
+import type { ArchiveEntry } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
 import { checkDeployPath, whyNotMade } from '../core/install/guard.js'
 import { findRights } from '../core/proc/identity.js'
@@ -258,7 +259,7 @@ export async function preflight(needs: Needs, { projectId, archivePath, offered 
   const rights = await findRights(project)
   await modesOf(project)
   if (rights === null) await checkWritable(project.deployPath)
-  const archive = await openArchive(archivePath, extractionLimits(settings))
+  const archive = await openKept(archivePath, extractionLimits(settings))
   try {
     await checkSpace(project.deployPath, archive)
   } finally {

@@ -234,7 +234,7 @@ export function createRequeue(needs: RequeueNeeds) {
     const { row, live: run } = planned
     const limits = { signals: [run.signal, run.suspending], withinMs: maxFetchMs }
     await withAnySignal(limits, async signal => copies?.ensure(row.id, signal))
-    if (!existsSync(files.archive(row.id))) throw notFound('Archive', row.id)
+    if (!files.packs.has(row.id)) throw notFound('Archive', row.id)
     const { sealed = null, rollout, role, plan = null } = findQueuedRelease(store, row.id) ?? {}
     const { offered, clientEnv } = await offers.open(row.id, sealed)
     return { ...planned, offered, env: clientEnv, rollout, role, plan: plan === null ? null : readPlan(plan) }

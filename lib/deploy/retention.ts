@@ -90,7 +90,7 @@ function undoable(db: Reader, projectId: string, steps: number): Placement[] {
 
 /** Removes old archives of a project and returns their deployments. Updates the records before it removes the files. */
 export async function pruneArchives(
-  { store, files, quota }: Pick<DeployNeeds, 'store' | 'quota'> & { files: DeployFiles },
+  { store, files, quota, log }: Pick<DeployNeeds, 'store' | 'quota' | 'log'> & { files: DeployFiles },
   projectId: string,
   keep: Retention
 ): Promise<string[]> {
@@ -102,6 +102,7 @@ export async function pruneArchives(
     return chosen
   })
   await removeArchives({ files, quota }, projectId, ids)
+  files.packs.shrinkLater(bytes => quota.changed(projectId, -bytes), log)
   return ids
 }
 
@@ -113,11 +114,11 @@ async function removeArchives(
 ): Promise<number> {
   let freed = 0
   for (const id of ids) {
-    for (const path of [files.archive(id), files.scriptedImages(id)]) {
-      const bytes = await removeArchive(path)
-      quota.changed(projectId, -bytes)
-      freed += bytes
-    }
+    // The record is updated already. The next start, or storage/clean, removes what cannot be removed now.
+    const { freedBytes } = await files.packs.remove(id).catch(() => ({ freedBytes: 0 }))
+    const bytes = freedBytes + (await removeArchive(files.scriptedImages(id)))
+    quota.changed(projectId, -bytes)
+    freed += bytes
   }
   return freed
 }

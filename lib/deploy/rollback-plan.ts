@@ -1,7 +1,7 @@
 /* What a rollback or an undo would do (model/plan.ts). */
 
 import { entriesOfArchive } from '../core/archive/archive-tree.js'
-import { openArchive } from '../core/archive/read.js'
+import { openKept } from '../core/archive/pack-set.js'
 import { writeTree } from '../core/archive/tree-wire.js'
 import type { TimedEntry } from '../core/archive/tree.js'
 import { notFound, Refusal } from '../base/errors.js'
@@ -177,7 +177,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
             refusePlaced(store, project, 'plan a deployment of')
             const kept = findQueuedRelease(store, deployId)?.plan ?? null
             const { removes, edited } = rulesOf(kept === null ? wishesOf(project) : readPlan(kept), project)
-            const archive = await openArchive(needs.files.archive(deployId), extractionLimits(needs.settings))
+            const archive = await openKept(needs.files.archive(deployId), extractionLimits(needs.settings))
             const found = await entriesOfArchive(archive, { signal }).finally(archive.close)
             const entries = found.map(timedEntryOf)
             return { mode: 'overlay', to: row, over: 0, problem: null, entries, removes, edited }

@@ -41,9 +41,9 @@ type StrayNeeds = Pick<DeployNeeds, 'clock' | 'home' | 'store' | 'log'> & { file
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
 const checkedPattern =
-  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|before\.zip|manifest\.tmp|scripted\.zip|(?:scripted|marks)(?:\.zip)?\.tmp|marks\.zip)$/
+  /^(dep_[a-z2-7]{16})\.(zip|index|(?:zip|index|pack)\.tmp|before\.zip|manifest\.tmp|scripted\.zip|(?:scripted|marks)(?:\.zip)?\.tmp|marks\.zip)$/
 /** Those that stay as long as the record says that there is an archive, or there is no record. */
-const keptWithRecord: ReadonlySet<string> = new Set(['zip', 'scripted.zip'])
+const keptWithRecord: ReadonlySet<string> = new Set(['zip', 'index', 'scripted.zip'])
 /** Number of files named in the log. The others are only counted. */
 const maxNamed = 10
 
@@ -96,12 +96,15 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
     // The archive is still linked as an upload, so it never became a deployment.
     if (ending === 'zip' && row === undefined && uploads.has(identityOf(file)))
       await attempt(file.path, () => files.remove(id))
+    else if ((ending === 'zip' || ending === 'index') && row?.hasArtifact === false)
+      await attempt(file.path, async () => (await files.packs.remove(id)).wasThere)
     else if (ending === 'before.zip') {
       // An empty file was created for a helper process that had nothing to keep.
       if (file.stats.size === 0 || (row !== undefined && areImagesUnused(row, files))) await attemptFile(file)
     } else if (!keptWithRecord.has(ending ?? '') || row?.hasArtifact === false) await attemptFile(file)
   }
   for (const file of temporary) await attemptFile(file)
+  removed.push(...(await files.packs.removeLeft()))
   for (const file of await old(treesOf(home), treePattern)) {
     const [, projectId = '', ending] = file.match
     if (ending === '.tmp' || findProject(store, projectId) === undefined) await attemptFile(file)
@@ -148,6 +151,9 @@ function identityOf({ stats }: FoundFile): string {
   return `${stats.dev}:${stats.ino}`
 }
 
+/** Archives: whole ones, and those that share contents. */
+const archiveEndings: ReadonlySet<string> = new Set(['zip', 'index'])
+
 interface InUse {
   nowMs: number
   /** Whether this process is working on a deployment. */
@@ -169,14 +175,17 @@ export async function findStaleFiles({ tmp }: Pick<DeployHome, 'tmp'>, { nowMs, 
 export async function findUnrecordedFiles(
   { deployments }: Pick<DeployHome, 'deployments'>,
   db: Reader,
-  { nowMs, isLive }: InUse
+  { nowMs, isLive, isNeeded }: InUse & Pick<DeployFiles['packs'], 'isNeeded'>
 ): Promise<FoundFile[]> {
   const found: FoundFile[] = []
   for await (const file of findFiles(deployments, deploymentFilePattern)) {
     const [, id = '', ending] = file.match
     if (nowMs - file.stats.mtimeMs <= staleMs || isLive(id)) continue
     const row = findDeployment(db, id)
-    if (row === undefined || ending?.endsWith('.tmp') || (ending === 'zip' && !row.hasArtifact)) found.push(file)
+    // A start removes packs that nothing needs.
+    if (ending === 'pack' || (ending === 'zip' && row?.hasArtifact !== true && (await isNeeded(id)))) continue
+    if (row === undefined || ending?.endsWith('.tmp') || (archiveEndings.has(ending ?? '') && !row.hasArtifact))
+      found.push(file)
   }
   return found
 }

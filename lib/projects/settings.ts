@@ -193,6 +193,14 @@ export const settingRows = [
     help: 'Whether files are synced to the disk before a deployment succeeds.'
   },
   {
+    key: 'share_archives',
+    type: 'flag',
+    unit: null,
+    default: 'false',
+    check: onOff,
+    help: 'Whether the archive of an upload of changes keeps only what the earlier ones do not contain.'
+  },
+  {
     key: 'trusted_proxies',
     type: 'list',
     unit: null,

@@ -119,7 +119,8 @@ t.test('a clean-up finds files that are unused and unchanged for an hour', async
   const strays = [files.output(idOf('a')), files.archive(idOf('b')), files.archive(idOf('c'))]
   for (const path of [...strays, files.archive(idOf('d'))]) await writeFile(path, '')
   for (const path of [...strays, files.archive(kept.id)]) utimesSync(path, seconds, seconds)
-  const found = (): Promise<string[]> => findUnrecordedFiles(stage.home, stage.store, { nowMs, isLive }).then(namesIn)
+  const found = (): Promise<string[]> =>
+    findUnrecordedFiles(stage.home, stage.store, { nowMs, isLive, isNeeded: async () => false }).then(namesIn)
   t.same(await found(), [`${idOf('a')}.log`, `${idOf('b')}.zip`])
   await stage.store.write(tx => updateDeployment(tx, kept.id, { hasArtifact: false }))
   t.ok((await found()).includes(`${kept.id}.zip`), 'its record says that it was removed')

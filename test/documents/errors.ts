@@ -4,6 +4,7 @@
  */
 
 const wholeArchive = 'Pack the files again and repeat the upload.'
+const keptDamaged = 'Restore the files from a backup, or deploy another release and delete this archive.'
 const otherName = 'Rename the file, then pack again.'
 const withoutLink = 'Remove the link, or replace it by a copy of the file.'
 const wellFormed = 'Fix the client: its multipart form does not follow RFC 7578.'
@@ -52,6 +53,8 @@ export const cures: Readonly<Record<string, string>> = {
   control_character_in_name: otherName,
   crc_mismatch: wholeArchive,
   damaged_entry: wholeArchive,
+  damaged_index: keptDamaged,
+  damaged_pack: keptDamaged,
   damaged_zip: wholeArchive,
   database_unavailable: 'Read the log of the server: it names the cause.',
   denied_path: 'Choose another file. svc shows no files that usually contain secrets.',
@@ -92,6 +95,7 @@ export const cures: Readonly<Record<string, string>> = {
   hub_without_key:
     'Start the hub that the message names, with this version of svc, or remove it with `svc cluster forget`.',
   hubs_changed: 'Look at `svc cluster status`, and run the command again.',
+  index_too_new: 'Install the newest svc on the server.',
   inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
   internal_error: 'Report it with the lines of the server log that contain the id.',
   invalid_body: 'Send a JSON object in UTF-8.',

@@ -47,6 +47,7 @@ export interface DeployStage extends DeployNeeds {
     max_before_size: number
     allow_client_scripts: boolean
     durable_targets: boolean
+    share_archives: boolean
     gate_hosts: string[]
   }
   addProject(patch?: Partial<Project>): Promise<Project>
@@ -90,6 +91,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     max_before_size: 64,
     allow_client_scripts: true,
     durable_targets: true,
+    share_archives: true,
     gate_hosts: [] as string[]
   }
   const needs: DeployNeeds = {

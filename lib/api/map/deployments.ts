@@ -146,7 +146,8 @@ export interface DeploymentRoutes {
    * `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the
    * deployment has finished. With `dryRun`, it says what the rollback would do.
    * @errors project_is_placed not_found no_archive partial_archive not_exact foreign_change tree_not_ready plan_busy
-   * changed_meanwhile not_finished invalid_field locked queue_full disk_full shutting_down
+   * changed_meanwhile not_finished invalid_field locked queue_full disk_full shutting_down damaged_index damaged_pack
+   * index_too_new
    */
   'POST /api/deployments/:id/rollback': {
     headers: Traced
@@ -183,7 +184,7 @@ export interface DeploymentRoutes {
    * unless the policy `promoteFrom` names it. The answer is that of a rollback; with `dryRun`, it says what would happen.
    * @errors not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
    * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full home_full project_quota shutting_down
-   * no_manifest
+   * no_manifest damaged_index damaged_pack index_too_new
    */
   'POST /api/projects/:id/promote': {
     headers: Traced

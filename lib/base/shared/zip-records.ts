@@ -36,6 +36,8 @@ export interface ZipRecord {
   isFar: boolean
   /** Its CRC and sizes follow its contents, in a data descriptor. */
   isStreamed: boolean
+  /** Its DOS time is that of UTC, so that its bytes are the same in each time zone; absent: local time. */
+  isUtc?: true
 }
 
 /** Signatures of the records. */
@@ -210,7 +212,7 @@ function writeShared(entry: ZipRecord, view: DataView, { at, extraAt, is64, numb
   view.setUint16(at, is64 ? zip64Version : plainVersion, true)
   view.setUint16(at + 2, utf8Names | (entry.isStreamed ? withDescriptor : 0), true)
   view.setUint16(at + 4, entry.method, true)
-  writeDosTime(view, at + 6, entry.mtimeMs)
+  writeDosTime(view, at + 6, entry)
   view.setUint32(at + 10, entry.crc, true)
   view.setUint32(at + 14, is64 ? maxUint32 : entry.packedBytes, true)
   view.setUint32(at + 18, is64 ? maxUint32 : entry.bytes, true)
@@ -273,11 +275,22 @@ function writeTimestamp(view: DataView, at: number, mtimeMs: number): void {
 }
 
 /** DOS time begins in 1980 and ends in 2107; other years are written as the first or the last one. */
-function writeDosTime(view: DataView, at: number, mtimeMs: number): void {
+function writeDosTime(view: DataView, at: number, { mtimeMs, isUtc }: Pick<ZipRecord, 'mtimeMs' | 'isUtc'>): void {
   const time = new Date(mtimeMs)
-  const year = Math.max(0, Math.min(127, time.getFullYear() - 1980))
-  view.setUint16(at, (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1), true)
-  view.setUint16(at + 2, (year << 9) | ((time.getMonth() + 1) << 5) | time.getDate(), true)
+  const [y, month, day, hours, minutes, seconds] =
+    isUtc === true
+      ? [
+          time.getUTCFullYear(),
+          time.getUTCMonth(),
+          time.getUTCDate(),
+          time.getUTCHours(),
+          time.getUTCMinutes(),
+          time.getUTCSeconds()
+        ]
+      : [time.getFullYear(), time.getMonth(), time.getDate(), time.getHours(), time.getMinutes(), time.getSeconds()]
+  const year = Math.max(0, Math.min(127, y - 1980))
+  view.setUint16(at, (hours << 11) | (minutes << 5) | (seconds >> 1), true)
+  view.setUint16(at + 2, (year << 9) | ((month + 1) << 5) | day, true)
 }
 
 function viewOf(bytes: Uint8Array): DataView {

@@ -5,9 +5,10 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, defaultFileMode, fileType, linkMode } from '../../base/shared/tree-text.js'
+import { compareTreePaths } from '../../base/shared/tree-text.js'
 import { createEntryReader, type EntryReader } from './entry-data.js'
-import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from './read.js'
+import { modeOfPacked, openKept } from './pack-set.js'
+import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
 import type { TimedEntry } from './tree.js'
 
 /** The tree of an archive. */
@@ -25,11 +26,11 @@ const bytesPerTurn = 2 * 1024 * 1024
 const entryCost = 16 * 1024
 
 /**
- * Returns the tree of the zip at `path`. Refuses what `openArchive` and the reading of its entries refuse. Throws the
+ * Returns the tree of the archive at `path`. Refuses what `openKept` and the reading of its entries refuse. Throws the
  * reason of an aborted signal.
  */
 export async function treeOfArchive(path: string, limits: ArchiveLimits, signal: AbortSignal): Promise<ArchiveTree> {
-  const archive = await openArchive(path, limits)
+  const archive = await openKept(path, limits)
   try {
     const entries = await entriesOfArchive(archive, { signal })
     const tree = createTreeDigest()
@@ -65,7 +66,7 @@ export async function entriesOfArchive(
   for (const entry of archive.entries) {
     if (entry.kind === 'directory') continue
     const { path, size, mtimeMs } = entry
-    const mode = modeOf(entry)
+    const mode = modeOfPacked(entry)
     const digest = known(entry)
     if (digest === undefined) sinceTurn += size + entryCost
     entries.push({ path, mode, size, sha256: digest ?? (await hashOf(entry, reader)), mtimeMs: mtimeMs ?? 0 })
@@ -81,9 +82,4 @@ async function hashOf(entry: ArchiveEntry, reader: EntryReader): Promise<string>
   const hash = createHash('sha256')
   await reader.read(entry, piece => void hash.update(piece))
   return hash.digest('hex')
-}
-
-function modeOf({ kind, mode }: ArchiveEntry): number {
-  if (kind === 'symlink') return linkMode
-  return mode === null ? defaultFileMode : fileType | mode
 }

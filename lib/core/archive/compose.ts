@@ -16,7 +16,8 @@ import {
   type ZipRecord
 } from '../../base/shared/zip-records.js'
 import { refuse } from './names.js'
-import { type Archive, type ArchiveEntry, openArchive } from './read.js'
+import { anyArchive, openKept } from './pack-set.js'
+import type { Archive, ArchiveEntry } from './read.js'
 
 /** An entry of a composition. */
 export interface ComposedEntry {
@@ -36,6 +37,14 @@ export interface Composed {
   sha256: string
 }
 
+/** How a composition is completed. */
+export interface ComposeOptions {
+  /** Bytes after the zip (pack-index.ts). */
+  trailer?: Uint8Array
+  /** Gives the complete file its name. */
+  place?: (from: string, to: string) => Promise<void>
+}
+
 const blockBytes = 1024 * 1024
 const directoryBits = 0o040000
 const typeBits = 0o170000
@@ -44,14 +53,18 @@ const typeBits = 0o170000
  * Writes a zip of these entries. The file is complete and synced when this resolves; its name is not synced. Refuses what
  * `openArchive` refuses, and (`invalid`) damaged_archive for a zip that lacks an entry.
  */
-export async function composeArchive(path: string, entries: readonly ComposedEntry[]): Promise<Composed> {
+export async function composeArchive(
+  path: string,
+  entries: readonly ComposedEntry[],
+  { trailer = new Uint8Array(), place = rename }: ComposeOptions = {}
+): Promise<Composed> {
   const beside = `${path}.tmp`
   try {
     const file = await open(beside, 'w', 0o600)
     try {
-      const composed = await write(file, entries)
+      const composed = await write(file, entries, trailer)
       await file.datasync()
-      await rename(beside, path)
+      await place(beside, path)
       return composed
     } finally {
       await file.close()
@@ -62,7 +75,7 @@ export async function composeArchive(path: string, entries: readonly ComposedEnt
   }
 }
 
-async function write(file: FileHandle, entries: readonly ComposedEntry[]): Promise<Composed> {
+async function write(file: FileHandle, entries: readonly ComposedEntry[], trailer: Uint8Array): Promise<Composed> {
   const writer = createWriter(file)
   const records: ZipRecord[] = []
   for (const [source, wanted] of groupBy(entries, entry => entry.source)) {
@@ -77,6 +90,7 @@ async function write(file: FileHandle, entries: readonly ComposedEntry[]): Promi
     }
   }
   await writer.add(directoryOf(records, writer.offset()))
+  await writer.add(trailer)
   return writer.end()
 }
 
@@ -101,7 +115,7 @@ interface Writing {
 /** Copies entries of one zip, in the order of its bytes. */
 async function copyFrom(source: string, wanted: readonly ComposedEntry[], { writer, records }: Writing): Promise<void> {
   const byPath = groupBy(wanted, ({ path, sourcePath = path }) => sourcePath)
-  const archive = await openArchive(source, { maxEntries: Infinity, maxExtractedBytes: Infinity, mayBeEmpty: true })
+  const archive = await openKept(source, anyArchive)
   try {
     const window = createWindow(archive.file)
     for (const found of archive.entries) {

@@ -59,7 +59,28 @@ export interface Archive {
   /** Closed only by `close`. */
   readonly file: ReadableFile
   readonly fileSize: number
+  /** Where its entries are, if it is presented from several files (pack-set.ts). */
+  readonly packs?: PackedEntries
   close(): void
+}
+
+/** The files that contain the entries of an archive. */
+export interface PackedEntries {
+  readonly packs: readonly Pack[]
+  /** Returns the number of the pack that contains an entry, and the number of the entry in it. */
+  placeOf(at: number): { pack: number; ordinal: number }
+}
+
+/** A file with entries of several archives. */
+export interface Pack {
+  /** The deployment that it is named after. */
+  name: string
+  file: ReadableFile
+  entries: readonly ArchiveEntry[]
+  /** Returns the entry with a number; undefined: the pack does not contain it. */
+  entryOf(ordinal: number): ArchiveEntry | undefined
+  /** Returns the number of the entry at a position of `entries`. */
+  numberAt(at: number): number
 }
 
 /** Limits of an archive. */
@@ -176,12 +197,7 @@ class WindowReader extends yauzl.RandomAccessReader {
 async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: ReadableFile): Promise<ArchiveEntry[]> {
   if (zip.entryCount === 0 && limits.mayBeEmpty) return []
   if (zip.entryCount === 0) throw broken('empty_zip', 'it contains no entries')
-  if (zip.entryCount > limits.maxEntries) {
-    throw tooLarge(
-      'too_many_entries',
-      `it contains ${zip.entryCount} entries, but at most ${limits.maxEntries} are allowed`
-    )
-  }
+  if (zip.entryCount > limits.maxEntries) throw tooManyEntries(zip.entryCount, limits.maxEntries)
   const entries: ArchiveEntry[] = []
   let nameBytes = 0
   let raw = undefined as yauzl.Entry | undefined
@@ -322,6 +338,11 @@ function checkExtent(entries: ArchiveEntry[], central: number, limits: ArchiveLi
 export function extractedTooLarge(limitBytes: number): Refusal {
   const limit = limitBytes >= 1024 * 1024 ? `${Math.floor(limitBytes / 1024 / 1024)} MB` : `${limitBytes} bytes`
   return tooLarge('extracted_too_large', `its uncompressed size is more than ${limit} (setting max_extracted_size)`)
+}
+
+/** The refusal of an archive with more entries than `most`. */
+export function tooManyEntries(count: number, most: number): Refusal {
+  return tooLarge('too_many_entries', `it contains ${count} entries, but at most ${most} are allowed`)
 }
 
 function tooLarge(code: string, reason: string): Refusal {

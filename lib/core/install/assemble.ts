@@ -1,6 +1,7 @@
 /*
  * Makes a whole archive of a kept one, the base, and of what a client sent: the differences of the trees
- * (archive/tree-delta.ts), and a zip of the contents that the base does not have. Packed bytes are copied. The result is
+ * (archive/tree-delta.ts), and a zip of the contents that the base does not have. Packed bytes are shared with the base, or
+ * copied. The result is
  * proven before it is used: the contents that were sent are read and hashed, the digests of the others are those that
  * were computed when the base was extracted, and the tree of all must be the one that the client stated.
  */
@@ -15,6 +16,8 @@ import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
 import { quoteName } from '../archive/names.js'
+import { anyArchive, findKept, openKept } from '../archive/pack-set.js'
+import { shareArchive } from '../archive/pack-write.js'
 import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
 import { applyDelta } from '../archive/tree-delta.js'
@@ -42,12 +45,17 @@ interface AssembleTask {
   sent: { delta: string; contents: string }
   /** The SHA-256 of the canonical text of the whole tree. */
   treeSha256: string
+  /** The path of the whole archive. */
   to: string
+  /** The deployment whose archive the base is, if the result shares contents with it (archive/pack-write.ts). */
+  sharesWith?: string | undefined
   limits: ArchiveLimits & { maxArchiveBytes: number }
 }
 
 /** A whole archive. */
 export interface Assembled extends Composed {
+  /** Size of its own files in bytes. */
+  storedBytes: number
   /** Number of files and links. */
   files: number
   /** Number of those whose contents were sent. */
@@ -72,11 +80,14 @@ export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
   }
 }
 
+/** What cannot be a base any more; the client then sends the whole archive. */
+const damages: ReadonlySet<string> = new Set(['damaged_index', 'damaged_pack', 'index_too_new'])
+
 async function openBase({ archive }: Base): Promise<Archive> {
   try {
-    return await openArchive(archive, { maxEntries: Infinity, maxExtractedBytes: Infinity })
+    return await openKept(archive, { ...anyArchive, mayBeEmpty: false })
   } catch (error) {
-    nullIfMissing(error)
+    if (!(error instanceof Refusal && damages.has(error.code))) nullIfMissing(error)
     throw new Refusal('conflict', 'base_gone', 'The earlier release is not kept any more. Send the whole archive', {
       field: 'base'
     })
@@ -105,7 +116,7 @@ function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
 async function assemble(
   base: readonly TimedEntry[],
   archive: Archive,
-  { base: { archive: basePath }, sent, treeSha256, to, limits }: AssembleTask
+  { base: { archive: basePath }, sent, treeSha256, to, sharesWith, limits }: AssembleTask
 ): Promise<Assembled> {
   const { maxArchiveBytes, ...readLimits } = limits
   const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
@@ -134,12 +145,23 @@ async function assemble(
     }
     if (missing.length > 0) throw incomplete(missing)
     if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
-    const result = await composeArchive(to, composed)
+    const result =
+      sharesWith === undefined
+        ? await composeWhole(to, composed)
+        : await shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
     if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
     return { ...result, files: entries.length, came: files.length }
   } finally {
     contents.close()
   }
+}
+
+async function composeWhole(
+  to: string,
+  entries: readonly ComposedEntry[]
+): Promise<Composed & { storedBytes: number }> {
+  const composed = await composeArchive(to, entries)
+  return { ...composed, storedBytes: composed.bytes }
 }
 
 function directoryOf({ path, mode, mtimeMs }: ArchiveEntry): ComposedEntry {
@@ -196,7 +218,7 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   })
   async function run(task: BaseTask): Promise<BaseResult> {
     const paths = [task.base.archive, ...(task.kind === 'tree' ? [] : [task.sent.contents])]
-    const sizes = await Promise.all(paths.map(sizeOf))
+    const sizes = await Promise.all(paths.map(sizeOfKept))
     const isSmall = sizes.reduce((sum, bytes) => sum + bytes, 0) < threadBytes
     return isSmall ? doBaseTask(task) : pool.use(thread => thread.ask(task))
   }
@@ -213,8 +235,9 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   }
 }
 
-const sizeOf = (path: string): Promise<number> =>
-  stat(path).then(
-    ({ size }) => size,
-    () => 0
-  )
+/** Returns the size of a zip. The packs of another archive may be large, whatever the size of its index. */
+async function sizeOfKept(path: string): Promise<number> {
+  const found = await findKept(path)
+  if (found === null) return 0
+  return found.isShared ? Infinity : (await stat(found.path)).size
+}

@@ -59,6 +59,14 @@ export const settingGroups: readonly SettingGroup[] = [
     words: 'Limits and storage',
     rows: [
       { key: 'keep_archives', words: 'Archives to keep' },
+      {
+        key: 'share_archives',
+        words: 'Share contents between archives',
+        sentences: [
+          { value: 'true', words: 'A push of changes keeps only what came with it.' },
+          { value: 'false', words: 'Each archive is kept whole.' }
+        ]
+      },
       { key: 'keep_undo', words: 'Deployments that can be undone' },
       { key: 'max_before_size', words: 'Maximum size of kept copies per deployment' },
       { key: 'max_upload_size', words: 'Maximum archive size' },

@@ -57,6 +57,9 @@ export const words: Words = {
   Secret: '密钥',
   'Default project directory': '新项目的建议目录',
   'Sync files to disk': '断电后文件不丢失',
+  'Share contents between archives': '压缩包之间共享内容',
+  'A push of changes keeps only what came with it.': '变更推送只保存随之上传的内容。',
+  'Each archive is kept whole.': '每个压缩包都完整保存。',
   'Hosts of checks': '检查可连接的主机',
   'Hosts and addresses that the checks of deployments may connect to, besides this machine.':
     '部署检查可连接的主机和地址（本机除外）。',
@@ -93,6 +96,8 @@ export const words: Words = {
   'Maximum stored output of a deployment.': '每次部署最多保留的输出。',
   'Maximum running time of a script.': '脚本最长可运行多久。',
   'Whether uploads may contain their own scripts.': '上传是否可以自带脚本。',
+  'Whether the archive of an upload of changes keeps only what the earlier ones do not contain.':
+    '变更上传的压缩包是否只保存先前压缩包中没有的内容。',
   'Whether files are synced to the disk before a deployment succeeds.': '部署成功之前是否先将文件写入磁盘。',
   'Proxies whose X-Forwarded-For header is trusted: addresses or CIDR blocks.':
     '信任谁的 X-Forwarded-For：地址或 CIDR。',

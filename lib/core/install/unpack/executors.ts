@@ -8,7 +8,8 @@ import { checkDeployPath, ensureTarget, type NewTargetRules, realPlace, type Tar
 import { type JournalHelper, removeJournalFiles, writeOwner } from '../undo.js'
 import { createGate, createSlices } from '../../../base/async.js'
 import { Refusal } from '../../../base/errors.js'
-import { type Archive, openArchive } from '../../archive/read.js'
+import { findKept, openEach, openKept } from '../../archive/pack-set.js'
+import type { Archive } from '../../archive/read.js'
 import { abreast, disk, isLocalTree, listMounts } from '../disk.js'
 import { readOwnedEntries } from '../owned-tree.js'
 import { HelperStuck, runHelper } from '../../proc/helper.js'
@@ -183,11 +184,12 @@ export async function isSmallExtraction(
   let archive: Archive | null = null
   try {
     const mounts = await listMounts()
-    if (mounts.length === 0 || (await stat(archivePath)).size > limits.archiveBytes) return false
+    const kept = await findKept(archivePath)
+    if (mounts.length === 0 || kept === null || (await stat(kept.path)).size > limits.archiveBytes) return false
     const real = extraction.real ?? (await realpath(extraction.target))
     const home = await realpath(dirname(journalPath))
     if (!isLocalTree(mounts, real) || !isLocalTree(mounts, home)) return false
-    archive = await openArchive(archivePath, {
+    archive = await openKept(archivePath, {
       ...extraction.limits,
       maxEntries: Math.min(limits.entries, extraction.limits.maxEntries),
       maxExtractedBytes: Math.min(limits.bytes, extraction.limits.maxExtractedBytes)
@@ -306,9 +308,12 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     return opened.at(-1) as number
   }
   const unnamed = unnamedManifest(manifestPath)
+  let journal: number | undefined
   try {
-    const archive = open(archivePath, 'r')
-    const journal = open(journalPath, 'ax+')
+    const archives: number[] = []
+    openEach(archivePath, path => void archives.push(open(path, 'r')))
+    const [archive, ...packs] = archives as [number, ...number[]]
+    journal = open(journalPath, 'ax+')
     const manifest = open(unnamed, 'w')
     const before = open(beforePathOf(journalPath), 'w')
     writeSync(journal, journalHead)
@@ -320,9 +325,9 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     const call = {
       module,
       rights,
-      job: { kind: 'extract', extraction },
+      job: { kind: 'extract', extraction, packs: packs.length },
       read: answerTo(job),
-      descriptors: [archive, journal, manifest, before],
+      descriptors: [archive, journal, manifest, before, ...packs],
       signal,
       onStart
     } as const
@@ -334,7 +339,7 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
     if (extracted.changes.length === 0) extracted.changes = (await summarizeManifest(manifestPath)).changes
     return answer
   } finally {
-    endJournal(opened[1], journalPath)
+    endJournal(journal, journalPath)
     // As long as the journal exists, its recovery decides about the manifest.
     if (!existsSync(journalPath)) {
       rmSync(unnamed, { force: true })

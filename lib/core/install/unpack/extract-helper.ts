@@ -19,7 +19,8 @@ import { type ExtractionJob, openedFiles, runExtraction } from './extraction.js'
 
 /** A job of a helper process. */
 export type HelperJob =
-  | { kind: 'extract'; extraction: ExtractionJob }
+  /** Extracts an archive, which is an index if it has packs. */
+  | { kind: 'extract'; extraction: ExtractionJob; packs: number }
   | { kind: 'compare'; compare: CompareJob }
   | { kind: 'file'; file: FileJob }
   | { kind: 'verify'; verify: VerifyJob }
@@ -62,7 +63,7 @@ serveHelper(async (job: HelperJob): Promise<Answer | undefined> => {
     case 'list':
       return void (await writeFile(job.path, job.changes, { mode: 0o600, flag: 'wx' }))
     case 'extract': {
-      const files = openedFiles(disk, job.extraction.deployId)
+      const files = openedFiles(disk, job.extraction.deployId, job.packs)
       // Loaded before the rights change: the user may not be allowed to read the module.
       const tools = { disk, syncFileSystem: runSync }
       const extracted = await runExtraction(job.extraction, files, tools)

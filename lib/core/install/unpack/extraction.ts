@@ -7,6 +7,8 @@
 
 import { createEntryReader, isSmall } from '../../archive/entry-data.js'
 import { checkLinks, checkNames, maxLinkBytes, refuse } from '../../archive/names.js'
+import { readIndex } from '../../archive/pack-index.js'
+import { openKept, openKeptFiles } from '../../archive/pack-set.js'
 import { type Archive, type ArchiveLimits, openArchive } from '../../archive/read.js'
 import { Refusal } from '../../../base/errors.js'
 import { commit } from '../commit.js'
@@ -187,7 +189,9 @@ async function extractInto(
     furnishStaging(disk, staging, plan)
     const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records, check })
     stageLinks(items, links, stage)
-    const second = files.beginSecond?.(
+    // It reads the zip itself.
+    const beginSecond = archive.packs === undefined ? files.beginSecond : undefined
+    const second = beginSecond?.(
       { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
       items.length
     )
@@ -372,7 +376,7 @@ export interface ExtractionPaths {
 /** Returns the files of an extraction by their paths. */
 export function filesAt(disk: Disk, { archivePath, journalPath, manifestPath }: ExtractionPaths): ExtractionFiles {
   return {
-    openArchive: limits => openArchive(archivePath, limits),
+    openArchive: limits => openKept(archivePath, limits),
     journal: journalAt(disk, journalPath),
     manifest: manifestAt(disk, manifestPath),
     before: beforeAt(disk, beforePathOf(journalPath))
@@ -387,13 +391,26 @@ const descriptors = {
   archive: firstDescriptor,
   journal: firstDescriptor + 1,
   manifest: firstDescriptor + 2,
-  before: firstDescriptor + 3
+  before: firstDescriptor + 3,
+  /** The packs of an archive that shares contents. */
+  packs: firstDescriptor + 4
+}
+
+/** Opens the archive that a helper process gets. The first descriptor is its index if there are packs. */
+async function openOpened(count: number, limits: ArchiveLimits): Promise<Archive> {
+  const file = new OpenFile(descriptors.archive)
+  if (count === 0) return openArchive(file, limits)
+  const bytes = Buffer.alloc(file.size)
+  file.readSync(bytes, 0)
+  const packs = Array.from({ length: count }, (_, at) => new OpenFile(descriptors.packs + at))
+  const name = 'index'
+  return openKeptFiles({ kind: 'shared', name, index: readIndex(bytes, name), packs }, limits)
 }
 
 /** Returns the files of an extraction as a helper process gets them: already open. */
-export function openedFiles(disk: Disk, deployId: string): ExtractionFiles {
+export function openedFiles(disk: Disk, deployId: string, packs: number): ExtractionFiles {
   return {
-    openArchive: limits => openArchive(new OpenFile(descriptors.archive), limits),
+    openArchive: limits => openOpened(packs, limits),
     journal: openedJournal(disk, descriptors.journal, deployId),
     manifest: openedManifest(disk, descriptors.manifest),
     before: openedBefore(disk, descriptors.before)

@@ -1,0 +1,283 @@
+/*
+ * The kept archives of a data directory, which may share contents (core/archive/pack-index.ts).
+ *
+ * Each index points to bytes that exist, at every moment: an index is written after its packs, and removed before them. A
+ * whole archive that others need becomes a pack by a rename, and entries of a pack keep their numbers when others are
+ * removed from it. So no index is ever written again. A start removes packs that no index names.
+ *
+ * Entries that no index names never come back, because a new index only names entries of a kept one. So a pack is made
+ * smaller without stopping anybody.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createGate } from '../base/async.js'
+import { Refusal } from '../base/errors.js'
+import { linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
+import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
+import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
+import {
+  anyArchive,
+  besideArchive,
+  findKept,
+  modeOfPacked,
+  openKept,
+  openPack,
+  piecesOf
+} from '../core/archive/pack-set.js'
+
+/** The kept archives of a data directory. */
+export type Packs = ReturnType<typeof createPacks>
+
+/** A pack is made smaller if it wastes both this part of its size and this many bytes. */
+const wastedPart = 0.1
+const minWastedBytes = 64 * 1024
+/** Number of archives of which one goes before the packs that it used are looked at again. */
+const removalsBetween = 4
+
+const indexPattern = /^(dep_[a-z2-7]{16})\.index$/
+const packPattern = /^(dep_[a-z2-7]{16})\.pack$/
+
+/** Creates the kept archives of a directory. */
+export function createPacks(deployments: string) {
+  const gate = createGate({ places: 1 })
+  /** The packs that each index names; null: it cannot be read. Absent until they are needed. */
+  let known: Map<string, readonly string[] | null> | null = null
+  /** The number of archives that used a pack and were removed since it was looked at. */
+  const removals = new Map<string, number>()
+  let shrinking: Promise<void> = Promise.resolve()
+
+  const archive = (id: string): string => join(deployments, `${id}.zip`)
+  const indexOf = (id: string): string => besideArchive(archive(id), 'index')
+  const packOf = (id: string): string => besideArchive(archive(id), 'pack')
+
+  async function alone<T>(work: () => Promise<T>): Promise<T> {
+    const leave = await gate.enter(new AbortController().signal)
+    try {
+      return await work()
+    } finally {
+      leave()
+    }
+  }
+
+  async function readUses(): Promise<Map<string, readonly string[] | null>> {
+    if (known !== null) return known
+    const found = new Map<string, readonly string[] | null>()
+    for (const name of names(indexPattern)) {
+      found.set(name, (await readIndexOf(name))?.packs ?? null)
+      await nextTurn()
+    }
+    known = found
+    return found
+  }
+
+  async function readIndexOf(id: string): Promise<PackIndex | null> {
+    try {
+      return readIndex(await readFile(indexOf(id)), basename(indexOf(id)))
+    } catch {
+      return null
+    }
+  }
+
+  function names(pattern: RegExp): string[] {
+    try {
+      return readdirSync(deployments).flatMap(name => pattern.exec(name)?.[1] ?? [])
+    } catch {
+      return []
+    }
+  }
+
+  /** Whether an index names a pack. One that cannot be read may name any. */
+  async function isNeeded(pack: string): Promise<boolean> {
+    for (const packs of (await readUses()).values()) if (packs === null || packs.includes(pack)) return true
+    return false
+  }
+
+  /** Removes packs that no index names, and returns the bytes freed. */
+  async function removeUnneeded(packs: Iterable<string>): Promise<number> {
+    let freed = 0
+    for (const pack of packs)
+      if (existsSync(packOf(pack)) && !(await isNeeded(pack))) freed += await removeFreed(packOf(pack))
+    return freed
+  }
+
+  async function removeNow(id: string): Promise<{ wasThere: boolean; freedBytes: number }> {
+    const uses = await readUses()
+    const found = await findKept(archive(id))
+    let freedBytes = await removeFreed(indexOf(id))
+    const packs = uses.get(id) ?? []
+    uses.delete(id)
+    if (existsSync(archive(id))) {
+      if (!existsSync(packOf(id)) && (await isNeeded(id))) await rename(archive(id), packOf(id))
+      else freedBytes += await removeFreed(archive(id))
+    }
+    const touched = new Set([...packs, id])
+    if (found !== null || existsSync(packOf(id))) freedBytes += await removeUnneeded(touched)
+    for (const pack of touched) removals.set(pack, (removals.get(pack) ?? 0) + 1)
+    return { wasThere: found !== null, freedBytes }
+  }
+
+  /** Keeps an index. Its packs are there if it is a kept one, or if the base of an upload still is. */
+  async function keepIndex(path: string, id: string): Promise<void> {
+    const index = readIndex(await readFile(besideArchive(path, 'index')), basename(path))
+    const uses = await readUses()
+    const isUpload = dirname(path) !== deployments
+    if (isUpload && (await findKept(archive(index.base))) === null) throw baseGone(index.base)
+    if (index.packs.includes('')) {
+      await linkOrCopy(besideArchive(path, 'pack'), packOf(id))
+      await syncPath(packOf(id))
+    }
+    const packs = index.packs.map(name => (name === '' ? id : name))
+    const writing = `${indexOf(id)}.tmp`
+    await writeFile(writing, writeIndex({ ...index, packs }), { mode: 0o600 })
+    await syncPath(writing)
+    await rename(writing, indexOf(id))
+    uses.set(id, packs)
+  }
+
+  /** Writes a pack again without the entries that no index names. */
+  async function shrink(pack: string): Promise<number> {
+    if (!existsSync(packOf(pack)) || existsSync(archive(pack)) || existsSync(indexOf(pack))) return 0
+    const users = Array.from(await readUses(), ([id, packs]) => (packs?.includes(pack) === true ? id : []))
+    const numbers = new Set<number>()
+    for (const id of users.flat()) {
+      const index = await readIndexOf(id)
+      // The next removal looks again.
+      if (index === null) return 0
+      for (const number of numbersOf(index, pack)) numbers.add(number)
+      await nextTurn()
+    }
+    const file = new OpenFile(packOf(pack))
+    try {
+      const { size } = file
+      const { entries, numberAt } = await openPack(file, pack)
+      const left = entries.flatMap((entry, at) => (numbers.has(numberAt(at)) ? [{ entry, number: numberAt(at) }] : []))
+      const wasted = entries.reduce((sum, { headerOffset, limitOffset }, at) => {
+        return numbers.has(numberAt(at)) ? sum : sum + limitOffset - headerOffset
+      }, 0)
+      if (wasted < minWastedBytes || wasted < size * wastedPart) return 0
+      const source = packOf(pack)
+      const composed = left.map(({ entry }): ComposedEntry => {
+        return { path: entry.path, mode: modeOfPacked(entry), mtimeMs: entry.mtimeMs ?? 0, source }
+      })
+      const trailer = writeTrailer(left.map(({ number }) => number))
+      const place = (from: string, to: string): Promise<void> =>
+        alone(() => (existsSync(to) ? rename(from, to) : rm(from)))
+      const { bytes } = await composeArchive(source, composed, { trailer, place })
+      await syncDirectory(deployments)
+      return Math.max(0, size - bytes)
+    } finally {
+      file.close()
+    }
+  }
+
+  return {
+    /** Whether the archive of a deployment is kept. */
+    has: (id: string): boolean => existsSync(archive(id)) || existsSync(indexOf(id)),
+
+    /**
+     * Keeps the archive at `path`, an upload or the archive of another deployment, as that of `id`. When this resolves, it
+     * survives a power cut. Rejects with ENOENT if there is none. Refuses 409 `base_gone`.
+     */
+    async keep(path: string, id: string): Promise<void> {
+      const found = await findKept(path)
+      if (found === null || !found.isShared) {
+        await linkOrCopy(path, archive(id))
+        await syncPath(archive(id))
+      } else await alone(() => keepIndex(path, id))
+      await syncPath(deployments)
+    },
+
+    /** Removes the archive of a deployment, except what others need of it. Returns the bytes freed. */
+    remove: (id: string): Promise<{ wasThere: boolean; freedBytes: number }> => alone(() => removeNow(id)),
+
+    /** Whether another archive needs a file of this deployment. */
+    isNeeded: (id: string): Promise<boolean> => alone(() => isNeeded(id)),
+
+    /** Removes the packs that no index names, which a killed server left. Returns their paths. */
+    removeLeft: (): Promise<string[]> =>
+      alone(async () => {
+        const removed: string[] = []
+        for (const pack of names(packPattern)) {
+          if (await isNeeded(pack)) continue
+          await removeFreed(packOf(pack))
+          removed.push(packOf(pack))
+        }
+        return removed
+      }),
+
+    /** Makes packs smaller whose entries are no longer needed. `onFreed` gets the bytes. Never rejects. */
+    shrinkLater(onFreed: (bytes: number) => void, log: (sentence: string, error: unknown) => void): void {
+      const due = [...removals].filter(([, count]) => count >= removalsBetween).map(([pack]) => pack)
+      for (const pack of due) {
+        removals.delete(pack)
+        shrinking = shrinking
+          .then(() => shrink(pack))
+          .then(bytes => bytes > 0 && onFreed(bytes))
+          .then(undefined, error => log(`Cannot make the pack "${pack}" smaller`, error))
+      }
+    },
+
+    /** Resolves when no pack is being written. */
+    idle: (): Promise<void> => shrinking,
+
+    /** Makes a whole archive of one that shares contents, in its place. */
+    async makeWhole(id: string): Promise<void> {
+      await alone(async () => {
+        if (existsSync(archive(id)) || !existsSync(indexOf(id))) return
+        const writing = `${archive(id)}.tmp`
+        await writeWhole(archive(id), writing)
+        await syncPath(writing)
+        await rename(writing, archive(id))
+        const packs = (await readUses()).get(id) ?? []
+        await removeFreed(indexOf(id))
+        known?.delete(id)
+        await removeUnneeded(packs)
+        await syncDirectory(deployments)
+      })
+    }
+  }
+}
+
+/** Writes the whole zip of a kept archive to a new file. Throws like `openKept`. */
+export async function writeWhole(archivePath: string, to: string): Promise<void> {
+  const archive = await openKept(archivePath, anyArchive)
+  try {
+    const file = await open(to, 'w', 0o600)
+    try {
+      for await (const piece of piecesOf(archive.file)) await file.writeFile(piece)
+    } finally {
+      await file.close()
+    }
+  } finally {
+    archive.close()
+  }
+}
+
+/** Removes the files of an archive that is not kept. */
+export async function discardArchive(path: string): Promise<void> {
+  for (const each of [path, besideArchive(path, 'index'), besideArchive(path, 'pack')]) await rm(each, { force: true })
+}
+
+/** Returns the numbers of the entries of a pack that an index names. */
+function* numbersOf({ packs, runs }: PackIndex, pack: string): Generator<number> {
+  for (let at = 0; at < runs.length; at += 3) {
+    const [number, first, count] = runs.slice(at, at + 3) as [number, number, number]
+    if (packs[number] !== pack) continue
+    for (let n = 0; n < count; n++) yield first + n
+  }
+}
+
+/** Removes a file and returns the bytes freed: 0 if it has another name, or is missing. */
+async function removeFreed(path: string): Promise<number> {
+  const stats = await stat(path).catch(() => null)
+  await rm(path, { force: true })
+  return stats?.nlink === 1 ? stats.size : 0
+}
+
+/** Returns the refusal of changes of a release that is not kept any more. */
+export function baseGone(deployId: string): Refusal {
+  const sentence = `Release ${deployId} is not kept any more. Send the whole archive`
+  return new Refusal('conflict', 'base_gone', sentence, { field: 'base' })
+}
