@@ -59,8 +59,8 @@ soak: build ## Run every program of test/soak, for SOAK_MINUTES together (30)
 
 # BENCH=store runs one.
 BENCH ?= $(shell find test/bench -name '*.ts' | sort | sed 's:.*/\(.*\)\.ts:\1:')
-bench: build ## Measure against known tools, side by side
-	@for name in $(BENCH); do node dist/test/bench/$$name.js || exit 1; done
+bench: build ## Measure against known tools, side by side; ends with one table of ratios and goals
+	@node dist/test/support/bench-all.js $(BENCH)
 
 figures: build ## Print the size of the tree, and how fast a server is ready
 	@node dist/test/support/figures.js

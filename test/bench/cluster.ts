@@ -16,16 +16,16 @@ import { openReplicatedStore } from '../../lib/cluster/replicated-store.js'
 import { insertDeployment, listDeployments } from '../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../lib/core/store/tables/projects.js'
 import { aDeployment, aProject } from '../core/store/stage.js'
-import { compare, machine, median } from '../support/bench.js'
+import { compare, machine, median, sized } from '../support/bench.js'
 import { startEtcd, withoutEtcd, etcdVersion, type EtcdCluster } from '../support/etcd.js'
 import { ownHub } from '../support/hub-keys.js'
 import { until } from '../support/until.js'
 
-const rowsPresent = 2000
-const singleWrites = 200
-const writers = 32
-const writesEach = 10
-const reads = 200
+const rowsPresent = sized(2000, 50)
+const singleWrites = sized(200, 5)
+const writers = sized(32, 4)
+const writesEach = sized(10, 2)
+const reads = sized(200, 5)
 /** Size of the line of one deployment in the log, sealed. */
 const lineBytes = 1400
 let rows = 0
@@ -113,7 +113,7 @@ async function bench(): Promise<void> {
         server: () => single(server),
         'a put to etcd, nothing else': () => plain(etcd)
       },
-      target: 'at most 6 times a server'
+      goals: [{ beside: 'server', atMost: 6 }]
     })
     await compare({
       name: `${writers} writers at once`,
@@ -124,7 +124,7 @@ async function bench(): Promise<void> {
       name: 'reading the newest 20 deployments',
       unit: 'us',
       contestants: { 'hub on etcd': () => read(hub), server: () => read(server) },
-      target: 'as a server'
+      goals: [{ beside: 'server', atMost: 1.1 }]
     })
     await hub.close()
     await server.close()

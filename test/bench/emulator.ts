@@ -4,14 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import { createEmulator } from '../../www/terminal/emulator.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
 
 const columns = 120
 const rows = 40
 const historyLines = 10_000
 const pieceLength = 64 * 1024
-const totalLength = 32 * 1024 * 1024
+const totalLength = sized(32 * 1024 * 1024, 256 * 1024)
 const mebibyte = 1024 * 1024
 
 interface Xterm {

@@ -16,11 +16,11 @@ import { newProject, type Project } from '../../lib/model/project.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../lib/core/store/tables/projects.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 import { svcPath } from '../support/svc.js'
 
-const projects = 4
-const archiveBytes = 512 * 1024 * 1024
+const projects = sized(4, 1)
+const archiveBytes = sized(512 * 1024 * 1024, 1024 * 1024)
 const megabytes = (projects * archiveBytes) / 1024 / 1024
 
 const stage = mkdtempSync(join(tmpdir(), 'svc-bench-export-'))
@@ -110,7 +110,7 @@ async function timed(program: string, words: string[]): Promise<number> {
 const copied = join(stage, 'copy')
 const copy = (): Promise<number> => timed('sh', ['-c', 'cp -r "$0" "$1" && sync "$1"/*', home.deployments, copied])
 const exportIt = (): Promise<number> => timed(process.execPath, [svcPath, 'export', '--out', join(stage, 'copy.zip')])
-const target = 'at least 0.8'
+const goals = [{ beside: 'cp && sync', atLeast: 0.8 }]
 const rounds = Number(process.env['ROUNDS'] ?? 5)
 
 console.log(`export, ${machine()}`)
@@ -123,7 +123,7 @@ try {
     unit: 'MB/s',
     rounds,
     contestants: { 'svc export': exportIt, 'cp && sync': copy },
-    target
+    goals
   })
   const server = await serve({ home, port: 0, cwd: stage, environment: {}, report: { info: () => {}, warn: () => {} } })
   const before = process.resourceUsage().maxRSS
@@ -132,7 +132,7 @@ try {
     unit: 'MB/s',
     rounds,
     contestants: { 'svc export': exportIt, 'cp && sync': copy },
-    target
+    goals
   })
   console.log(
     `  peak memory of the server: ${Math.round(before / 1024)} MiB before, ${Math.round(process.resourceUsage().maxRSS / 1024)} MiB after`

@@ -34,17 +34,19 @@ import { disk } from '../../lib/core/install/disk.js'
 import { journalAt } from '../../lib/core/install/journal.js'
 import { parseManifest } from '../../lib/core/install/manifest.js'
 import { recover } from '../../lib/core/install/undo.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 
 interface Load {
   name: string
   files: number
   fileBytes: number
+  /** Whether the files are many and small. */
+  isMany: boolean
 }
 
 const loads: Load[] = [
-  { name: '10,000 files of 6 KB', files: 10_000, fileBytes: 6 * 1024 },
-  { name: '100 files of 5 MB', files: 100, fileBytes: 5 * 1024 * 1024 }
+  { name: '10,000 files of 6 KB', files: sized(10_000, 20), fileBytes: 6 * 1024, isMany: true },
+  { name: '100 files of 5 MB', files: sized(100, 3), fileBytes: sized(5 * 1024 * 1024, 1024), isMany: false }
 ]
 
 /** Returns text that deflates about as well as a program. */
@@ -104,7 +106,7 @@ async function compareDurable(base: string, load: Load, zip: string): Promise<vo
   await compare({
     name: `${load.name}, empty target, disk, on the disk at the end`,
     unit: 's',
-    target: 'within 1 times unzip && sync -f',
+    goals: [{ beside: 'unzip -oq && sync -f', atMost: 1 }],
     contestants: {
       svc: from('ours', () => extract(zip, base, true)),
       'unzip -oq && sync -f': !hasUnzip
@@ -158,9 +160,9 @@ async function moveAndPutBack(zip: string, base: string): Promise<{ moves: numbe
  * Makes room for a new target. ext4 gives no inode again within seconds of its removal, and looks at each of them
  * first: what follows the removal of many files at once is slow for every contestant. So they are removed at the end.
  */
-function setAside(base: string, directory: string, { files }: Load): void {
+function setAside(base: string, directory: string, { isMany }: Load): void {
   const path = join(base, directory)
-  if (files > 1000 && existsSync(path)) renameSync(path, join(base, `old-${count++}`))
+  if (isMany && existsSync(path)) renameSync(path, join(base, `old-${count++}`))
   else rmSync(path, { recursive: true, force: true })
 }
 
@@ -203,17 +205,18 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
           prepare()
           return seconds(() => execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')]))
         }
-  const target = load.files > 1000 ? `within ${where === 'disk' ? 1 : 1.5} times unzip` : 'within 0.75 times unzip'
+  const atMost = load.isMany ? (where === 'disk' ? 1 : 1.5) : 0.75
+  const goals = [{ beside: 'unzip -oq', atMost }]
   await compare({
     name: `${load.name}, empty target, ${where}`,
     unit: 's',
-    target,
+    goals,
     contestants: { svc: ours(() => empty('ours')), 'unzip -oq': unzip(() => empty('theirs')) }
   })
   await compare({
     name: `${load.name}, over the same with other times, ${where}`,
     unit: 's',
-    target,
+    goals,
     contestants: {
       svc: ours(() => existsSync(join(base, 'ours')) && touchAll(join(base, 'ours'))),
       'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
@@ -232,7 +235,7 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
   await compare({
     name: `${load.name}, over other contents, ${where}`,
     unit: 's',
-    target,
+    goals,
     contestants: {
       svc: turns(archive => extract(archive, base)),
       'unzip -oq': hasUnzip
@@ -240,7 +243,7 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
         : null
     }
   })
-  if (load.files > 1000) await comparePuttingBack(zip, other, base, { where, load })
+  if (load.isMany) await comparePuttingBack(zip, other, base, { where, load })
   rmSync(other)
   empty('ours')
   const child = fork(fileURLToPath(import.meta.url), [zip, base], { stdio: 'inherit' })
@@ -271,7 +274,7 @@ async function comparePuttingBack(
   await compare({
     name: `${load.name}, revert, ${where}`,
     unit: 's',
-    target: 'within 1.2 times the moves',
+    goals: [{ beside: 'the moves', atMost: 1.2 }],
     contestants: { 'the revert': measure('back'), 'the moves': measure('moves') }
   })
 }

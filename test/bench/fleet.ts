@@ -17,13 +17,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { ListedNode } from '../../lib/model/node.js'
 import type { RolloutDetail } from '../../lib/model/rollout.js'
-import { machine } from '../support/bench.js'
+import { machine, sized } from '../support/bench.js'
 import { processorMs, residentMb } from '../support/process-figures.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
 
-const count = Number(process.argv[2] ?? 50)
+const count = Number(process.argv[2] ?? sized(50, 2))
 const processes = Math.min(4, count)
-const idleMs = 20_000
+const idleMs = sized(20_000, 300)
 const policy = { canary: Math.ceil(count / 4), then: '25%', maxFailures: 0, maxUnreachable: '0', onFailure: 'halt' }
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-bench-fleet-'))

@@ -10,9 +10,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFoldThreads, type FoldThreads } from '../../lib/core/install/fold.js'
 import type { ManifestFile } from '../../lib/model/manifest.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 
-const files = 200_000
+const files = sized(200_000, 500)
 const filesPerDirectory = 400
 
 function manifestLine(at: number): string {

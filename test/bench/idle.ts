@@ -6,13 +6,13 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { machine } from '../support/bench.js'
+import { machine, sized } from '../support/bench.js'
 import { startListening } from '../support/listening.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 
 /** V8 cleans up some seconds after the last work; that does not count as idle. */
-const settleMs = 30_000
-const windowMs = 20_000
+const settleMs = sized(30_000, 500)
+const windowMs = sized(20_000, 300)
 
 function residentMb(pid: number): number {
   return (Number(/VmRSS:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024) / 1e6

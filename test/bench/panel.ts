@@ -11,22 +11,22 @@ import type { Browser, CDPSession, Page } from 'playwright-core'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { findChromium, launchChromium } from '../browser/chromium.js'
 import { openSignedIn } from '../browser/stage.js'
-import { machine, median } from '../support/bench.js'
+import { machine, median, sized } from '../support/bench.js'
 import { insertDeployments } from '../support/many-deployments.js'
 import { startServer, type Stage } from '../support/server.js'
 
-const deploymentCount = 10_000
-const visits = 7
+const deploymentCount = sized(10_000, 60)
+const visits = sized(7, 1)
 /** Scrolls like a wheel, a finger and a dragged scrollbar. */
 const speeds = [
   { name: 'wheel', px: 50 },
   { name: 'flick', px: 400 },
   { name: 'bar', px: 4000 }
 ]
-const frames = 240
+const frames = sized(240, 20)
 /** An hour of a busy log, with some hundred lines per second. */
-const followedLines = 1_000_000
-const linesAtOnce = 10_000
+const followedLines = sized(1_000_000, 2000)
+const linesAtOnce = sized(10_000, 1000)
 
 const executable = findChromium()
 const works: Array<() => unknown> = []

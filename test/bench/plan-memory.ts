@@ -13,11 +13,11 @@ import { gzipSync } from 'node:zlib'
 import { writeTree, type Digits } from '../../lib/core/archive/tree-wire.js'
 import type { TimedEntry } from '../../lib/core/archive/tree.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 import { startServed } from '../support/served.js'
 import { svcPath } from '../support/svc.js'
 
-const files = 200_000
+const files = sized(200_000, 1000)
 const fewFiles = 100
 const directories = 500
 const settleMs = 300

@@ -17,17 +17,17 @@ import { insertAudit } from '../../lib/core/store/tables/audit.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
 import { insertLabel, insertLogSource, insertProject } from '../../lib/core/store/tables/projects.js'
 import { aDeployment, aLabel, aProject } from '../core/store/stage.js'
-import { machine, median } from '../support/bench.js'
+import { machine, median, sized } from '../support/bench.js'
 import { startListening, type Listening } from '../support/listening.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 import { zipOf } from '../support/zip.js'
 
-const projects = 5000
-const deployments = 100_000
-const auditEntries = 50_000
-const logSources = 1000
+const projects = sized(5000, 20)
+const deployments = sized(100_000, 100)
+const auditEntries = sized(50_000, 50)
+const logSources = sized(1000, 5)
 const labels = 40
-const rounds = 7
+const rounds = sized(7, 1)
 const listGoalMs = 50
 const createGoalMs = 20
 const blockGoalMs = 50
@@ -65,7 +65,7 @@ async function atSize({
     )
     // The start looks at the pages of a large file in a thread.
     await ask(server, 'GET', 'api/overview')
-    await sleep(10_000)
+    await sleep(sized(10_000, 100))
     if (isListed) await measureRoutes(server)
     if (process.argv[2] !== 'lists') await measureBlocks(server, home, megabytes)
   } finally {
@@ -286,7 +286,7 @@ async function measureRoutes(server: Listening): Promise<void> {
   const computed: number[] = []
   const updated: number[] = []
   for (let round = -1; round < rounds * 2; round++) {
-    const fields = { name: 'New', deployPath: join(stage, 'targets', `new-${round}`) }
+    const fields = { name: `New ${round}`, deployPath: join(stage, 'targets', `new-${round}`) }
     const before = computedMs(server)
     const answer = await ask(server, 'POST', 'api/projects', json(fields))
     const computing = computedMs(server) - before
@@ -332,16 +332,17 @@ async function measureRoutes(server: Listening): Promise<void> {
   const file = Buffer.from(await zipOf({ 'index.html': 'Hello' }))
   const boundary = 'bench-boundary'
   for (let round = -1; round < rounds * 2; round++) {
+    const at = (100 + round) % projects
     const part = (head: string) => `--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`
     const parts = [
       part('name="projectId"'),
-      `${idOf('proj', 100 + round)}\r\n`,
+      `${idOf('proj', at)}\r\n`,
       part('name="file"; filename="a.zip"'),
       file,
       `\r\n--${boundary}--\r\n`
     ]
     const body = Buffer.concat(parts.map(piece => Buffer.from(piece as string)))
-    const sent = { type: `multipart/form-data; boundary=${boundary}`, body, token: `token-${100 + round}` }
+    const sent = { type: `multipart/form-data; boundary=${boundary}`, body, token: `token-${at}` }
     const { status, headMs, body: text } = await ask(server, 'POST', 'api/deploy/upload', sent)
     if (status !== 200) throw new Error(`upload: ${status} ${text}`)
     if (round >= 0) admitted.push(headMs)
@@ -364,7 +365,7 @@ async function measureRoutes(server: Listening): Promise<void> {
 async function measureBlocks(server: Listening, home: string, megabytes: number): Promise<void> {
   console.log(row('the longest wait for an answer during', 'at rest', 'worst', '', '', '', '', 'goal'))
   const inode = () => statSync(join(home, 'svc.db')).ino
-  const rest = await pings(server, () => sleep(5000))
+  const rest = await pings(server, () => sleep(sized(5000, 100)))
   const report = (what: string, worstMs: number) =>
     console.log(row(what, ms(rest), ms(worstMs), '', '', '', '', goal(worstMs, blockGoalMs)))
 

@@ -11,14 +11,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { writeAccessLog } from '../support/access-log.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 
-const mib = Number(process.env['SEARCH_MIB'] ?? 256)
-const roundMs = 4000
+const mib = Number(process.env['SEARCH_MIB'] ?? sized(256, 1))
+const roundMs = sized(4000, 200)
 /** Pause between two requests, so that this process does not keep the cores busy. */
 const pauseMs = 2
 /** Time after which idle threads have ended. */
-const idleMs = 7000
+const idleMs = sized(7000, 200)
 const token = 'bench-admin-token-0123456789'
 const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
 const stage = mkdtempSync(join(tmpdir(), 'svc-bench-search-'))

@@ -9,9 +9,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createSearches } from '../../lib/operate/logs/search/search.js'
 import { writeAccessLog } from '../support/access-log.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 
-const mib = Number(process.env['SEARCH_MIB'] ?? 256)
+const mib = Number(process.env['SEARCH_MIB'] ?? sized(256, 1))
 const directory = join(dirname(fileURLToPath(import.meta.url)), '../../bench-search')
 const path = join(directory, 'access.log')
 mkdirSync(directory, { recursive: true })
@@ -85,7 +85,10 @@ for (const [name, q, isRegex, ignoresCase, flags] of [
       grep: rival('grep', [...flags, q]),
       ripgrep: rival('rg', [...flags.filter(flag => flag !== '-E'), q])
     },
-    target: 'ours ÷ grep below 1, ours ÷ ripgrep at most 2.5'
+    goals: [
+      { beside: 'grep', atMost: 1 },
+      { beside: 'ripgrep', atMost: 2.5 }
+    ]
   })
 }
 clearInterval(memory)

@@ -58,7 +58,7 @@ try {
     unit: 'ms',
     rounds: 15,
     contestants: { 'svc --help': () => runMs([svcPath, '--help']), 'node -e 0': bare },
-    target: 'at most 1.5 times node -e 0'
+    goals: [{ beside: 'node -e 0', atMost: 1.5 }]
   })
   await compare({
     name: 'svc serve until /api/health answers',
@@ -69,7 +69,10 @@ try {
       'node -e 0': bare,
       'fastify + better-sqlite3': await rival()
     },
-    target: 'within 5 times node -e 0, and within once fastify'
+    goals: [
+      { beside: 'node -e 0', atMost: 5 },
+      { beside: 'fastify + better-sqlite3', atMost: 0.8 }
+    ]
   })
 } finally {
   rmSync(directory, { recursive: true, force: true })

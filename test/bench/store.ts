@@ -12,7 +12,7 @@ import {
   countDeployments
 } from '../../lib/core/store/tables/deployments.js'
 import { insertProject, listProjects } from '../../lib/core/store/tables/projects.js'
-import { compare, machine } from '../support/bench.js'
+import { compare, machine, sized } from '../support/bench.js'
 import { rivals } from '../support/rivals.js'
 import { aDeployment, aProject } from '../core/store/stage.js'
 
@@ -28,11 +28,11 @@ interface BetterSqlite {
 }
 type OpenBetterSqlite = new (path: string) => BetterSqlite
 
-const rowsPresent = 100_000
-const projects = 50
-const singleCommits = 300
-const writers = 32
-const commitsEach = 100
+const rowsPresent = sized(100_000, 200)
+const projects = sized(50, 5)
+const singleCommits = sized(300, 3)
+const writers = sized(32, 4)
+const commitsEach = sized(100, 2)
 const opening = process.argv[2]
 
 if (opening !== undefined) await openOnce(opening)
@@ -66,7 +66,7 @@ async function fill(directory: string): Promise<void> {
   await store.write(tx => {
     for (let n = 0; n < projects; n++) insertProject(tx, aProject({ id: `proj_${n}` }))
   })
-  const batch = 5000
+  const batch = sized(5000, 100)
   for (let from = 0; from < rowsPresent; from += batch) {
     await store.write(tx => {
       for (let n = from; n < from + batch; n++) insertDeployment(tx, aRow(n))
@@ -97,7 +97,7 @@ async function compareCommits(top: string, directory: string): Promise<void> {
       ours: () => msEach(singleCommits, ours),
       'better-sqlite3': rival && (() => msEach(singleCommits, rival.commit))
     },
-    target: 'at most 2.5 times better-sqlite3'
+    goals: [{ beside: 'better-sqlite3', atMost: 1.2 }]
   })
   await compare({
     name: `${writers} writers at once`,
@@ -106,7 +106,7 @@ async function compareCommits(top: string, directory: string): Promise<void> {
       ours: async () => 1000 / (await msEach(writers * commitsEach, ours, writers)),
       'better-sqlite3': rival && (async () => 1000 / (await msEach(writers * commitsEach, rival.commit)))
     },
-    target: 'at least 3 times better-sqlite3'
+    goals: [{ beside: 'better-sqlite3', atLeast: 3 }]
   })
   rival?.close()
   await store.write(tx => deleteDeploymentsOf(tx, 'none'))

@@ -1,16 +1,15 @@
 /* The end of a huge file against tail, how soon an appended line arrives, and what 500 followers cost. */
 import { execFile } from 'node:child_process'
-import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startServer } from '../support/server.js'
 import { openStream } from '../support/sse.js'
-import { compare, machine, median } from '../support/bench.js'
+import { compare, machine, median, sized } from '../support/bench.js'
 
-const directory = join(dirname(fileURLToPath(import.meta.url)), '../../bench-tail')
-rmSync(directory, { recursive: true, force: true })
-mkdirSync(directory, { recursive: true })
+// Not below the program itself, where svc takes no target.
+const directory = mkdtempSync(join(tmpdir(), 'svc-bench-tail-'))
 const ends: Array<() => unknown> = []
 const { client, createProject } = await startServer({ testdir: () => directory, teardown: end => void ends.push(end) })
 const project = await createProject('bench')
@@ -25,7 +24,7 @@ async function add(...names: string[]): Promise<string[]> {
 console.log(machine())
 const huge = join(directory, 'huge.log')
 writeFileSync(huge, '')
-truncateSync(huge, 10 * 1024 ** 3)
+truncateSync(huge, sized(10 * 1024 ** 3, 1024 ** 2))
 appendFileSync(huge, `\n${line.repeat(10_000)}`)
 const [source] = await add('huge.log')
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
@@ -49,11 +48,11 @@ await compare({
   target: 'within 10 ms of tail'
 })
 
-const names = Array.from({ length: 50 }, (_, n) => `${n}.log`)
+const names = Array.from({ length: sized(50, 2) }, (_, n) => `${n}.log`)
 for (const name of names) writeFileSync(join(directory, name), line.repeat(500))
 const sources = await add(...names)
 const arrivals: number[] = []
-for (let round = 0; round < 10; round++) {
+for (let round = 0; round < sized(10, 1); round++) {
   const stream = await openStream(client, `${sources[0]}/stream`)
   await stream.next('snapshot')
   await new Promise(resolve => setTimeout(resolve, 100))
@@ -68,7 +67,7 @@ console.log(
 
 const before = process.memoryUsage.rss()
 const streams = await Promise.all(
-  Array.from({ length: 500 }, (_, n) => openStream(client, `${sources[n % 50]}/stream`))
+  Array.from({ length: sized(500, 4) }, (_, n) => openStream(client, `${sources[n % sources.length]}/stream`))
 )
 await Promise.all(streams.map(stream => stream.next('snapshot')))
 for (let round = 0; round < 5; round++) {

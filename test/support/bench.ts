@@ -1,4 +1,39 @@
+import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+
+/** Whether benches run once at a tiny size, as `make test` does: whether they work, not how fast svc is. */
+export const isTiny = process.env['BENCH_SIZE'] === 'tiny'
+
+/** Returns the size of a work: the tiny one if benches only show that they work. */
+export function sized(full: number, tiny: number): number {
+  return isTiny ? tiny : full
+}
+
+/** What a ratio of svc to a contestant should be. Times and sizes have a maximum, rates a minimum. */
+export interface Goal {
+  beside: string
+  atMost?: number
+  atLeast?: number
+}
+
+/** A row of the table at the end of `make bench`. */
+export interface BenchRow {
+  work: string
+  rival: string
+  ratio: number
+  goal: string
+  isMet: boolean
+}
+
+/** Adds a row to the table at the end of `make bench`. */
+export function tell(work: string, ratio: number, { beside, atMost, atLeast }: Goal): void {
+  const path = process.env['BENCH_TABLE']
+  if (path === undefined) return
+  const isMet = ratio <= (atMost ?? Infinity) && ratio >= (atLeast ?? -Infinity)
+  const goal = atMost === undefined ? `at least ${atLeast}` : `at most ${atMost}`
+  const row: BenchRow = { work, rival: beside, ratio, goal, isMet }
+  appendFileSync(path, `${JSON.stringify(row)}\n`)
+}
 
 /** Measures once and returns the figure: seconds, MB/s, requests per second. Returns null if the tool is missing. */
 export type Contestant = (() => number | Promise<number>) | null
@@ -14,7 +49,9 @@ export interface Comparison {
   warmups?: number
   /** The first contestant is svc. Each other row shows the ratio of svc to it. */
   contestants: Record<string, Contestant>
-  /** The goal in words, printed under the table. */
+  /** The goals: ratios of the first contestant to others. */
+  goals?: readonly Goal[]
+  /** A goal in words, printed under the table. */
   target?: string
 }
 
@@ -25,7 +62,9 @@ const defaultRounds = 5
  * Returns the medians by name, without those of skipped contestants.
  */
 export async function compare(comparison: Comparison): Promise<Record<string, number>> {
-  const { name, unit, rounds = defaultRounds, warmups = 1, contestants, target } = comparison
+  const { name, unit, contestants, goals = [], target } = comparison
+  const rounds = isTiny ? 1 : (comparison.rounds ?? defaultRounds)
+  const warmups = isTiny ? 0 : (comparison.warmups ?? 1)
   const present = Object.entries(contestants).flatMap(([who, run]) =>
     run === null ? [] : [{ who, run, seen: [] as number[] }]
   )
@@ -51,6 +90,12 @@ export async function compare(comparison: Comparison): Promise<Record<string, nu
   for (const [who, run] of Object.entries(contestants))
     if (run === null) console.log(`  ${who}: left out, not on this machine`)
   if (target !== undefined) console.log(`  target: ${target}`)
+  for (const goal of goals) {
+    const { beside, atMost, atLeast } = goal
+    console.log(`  goal: ${atMost === undefined ? `at least ${atLeast}` : `at most ${atMost}`} of ${beside}`)
+    const theirs = medians[beside]
+    if (theirs !== undefined) tell(name, ours / theirs, goal)
+  }
   return medians
 }
 

@@ -3,6 +3,7 @@ import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { isTiny } from './bench.js'
 
 /** Loads one of the packages as `require` would: the default export if there is one. */
 export type Load = <T>(name: string) => Promise<T>
@@ -33,6 +34,10 @@ export async function rivals(versions: Record<string, string>): Promise<Load | n
  */
 export async function installedFolder(versions: Record<string, string>): Promise<string | null> {
   const wanted = Object.entries(versions).map(([name, version]) => `${name}@${version}`)
+  if (isTiny) {
+    console.log(`${wanted.join(', ')}: left out at a tiny size`)
+    return null
+  }
   const folder = join(home, wanted.join('+').replaceAll('/', '-'))
   if (await isInstalled(folder, Object.keys(versions))) return folder
   try {
