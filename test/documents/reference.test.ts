@@ -67,6 +67,7 @@ const who: Record<string, string> = {
   approve: 'deployer, all from `allowed_ips`; the policy `approval` names the roles',
   promote: "deployer, or the project's token, all from `allowed_ips`",
   upload: "deployer, the project's token or the global one, from `allowed_ips`",
+  piece: 'as for an upload, from `allowed_ips`',
   upload_check: 'deployer, or any other valid token, from `allowed_ips`',
   operator: 'operator',
   operator_download: 'operator, or a ticket',

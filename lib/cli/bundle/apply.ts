@@ -95,7 +95,7 @@ async function apply(
     const { message, provenance } = manifest
     const known = { ...nothingKnown(), projectId, message, provenance }
     const fields = { planId: plan.planId ?? undefined, ...formFields(config, known, { seconds: null, checkUrl: null }) }
-    const run = await uploadArchive({ api, projectId, archive, fields, newest, given, signal }, context)
+    const run = await uploadArchive({ api, projectId, archive, fields, newest, permit, given, signal }, context)
     Object.assign(known, { deployId: run.deployId, url: pageOf(api, run.deployId, run.page) })
     const print = json ? output.note : output.print
     const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })

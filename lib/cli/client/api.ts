@@ -9,7 +9,7 @@ import type { ComponentQuery, ComponentSearch } from '../../model/sbom.js'
 import type { RollbackPlan, VerifyEvent } from '../../model/plan.js'
 import type { Marks } from '../../model/waiting.js'
 import type { ListedRollout } from '../../model/rollout.js'
-import type { TokenHolder, UploadPermit } from '../../model/access.js'
+import type { OpenUpload, TokenHolder, UploadPermit } from '../../model/access.js'
 import type { GivenVariable } from '../../model/variable.js'
 import { treeMediaType } from '../../core/archive/tree-wire.js'
 import { isUnknownRoute } from './answer.js'
@@ -18,7 +18,7 @@ import type { Client } from './client.js'
 import { createFleetApi } from './fleet-api.js'
 import { followRun, type Run, runOf } from './runs.js'
 import { type FollowOptions, isBroken, readNdjson } from './streams.js'
-import { formBody } from './files.js'
+import { formBody, partBody } from './files.js'
 
 /** Maximum number of deployments that the server lists at once. */
 const listLimit = 500
@@ -33,13 +33,24 @@ const repairLimitMs = 60 * 60_000
 /** The archive and the fields of a new deployment. */
 interface UploadRequest {
   projectId: string
-  archive: { path: string; bytes: number }
+  /** The archive, or the id of the upload that brought it in pieces. */
+  archive: { path: string; bytes: number } | { uploadId: string }
   /** Form fields in addition to `file` and `projectId` (§4.6). Undefined fields are not sent. */
   fields: Record<string, string | undefined>
   /** The differences of the trees, if the archive contains only changes (core/archive/tree-delta.ts). */
   tree?: Uint8Array | undefined
   /** The id by which the deployment is found again. */
   traceId?: string | undefined
+  onProgress(sentBytes: number): void
+  signal: AbortSignal
+}
+
+/** A part of a file that is uploaded in pieces. */
+interface PieceRequest {
+  id: string
+  path: string
+  offset: number
+  bytes: number
   onProgress(sentBytes: number): void
   signal: AbortSignal
 }
@@ -253,14 +264,29 @@ export function createApi(client: Client) {
     /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
     follow: (id: string, options: FollowOptions = {}) => followRun(client, id, options),
     async upload({ projectId, archive, fields, tree, traceId, onProgress, signal }: UploadRequest): Promise<Run> {
+      const uploadId = 'uploadId' in archive ? archive.uploadId : undefined
       const form = Object.fromEntries(
-        Object.entries({ projectId, ...fields }).filter((entry): entry is [string, string] => entry[1] !== undefined)
+        Object.entries({ projectId, ...fields, uploadId }).filter(
+          (entry): entry is [string, string] => entry[1] !== undefined
+        )
       )
       const small = tree === undefined ? [] : [{ field: 'tree', type: treeMediaType, contents: tree }]
-      const body = formBody({ fields: form, small }, { field: 'file', filename: 'archive.zip', ...archive }, onProgress)
+      const file = 'uploadId' in archive ? null : { field: 'file', filename: 'archive.zip', ...archive }
+      const body = formBody({ fields: form, small }, file, onProgress)
       const headers = traceId === undefined ? undefined : { 'x-svc-trace-id': traceId }
       const asked = requestOf('POST /api/deploy/upload', { accept: ndjson, ...(headers && { headers }), signal })
       return runOf(client, await client.open({ ...asked, body }))
+    },
+    /** Begins an upload in pieces, or returns the one with this content that this token has begun. */
+    beginUpload: (body: { projectId: string; bytes: number; sha256: string }, { signal }: { signal: AbortSignal }) =>
+      call('POST /api/uploads', { body, signal }),
+    findUpload: (id: string, { signal }: { signal: AbortSignal }) => call('GET /api/uploads/:id', { id, signal }),
+    dropUpload: (id: string) => call('DELETE /api/uploads/:id', { id }),
+    /** Sends a part of the file. */
+    appendPiece({ id, signal, onProgress, ...part }: PieceRequest): Promise<OpenUpload> {
+      const headers = { 'upload-offset': String(part.offset) }
+      const asked = requestOf('PATCH /api/uploads/:id', { id, headers, signal })
+      return client.json({ ...asked, body: partBody(part, onProgress) })
     },
     /** Lists the files of a target that were edited since svc put them there. */
     drift(id: string, { full, signal }: { full: boolean; signal: AbortSignal }) {

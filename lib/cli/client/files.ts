@@ -28,12 +28,12 @@ interface SmallFile {
 
 /**
  * Returns a multipart form with one file as a body of known length (RFC 7578), and small ones before it. It reads the
- * file from disk while sending. The fields come first, so that the server knows them before the files. `onProgress`
- * receives the bytes of the file that were sent so far.
+ * file from disk while sending; null: there is none. The fields come first, so that the server knows them before the
+ * files. `onProgress` receives the bytes of the file that were sent so far.
  */
 export function formBody(
   { fields, small = [] }: { fields: Record<string, string>; small?: readonly SmallFile[] },
-  file: UploadFile,
+  file: UploadFile | null,
   onProgress: (bytes: number) => void
 ): Body {
   const boundary = `svc-${randomBytes(16).toString('hex')}`
@@ -47,23 +47,47 @@ export function formBody(
   const head = Buffer.concat([
     Buffer.from(parts.join('')),
     ...small.flatMap(({ field, type, contents }) => [fileHead(field, field, type), contents, Buffer.from('\r\n')]),
-    fileHead(file.field, file.filename, 'application/zip')
+    ...(file === null ? [] : [fileHead(file.field, file.filename, 'application/zip')])
   ])
-  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
+  const tail = Buffer.from(`${file === null ? '' : '\r\n'}--${boundary}--\r\n`)
 
   return {
     contentType: `multipart/form-data; boundary=${boundary}`,
-    bytes: head.length + file.bytes + tail.length,
+    bytes: head.length + (file?.bytes ?? 0) + tail.length,
     async *chunks() {
       yield head
-      let sent = 0
-      for await (const chunk of createReadStream(file.path, { highWaterMark: readBytes }) as AsyncIterable<Buffer>) {
-        yield chunk
-        sent += chunk.length
-        onProgress(sent)
-      }
+      if (file !== null) yield* chunksOf(file.path, {}, onProgress)
       yield tail
     }
+  }
+}
+
+/** A part of a file. */
+interface FilePart {
+  path: string
+  offset: number
+  bytes: number
+}
+
+/** Returns a part of a file as a body. It is read from disk while it is sent. */
+export function partBody({ path, offset, bytes }: FilePart, onProgress: (bytes: number) => void): Body {
+  return {
+    contentType: 'application/octet-stream',
+    bytes,
+    chunks: () => chunksOf(path, { start: offset, end: offset + bytes - 1 }, onProgress)
+  }
+}
+
+async function* chunksOf(
+  path: string,
+  range: { start?: number; end?: number },
+  onProgress: (bytes: number) => void
+): AsyncGenerator<Buffer> {
+  let sent = 0
+  for await (const chunk of createReadStream(path, { ...range, highWaterMark: readBytes }) as AsyncIterable<Buffer>) {
+    yield chunk
+    sent += chunk.length
+    onProgress(sent)
   }
 }
 

@@ -113,8 +113,9 @@ export const commands = {
       'The token is the deploy token of the project, or a named one with the role deployer or higher. It comes from\n' +
       '--token, SVC_DEPLOY_TOKEN (also in .env.local) or the global configuration.\n' +
       'Scripts that are configured on the server override the ones given here.\n\n' +
-      'Ctrl-C during the upload cancels it and leaves nothing behind. After the server has answered, Ctrl-C only\n' +
-      'stops watching: the deployment continues.\n\n' +
+      'Ctrl-C during the upload cancels it. After the server has answered, Ctrl-C only stops watching: the deployment\n' +
+      'continues. An archive above 32 MB is sent in pieces, and so is one whose upload broke: the server keeps what has\n' +
+      'arrived for 24 hours, and the next push of the same files with the same token continues there.\n\n' +
       'If the project does not allow client scripts, its scripts receive only those variables of --set-env and of\n' +
       'the configuration that the project lists in allowedEnv. The output names the variables that were dropped.\n\n' +
       'With --confirm, the server puts the earlier files back unless somebody runs "svc confirm" in time. Add\n' +
@@ -326,7 +327,10 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
         ...formFields(request.config, known, request.confirm)
       }
       const newest = await listed
-      return await uploadArchive({ api, projectId, archive, fields, tree: delta, newest, given, signal }, context)
+      return await uploadArchive(
+        { api, projectId, archive, fields, tree: delta, newest, permit: limits, given, signal },
+        context
+      )
     } finally {
       await archive.discard()
     }

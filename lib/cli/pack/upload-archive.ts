@@ -15,9 +15,12 @@ import type { Run } from '../client/runs.js'
 import { isBroken, isElecting, isPassing } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { followLine, type GivenOptions } from '../hints.js'
+import type { Progress } from '../terminal/output.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
+import { isRefusedChange } from './changes.js'
 import type { PackedArchive } from './pack.js'
+import { piecesFromBytes, sendPieces } from './pieces.js'
 
 /** The time before each repetition. A server or a proxy that restarts is back within seconds. */
 const pausesMs = [500, 2000, 6000]
@@ -63,6 +66,16 @@ function mayBeSentAgain(error: unknown): boolean {
   return isReset(error) || isFull || isElecting(error) || code === 'ECONNREFUSED'
 }
 
+/** Whether the size of a request was refused. A proxy limits that; svc itself would refuse the upload in pieces, too. */
+function isTooLarge(error: unknown): boolean {
+  return error instanceof Refusal && error.code === 'too_large'
+}
+
+/** Whether the pieces are not there any more, or not as they were sent: then they are sent again. */
+function isGone(error: unknown): boolean {
+  return error instanceof Refusal && ['upload_unknown', 'upload_differs', 'upload_busy'].includes(error.code)
+}
+
 interface ArchiveUpload {
   api: Api
   projectId: string
@@ -72,6 +85,8 @@ interface ArchiveUpload {
   tree?: Uint8Array | undefined
   /** The newest deployment before the upload; null: there is none. Undefined if it is unknown. */
   newest: string | null | undefined
+  /** What the server takes; null: it is too old to say. */
+  permit?: Pick<UploadPermit, 'features'> | null
   given: GivenOptions
   signal: AbortSignal
 }
@@ -84,8 +99,29 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
   const bytes = archive.bytes
   const startedAtMs = Date.now()
   const size = formatBytes(bytes)
+  const takesPieces = upload.permit?.features?.includes('pieces') === true
+  let isInPieces = takesPieces && bytes >= piecesFromBytes
   let sentBytes = 0
   let mayHaveArrived = false
+  /** Whether the pieces have been tried often enough. */
+  let hasGivenUp = false
+
+  /** Sends the archive in pieces. Returns how the form names it. */
+  async function archiveInPieces(bar: Progress): Promise<PackedArchive | { uploadId: string }> {
+    const onProgress = (sent: number): void => {
+      sentBytes = Math.min(sent, bytes - 1)
+      bar.update(sent, bytes)
+    }
+    const uploadId = await sendPieces({ api, projectId, archive, onProgress, note: output.note, signal }).catch(
+      (error: unknown) => {
+        hasGivenUp = true
+        throw error
+      }
+    )
+    if (uploadId === null) return archive
+    sentBytes = bytes
+    return { uploadId }
+  }
 
   async function attempt(): Promise<Run> {
     if (mayHaveArrived) {
@@ -100,23 +136,33 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
       bar.update(sent, bytes)
     }
     try {
-      const run = await api.upload({ projectId, archive, fields, tree, traceId, onProgress, signal })
+      const sent = isInPieces ? await archiveInPieces(bar) : archive
+      const request = { projectId, archive: sent, fields, tree, traceId, onProgress, signal }
+      const run = await api.upload(request).catch(async (error: unknown) => {
+        // The whole archive comes instead.
+        if (isRefusedChange(error) && 'uploadId' in sent) await api.dropUpload(sent.uploadId).catch(() => {})
+        throw error
+      })
       bar.end(`Uploaded ${size} in ${humanDuration(Date.now() - startedAtMs)}`)
       return run
     } catch (error) {
       bar.clear()
       mayHaveArrived = sentBytes >= bytes
-      throw error
+      if (isInPieces || !takesPieces) throw error
+      isInPieces = true
+      if (!isTooLarge(error)) throw error
+      output.note(`${(error as Error).message}. Sending it in pieces`)
+      return await attempt()
     }
   }
 
   // What may have arrived is sent again only if the list of deployments can tell.
   const mayRepeat = (error: unknown): boolean =>
-    mayBeSentAgain(error) && (!mayHaveArrived || upload.newest !== undefined)
+    !hasGivenUp && (mayBeSentAgain(error) || isGone(error)) && (!mayHaveArrived || upload.newest !== undefined)
   try {
     return await repeating(attempt, { mayRepeat, signal, note: output.note })
   } catch (error) {
-    const note = noteOf(error, { ...upload, sentBytes, bytes })
+    const note = noteOf(error, { ...upload, sentBytes, bytes, isInPieces })
     if (note !== null) output.note(note)
     throw error
   }
@@ -149,7 +195,7 @@ async function findArrived(
  */
 function noteOf(
   error: unknown,
-  { sentBytes, bytes, given }: { sentBytes: number; bytes: number; given: GivenOptions }
+  { sentBytes, bytes, isInPieces, given }: Sent & { given: GivenOptions }
 ): string | null {
   const isInterrupted = error instanceof Interrupted
   if (!isInterrupted && !isBroken(error)) return null
@@ -159,10 +205,18 @@ function noteOf(
       `Run "${followLine(null, given)}" to check. It is safe to push again: the same files are deployed once more`
     )
   }
-  if (isInterrupted) return 'Interrupted: nothing was deployed'
+  const rest = isInPieces && sentBytes > 0 ? '. The next push of the same files continues the upload' : ''
+  if (isInterrupted) return `Interrupted: nothing was deployed${rest}`
   return sentBytes === 0
     ? null
-    : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent`
+    : `Nothing was deployed: only ${formatBytes(sentBytes)} of ${formatBytes(bytes)} were sent${rest}`
+}
+
+/** How much of an archive was sent. */
+interface Sent {
+  sentBytes: number
+  bytes: number
+  isInPieces: boolean
 }
 
 /** An upload to check in advance. */
