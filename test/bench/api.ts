@@ -3,20 +3,23 @@
  * beside fastify, which answers the same bytes from a map after the same check of a digest. Each server has a process of
  * its own; the load comes over 32 connections that stay open.
  */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { compare, sized } from '../support/bench.js'
+import { findProgram } from '../support/programs.js'
 import { secondsOf } from '../support/processor-time.js'
 import { rivals } from '../support/rivals.js'
 
 const connections = 32
 const roundMs = sized(2000, 50)
 const token = 'bench-admin-token-0123456789'
+const projectCount = 20
 const top = fileURLToPath(new URL('../../../', import.meta.url))
 const stage = mkdtempSync(join(tmpdir(), 'svc-bench-api-'))
 
@@ -75,6 +78,19 @@ async function load({ url, process }: Contestant, bearer: string, per: Per): Pro
   return replies / (now() - from)
 }
 
+/** Measures requests per second with wrk, while one record is written each second. */
+async function wrk({ url, process: server }: Contestant, at: string, write: () => Promise<unknown>): Promise<number> {
+  const words = ['-t1', `-c${connections}`, `-d${Math.ceil(roundMs / 1000)}s`, '-H', `Authorization: Bearer ${token}`]
+  const writing = setInterval(() => void write().catch(() => server.kill()), 1000)
+  try {
+    const { stdout } = await promisify(execFile)('wrk', [...words, new URL(at, url).href])
+    if (/Non-2xx/.test(stdout)) throw new Error(stdout)
+    return Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
+  } finally {
+    clearInterval(writing)
+  }
+}
+
 const fastifyProgram = `
   const { createHash, timingSafeEqual } = require('node:crypto')
   const fastify = require('fastify')()
@@ -87,6 +103,12 @@ const fastifyProgram = `
     if (!timingSafeEqual(digest(given), expected)) return reply.code(401).send({ success: false })
   })
   fastify.get('/api/projects/:id', async request => projects.get(request.params.id))
+  fastify.get('/api/projects', async () => [...projects.values()])
+  fastify.put('/api/projects/:id', async request => {
+    projects.set(request.params.id, { ...projects.get(request.params.id), ...request.body })
+    return { success: true }
+  })
+  for (const each of JSON.parse(process.env.BENCH_PROJECTS)) projects.set(each.id, each)
   fastify.listen({ port: 0, host: '127.0.0.1' }).then(url => console.log(url))
 `
 
@@ -106,6 +128,10 @@ const { project } = await create<{ project: { id: string } }>('/api/projects', {
   deployPath: join(stage, 'site')
 })
 const path = `/api/projects/${project.id}`
+for (let at = 1; at < projectCount; at++)
+  await create('/api/projects', { name: `Bench ${at}`, deployPath: join(stage, `site-${at}`) })
+const listed = await fetch(new URL('/api/projects', ours.url), { headers: { authorization: `Bearer ${token}` } })
+const projects = await listed.text()
 const named = { name: 'limited', role: 'viewer', projectIds: [project.id] }
 const { token: limited } = await create<{ token: string }>('/api/tokens', named)
 const { token: unlimited } = await create<{ token: string }>('/api/tokens', { name: 'unlimited', role: 'admin' })
@@ -115,7 +141,11 @@ const folder = fileURLToPath(new URL('../../bench-rivals/fastify@5.6.2/', import
 const program = join(folder, 'bench-api.cjs')
 if (hasFastify) writeFileSync(program, fastifyProgram)
 const theirs = hasFastify
-  ? await start([process.execPath, program], { BENCH_TOKEN: token, BENCH_PROJECT: JSON.stringify(project) })
+  ? await start([process.execPath, program], {
+      BENCH_TOKEN: token,
+      BENCH_PROJECT: JSON.stringify(project),
+      BENCH_PROJECTS: projects
+    })
   : null
 
 try {
@@ -135,6 +165,28 @@ try {
         { beside: 'fastify', atLeast: 1 }
       ]
     })
+  }
+  const change =
+    ({ url }: Contestant) =>
+    (): Promise<unknown> =>
+      fetch(new URL(path, url), {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ description: `At ${Date.now()}` })
+      })
+  if (findProgram('wrk') === null) console.log('\nwrk: left out, not on this machine')
+  else {
+    for (const at of [path, '/api/projects']) {
+      await compare({
+        name: `${at === path ? 'GET /api/projects/:id' : at} of ${projectCount} projects by wrk, with one write a second`,
+        unit: 'requests per second',
+        contestants: {
+          svc: () => wrk(ours, at, change(ours)),
+          fastify: theirs && (() => wrk(theirs, at, change(theirs)))
+        },
+        goals: [{ beside: 'fastify', atLeast: 1 }]
+      })
+    }
   }
 } finally {
   for (const { process } of theirs ? [ours, theirs] : [ours]) {

@@ -129,6 +129,8 @@ async function compareVerify(directory: string, store: Store): Promise<void> {
     contestants: {
       'svc audit verify': () => seconds(process.execPath, [svcPath, 'audit', 'verify', path]),
       sha256sum: isHere ? () => seconds('sha256sum', [path]) : null,
+      'openssl dgst -sha256':
+        findProgram('openssl') !== null ? () => seconds('openssl', ['dgst', '-sha256', path]) : null,
       'the verifier, without the start of a process': within,
       'the check at the start of the server': check
     },

@@ -1,9 +1,8 @@
 /*
- * Extraction, with staging, CRC, manifest and moves, against `unzip -oq` on the same zip and file system: 10,000 small
- * files and 100 of 5 MB, into an empty target, over the same files with other times, and over other contents, on the
- * disk and in memory: contents left to the kernel, as unzip leaves them. On the disk also with the contents synced
- * before the end, as the setting `durable_targets` has it, against `unzip && sync -f`, and with each file synced by
- * itself. Beside it: the process's peak memory, and how late the event loop was meanwhile.
+ * Extraction, with staging, CRC, manifest and moves, against unzip on the same zip and file system: 10,000 small files and
+ * 100 of 5 MB, into an empty target, over the same files with other times, and over other contents. On the disk as
+ * deployments are by default, with everything on the disk at the end (`durable_targets`), against `unzip -oq && sync -f`; in
+ * memory against `unzip -oq`. Beside it: what that costs, the process's peak memory, and how late the event loop was.
  */
 import { execFileSync, fork, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -34,7 +33,7 @@ import { disk } from '../../lib/core/install/disk.js'
 import { journalAt } from '../../lib/core/install/journal.js'
 import { parseManifest } from '../../lib/core/install/manifest.js'
 import { recover } from '../../lib/core/install/undo.js'
-import { compare, machine, sized } from '../support/bench.js'
+import { compare, type Contestant, machine, sized } from '../support/bench.js'
 
 interface Load {
   name: string
@@ -95,28 +94,20 @@ async function extractOneByOne(zip: string, base: string): Promise<void> {
   await runExtraction(job, filesAt(disk, paths), { disk, syncFileSystem: async () => false })
 }
 
-/** Measures the cost of having the contents on disk before the deployment succeeds. */
+/** Measures what it costs that the contents are on the disk at the end. */
 async function compareDurable(base: string, load: Load, zip: string): Promise<void> {
-  const hasUnzip = spawnSync('unzip', ['-v']).error === undefined
-  const from = (directory: string, work: () => unknown) => () => {
-    setAside(base, directory, load)
-    spawnSync('sync', ['-f', base])
+  const from = (work: () => unknown) => () => {
+    setAside(base, 'ours', load)
+    settle('disk')
     return seconds(work)
   }
   await compare({
-    name: `${load.name}, empty target, disk, on the disk at the end`,
+    name: `${load.name}, empty target, disk: ways to have it on the disk`,
     unit: 's',
-    goals: [{ beside: 'unzip -oq && sync -f', atMost: 1 }],
     contestants: {
-      svc: from('ours', () => extract(zip, base, true)),
-      'unzip -oq && sync -f': !hasUnzip
-        ? null
-        : from('theirs', () => {
-            execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')])
-            execFileSync('sync', ['-f', join(base, 'theirs')])
-          }),
-      'svc, contents left to the kernel': from('ours', () => extract(zip, base)),
-      'svc, each file by itself': from('ours', () => extractOneByOne(zip, base))
+      svc: from(() => extract(zip, base, true)),
+      'svc, contents left to the kernel': from(() => extract(zip, base)),
+      'svc, each file by itself': from(() => extractOneByOne(zip, base))
     }
   })
 }
@@ -194,55 +185,54 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
   await writeLoad(zip, load)
   const hasUnzip = spawnSync('unzip', ['-v']).error === undefined
   const empty = (directory: string): void => setAside(base, directory, load)
-  const ours = (prepare: () => void) => async () => {
-    prepare()
-    return seconds(() => extract(zip, base))
+  // On the disk as deployments are by default: everything is on the disk at the end.
+  const isDurable = where === 'disk'
+  const rival = isDurable ? 'unzip -oq && sync -f' : 'unzip -oq'
+  const unzip = (archive: string): void => {
+    execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')])
+    if (isDurable) execFileSync('sync', ['-f', join(base, 'theirs')])
   }
-  const unzip = (prepare: () => void) =>
+  const ours =
+    (prepare: () => void, archive = () => zip) =>
+    () => {
+      prepare()
+      settle(where)
+      return seconds(() => extract(archive(), base, isDurable))
+    }
+  const theirs = (prepare: () => void, archive = () => zip) =>
     !hasUnzip
       ? null
-      : async () => {
+      : () => {
           prepare()
-          return seconds(() => execFileSync('unzip', ['-oq', zip, '-d', join(base, 'theirs')]))
+          settle(where)
+          return seconds(() => unzip(archive()))
         }
-  const atMost = load.isMany ? (where === 'disk' ? 1 : 1.5) : 0.75
-  const goals = [{ beside: 'unzip -oq', atMost }]
-  await compare({
-    name: `${load.name}, empty target, ${where}`,
-    unit: 's',
-    goals,
-    contestants: { svc: ours(() => empty('ours')), 'unzip -oq': unzip(() => empty('theirs')) }
-  })
-  await compare({
-    name: `${load.name}, over the same with other times, ${where}`,
-    unit: 's',
-    goals,
-    contestants: {
-      svc: ours(() => existsSync(join(base, 'ours')) && touchAll(join(base, 'ours'))),
-      'unzip -oq': unzip(() => existsSync(join(base, 'theirs')) && touchAll(join(base, 'theirs')))
-    }
-  })
-  if (where === 'disk') await compareDurable(base, load, zip)
+  const compared = async (what: string, atMost: number, contestants: Record<string, Contestant>): Promise<void> => {
+    const name = `${load.name}, ${what}, ${where}`
+    await compare({ name, unit: 's', goals: [{ beside: rival, atMost: load.isMany ? atMost : 0.75 }], contestants })
+  }
+  const touch = (directory: string) => (): void => {
+    if (existsSync(join(base, directory))) touchAll(join(base, directory))
+  }
   const other = join(base, 'other.zip')
   await writeLoad(other, load)
-  const turns = (use: (zip: string) => unknown) => {
+  const turns = (): (() => string) => {
     let turn = 0
-    return () => {
-      settle(where)
-      return seconds(() => use(turn++ % 2 === 0 ? other : zip))
-    }
+    return () => (turn++ % 2 === 0 ? other : zip)
   }
-  await compare({
-    name: `${load.name}, over other contents, ${where}`,
-    unit: 's',
-    goals,
-    contestants: {
-      svc: turns(archive => extract(archive, base)),
-      'unzip -oq': hasUnzip
-        ? turns(archive => execFileSync('unzip', ['-oq', archive, '-d', join(base, 'theirs')]))
-        : null
-    }
+  await compared('empty target', isDurable ? 1 : 1.5, {
+    svc: ours(() => empty('ours')),
+    [rival]: theirs(() => empty('theirs'))
   })
+  await compared('over the same with other times', isDurable ? 1 : 1.5, {
+    svc: ours(touch('ours')),
+    [rival]: theirs(touch('theirs'))
+  })
+  await compared('over other contents', isDurable ? 1.2 : 1.5, {
+    svc: ours(() => {}, turns()),
+    [rival]: theirs(() => {}, turns())
+  })
+  if (isDurable) await compareDurable(base, load, zip)
   if (load.isMany) await comparePuttingBack(zip, other, base, { where, load })
   rmSync(other)
   empty('ours')

@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  fdatasyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DeploymentRow, stepNames } from '../../lib/model/deployment.js'
@@ -89,12 +99,14 @@ async function compareCommits(top: string, directory: string): Promise<void> {
   let next = rowsPresent
   const ours = () => store.write(tx => insertDeployment(tx, aRow(next++)))
   const rival = await openRival(top, directory)
+  const sync = bareSync(join(top, 'synced'))
 
   await compare({
     name: `one writer: a commit of a deployment row, ${rowsPresent} rows present`,
     unit: 'ms a commit',
     contestants: {
       ours: () => msEach(singleCommits, ours),
+      'a bare sync': () => msEach(singleCommits, sync.once),
       'better-sqlite3': rival && (() => msEach(singleCommits, rival.commit))
     },
     goals: [{ beside: 'better-sqlite3', atMost: 1.2 }]
@@ -104,13 +116,25 @@ async function compareCommits(top: string, directory: string): Promise<void> {
     unit: 'commits a second',
     contestants: {
       ours: async () => 1000 / (await msEach(writers * commitsEach, ours, writers)),
+      'a bare sync': async () => 1000 / (await msEach(writers * commitsEach, sync.once)),
       'better-sqlite3': rival && (async () => 1000 / (await msEach(writers * commitsEach, rival.commit)))
     },
     goals: [{ beside: 'better-sqlite3', atLeast: 3 }]
   })
   rival?.close()
+  sync.close()
   await store.write(tx => deleteDeploymentsOf(tx, 'none'))
   await store.close()
+}
+
+/** A line added to a file and synced: what the disk takes for a commit, whatever the database. */
+function bareSync(path: string): { once: () => void; close: () => void } {
+  const file = openSync(path, 'a')
+  const line = Buffer.alloc(500, 'x')
+  return {
+    once: () => (writeSync(file, line), fdatasyncSync(file)),
+    close: () => closeSync(file)
+  }
 }
 
 /** Returns the mean time of `many` calls, with this many at once. */

@@ -77,6 +77,10 @@ try {
       unit: 's',
       contestants: {
         'GET verify': () => verify(project.id, project.token, files),
+        'openssl dgst -sha256':
+          findProgram('openssl') !== null
+            ? () => seconds('sh', ['-c', sums.replace('sha256sum', 'openssl dgst -sha256')], { cwd: target, env })
+            : null,
         sha256sum: findProgram('sha256sum') !== null ? () => seconds('sh', ['-c', sums], { cwd: target, env }) : null
       },
       goals: [{ beside: 'sha256sum', atMost: 1 }]
