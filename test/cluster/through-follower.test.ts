@@ -4,11 +4,13 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
+import { sha256 } from '../../lib/base/digests.js'
 import { stagingName } from '../../lib/core/install/staging.js'
 import { formOf } from '../support/client.js'
 import { startHubs, type Hub } from '../support/hubs.js'
 import { adminToken } from '../support/server.js'
 import { until } from '../support/until.js'
+import { zipOf } from '../support/zip.js'
 
 /* Whatever a client asks, a follower answers as the leader would. */
 
@@ -127,6 +129,40 @@ t.test('a follower answers as the leader would', async t => {
     const found = await ask(follower, asked)
     t.strictSame(found, expected, `${what}: ${expected.status}`)
   }
+})
+
+t.test('pieces that come through different hubs become one archive', async t => {
+  const { hubs, sites } = await startHubs(t)
+  const [leader, follower] = hubs as [Hub, Hub]
+  const created = await leader.client.post('/api/projects', { name: 'Shop', deployPath: `${sites}/shop` })
+  const { id, token } = created.body.project ?? created.body
+  await until(async () => (await follower.client.get(`/api/projects/${id}`)).status === 200)
+  const zip = await zipOf({ 'index.html': randomBytes(300_000).toString('latin1') })
+  const authorization = `Bearer ${token}`
+  const announced = JSON.stringify({ projectId: id, bytes: zip.length, sha256: sha256(zip).toString('hex') })
+  const begun = await ask(follower, {
+    method: 'POST',
+    path: '/api/uploads',
+    headers: { authorization },
+    body: announced
+  })
+  const path = `/api/uploads/${JSON.parse(begun.body).uploadId}`
+  const append = (hub: Hub, offset: number, length: number) => {
+    const headers = { authorization, 'upload-offset': String(offset), 'content-type': 'application/octet-stream' }
+    return ask(hub, { method: 'PATCH', path, headers, body: zip.subarray(offset, offset + length) })
+  }
+  t.match(await append(follower, 0, 100_000), { status: 200, headers: { 'upload-offset': '100000' } })
+  t.match(await append(follower, 0, 100_000), { status: 409, headers: { 'upload-offset': '100000' } })
+  t.match(await append(leader, 100_000, 50_000), { status: 200 })
+  t.match(await ask(follower, { path, headers: { authorization } }), { headers: { 'upload-offset': '150000' } })
+  t.match(await append(follower, 150_000, zip.length), { status: 200 })
+  const { contentType, body } = formOf([
+    ['projectId', id],
+    ['uploadId', JSON.parse(begun.body).uploadId]
+  ])
+  const headers = { authorization, 'content-type': contentType }
+  const deployed = await ask(follower, { method: 'POST', path: '/api/deploy/upload', headers, body })
+  t.match(JSON.parse(deployed.body), { code: 'not_placed' }, 'its digest is right; a hub deploys to nodes')
 })
 
 t.test('a target is given up on the machine of the hub that was asked, and the leader records it', async t => {
