@@ -42,6 +42,7 @@ import {
   taking,
   withTrial
 } from './route.js'
+import { receiptHandlers } from './receipts.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
 import { pieceHandlers } from './uploads.js'
@@ -75,6 +76,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const components = componentHandlers(services)
   const confirm = confirmHandlers(services)
   const approval = approvalHandlers(services)
+  const receipts = receiptHandlers(services)
   const logs = logHandlers(services)
   const settings = settingsHandlers(services)
   const notificationTargets = notificationTargetHandlers(services)
@@ -226,6 +228,8 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       relayed(
         byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', 'reads', deployments.changes))
       ),
+      byLeader(row('GET', '/api/deployments/:id/receipt', 'read', 'deployment', 'reads', receipts.receipt)),
+      byLeader(row('GET', '/api/receipts', 'read', 'filtered', 'reads', receipts.list)),
 
       relayed(
         depending(

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound, Refusal } from '../base/errors.js'
+import { pick } from '../base/fields.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
@@ -51,6 +52,7 @@ import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments } from './record.js'
 import { Plans, preflight, type PreflightRequest } from './plan.js'
 import { createRestore, createRollbackPlans, type RestoreRequest, type RollbackPlans } from './rollback-plan.js'
+import { createReceipts, type Receipts } from './receipts.js'
 import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
 import { createRequeue, createResume, createUnfinished, recover, type Unfinished } from './recovery.js'
 import { Runner } from './run.js'
@@ -77,6 +79,7 @@ export interface Deployer
     Approvals,
     ArchiveRemoval,
     Omit<Incremental, 'close'>,
+    Pick<Receipts, 'receipt' | 'receiptResult' | 'receipts' | 'receiptKeys'>,
     Unfinished {
   /**
    * Stores an upload in `tmp/` and computes its SHA-256. Removes the file if the stream fails or `signal` aborts; an
@@ -222,7 +225,14 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   const prune = (projectId: string, keep?: number): Promise<string[]> =>
     pruneArchives({ ...needs, files }, projectId, retentionOf(settings, keep))
   const executors = createExecutors()
-  const ends = createEnds(needs)
+  const receipts = createReceipts({ ...needs, files })
+  const ends = createEnds({
+    ...needs,
+    ended(row) {
+      needs.ended?.(row)
+      void receipts.make()
+    }
+  })
   const targets = createTargetLocks()
   const open = createOpenDeployments({ ...needs, files })
   const comparer = createComparer({ ...needs, executors, trees })
@@ -338,6 +348,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       wait ? tailGraceMs : 0
     )
     await ends.settle().catch(error => needs.log('Cannot record the results of some deployments', error))
+    await receipts.make()
+    await receipts.close()
     await trees.close()
     await incremental.close()
     await files.packs.idle()
@@ -361,6 +373,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       for (const run of live.all()) run.stop(new StopRequest('stop', 'Another hub leads the cluster now'))
       await finished
     }
+    await receipts.close()
     await trees.close()
     await executors.close()
   }
@@ -456,7 +469,13 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, { ...inUse(), isNeeded: files.packs.isNeeded }),
     restore,
     maintenance,
-    recover: () => recover({ ...needs, files, executors, ends, open, scripted, resume, requeue, maintenance }),
+    async recover() {
+      receipts.recover()
+      await recover({ ...needs, files, executors, ends, open, scripted, resume, requeue, maintenance })
+      // Those of deployments whose earlier files are back only now.
+      void receipts.make()
+    },
+    ...pick(receipts, ['receipt', 'receiptResult', 'receipts', 'receiptKeys']),
     current: ends.current,
     kept: ends.kept,
     unrecorded: ends.unrecorded,

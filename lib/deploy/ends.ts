@@ -25,6 +25,7 @@ import {
   newerFirst,
   newestOfEvery
 } from '../core/store/tables/deployments.js'
+import { oweReceipt } from '../core/store/tables/receipts.js'
 import type { DeployNeeds } from './needs.js'
 import type { Output } from './output/output.js'
 import { moveRecord, type Outcome } from './record.js'
@@ -38,7 +39,10 @@ interface Kept {
   reason: string
 }
 
-export type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'auditWithin' | 'endRetriesMs'>
+export type EndsNeeds = Pick<
+  DeployNeeds,
+  'store' | 'home' | 'log' | 'ended' | 'auditWithin' | 'endRetriesMs' | 'receipts'
+>
 
 /** What the entry of a result says. */
 type Ended = Pick<DeploymentRow, 'status' | 'revertReason'> & { step: string | null; commit: string | null }
@@ -70,7 +74,8 @@ export function createEnds({
   log,
   ended = () => {},
   auditWithin = () => {},
-  endRetriesMs = defaultRetriesMs
+  endRetriesMs = defaultRetriesMs,
+  receipts
 }: EndsNeeds) {
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
@@ -78,7 +83,10 @@ export function createEnds({
   let timer: NodeJS.Timeout | undefined
 
   async function write(end: DeploymentRow, { status, cause }: Outcome): Promise<DeploymentRow> {
-    const also = (tx: Transaction, row: DeploymentRow): void => auditWithin(tx, endEvent(row))
+    const also = (tx: Transaction, row: DeploymentRow): void => {
+      auditWithin(tx, endEvent(row))
+      if (receipts !== undefined) oweReceipt(tx, row)
+    }
     const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end, also })) ?? end
     ended(row)
     const target = findProject(store, row.projectId)?.deployPath

@@ -11,6 +11,7 @@ import type { OpenedVariable } from '../model/variable.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import type { Pm2Binding } from '../model/machine.js'
 import type { DeployHome } from './files.js'
+import type { ReceiptNeeds } from './receipts.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
@@ -78,6 +79,8 @@ export interface DeployNeeds {
   copies?: ArchiveCopies | undefined
   /** Gives up an unfinished target on the machine of another hub; undefined: the server is not a hub of a cluster. */
   giveUpOn?: ((hub: string, deployId: string) => Promise<UnfinishedTarget>) | undefined
+  /** Signs the receipts of deployments. Default: none are made. */
+  receipts?: ReceiptNeeds
   /** Called after each recorded end. */
   ended?(row: DeploymentRow): void
   /** Waits in ms between attempts to record an end. After the last one, the end is kept in memory. Tests shorten it. */

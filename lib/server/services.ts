@@ -150,7 +150,7 @@ export function createServices(world: World, front: Front): Services {
 /** Creates projects, deployments and notifications. */
 function createWork(
   world: World,
-  { audit, keeper, settings }: Front,
+  { audit, keeper, settings, serverKey }: Front,
   { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
 ) {
   const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
@@ -220,6 +220,7 @@ function createWork(
     offers: createOffers(createSealing(store, key, 'rollout')),
     audit: event => void audit.record(event),
     auditWithin: audit.within,
+    receipts: { key: serverKey, version },
     notify: occasion => webhook.notify(occasion),
     drifted: (projectId, files) =>
       void incidents.drifted(projectId, files).catch(error => log('Cannot tell of edited files', error)),

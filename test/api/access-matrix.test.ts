@@ -77,6 +77,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   // test/api/uploads.test.ts: it needs an upload.
   'GET /api/uploads/:id': [404],
   'GET /api/deployments/:id/changes': [404],
+  // The deployment was only recorded.
+  'GET /api/deployments/:id/receipt': [404],
   // No node has this name.
   'GET /api/nodes/:node': [404],
   'GET /api/nodes/:node/at/*path': [404],

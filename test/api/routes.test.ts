@@ -91,6 +91,8 @@ DELETE /api/deployments/:id/archive admin deployment
 DELETE /api/unfinished-targets/:deployId admin server
 GET /api/deployments/:id/files read deployment
 GET /api/deployments/:id/changes read deployment
+GET /api/deployments/:id/receipt read deployment
+GET /api/receipts read filtered
 GET /api/logs read filtered
 GET /api/logs/:deployId read deployment
 GET /api/logs/:deployId/stream read deployment

@@ -136,6 +136,7 @@ export const cures: Readonly<Record<string, string>> = {
   no_named_token: 'Sign in with a named token.',
   no_second_copy: 'Start another hub, or push again when one is back.',
   no_pm2_logs: 'The message names the cause. Start the application with pm2, or link it to the project.',
+  no_receipt: 'Wait until the deployment has finished and is settled. Deployments of versions before 1.2 have none.',
   no_session: 'Send the session cookie, or leave the request out: a bearer token proves itself.',
   no_space: 'Free space on the disk that the message names.',
   no_such_project: 'Check the project id: `svc list` shows all.',
@@ -189,6 +190,7 @@ export const cures: Readonly<Record<string, string>> = {
   proof_required: 'Send the token to `POST /api/auth/prove`, then repeat the request.',
   queue_full: 'Wait, or cancel queued deployments.',
   rate_limited: later,
+  receipt_unmade: 'Do what the message says; the receipt is made then.',
   relay_full: 'An agent sends the part again.',
   relay_off: 'Start the agent without `--no-relay`.',
   request_repeated: 'Nothing: agents begin another session by themselves.',
@@ -302,10 +304,20 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The address does not answer like a hub',
     'Check the address of the hub, and the proxy in front of it.'
   ),
+  bad_key: row(
+    'command',
+    'A text is not the public key of a server',
+    'Give `keys/server.pub`, a public key in PEM, a line `ssh-ed25519 …` or a fingerprint.'
+  ),
   bad_line: row(
     'server start',
     'The stream of the hub contains a line that is not one',
     'Check the proxy in front of the hub.'
+  ),
+  bad_receipt: row(
+    'command',
+    'A file is not a receipt of a deployment, or its text was changed',
+    'Get the receipt again: `svc receipt show`.'
   ),
   bad_stream: row(
     'command',

@@ -100,6 +100,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/components lists
      GET /api/deployments/:id/files deployment
      GET /api/deployments/:id/changes deployment
+     GET /api/deployments/:id/receipt deployment
+     GET /api/receipts lists
      GET /api/deployments/:id/plan deployment
      GET /api/logs lists
      GET /api/logs/:deployId deployment

@@ -65,7 +65,12 @@ export const admin: Actor = { name: 'admin', ip: '192.0.2.1' }
 export const never: AbortSignal = new AbortController().signal
 
 /** Creates a deployer on a real store and a real data directory below `directory`, removed after the test. */
-export async function deployStage(t: Test, directory?: string, places: Partial<DeployHome> = {}): Promise<DeployStage> {
+export async function deployStage(
+  t: Test,
+  directory?: string,
+  places: Partial<DeployHome> = {},
+  more: Partial<DeployNeeds> = {}
+): Promise<DeployStage> {
   const top = directory ?? (await mkdtemp(join(tmpdir(), 'svc-deploy-')))
   const home = {
     directory: join(top, 'home'),
@@ -119,7 +124,8 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     audit: event => void audits.push(event),
     notify: notice => void notices.push(notice),
     endRetriesMs: [1, 1],
-    log: (message, error) => void faults.push([message, error])
+    log: (message, error) => void faults.push([message, error]),
+    ...more
   }
   const deployer = createDeployer(needs)
   await deployer.recover()
@@ -160,7 +166,7 @@ export async function deployStage(t: Test, directory?: string, places: Partial<D
     output: async deployId => (await deployer.readOutput(deployId)).text,
     async restart() {
       await store.close()
-      return deployStage(t, top, places)
+      return deployStage(t, top, places, more)
     }
   }
   t.teardown(async () => {

@@ -12,6 +12,7 @@ import type {
   rollbackFields,
   undoFields
 } from '../deployments.js'
+import type { receiptForms } from '../receipts.js'
 
 /** A deployment that was cancelled. */
 export interface Cancelled extends Marked {
@@ -284,6 +285,44 @@ export interface DeploymentRoutes {
     }
     /** The differences. */
     answer: Changes
+  }
+  /**
+   * Get the receipt of a deployment.
+   *
+   * A receipt is made when the deployment has finished and is settled. It is a DSSE envelope of an in-toto statement, signed
+   * by the key of the server: `docs/proof.md` says how to check it without svc.
+   * @errors not_found no_receipt receipt_unmade server_key other_project invalid_field
+   */
+  'GET /api/deployments/:id/receipt': {
+    query: {
+      /** `receipt` (default), or `result`: a Simple Verification Result for programs that know only that form. */
+      form?: (typeof receiptForms)[number]
+    }
+    /**
+     * The envelope.
+     * @example "{\"payloadType\":\"application/vnd.in-toto+json\",\"payload\":\"eyJ…\",\"signatures\":[…]}\n"
+     */
+    media: 'application/vnd.in-toto+dsse'
+  }
+  /**
+   * Get the receipts of deployments.
+   *
+   * The first line has the keys that followed the first key of the server, each signed by the one before. Each further line
+   * is a receipt. `svc receipt verify` checks the whole offline.
+   * @errors not_found other_project invalid_field
+   */
+  'GET /api/receipts': {
+    query: {
+      /** Only receipts of this project. */
+      projectId?: string
+      /** Only receipts that were made from this time on (ISO 8601). @format date-time */
+      since?: string
+    }
+    /**
+     * The receipts, oldest first.
+     * @example "{\"svcReceipts\":\"1\",\"successors\":[]}\n{\"payloadType\":\"application/vnd.in-toto+json\",\"payload\":\"eyJ…\"}\n"
+     */
+    media: 'application/x-ndjson'
   }
   /**
    * List deployments, newest first.

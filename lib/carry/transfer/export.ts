@@ -24,6 +24,7 @@ import { packingResult } from '../../core/install/helper-answers.js'
 import { runHelper } from '../../core/proc/helper.js'
 import { findRights } from '../../core/proc/identity.js'
 import type { Reader } from '../../core/store/database.js'
+import { findReceipt } from '../../core/store/tables/receipts.js'
 import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../../core/store/tables/deployments.js'
 import { listLabels, listProjects, listVariables } from '../../core/store/tables/projects.js'
 import { isPlaced } from '../../core/store/tables/fleet.js'
@@ -276,6 +277,8 @@ async function deploymentsSource(
       const output = await needs.deployments.readOutput(row.id, { maxBytes: listedOutputBytes })
       const record: PackedDeployment = { ...row, hasArtifact: packed.has(row.id), output: output.text }
       if (output.truncated) record.outputTruncated = true
+      const receipt = findReceipt(needs.store, row.id)?.text
+      if (receipt !== undefined) record.receipt = receipt
       text += `${index === 0 ? '' : ','}\n${JSON.stringify(record)}`
       if (text.length < batchLength) continue
       await file.write(text)

@@ -24,6 +24,8 @@ import type { LabelKind, Project } from '../../model/project.js'
 import type { ImportResult, PartResult, Strategy } from '../../model/transfer.js'
 import { checkRights } from '../../core/proc/identity.js'
 import type { Reader, Transaction } from '../../core/store/database.js'
+import type { ReadReceipt } from '../../core/proof/receipt.js'
+import { importReceipt } from '../../core/store/tables/receipts.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../../core/store/tables/deployments.js'
 import {
   findProject,
@@ -377,8 +379,10 @@ function apply(
     .reverse()
     .sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
   for (const { action, id, record } of byStart) {
+    const { receipt } = record
     if (action === 'create') insertDeployment(tx, record.row)
-    else {
+    if (receipt !== null) keepReceipt(tx, receipt)
+    if (action !== 'create') {
       // The order of changes to the target stays. So does an archive that the package does not contain.
       const { placed, hasArtifact, archiveBytes, archiveSha256, ...row } = record.row
       updateDeployment(tx, id, hasArtifact ? { ...row, hasArtifact, archiveBytes, archiveSha256 } : row)
@@ -387,6 +391,13 @@ function apply(
   // Their manifests say what they replaced on another machine.
   const foreign = byStart.filter(({ action, record }) => action !== 'create' || record.row.placed !== null)
   for (const projectId of new Set(foreign.map(({ record }) => record.row.projectId))) noteForeignChange(tx, projectId)
+}
+
+/** Keeps the receipt of another server, which stays a part of its chain. */
+function keepReceipt(tx: Transaction, { receipt, sha256, text }: ReadReceipt): void {
+  const { chain, deployment, project } = receipt
+  const { id: deployId, issuedAt } = deployment
+  importReceipt(tx, { deployId, projectId: project.id, number: chain.number, sha256, issuedAt, text })
 }
 
 function applyLabels(tx: Transaction, kind: LabelKind, labels: ImportPlan['tags']): void {

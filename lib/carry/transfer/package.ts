@@ -94,6 +94,8 @@ export interface PackedDeployment extends DeploymentRow {
   /** The end of the output, without times. */
   output: string
   outputTruncated?: boolean
+  /** Its receipt. Absent: it has none. */
+  receipt?: string
 }
 
 /** A variable of a project's scripts; the value of a secret is null. */

@@ -53,6 +53,7 @@ import { newProjectFields, projectFields } from '../../model/project-fields.js'
 import { provenanceReader } from '../../model/provenance.js'
 import { tokenFault } from '../../model/access.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../../model/variable.js'
+import { maxReceiptBytes, readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
 import { type LogSourceRecord, type Package, packageFiles, type PackedVariable } from './package.js'
 
 /** Other names of fields, after the change from snake_case. */
@@ -126,6 +127,8 @@ export function ownSettings(given: unknown): unknown {
 export interface GivenDeployment {
   row: DeploymentRow
   output: string
+  /** The receipt that the server of the package made. */
+  receipt: ReadReceipt | null
 }
 
 /** Every record of a package, complete: missing fields have their defaults. */
@@ -445,7 +448,8 @@ const deploymentRecord = tolerant(
     checks: items(check),
     steps: items(step),
     scripts: items(script),
-    output: text
+    output: text,
+    receipt: nullable(multiline({ max: maxReceiptBytes }))
   })
 )
 
@@ -453,7 +457,18 @@ const deploymentRecord = tolerant(
 const untouched = { placed: null, heldFor: null, holdUntil: null, tokenId: null }
 
 function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
-  const { output, ...given } = deploymentRecord(item, place)
+  const { output, receipt, ...given } = deploymentRecord(item, place)
   const row: DeploymentRow = { ...given, ...untouched }
-  return { row, output }
+  return { row, output, receipt: receipt === null ? null : receiptFor(row, receipt) }
+}
+
+/** Returns a receipt if it is that of a deployment; otherwise null: its server is not this one, which cannot repair it. */
+function receiptFor({ id, projectId }: DeploymentRow, text: string): ReadReceipt | null {
+  try {
+    const found = readReceipt(text)
+    const { deployment, project } = found.receipt
+    return deployment.id === id && project.id === projectId ? found : null
+  } catch {
+    return null
+  }
 }

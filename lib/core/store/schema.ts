@@ -649,6 +649,23 @@ const migrations: Migration[] = [
       ALTER TABLE deployments ADD COLUMN startAt TEXT;
       ALTER TABLE deployments ADD COLUMN approvals TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE queuedReleases ADD COLUMN plan TEXT;`
+  },
+  {
+    // Without a number and a content, it is still to be made.
+    what: 'receipts of deployments',
+    sql: `
+      CREATE TABLE receipts (
+        position INTEGER PRIMARY KEY,
+        deployId TEXT NOT NULL UNIQUE,
+        projectId TEXT NOT NULL,
+        number INTEGER,
+        sha256 TEXT,
+        issuedAt TEXT,
+        content BLOB,
+        isImported INTEGER NOT NULL
+      );
+      CREATE INDEX receiptsByProject ON receipts (projectId, number);
+      CREATE INDEX receiptsOwed ON receipts (position) WHERE content IS NULL;`
   }
 ]
 

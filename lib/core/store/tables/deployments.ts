@@ -18,6 +18,7 @@ import {
 } from '../../../model/deployment.js'
 import type { Provenance } from '../../../model/provenance.js'
 import type { Reader, Row, Transaction } from '../database.js'
+import { deleteReceiptsOf } from './receipts.js'
 import {
   among,
   choice,
@@ -317,6 +318,7 @@ export function deploymentIdsOf(db: Reader, projectId: string): string[] {
 export function deleteDeploymentsOf(tx: Transaction, projectId: string): string[] {
   const ids = deploymentIdsOf(tx, projectId)
   tx.run('DELETE FROM deployments WHERE projectId = ?', projectId)
+  deleteReceiptsOf(tx, projectId)
   return ids
 }
 
@@ -368,6 +370,13 @@ export function placedDeployments(db: Reader, projectId: string, target: string)
   const sql = `SELECT id, placed, fileCount FROM deployments
     WHERE projectId = ? AND placed IS NOT NULL AND target = ? ORDER BY placed`
   return db.all(sql, projectId, target).map(readPlaced)
+}
+
+const readTarget = valueReader('deployments.target', nullable(text))
+
+/** Returns the directory into which a deployment put files; null if it put none there. */
+export function targetOfDeployment(db: Reader, id: string): string | null {
+  return db.all('SELECT target FROM deployments WHERE id = ?', id).map(readTarget)[0] ?? null
 }
 
 /** A deployment that changed a target, and what its exact undo needs. */

@@ -1,0 +1,202 @@
+/*
+ * Chains of receipts. The receipts of a project are numbered from 1, and each contains the SHA-256 of the one before. A
+ * chain belongs to a project and to a server, which its audit log names: a project that was imported begins a new one.
+ *
+ * The file of `svc receipt export` has a line for the keys, and a line for each receipt, which is the receipt itself:
+ *
+ *   {"svcReceipts":1,"successors":[{"hubKey":"…","signature":"…"}]}
+ *   {"payloadType":"application/vnd.in-toto+json","payload":"…","signatures":[…]}
+ */
+import { line, list, object, oneOf } from '../../base/fields.js'
+import type { KeyObject } from 'node:crypto'
+import type { SignedHubKey } from '../../model/fleet-wire.js'
+import { badReceipt, isReceiptOf, maxReceiptBytes, readReceipt, type ReadReceipt } from './receipt.js'
+import { fingerprintOf } from './dsse.js'
+import { keyOfBytes, successorsOf, type TrustedKey } from './server-keys.js'
+
+/** A receipt, and the name of the file that it is from. */
+export interface GivenReceipt extends ReadReceipt {
+  from: string
+}
+
+/** Receipts and the statements about the keys of their servers. */
+export interface ReceiptFile {
+  receipts: GivenReceipt[]
+  successors: SignedHubKey[]
+}
+
+/** The receipts of a project, as far as they were given. */
+export interface ReceiptChain {
+  project: string
+  origin: string
+  first: number
+  last: number
+  /** SHA-256 of the last one. */
+  head: string
+}
+
+/** The result of a verification. */
+export interface ReceiptVerdict {
+  chains: ReceiptChain[]
+  /** What is wrong, as sentences. */
+  faults: string[]
+  /** What one should know, although nothing is wrong. */
+  notes: string[]
+}
+
+/** Maximum number of key statements of a file. */
+const maxSuccessors = 1000
+const headerStart = '{"svcReceipts":'
+
+const headerReader = object(
+  {
+    svcReceipts: oneOf(['1']),
+    successors: list(object({ hubKey: line({ max: 100 }), signature: line({ max: 200 }) }), { max: maxSuccessors })
+  },
+  { strict: true }
+)
+
+/** Returns the first line of a file of receipts. */
+export function receiptsHeader(successors: readonly SignedHubKey[]): string {
+  return `${JSON.stringify({ svcReceipts: '1', successors })}\n`
+}
+
+/** Reads a receipt, or a file of several. Refuses (`invalid`, `bad_receipt`), naming the file and the line. */
+export function readReceipts(text: string, from: string): ReceiptFile {
+  const found: ReceiptFile = { receipts: [], successors: [] }
+  for (let [at, number] = [0, 1]; at < text.length; number++) {
+    const newline = text.indexOf('\n', at)
+    const end = newline === -1 ? text.length : newline + 1
+    const one = text.slice(at, end)
+    at = end
+    try {
+      if (one.startsWith(headerStart)) found.successors.push(...readHeader(one))
+      else found.receipts.push({ ...readReceipt(one), from })
+    } catch (error) {
+      throw badReceipt(`${from}, line ${number}: ${(error as Error).message}`, error)
+    }
+  }
+  if (found.receipts.length === 0 && found.successors.length === 0) throw badReceipt(`${from} contains none`)
+  return found
+}
+
+function readHeader(text: string): SignedHubKey[] {
+  if (text.length > maxSuccessors * maxReceiptBytes) throw badReceipt('its first line is too long')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw badReceipt('its first line is not JSON', error)
+  }
+  return headerReader(value, 'keys').successors
+}
+
+interface Trust {
+  keys: readonly TrustedKey[]
+  successors: readonly SignedHubKey[]
+  /** Fingerprints of keys that are not trusted any more, whatever other keys say. */
+  revoked: ReadonlySet<string>
+}
+
+/** Verifies the signatures of receipts and the chains that they are part of. */
+export function verifyReceipts(given: readonly GivenReceipt[], trust: Trust): ReceiptVerdict {
+  const verdict: ReceiptVerdict = { chains: [], faults: [], notes: [] }
+  const accepted = acceptedKeys(given, trust)
+  const chains = new Map<string, GivenReceipt[]>()
+  const seen = new Map<string, string>()
+  for (const receipt of given) {
+    const before = seen.get(receipt.sha256)
+    if (before !== undefined) {
+      verdict.notes.push(`${nameOf(receipt)} was given twice: ${before} and ${receipt.from}`)
+      continue
+    }
+    seen.set(receipt.sha256, receipt.from)
+    const fault = signatureFault(receipt, accepted, trust)
+    if (fault !== null) {
+      verdict.faults.push(fault)
+      continue
+    }
+    const { server, project } = receipt.receipt
+    const chain = JSON.stringify([server.origin, project.id])
+    chains.set(chain, [...(chains.get(chain) ?? []), receipt])
+  }
+  for (const receipts of chains.values()) verdict.chains.push(verifyChain(receipts, verdict))
+  return verdict
+}
+
+/** Returns the trusted keys and their successors, by fingerprint. A fingerprint gets its key from the receipts. */
+function acceptedKeys(given: readonly GivenReceipt[], { keys, successors, revoked }: Trust): Map<string, KeyObject> {
+  const accepted = new Map<string, KeyObject>()
+  for (const { fingerprint, key } of keys) {
+    const named = given.find(({ receipt }) => receipt.server.key === fingerprint)?.receipt.server.publicKey
+    const found = key ?? (named === undefined ? null : keyOfBytes(named))
+    if (found === null || accepted.has(fingerprint)) continue
+    for (const each of [found, ...successorsOf(found, successors, revoked)]) accepted.set(fingerprintOf(each), each)
+  }
+  return accepted
+}
+
+function signatureFault(receipt: GivenReceipt, accepted: ReadonlyMap<string, KeyObject>, trust: Trust): string | null {
+  const { key } = receipt.receipt.server
+  const name = nameOf(receipt)
+  if (trust.revoked.has(key)) return `${name} was signed by the key ${key}, which is revoked`
+  const found = accepted.get(key)
+  if (found === undefined)
+    return `${name} was signed by the key ${key}: you do not trust it, and no key that you trust names it as its successor`
+  return isReceiptOf(receipt, found) ? null : `The signature of ${name} is not valid: the receipt was changed`
+}
+
+/** Verifies the receipts of one chain. At least one is given. */
+function verifyChain(given: GivenReceipt[], { faults, notes }: ReceiptVerdict): ReceiptChain {
+  const receipts = given.toSorted((a, b) => a.receipt.chain.number - b.receipt.chain.number)
+  const byDeployment = new Map<string, GivenReceipt>()
+  let before: GivenReceipt | null = null
+  for (const receipt of receipts) {
+    const { id } = receipt.receipt.deployment
+    const other = byDeployment.get(id)
+    if (other !== undefined) faults.push(`Deployment ${id} has two receipts: ${nameOf(other)} and ${nameOf(receipt)}`)
+    byDeployment.set(id, receipt)
+    if (before === null) {
+      const { number } = receipt.receipt.chain
+      if (number > 1) notes.push(`The chain begins with ${nameOf(receipt)}: the ${number - 1} before it were not given`)
+    } else faults.push(...linkFaults(before, receipt, notes))
+    before = receipt
+  }
+  const [first, last] = [receipts[0] as GivenReceipt, receipts.at(-1) as GivenReceipt]
+  if (first.receipt.chain.number === 1 && first.receipt.chain.previous !== null)
+    faults.push(`${nameOf(first)} is the first of its chain, but names one before it`)
+  return {
+    project: last.receipt.project.name,
+    origin: last.receipt.server.origin,
+    first: first.receipt.chain.number,
+    last: last.receipt.chain.number,
+    head: last.sha256
+  }
+}
+
+/** Returns what is wrong between a receipt and the one before. */
+function linkFaults(before: GivenReceipt, after: GivenReceipt, notes: string[]): string[] {
+  const [from, to] = [before.receipt.chain.number, after.receipt.chain.number]
+  if (from === to) {
+    const why = 'The server was restored from an older backup, or somebody else uses its key'
+    return [`The chain forks: ${nameOf(before)} and ${nameOf(after)} have the same number. ${why}`]
+  }
+  if (to > from + 1) {
+    const missing = to === from + 2 ? `Receipt ${from + 1} is` : `The receipts ${from + 1} to ${to - 1} are`
+    return [`${missing} missing between ${nameOf(before)} and ${nameOf(after)}`]
+  }
+  if (after.receipt.chain.previous !== before.sha256) {
+    const why = 'One of them was exchanged, or the server was restored from an older backup'
+    return [`${nameOf(after)} does not follow ${nameOf(before)}: it names another receipt before it. ${why}`]
+  }
+  if (after.receipt.deployment.issuedAt < before.receipt.deployment.issuedAt)
+    notes.push(`${nameOf(after)} says an earlier time than ${nameOf(before)}: the clock of the server was set back`)
+  const [earlier, later] = [before.receipt.audit, after.receipt.audit]
+  if (earlier === null || later === null) return []
+  const isShorter = later.size < earlier.size || (later.size === earlier.size && later.root !== earlier.root)
+  return isShorter ? [`Between ${nameOf(before)} and ${nameOf(after)}, the audit log of the server was changed`] : []
+}
+
+function nameOf({ receipt }: ReadReceipt): string {
+  return `receipt ${receipt.chain.number} of project "${receipt.project.name}" (${receipt.deployment.id})`
+}

@@ -1,0 +1,87 @@
+/*
+ * Public keys of servers, as people hand them on, and the keys that follow them. A server that gets a new key signs it with
+ * the one before (`hubKeyText`), so that whoever knows one key learns all later ones, and no earlier one.
+ */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { Refusal } from '../../base/errors.js'
+import { hubKeyText, type SignedHubKey } from '../../model/fleet-wire.js'
+import { readVerifierKey } from '../audit/signed-note.js'
+import { fingerprintOf } from './dsse.js'
+
+/** A key that a verifier trusts: the key, or its fingerprint alone. */
+export interface TrustedKey {
+  fingerprint: string
+  key: KeyObject | null
+}
+
+const keyBytes = 32
+const sshType = 'ssh-ed25519'
+const fingerprint = /^SHA256:[A-Za-z0-9+/]{43}$/
+
+/** Returns the key of 32 bytes in base64; null if these are not a key. */
+export function keyOfBytes(encoded: string): KeyObject | null {
+  const bytes = Buffer.from(encoded, 'base64')
+  if (bytes.length !== keyBytes || bytes.toString('base64') !== encoded) return null
+  return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }, format: 'jwk' })
+}
+
+/** Returns the 32 bytes of a public key in base64. */
+export function bytesOfKey(key: KeyObject): string {
+  return Buffer.from(key.export({ format: 'jwk' }).x as string, 'base64url').toString('base64')
+}
+
+/**
+ * Reads a key: the text of `keys/server.pub`, a public key in PEM, a line as SSH writes it, or a fingerprint. Refuses
+ * (`invalid`, `bad_key`) anything else.
+ */
+export function readTrustedKey(given: string): TrustedKey {
+  const text = given.trim()
+  if (fingerprint.test(text)) return { fingerprint: text, key: null }
+  const key = publicKeyOf(text)
+  if (key === null || key.asymmetricKeyType !== 'ed25519') throw badKey()
+  return { fingerprint: fingerprintOf(key), key }
+}
+
+function publicKeyOf(text: string): KeyObject | null {
+  try {
+    if (text.startsWith('-----BEGIN PUBLIC KEY-----')) return createPublicKey(text)
+    const [type, encoded = ''] = text.split(/\s+/)
+    if (type === sshType) return keyOfBytes(Buffer.from(encoded, 'base64').subarray(-keyBytes).toString('base64'))
+    if (readVerifierKey(text) === null) return null
+    const marked = Buffer.from(text.slice(text.indexOf('+', text.indexOf('+') + 1) + 1), 'base64')
+    return keyOfBytes(marked.subarray(1).toString('base64'))
+  } catch {
+    return null
+  }
+}
+
+function badKey(): Refusal {
+  const forms = 'expected the text of keys/server.pub, a public key in PEM, a line "ssh-ed25519 …" or a fingerprint'
+  return new Refusal('invalid', 'bad_key', `This is not the public key of a server: ${forms}`, { field: 'key' })
+}
+
+/**
+ * Returns the keys that follow a key, by the statements of their server. `revoked` are not followed: what such a key
+ * signed counts for nothing.
+ */
+export function successorsOf(
+  first: KeyObject,
+  statements: readonly SignedHubKey[],
+  revoked: ReadonlySet<string> = new Set()
+): KeyObject[] {
+  const found: KeyObject[] = []
+  const seen = new Set([fingerprintOf(first)])
+  for (const open = [first]; open.length > 0; ) {
+    const key = open.pop() as KeyObject
+    if (revoked.has(fingerprintOf(key))) continue
+    for (const { hubKey, signature } of statements) {
+      const next = keyOfBytes(hubKey)
+      if (next === null || seen.has(fingerprintOf(next))) continue
+      if (!verify(null, Buffer.from(hubKeyText(hubKey)), key, Buffer.from(signature, 'base64'))) continue
+      seen.add(fingerprintOf(next))
+      found.push(next)
+      open.push(next)
+    }
+  }
+  return found
+}
