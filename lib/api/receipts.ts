@@ -32,7 +32,7 @@ export function receiptHandlers({ deployer, records }: ApiServices) {
 
     /** `GET /api/receipts`: the receipts that the caller may see, and the keys of the server, as lines. */
     list: ({ actor, query }) => {
-      const projectId = actor.projectId ?? queryText(query, 'projectId')
+      const projectId = queryText(query, 'projectId') ?? actor.projectId ?? undefined
       if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
       const given = queryText(query, 'since')
       const since = given === undefined ? undefined : new Date(instant(given, 'since')).toISOString()

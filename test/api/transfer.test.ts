@@ -176,10 +176,12 @@ async function pagesOf({ client, server }: Stage): Promise<Record<string, Record
     await take('/api/logs/:deployId/output', [id], '?timestamps=1')
     await take('/api/logs/:deployId/stream', [id])
     await take('/api/deployments/:id/files', [id])
+    await take('/api/deployments/:id/receipt', [id])
     for (const against of deployments.filter(other => other.projectId === projectId && other.id !== id)) {
       await take('/api/deployments/:id/changes', [id], `?against=${against.id}`)
     }
   }
+  await take('/api/receipts')
   const { projectCount, deploymentCount, successCount, failedCount, successRate } = await take('/api/settings/status')
   pages['/api/settings/status'] = { counts: { projectCount, deploymentCount, successCount, failedCount, successRate } }
   const missing = routes.filter(route => !(route in pages) && !(route in ofTheMachine))

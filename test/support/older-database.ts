@@ -12,6 +12,7 @@ export async function olderDatabase(path: string): Promise<void> {
     `
     DROP INDEX deploymentsByTrace;
     ALTER TABLE deployments DROP COLUMN traceId;
+    DROP TABLE receipts;
     DROP TABLE epochs;
     DROP TABLE queuedReleases;
     DROP TABLE hubDeployments;

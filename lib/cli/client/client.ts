@@ -53,6 +53,7 @@ export interface Call {
   /** Type that the answer must have; that of `anyType`: any but a page. Default: JSON. */
   accept?:
     | 'application/x-ndjson'
+    | 'application/vnd.in-toto+dsse'
     | 'text/event-stream'
     | 'text/plain'
     | 'application/zip'

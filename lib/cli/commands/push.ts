@@ -43,6 +43,7 @@ import {
   rolloutOptions,
   type Waiting
 } from '../push-options.js'
+import { receiptOption, withReceipt } from '../receipt-file.js'
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -107,6 +108,7 @@ export const commands = {
         help: 'fail unless the push does what this plan of "svc plan --save" shows'
       },
       ...witnessOption,
+      ...receiptOption,
       json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
     },
     details:
@@ -207,9 +209,12 @@ export const commands = {
         }).finally(() => report.abort())
         if (watched === null) return () => reportScheduled({ api, known, json }, context)
         const { harmless } = log
-        const finish = () =>
+        const tell = () =>
           reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given: again, known, harmless })
-        return () => withWitness({ client: api.client, mode: options.witness }, context, finish)
+        const { client } = api
+        const wish = { client, deployId: watched.deployId, path: options.receipt }
+        const finish = () => withReceipt(wish, context, tell)
+        return () => withWitness({ client, mode: options.witness }, context, finish)
       })
     }
   })
