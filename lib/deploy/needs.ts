@@ -10,8 +10,8 @@ import type { UnfinishedTarget } from '../model/health.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import type { Pm2Binding } from '../model/machine.js'
+import type { ServerKey } from '../core/audit/server-key.js'
 import type { DeployHome } from './files.js'
-import type { ReceiptNeeds } from './receipts.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {
@@ -44,6 +44,13 @@ export interface ArchiveCopies {
   keep(archive: { deployId: string; sha256: string; bytes: number }, signal: AbortSignal): Promise<string[]>
   /** Fetches the archive of a deployment if this hub lacks it and another one has it. */
   ensure(deployId: string, signal: AbortSignal): Promise<void>
+}
+
+/** What signs receipts. */
+export interface ReceiptNeeds {
+  key: Pick<ServerKey, 'signers'>
+  /** The version of svc. */
+  version: string
 }
 
 export interface DeployNeeds {

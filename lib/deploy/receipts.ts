@@ -3,18 +3,19 @@
  * It is made right after, in one transaction with its place in the chain of the project, so that no crash and no other hub
  * can give two receipts the same place. What is still owed at a start is made then, and says so (`late`).
  */
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { instantOf } from '../base/clock.js'
 import { sha256 } from '../base/digests.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
 import { readFrontier } from '../core/audit/audit.js'
-import type { ServerKey } from '../core/audit/server-key.js'
 import type { Signer } from '../core/audit/signed-note.js'
 import { rootOf } from '../core/audit/tree.js'
 import { isChanged, isRemovedFile, readManifestLines } from '../core/install/manifest.js'
-import { listOf, readReceipt, receiptText, resultText } from '../core/proof/receipt.js'
+import { fingerprintOf } from '../core/proof/dsse.js'
+import { keyOfBytes } from '../core/proof/server-keys.js'
+import { listOf, readReceipt, type ReceiptSigner, receiptText, resultText } from '../core/proof/receipt.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import { readAuditTree } from '../core/store/tables/audit.js'
 import { findDeployment, targetOfDeployment } from '../core/store/tables/deployments.js'
@@ -36,15 +37,8 @@ import { createTreeDigest } from '../model/manifest.js'
 import type { DigestedList, Receipt, ReceiptFiles, ReceiptStatement, ReceiptSubject } from '../model/receipt.js'
 import { fileType } from '../base/shared/tree-text.js'
 import type { DeployFiles } from './files.js'
-import type { DeployNeeds } from './needs.js'
+import type { DeployNeeds, ReceiptNeeds } from './needs.js'
 import { isFinal } from './record.js'
-
-/** What signs receipts. */
-export interface ReceiptNeeds {
-  key: Pick<ServerKey, 'signers'>
-  /** The version of svc. */
-  version: string
-}
 
 /** The receipts of the server. */
 export type Receipts = ReturnType<typeof createReceipts>
@@ -85,7 +79,7 @@ export function createReceipts(
     if (row === undefined || !isFinal(row.status) || isRevertPending(row)) return
     const files = await filesOf(needs.files.manifest(deployId), row)
     const { origin, signers } = await key.signers(readAuditTree(store).origin)
-    const signer = signers[0] as Signer
+    const signer = signerOf(signers)
     const issuedAt = instantOf(needs.clock)
     await store.write(tx => {
       const now = findDeployment(tx, deployId)
@@ -141,7 +135,7 @@ export function createReceipts(
       const { text } = await find(deployId)
       if (receipts === undefined) throw noReceipt(store, deployId, undefined)
       const { signers } = await receipts.key.signers(readAuditTree(store).origin)
-      return resultText(readReceipt(text), signers[0] as Signer)
+      return resultText(readReceipt(text), signerOf(signers))
     },
 
     /** Lists receipts, in the order in which the deployments ended. */
@@ -151,6 +145,12 @@ export function createReceipts(
     receiptKeys: (): SignedHubKey[] =>
       listHubKeys(store).map(({ publicKey, signature }) => ({ hubKey: publicKey, signature }))
   }
+}
+
+/** Returns the signer with the key of now, and the name of that key. */
+function signerOf([signer]: readonly Signer[]): Signer & ReceiptSigner {
+  const { publicKey } = signer as Signer
+  return { ...(signer as Signer), fingerprint: fingerprintOf(keyOfBytes(publicKey) as KeyObject) }
 }
 
 function noReceipt(store: Reader, deployId: string, failure: unknown): Refusal {

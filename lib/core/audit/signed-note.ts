@@ -7,7 +7,6 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
-import { fingerprintOf } from '../proof/dsse.js'
 import { hashBytes } from './tree.js'
 
 /** Signs notes. */
@@ -19,8 +18,6 @@ export interface Signer {
   readonly publicKey: string
   /** Returns the signature line of a text. */
   line(text: string): string
-  /** The fingerprint of the key, as receipts name it. */
-  readonly fingerprint: string
   /** Returns the signature of a text, or of bytes, in base64. */
   sign(signed: string | Uint8Array): string
 }
@@ -58,7 +55,6 @@ export function createSigner(name: string, pem: string): Signer {
     keyId: id.toString('hex'),
     verifierKey: `${name}+${id.toString('hex')}+${marked(publicKey).toString('base64')}`,
     publicKey: publicKey.toString('base64'),
-    fingerprint: fingerprintOf(key),
     sign: signed => sign(null, Buffer.from(signed as Uint8Array), key).toString('base64'),
     line: text => `— ${name} ${Buffer.concat([id, sign(null, Buffer.from(text), key)]).toString('base64')}\n`
   }
