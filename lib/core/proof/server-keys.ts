@@ -1,6 +1,7 @@
 /*
  * Public keys of servers, as people hand them on, and the keys that follow them. A server that gets a new key signs it with
- * the one before (`hubKeyText`), so that whoever knows one key learns all later ones, and no earlier one.
+ * the one before (`hubKeyText`), so that a verifier that knows one key learns all later ones, and no earlier
+ * one.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
