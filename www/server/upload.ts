@@ -8,7 +8,8 @@ export interface UploadOptions {
   /** The headers of `Client.changeHeaders`. With them the session may upload without the project's token. */
   headers: Record<string, string>
   projectId: string
-  file: File
+  /** The archive, or the id of the upload that brought it in pieces. */
+  file: File | { uploadId: string }
   message: string
   /** The origin of the archive. */
   provenance: Provenance
@@ -57,7 +58,8 @@ function formOf({ projectId, message, provenance, planId, file }: UploadOptions)
   form.set('provenance', JSON.stringify(provenance))
   if (planId !== null) form.set('planId', planId)
   // The file is last, so the server knows its project before its bytes arrive.
-  form.set('file', file)
+  if (file instanceof File) form.set('file', file)
+  else form.set('uploadId', file.uploadId)
   return form
 }
 
@@ -69,6 +71,11 @@ function refusedBy(request: XMLHttpRequest): Refused {
     // This is the page of a proxy: only its status is useful.
   }
   return new Refused(request.status, body, request.getResponseHeader('retry-after'))
+}
+
+/** Whether a proxy refused the size of a request: svc would have said a code. */
+export function isProxyLimit(error: unknown): error is Refused {
+  return error instanceof Refused && error.status === 413 && error.code === 'unknown'
 }
 
 /** What `uploadPackage` needs. */

@@ -10,6 +10,7 @@ import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { aheadSentence } from '../../model/rollout.js'
 import { daysLeftOf, reminderDays, type UploadPermit } from '../../model/access.js'
 import { formatBytes } from '../../base/shared/api.js'
+import { piecesFromBytes } from '../../base/shared/pieces.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
 import { isBroken, isElecting, isPassing } from '../client/streams.js'
@@ -20,7 +21,7 @@ import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
 import { isRefusedChange } from './changes.js'
 import type { PackedArchive } from './pack.js'
-import { piecesFromBytes, sendPieces } from './pieces.js'
+import { sendPieces } from './pieces.js'
 
 /** The time before each repetition. A server or a proxy that restarts is back within seconds. */
 const pausesMs = [500, 2000, 6000]

@@ -9,8 +9,8 @@ import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { CannotPack, packZip } from '../../archive/zip.js'
 import type { ElementTable } from '../../pages/page.js'
-import type { Client } from '../../server/client.js'
-import { upload } from '../../server/upload.js'
+import { type Client, Unreachable } from '../../server/client.js'
+import { isProxyLimit, upload } from '../../server/upload.js'
 import {
   commandView,
   curlCommand,
@@ -152,6 +152,9 @@ export class SvcUpload extends SvcElement {
     this.dispatchEvent(said('filechosen', { file }))
   }
 }
+
+/** Files of this size are sent in pieces from the beginning, as by `svc push` (lib/base/shared/pieces.ts). */
+const piecesFromBytes = 32 * 1024 * 1024
 
 /** The origin of a deployment from the panel before anything is known about it. */
 const nothingKnown: Provenance = {
@@ -356,24 +359,43 @@ export class SvcProjectDeploy extends SvcElement {
     file: File,
     { name, message, planId, signal }: { name: string; message: string; planId: string | null; signal: AbortSignal }
   ): Promise<void> {
-    const onProgress = (doneBytes: number, totalBytes: number): void =>
+    let sentBytes = 0
+    const onProgress = (doneBytes: number, totalBytes: number): void => {
+      sentBytes = doneBytes
       this.#went({ stage: 'sending', name, doneBytes, totalBytes })
+    }
     onProgress(0, file.size)
     // Before the file is sent, not after it. A caller that does not see the scripts may have some.
     const hasHidden = (this.project.preDeployScript as string | null) === null
     if (hasHidden || runsCommand(this.project)) await this.client.ensureProven()
-    const deployId = await upload({
-      address: this.client.address('api/deploy/upload'),
-      headers: await this.client.changeHeaders(),
-      projectId: this.project.id,
-      file,
-      // A single line, as the server requires.
-      message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
-      provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
-      planId,
-      onProgress,
-      signal
-    })
+    const send = async (content: File | { uploadId: string }): Promise<string> =>
+      upload({
+        address: this.client.address('api/deploy/upload'),
+        headers: await this.client.changeHeaders(),
+        projectId: this.project.id,
+        file: content,
+        // A single line, as the server requires.
+        message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
+        provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
+        planId,
+        onProgress: content instanceof File ? onProgress : () => {},
+        signal
+      })
+    const sendInPieces = async (): Promise<string> => {
+      const { uploadInPieces } = await import('../../server/pieces.js')
+      const { client, project } = this
+      const uploadId = await uploadInPieces({ client, projectId: project.id, file, onProgress, signal })
+      return send(uploadId === null ? file : { uploadId })
+    }
+    const deployId =
+      file.size >= piecesFromBytes
+        ? await sendInPieces()
+        : await send(file).catch((error: unknown) => {
+            // Unsent bytes prove that no deployment began.
+            const isBroken = error instanceof Unreachable && sentBytes < file.size
+            if (signal.aborted || !(isBroken || isProxyLimit(error))) throw error
+            return sendInPieces()
+          })
     this.dispatchEvent(said('deploystarted', { deployId }))
   }
 
