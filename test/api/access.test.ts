@@ -189,6 +189,7 @@ const listsOfOwn = [
   'GET /api/nodes/:node/at/*path',
   'GET /api/logs',
   'GET /api/locks',
+  'GET /api/receipts',
   'GET /api/marks',
   'GET /api/components',
   'GET /api/rollouts'

@@ -81,6 +81,7 @@ const rows: Row[] = [
   { line: 'logs sources remove other.log --project @', says: /Log source not found: "other.log"/ },
   { line: 'notify add NEW --url http://127.0.0.1:9/ --project @', says: /^Added "new\d+" \(generic, / },
   { line: 'token create NEW --role viewer --project @', says: /viewer of shop/ },
+  { line: 'receipt export --project @ --out NEW.jsonl', says: /Exported \d receipts/ },
   { line: 'export --projects @ --out NEW.zip', says: /\.zip/ },
   { line: 'init --project @ --force', says: /Stored the token for/ },
   { line: 'login --project @ --token TOKEN', says: /Logged in/ }
@@ -208,6 +209,7 @@ const others: ReadonlyArray<[line: string, says: RegExp]> = [
   ['reject @ --yes', /Deployment not found: "nothing"/],
   ['cancel @', /Deployment not found: "nothing"/],
   ['open @ --no-browser', /not found: "nothing"/],
+  ['receipt show @', /Deployment not found: "nothing"/],
   ['archive delete @ --yes', /Deployment not found: "nothing"/],
   ['target forget @ --yes', /not found: "nothing"/],
   ['revert @', /Deployment not found: "nothing"/],

@@ -344,7 +344,7 @@ export class DeploymentPage extends Page {
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
-          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment, this.#archive(deployment)))}</section>
+          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment, this.#archive(deployment), this.#receipt(deployment)))}</section>
           ${deployment.provenance === null ? null : originSection(deployment)}
           ${deployment.scripts.map(
             ran => html`
@@ -413,9 +413,21 @@ export class DeploymentPage extends Page {
       @archivedeleted="${(event: Event) => this.#marked(event as Said<'archivedeleted'>)}"></svc-archive>`
   }
 
+  #receipt({ status }: Deployment): Template | null {
+    if (status !== 'success' && status !== 'failed') return null
+    const fetch = (): void => void this.#downloadReceipt()
+    return html`<button type="button" class="quiet receipt" @click="${fetch}">${t('Download')}</button>`
+  }
+
   #marked({ deployment }: Said<'deploymentmark'> | Said<'archivedeleted'>): void {
     this.#deployment.set(deployment)
     void this.#openOutput().then(() => this.update())
+  }
+
+  async #downloadReceipt(): Promise<void> {
+    await this.attempt(async () => {
+      download(await this.context.calls.receipt(this.#id), `${this.#id}.receipt.json`)
+    })
   }
 
   async #download(): Promise<void> {
@@ -461,7 +473,7 @@ function originSection(deployment: Deployment): Template {
     </section>`
 }
 
-function facts(deployment: Deployment, archive: unknown): Array<[string, unknown]> {
+function facts(deployment: Deployment, archive: unknown, receipt: unknown): Array<[string, unknown]> {
   const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
@@ -472,6 +484,7 @@ function facts(deployment: Deployment, archive: unknown): Array<[string, unknown
     [t('Archive'), archive],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
     [t('Tree'), treeSha256 && html`<code title="${treeSha256}">${treeSha256.slice(0, 12)}…</code>`],
+    [t('Receipt'), receipt],
     [t('Id'), html`<code>${id}</code>`]
   ]
 }

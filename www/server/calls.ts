@@ -188,6 +188,9 @@ export function createCalls(client: Client) {
     /** Returns the whole output as text. */
     output: async (deployId: string): Promise<Blob> =>
       (await send('GET', placeOf('GET /api/logs/:deployId/output', { deployId }))).blob(),
+    /** Returns the receipt of a deployment. */
+    receipt: async (id: string): Promise<Blob> =>
+      (await send('GET', placeOf('GET /api/deployments/:id/receipt', { id }))).blob(),
     /** Returns the files that differ between a deployment and another one. */
     changes: (id: string, against: string, signal?: AbortSignal) =>
       call('GET /api/deployments/:id/changes', { id, query: { against }, signal }),

@@ -355,6 +355,7 @@ export const words: Words = {
   'Last seen': '最近联系',
   Id: '编号',
   Tree: '文件树',
+  Receipt: '回执',
   'Load more': '加载更多',
   'The server is unhealthy': '服务器状态异常',
   Health: '健康',
