@@ -12,7 +12,7 @@ const pageReceipts = 200
 export const receiptForms = ['receipt', 'result'] as const
 
 /** Handlers of the receipts of deployments. */
-export function receiptHandlers({ deployer, records }: ApiServices) {
+export function receiptHandlers({ deployer, records, projects }: ApiServices) {
   return {
     /** `GET /api/deployments/:id/receipt`: the receipt of a deployment, or what it says as a verification result. */
     receipt: async request => {
@@ -33,7 +33,10 @@ export function receiptHandlers({ deployer, records }: ApiServices) {
     /** `GET /api/receipts`: the receipts that the caller may see, and the keys of the server, as lines. */
     list: ({ actor, query }) => {
       const projectId = queryText(query, 'projectId') ?? actor.projectId ?? undefined
-      if (projectId !== undefined) checkProject(actor, projectId, () => notFound('Project', projectId))
+      if (projectId !== undefined) {
+        checkProject(actor, projectId, () => notFound('Project', projectId))
+        projects.get(projectId)
+      }
       const given = queryText(query, 'since')
       const since = given === undefined ? undefined : new Date(instant(given, 'since')).toISOString()
       const filter = { projectId, projects: actor.projects, since, limit: pageReceipts }

@@ -34,6 +34,7 @@ import { rolloutOfDeployment, storedRolloutNodes } from '../core/store/tables/ro
 import { type DeploymentRow, failedStep, isRevertPending, withoutCommand } from '../model/deployment.js'
 import type { SignedHubKey } from '../model/fleet-wire.js'
 import { createTreeDigest } from '../model/manifest.js'
+import type { SignedBy } from '../model/statement.js'
 import type { DigestedList, Receipt, ReceiptFiles, ReceiptStatement, ReceiptSubject } from '../model/receipt.js'
 import { fileType } from '../base/shared/tree-text.js'
 import type { DeployFiles } from './files.js'
@@ -177,9 +178,13 @@ interface Made {
   late: boolean
 }
 
+/** A record with the keys that signed its release. */
+type Signed = DeploymentRow & { signedBy?: readonly SignedBy[] }
+
 /** Returns what the records say about a deployment. */
 function factsOf(tx: Transaction, { row, files, issuedAt, late }: Made): Omit<Receipt, 'server' | 'chain'> {
   const { id, status, placed, startTime, steps, revertedAt, revertReason } = row
+  const { signedBy = [] } = row as Signed
   return {
     project: { id: row.projectId, name: oneLine(row.projectName) },
     target: targetOf(tx, row),
@@ -226,7 +231,7 @@ function factsOf(tx: Transaction, { row, files, issuedAt, late }: Made): Omit<Re
       })
     ),
     nodes: nodesOf(tx, id),
-    signers: listOf([]),
+    signers: listOf(signedBy.map(({ name, fingerprint }) => ({ name: oneLine(name), fingerprint }))),
     audit: auditOf(tx)
   }
 }
@@ -275,7 +280,7 @@ function createList() {
   }
 }
 
-/** Returns what a manifest says; null if the deployment has none. */
+/** Returns what a manifest says; null if the deployment did not write one. */
 async function filesOf(
   path: string,
   row: DeploymentRow

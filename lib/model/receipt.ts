@@ -9,7 +9,7 @@ export interface DigestedList {
   sha256: string
 }
 
-/** A list that is in a receipt as far as it fits. `sha256` covers all items: each as a line of JSON. */
+/** A list that is in a receipt, shortened until it fits. `sha256` covers all items: each as a line of JSON. */
 export interface ShortenedList<T> extends DigestedList {
   items: T[]
 }
@@ -154,7 +154,7 @@ export const receiptProperties = ['SIGNED', 'EXACT', 'GATED', 'APPROVED', 'REVER
 /** A property of a deployment. */
 export type ReceiptProperty = (typeof receiptProperties)[number]
 
-/** Returns the properties of a deployment that are true. A failed one has none but `REVERTED`. */
+/** Returns the properties of a deployment that are true. A failed one is at most `REVERTED`. */
 export function propertiesOf({ deployment, origin, checks, approvals, signers, reverted }: Receipt): ReceiptProperty[] {
   const isGood = deployment.status === 'success'
   const isTrue: Record<ReceiptProperty, boolean> = {

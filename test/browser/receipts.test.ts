@@ -17,7 +17,12 @@ t.test('the page of a deployment offers its receipt', { skip }, async t => {
   const { id } = await stage.createProject('storefront')
   const { token } = (await stage.client.get(`/api/projects/${id}`)).body
   const file = { filename: 'site.zip', bytes: await zipOf({ 'index.html': 'one' }) }
-  const events = eventsOf(await stage.as(token).upload([['projectId', id], ['file', file]]))
+  const events = eventsOf(
+    await stage.as(token).upload([
+      ['projectId', id],
+      ['file', file]
+    ])
+  )
   const { deployId } = events.at(-1) as { deployId: string }
   const { page } = await openDuring(t, browser, stage.url, `deployments/${deployId}`, { viewport: desktop })
   const saved = page.waitForEvent('download')

@@ -94,7 +94,7 @@ export interface PackedDeployment extends DeploymentRow {
   /** The end of the output, without times. */
   output: string
   outputTruncated?: boolean
-  /** Its receipt. Absent: it has none. */
+  /** Its receipt. Absent: the deployment did not get one. */
   receipt?: string
 }
 

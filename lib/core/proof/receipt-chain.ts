@@ -25,7 +25,7 @@ export interface ReceiptFile {
   successors: SignedHubKey[]
 }
 
-/** The receipts of a project, as far as they were given. */
+/** The receipts of a project that were given. */
 export interface ReceiptChain {
   project: string
   origin: string

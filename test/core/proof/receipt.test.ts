@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
 import { envelopeText, readEnvelope } from '../../../lib/core/proof/dsse.js'
@@ -143,13 +142,15 @@ t.test('changed receipts are refused, each within 50 ms', async t => {
     const inside = Buffer.from(change(payload)).toString('base64')
     const given = n % 8 < 4 ? change(text) : text.replace(/"payload":"[^"]*"/, `"payload":"${inside}"`)
     if (given === text) continue
-    const startMs = performance.now()
+    // Of this process: other programs of a busy machine are not counted.
+    const before = process.cpuUsage()
     try {
       if (isReceiptOf(readReceipt(given), key.publicKey)) accepted++
     } catch (error) {
       if (!(error instanceof Refusal && error.code === 'bad_receipt')) throw error
     }
-    longestMs = Math.max(longestMs, performance.now() - startMs)
+    const { user, system } = process.cpuUsage(before)
+    longestMs = Math.max(longestMs, (user + system) / 1000)
   }
   t.equal(accepted, 0, `none of ${count} is accepted`)
   t.ok(longestMs < 50, `the slowest took ${longestMs.toFixed(1)} ms`)

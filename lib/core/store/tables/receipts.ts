@@ -80,7 +80,7 @@ export function importReceipt(tx: Transaction, receipt: Omit<StoredReceipt, 'isI
   return tx.run(sql, deployId, projectId, place, sha256, issuedAt, deflateRawSync(receipt.text)) > 0
 }
 
-/** Returns the receipt of a deployment; null: it gets one; undefined: it has none. */
+/** Returns the receipt of a deployment; null: it gets one; undefined: it does not. */
 export function findReceipt(db: Reader, deployId: string): StoredReceipt | null | undefined {
   return db.all('SELECT * FROM receipts WHERE deployId = ?', deployId).map(readRow).map(receiptOf)[0]
 }
