@@ -32,6 +32,7 @@ import {
 } from '../base/config/cluster-file.js'
 import { type Home, isHub, locateHome, nodeName, readConfig } from '../base/config/home.js'
 import { openAgentKey, writeIdentity } from '../fleet/agent/identity.js'
+import { writeWhole } from '../core/archive/pack-set.js'
 import { createServerKey } from '../core/audit/server-key.js'
 import { openStore } from '../core/store/durable-store.js'
 import type { Store, Transaction } from '../core/store/database.js'
@@ -162,16 +163,26 @@ async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void
     if (notTaken.test(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
-  for (const name of await readdir(home.deployments)) {
-    for (const to of [join(data, 'deployments'), node.deployments])
-      await linkOrCopy(join(home.deployments, name), join(to, name))
-  }
+  for (const name of await readdir(home.deployments))
+    await take(name, { from: home.deployments, to: [join(data, 'deployments'), node.deployments] })
   if (existsSync(home.variablesKey)) await cp(home.variablesKey, node.variablesKey, { mode: 0 })
   await createNodeDatabase(node.directory, store)
   await writeImage(store, join(data, 'svc.db'))
   await writeClusterKeys(data, [newClusterKey()])
   await writeClusterFile(data, { ...file, hasNode: true })
   await transform(needs, data, node)
+}
+
+/** Links a file. Hubs keep whole archives, so one that shares contents is made whole, and its packs stay behind. */
+async function take(name: string, { from, to }: { from: string; to: readonly string[] }): Promise<void> {
+  if (name.endsWith('.pack')) return
+  const kept = join(from, name)
+  const whole = name.replace(/\.index$/, '.zip')
+  const [first = '', ...others] = to.map(directory => join(directory, whole))
+  if (whole === name) await linkOrCopy(kept, first)
+  else if (!existsSync(join(from, whole))) await writeWhole(join(from, whole), first)
+  else return
+  for (const other of others) await linkOrCopy(first, other)
 }
 
 /** Adds the secrets, the node of this hub and the placements to the copy of the database. */

@@ -185,6 +185,8 @@ export interface Deployer
   prunable(projectId: string, keep?: number): string[]
   /** Removes those archives. Returns their deployments. */
   prune(projectId: string, keep?: number): Promise<string[]>
+  /** Makes the archive of a deployment a whole one, which nodes fetch. */
+  makeWhole(deployId: string): Promise<void>
   /** Unused files in `tmp/`. */
   staleFiles(): Promise<FoundFile[]>
   /** Files in `deployments/` without a record, left by a lost database or a power cut. */
@@ -464,6 +466,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     },
     prunable: (projectId, keep) => prunableArchives(store, projectId, retentionOf(settings, keep)),
     prune,
+    makeWhole: files.packs.makeWhole,
     staleFiles: () => findStaleFiles(needs.home, inUse()),
     ...createUnfinished({ ...needs, targets }),
     unrecordedFiles: () => findUnrecordedFiles(needs.home, store, { ...inUse(), isNeeded: files.packs.isNeeded }),

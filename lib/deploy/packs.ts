@@ -9,7 +9,7 @@
  * smaller without stopping anybody.
  */
 import { existsSync, readdirSync } from 'node:fs'
-import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGate } from '../base/async.js'
@@ -17,15 +17,7 @@ import { Refusal } from '../base/errors.js'
 import { linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
 import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
-import {
-  anyArchive,
-  besideArchive,
-  findKept,
-  modeOfPacked,
-  openKept,
-  openPack,
-  piecesOf
-} from '../core/archive/pack-set.js'
+import { besideArchive, findKept, modeOfPacked, openPack, writeWhole } from '../core/archive/pack-set.js'
 
 /** The kept archives of a data directory. */
 export type Packs = ReturnType<typeof createPacks>
@@ -237,21 +229,6 @@ export function createPacks(deployments: string) {
         await syncDirectory(deployments)
       })
     }
-  }
-}
-
-/** Writes the whole zip of a kept archive to a new file. Throws like `openKept`. */
-export async function writeWhole(archivePath: string, to: string): Promise<void> {
-  const archive = await openKept(archivePath, anyArchive)
-  try {
-    const file = await open(to, 'w', 0o600)
-    try {
-      for await (const piece of piecesOf(archive.file)) await file.writeFile(piece)
-    } finally {
-      await file.close()
-    }
-  } finally {
-    archive.close()
   }
 }
 

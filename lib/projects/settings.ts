@@ -196,7 +196,7 @@ export const settingRows = [
     key: 'share_archives',
     type: 'flag',
     unit: null,
-    default: 'false',
+    default: 'true',
     check: onOff,
     help: 'Whether the archive of an upload of changes keeps only what the earlier ones do not contain.'
   },

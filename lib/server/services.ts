@@ -522,7 +522,7 @@ function carryServices(world: World, { audit, settings }: Front, { work }: Made)
   } satisfies Partial<ApiServices>
 }
 
-function fleetServices(world: World, { nodes }: Front, { fleet }: Made) {
+function fleetServices(world: World, { nodes }: Front, { fleet, work }: Made) {
   const { store, home, cluster } = world
   return {
     fleet: fleet.hub,
@@ -531,6 +531,7 @@ function fleetServices(world: World, { nodes }: Front, { fleet }: Made) {
     nodeRequests: nodes,
     async archivePath(id, signal) {
       await world.copies?.ensure(id, signal)
+      await work.deployer.makeWhole(id)
       return join(home.deployments, `${id}.zip`)
     },
     nodesOf: id => nodesOfProject(store, id),

@@ -1,5 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { sha256 } from '../../lib/base/digests.js'
 import { anyArchive, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
@@ -103,4 +107,79 @@ t.test('when the last index goes, so do its packs', async t => {
   t.same(readdirSync(join(top, 'deployments')), [])
   t.same(await packs.remove(ids[0] as string), { wasThere: false, freedBytes: 0 })
   t.notOk(existsSync(pathOf(ids[0] as string)))
+})
+
+t.test('an archive is made whole for nodes, with the bytes that its record names', async t => {
+  const { stage, shop, send } = await stageChanges(t)
+  const first = await stage.deploy(shop, { a: 'one', b: 'two'.repeat(300) })
+  const second = await send(shop, { a: 'changed', b: 'two'.repeat(300) })
+  const third = await send(shop, { a: 'again', b: 'two'.repeat(300) })
+  const { packs, archive } = createFiles(stage.home)
+  await packs.makeWhole(second.id)
+  const bytes = readFileSync(archive(second.id))
+  t.equal(sha256(bytes).toString('hex'), second.archiveSha256)
+  t.equal(bytes.length, second.archiveBytes)
+  for (const { id } of [first, second, third]) t.equal((await contentsOf(archive(id)))['b'], 'two'.repeat(300))
+  await packs.makeWhole(first.id)
+  t.match(await (await stage.deployer.rollback(second.id, { actor: admin })).finished, { status: 'success' })
+})
+
+t.test(
+  'a pack is made smaller when most of it is not needed any more, and keeps the numbers of the others',
+  async t => {
+    const { top, add, pathOf } = await sharedArchives(t)
+    const packs = createPacks(join(top, 'deployments'))
+    const build = createBuild(200, 16_000)
+    const ids = [(await add(build.files())).id]
+    const kept: Array<{ id: string; files: Record<string, string> }> = []
+    for (let push = 0; push < 12; push++) {
+      build.change(20)
+      kept.push({ files: build.files(), id: (await add(build.files())).id })
+    }
+    let freed = 0
+    const before = bytesIn(join(top, 'deployments'))
+    for (const id of [...ids, ...kept.splice(0, 8).map(({ id }) => id)]) {
+      const { freedBytes } = await packs.remove(id)
+      packs.shrinkLater(
+        bytes => (freed += bytes),
+        (_, error) => t.fail(String(error))
+      )
+      await packs.idle()
+      freed += freedBytes
+      for (const { id, files } of kept) t.same(sorted(await contentsOf(pathOf(id))), sorted(files), id)
+    }
+    t.equal(before - bytesIn(join(top, 'deployments')), freed, 'and the bytes freed are told')
+    const whole = (await openKept(pathOf(kept.at(-1)?.id as string), anyArchive)).fileSize
+    t.ok(bytesIn(join(top, 'deployments')) < 1.7 * whole, `${bytesIn(join(top, 'deployments'))} bytes, one: ${whole}`)
+  }
+)
+
+t.test('a process that is killed while it prunes leaves every other release readable', async t => {
+  const random = createRandom(Date.now() % 1e6)
+  const program = fileURLToPath(new URL('./packs-killed.js', import.meta.url))
+  for (let round = 0; round < 8; round++) {
+    const { top, add, pathOf } = await sharedArchives(t)
+    const build = createBuild(100, 3000)
+    const releases = [{ id: (await add(build.files())).id, files: build.files() }]
+    for (let push = 0; push < 7; push++) {
+      build.change(15)
+      releases.push({ id: (await add(build.files())).id, files: build.files() })
+    }
+    const going = releases.splice(0, 5)
+    const child = spawn(process.execPath, [program, join(top, 'deployments'), ...going.map(({ id }) => id)])
+    await once(child.stdout, 'data')
+    await sleep(random.below(round === 0 ? 1 : 60))
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    const packs = createPacks(join(top, 'deployments'))
+    for (const { id, files } of releases) t.same(sorted(await contentsOf(pathOf(id))), sorted(files), `round ${round}`)
+    for (const { id } of going) await packs.remove(id)
+    await packs.removeLeft()
+    for (const { id, files } of releases) t.same(sorted(await contentsOf(pathOf(id))), sorted(files), `round ${round}`)
+    for (const { id } of releases) await packs.remove(id)
+    t.same(
+      readdirSync(join(top, 'deployments')).filter(name => !name.endsWith('.tmp')),
+      []
+    )
+  }
 })

@@ -175,6 +175,8 @@ export interface SnapshotNeeds {
 
 /** The ending of a directory in tmp/ that the next start removes: deploy/recovery.ts. */
 const scratchEnding = '.backup'
+/** The endings of archives, and of what they share. A pack without an index is of no use. */
+const archiveEnding = /\.(?:zip|index|pack)$/
 /** The ending of copies (deploy/files.ts). A way back does without those that retention removed meanwhile. */
 const imagesEnding = /\.(?:before|scripted)\.zip$/
 /** Number of links that are created at the same time. */
@@ -295,7 +297,8 @@ function chosen({ present, linked, states, strays }: Choice): string[] {
     const state = states.get(name.slice(0, name.indexOf('.')))
     if (state === undefined && present.has(name)) strays.add(name)
     if (state === undefined) return present.has(name)
-    return present.has(name) || !name.endsWith('.zip') || (!imagesEnding.test(name) && state.hasArtifact)
+    if (present.has(name)) return true
+    return !archiveEnding.test(name) || (!imagesEnding.test(name) && state.hasArtifact)
   })
 }
 

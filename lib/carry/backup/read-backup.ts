@@ -161,7 +161,7 @@ export function writerInto(placeOf: (file: BackupFile) => string) {
 
 /** Returns the ids of the deployments whose archive is in the backup. */
 function archivesOf({ files }: BackupManifest): Set<string> {
-  return new Set(files.flatMap(({ path }) => /^deployments\/(\w+)\.zip$/.exec(path)?.[1] ?? []))
+  return new Set(files.flatMap(({ path }) => /^deployments\/(\w+)\.(?:zip|index)$/.exec(path)?.[1] ?? []))
 }
 
 function parse(bytes: Buffer, path: string): unknown {

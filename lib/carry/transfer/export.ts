@@ -10,6 +10,7 @@
 import { copyFile, link, open, readFile, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import { findKept, writeWhole } from '../../core/archive/pack-set.js'
 import type { ZipSource } from '../../core/archive/source.js'
 import { writeZip, type ZipProgress } from '../../core/archive/write.js'
 import { writeZipFile } from '../../core/archive/write-file.js'
@@ -194,7 +195,7 @@ interface Artifact {
   entry: ArtifactEntry
 }
 
-/** Creates second names for the archives, so that they stay while they are read. Returns them by project. */
+/** Creates second names for the archives, so that they stay while they are read, and whole ones of those that share contents. Returns them by project. */
 async function linkArchives({ needs, snapshot, scratch }: Writing): Promise<Map<string, Artifact>> {
   const archives = new Map<string, Artifact>()
   for (const [projectId, row] of snapshot.artifacts) {
@@ -202,10 +203,13 @@ async function linkArchives({ needs, snapshot, scratch }: Writing): Promise<Map<
     const kept = join(needs.home.deployments, `${row.id}.zip`)
     const second = scratch.file()
     // If the file system does not support links, the original path is used.
-    const path = await link(kept, second).then(
-      () => second,
-      () => kept
-    )
+    const path =
+      (await findKept(kept))?.isShared === true
+        ? await writeWhole(kept, second).then(() => second)
+        : await link(kept, second).then(
+            () => second,
+            () => kept
+          )
     const bytes = await stat(path).then(
       ({ size }) => size,
       () => null

@@ -15,6 +15,7 @@
 import { instantOf } from '../../base/clock.js'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { besideArchive } from '../../core/archive/pack-set.js'
 import { openArchive } from '../../core/archive/read.js'
 import { closing } from '../../base/async.js'
 import { fingerprintOf } from '../../base/digests.js'
@@ -322,6 +323,8 @@ async function placeFiles(
     const aside = wasThere ? `${kept}.before` : `${kept}.absent`
     if (!wasThere) await writeFile(aside, '', { flag: 'wx', mode: 0o600 })
     done.push({ path, aside, wasThere })
+    // Other archives may need the entries of one that is replaced. The next start removes what none needs.
+    if (wasThere && ending === '.zip') await linkOrCopy(path, besideArchive(path, 'pack')).catch(() => {})
     await rm(path, { force: true })
     if (from !== undefined) await linkOrCopy(from, path)
   }

@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hasCode } from '../../base/errors.js'
@@ -474,3 +474,18 @@ export async function* piecesOf(file: ReadableFile): AsyncGenerator<Buffer> {
 }
 
 const wholePieceBytes = 1024 * 1024
+
+/** Writes the whole zip of a kept archive to a new file. Throws like `openKept`. */
+export async function writeWhole(archivePath: string, to: string): Promise<void> {
+  const archive = await openKept(archivePath, anyArchive)
+  try {
+    const file = await open(to, 'w', 0o600)
+    try {
+      for await (const piece of piecesOf(archive.file)) await file.writeFile(piece)
+    } finally {
+      await file.close()
+    }
+  } finally {
+    archive.close()
+  }
+}

@@ -16,6 +16,7 @@ import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
 import { quoteName } from '../archive/names.js'
+import { readIndex } from '../archive/pack-index.js'
 import { anyArchive, findKept, openKept } from '../archive/pack-set.js'
 import { shareArchive } from '../archive/pack-write.js'
 import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from '../archive/read.js'
@@ -235,9 +236,13 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   }
 }
 
-/** Returns the size of a zip. The packs of another archive may be large, whatever the size of its index. */
+/** Returns the size of the whole archive; Infinity if it cannot be read. */
 async function sizeOfKept(path: string): Promise<number> {
   const found = await findKept(path)
   if (found === null) return 0
-  return found.isShared ? Infinity : (await stat(found.path)).size
+  try {
+    return found.isShared ? readIndex(await readFile(found.path), '').bytes : (await stat(found.path)).size
+  } catch {
+    return Infinity
+  }
 }

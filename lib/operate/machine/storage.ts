@@ -99,13 +99,14 @@ export function createStorage(needs: Needs) {
     })
     const found = new Map<string, Stats>()
     const remember = (name: string, stats: Stats): void => void found.set(name, stats)
-    const archives = going.flatMap(({ deployIds }) => deployIds.map(archiveName))
+    const archives = going.flatMap(({ deployIds }) => deployIds.flatMap(archiveNames))
     await statEach(home.deployments, archives, remember)
-    const bytesOf = (name: string): number => found.get(name)?.size ?? 0
+    const bytesOf = (id: string): number =>
+      archiveNames(id).reduce((sum, name) => sum + (found.get(name)?.size ?? 0), 0)
     const cleaned: Cleaned = {
       dryRun,
       archives: going.flatMap(({ projectId, deployIds }) => {
-        return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(archiveName(deployId)) }))
+        return deployIds.map(deployId => ({ deployId, projectId, bytes: bytesOf(deployId) }))
       }),
       temporaryFiles: stale.filter(isGone).map(bytesOfFile),
       unrecordedFiles: strays.filter(isGone).map(bytesOfFile),
@@ -140,7 +141,8 @@ async function removeEach(files: readonly FoundFile[]): Promise<FoundFile[]> {
   return gone
 }
 
-const archiveName = (deployId: string): string => `${deployId}.zip`
+/** Returns the names of the files of an archive. Others may need its pack, which then stays. */
+const archiveNames = (deployId: string): string[] => ['zip', 'index', 'pack'].map(ending => `${deployId}.${ending}`)
 
 /** Returns the freed bytes. The space of a file is free when its last name is removed. */
 function freedBy(going: readonly Stats[]): number {
@@ -168,6 +170,9 @@ export type Kept = Omit<ProjectUsage, 'projectId' | 'deployPathBytes'>
 
 /** A project without stored files. */
 const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, logBytes: 0 }
+
+/** Archives, and what they share (deploy/packs.ts). */
+const archiveEnding = /\.(?:zip|index|pack)$/
 
 /** Sizes of the permanent files of the data directory in bytes, counted on the disk. */
 export interface KeptFiles {
@@ -217,14 +222,14 @@ async function measureDeployments(
     return counted.has(key) ? 0 : (counted.add(key), size)
   }
   await statEach(directory, await readdir(directory).catch(() => []), (name, stats) => {
-    const isArchive = name.endsWith('.zip')
+    const isArchive = archiveEnding.test(name)
     const file = `${stats.dev}:${stats.ino}`
     sums[isArchive ? 'archives' : 'logs'] += countOnce(file, stats)
     const projectId = owners.get(name.slice(0, name.indexOf('.')))
     if (projectId === undefined) return
     const kept = projects.get(projectId) ?? { ...nothingKept }
     projects.set(projectId, kept)
-    if (isArchive && !/\.(before|scripted|marks)\.zip$/.test(name)) kept.archiveCount++
+    if (isArchive && !/\.(?:(before|scripted|marks)\.zip|pack)$/.test(name)) kept.archiveCount++
     kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
   })
   return { ...sums, projects }
