@@ -78,7 +78,7 @@ export type BroughtProject = Pick<Project, (typeof shownFields)[number]> & {
 export type Level = 'ok' | 'warning' | 'error'
 
 /** The checks of `svc verify`. */
-export type Check = 'database' | 'deployments' | 'deployPath' | 'token' | 'serverUrl' | 'server'
+export type Check = 'database' | 'deployments' | 'archives' | 'deployPath' | 'token' | 'serverUrl' | 'server'
 
 /** One finding of `svc verify`. */
 export interface Finding {

@@ -13,7 +13,7 @@
  * following write, the import is complete except for the artifacts that were not restored yet.
  */
 import { instantOf } from '../../base/clock.js'
-import { rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'
 import { openArchive } from '../../core/archive/read.js'
@@ -314,6 +314,7 @@ async function placeFiles(
   files: Unpacked
 ): Promise<{ putBack(): Promise<void>; forget(): Promise<void> }> {
   const done: Array<{ path: string; aside: string; wasThere: boolean }> = []
+  const isShared = (await readdir(home.deployments)).some(name => name.endsWith('.index'))
 
   async function place(id: string, ending: string, from: string | undefined): Promise<void> {
     const path = join(home.deployments, id + ending)
@@ -324,7 +325,7 @@ async function placeFiles(
     if (!wasThere) await writeFile(aside, '', { flag: 'wx', mode: 0o600 })
     done.push({ path, aside, wasThere })
     // Other archives may need the entries of one that is replaced. The next start removes what none needs.
-    if (wasThere && ending === '.zip') await linkOrCopy(path, besideArchive(path, 'pack')).catch(() => {})
+    if (wasThere && ending === '.zip' && isShared) await linkOrCopy(path, besideArchive(path, 'pack')).catch(() => {})
     await rm(path, { force: true })
     if (from !== undefined) await linkOrCopy(from, path)
   }

@@ -12,6 +12,7 @@ import {
   judge,
   lookAtPlaces
 } from '../../carry/transfer/verify.js'
+import { verifyArchives } from '../../carry/transfer/verify-archives.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { openProject, projectIdOf } from '../client/session.js'
@@ -26,19 +27,22 @@ export const commands = {
     options: {
       sums: { type: 'switch', help: 'with a project: print what "sha256sum -c" reads' },
       'check-server': { type: 'switch', help: 'without a project: also check that the server answers' },
+      archives: { type: 'switch', help: 'without a project: also read every kept archive' },
       json: sharedOptions.json,
       ...serverOptions
     },
     details:
       'Without a project, it checks the data directory of this machine (SVC_HOME), whether the server is running or not:\n' +
       'the database, each target directory and the global configuration. The exit code is 1 if there are errors;\n' +
-      'warnings do not count.\n\n' +
+      'warnings do not count. --archives reads every byte of the kept archives, and names each release that a damaged file\n' +
+      'affects.\n\n' +
       'With a project it is "svc files --deep": the server reads every file that svc put into the target, and compares contents, type and\n' +
       'permissions with what was deployed. Nothing is changed. The exit code is 1 if a file differs. --sums prints the\n' +
       `SHA-256 of the deployed files; run "sha256sum -c" with it in the target. Links are left out.\n\n${projectDetails('viewer')}`,
     examples: [
       ['verify', 'verify the data after an import or a move to another machine'],
       ['verify --check-server --json', 'verify the data and the server, for a script'],
+      ['verify --archives', 'find out whether each release can be rolled back to'],
       ['verify shop', 'find out whether the files are those that were deployed'],
       ['verify shop --sums > sums', 'write a list for "sha256sum -c"']
     ],
@@ -60,6 +64,7 @@ export const commands = {
         places,
         server
       })
+      if (options.archives) findings.push(...(await verifyArchives(home.deployments)))
       if (options.json) output.json({ ok: !hasErrors(findings), findings })
       else for (const finding of findings) print(context, finding)
       if (!options.json) summarise(context, findings)
@@ -68,11 +73,14 @@ export const commands = {
   })
 } satisfies Family
 
-type ProjectOptions = VerifyView & Record<'env' | 'server' | 'token', string | undefined> & { 'check-server': boolean }
+type ProjectOptions = VerifyView &
+  Record<'env' | 'server' | 'token', string | undefined> &
+  Record<'check-server' | 'archives', boolean>
 
 async function verifyOnServer(projectId: string, options: ProjectOptions, context: Context): Promise<number> {
   const { sums, json } = options
   if (options['check-server']) throw usage('--check-server', '--check-server cannot be combined with a project')
+  if (options.archives) throw usage('--archives', '--archives cannot be combined with a project')
   if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
   const { api, config } = await openProject(context, { ...options, project: projectId })
   return verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)

@@ -39,6 +39,13 @@ t.test('verify', async t => {
     t.match(stdout, /✔ The server at .* answers \(\d+\)\nNo problems found\n$/)
   })
 
+  await t.test('reads the archives if it is asked to', async t => {
+    const { code, stdout } = await verify(['--archives'])
+    t.equal(code, 0, stdout)
+    t.match(stdout, '✔ The archives are intact: 1 archive')
+    t.match(await verify(['--archives', project.id]), { code: 2, stderr: /--archives cannot be combined/ })
+  })
+
   await t.test('returns 1 if the token differs from the database', async t => {
     configure({ serverUrl: server.url, projectToken: { [project.id]: 'another' } })
     const { code, stdout } = await verify(['--json'])
