@@ -30,7 +30,7 @@ import {
   type StoredReceipt
 } from '../core/store/tables/receipts.js'
 import { listHubKeys } from '../core/store/tables/fleet.js'
-import { rolloutOfDeployment, storedRolloutNodes } from '../core/store/tables/rollouts.js'
+import { namedPhases, rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { type DeploymentRow, failedStep, isRevertPending, withoutCommand } from '../model/deployment.js'
 import type { SignedHubKey } from '../model/fleet-wire.js'
 import { createTreeDigest } from '../model/manifest.js'
@@ -246,7 +246,7 @@ function targetOf(tx: Transaction, { id, projectId }: DeploymentRow): string | n
 function nodesOf(db: Reader, deployId: string): Receipt['nodes'] {
   const rollout = rolloutOfDeployment(db, deployId)
   if (rollout === undefined) return null
-  return listOf(storedRolloutNodes(db, rollout.id).map(({ nodeName, phase }) => ({ node: oneLine(nodeName), phase })))
+  return listOf(namedPhases(db, rollout.id).map(({ node, phase }) => ({ node: oneLine(node), phase })))
 }
 
 /** Returns the root of the audit log at this moment; null while it has no tree. */

@@ -6,8 +6,11 @@ import { readReceipts, verifyReceipts } from '../../lib/core/proof/receipt-chain
 import { keyOfBytes, readTrustedKey } from '../../lib/core/proof/server-keys.js'
 import { oweReceipt } from '../../lib/core/store/tables/receipts.js'
 import { updateDeployment } from '../../lib/core/store/tables/deployments.js'
+import { insertNode } from '../../lib/core/store/tables/fleet.js'
+import { insertRollout, putRolloutNodes } from '../../lib/core/store/tables/rollouts.js'
 import { Refusal } from '../../lib/base/errors.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
+import { aNode, aRollout } from '../support/fleet-stage.js'
 
 /** A stage whose deployments get receipts. */
 async function receiptStage(t: Test) {
@@ -109,6 +112,41 @@ t.test('a receipt that could not be made is made later, and says so after a rest
     deployment: { late: false },
     chain: { number: 2 }
   })
+})
+
+t.test('the receipt of a rollout names the nodes and what became of each', async t => {
+  const stage = await receiptStage(t)
+  const project = await stage.addProject()
+  const { id } = await stage.deploy(project, { a: '1' })
+  await stage.deployer.receipt(id)
+  const node = {
+    wave: 1,
+    attempt: 1,
+    swapAttempt: 1,
+    hasBegun: true,
+    error: null,
+    updatedAt: '2030-01-01T00:00:00.000Z'
+  }
+  await stage.store.write(tx => {
+    tx.run('DELETE FROM receipts')
+    for (const letter of ['b', 'a']) insertNode(tx, aNode(letter))
+    insertRollout(tx, aRollout({ projectId: project.id, deployId: id }))
+    const nodes = [
+      { ...node, nodeId: 'node_a', phase: 'good' as const },
+      { ...node, nodeId: 'node_b', phase: 'unreachable' as const }
+    ]
+    putRolloutNodes(tx, 'ro_a', { nodes, position: 0 })
+    oweReceipt(tx, { id, projectId: project.id })
+  })
+  const { nodes, target } = readReceipt(await stage.deployer.receipt(id)).receipt
+  t.match(nodes, {
+    count: 2,
+    items: [
+      { node: 'plant-a', phase: 'good' },
+      { node: 'plant-b', phase: 'unreachable' }
+    ]
+  })
+  t.equal(target, null, 'each node has its own')
 })
 
 t.test('a deployment without a receipt says why', async t => {

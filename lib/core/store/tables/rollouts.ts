@@ -324,6 +324,18 @@ export function storedRolloutNodes(db: Reader, rolloutId: string): StoredRollout
   return db.all(`${stored} WHERE rolloutId = ? ORDER BY wave, nodes.name`, rolloutId).map(readStored)
 }
 
+const readNamedPhase = rowReader<{ node: string; phase: NodePhase }>('rolloutNodes', {
+  node: text,
+  phase: choice(nodePhases)
+})
+
+/** Returns the names of the nodes of a rollout, and their phases. */
+export function namedPhases(db: Reader, rolloutId: string): Array<{ node: string; phase: NodePhase }> {
+  const sql = `SELECT nodes.name AS node, phase FROM rolloutNodes JOIN nodes ON nodes.id = nodeId
+    WHERE rolloutId = ? ORDER BY wave, nodes.name`
+  return db.all(sql, rolloutId).map(readNamedPhase)
+}
+
 /** Returns one node of a rollout. */
 export function storedRolloutNode(db: Reader, rolloutId: string, nodeId: string): StoredRolloutNode | undefined {
   return db.all(`${stored} WHERE rolloutId = ? AND nodeId = ?`, rolloutId, nodeId).map(readStored)[0]
