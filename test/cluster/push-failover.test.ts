@@ -2,6 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
+import { readReceipts, verifyReceipts } from '../../lib/core/proof/receipt-chain.js'
+import { readTrustedKey } from '../../lib/core/proof/server-keys.js'
 import { startCluster, type ClusterStage } from '../support/cluster-stage.js'
 import { withoutEtcd } from '../support/etcd.js'
 import { svc, type Ended } from '../support/svc.js'
@@ -100,4 +102,14 @@ t.test('pushes survive the kill of the hub that leads', { skip: withoutEtcd() },
   t.match(seen.stdout, /^done$/m)
   t.strictSame(pages(), ['three', 'three'])
   t.match(await hubs[0].deployments(project.id), [...successes, { status: 'success' }])
+
+  // The hubs have led by turns, and there is one chain.
+  const answer = await fetch(`${urls[0]}/api/receipts`, { headers: { authorization: `Bearer ${project.token}` } })
+  const { receipts } = readReceipts(await answer.text(), 'the hub')
+  const keys = receipts.slice(0, 1).map(({ receipt }) => readTrustedKey(receipt.server.key))
+  const { chains, faults } = verifyReceipts(receipts, { keys, successors: [], revoked: new Set() })
+  t.strictSame(faults, [])
+  t.match(chains, [{ first: 1, last: 3 }])
+  for (const { receipt } of receipts)
+    t.match(receipt.nodes, { count: 2, items: nodes.map(node => ({ node, phase: 'good' })) })
 })
