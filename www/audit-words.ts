@@ -20,6 +20,8 @@ export const actionRows: ReadonlyArray<{ action: AuditAction; words: string }> =
   { action: 'token.update', words: 'Token changed' },
   { action: 'token.rotate', words: 'Token rotated' },
   { action: 'token.revoke', words: 'Token revoked' },
+  { action: 'signing_key.trust', words: 'Signing key trusted' },
+  { action: 'signing_key.revoke', words: 'Signing key revoked' },
   { action: 'second_factor.enrol', words: 'Second factor added' },
   { action: 'second_factor.lock', words: 'Second factor locked' },
   { action: 'second_factor.recovery', words: 'Recovery code used' },

@@ -301,7 +301,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
   superseded: { kind: 'conflict', means: 'A later release was put in place while the deployment waited' },
-  tree_differs: { kind: 'conflict', means: 'The digest is not that of the files of the deployment' },
+  tree_differs: { kind: 'conflict', means: 'The digest that was approved or signed is not that of the files' },
   tree_not_ready: {
     kind: 'unavailable',
     means: 'The list of the files that svc owns in the target is still being made'

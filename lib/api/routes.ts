@@ -43,6 +43,7 @@ import {
   withTrial
 } from './route.js'
 import { receiptHandlers } from './receipts.js'
+import { attestationHandlers, signingKeyHandlers } from './signing.js'
 import { terminalHandlers } from './terminal.js'
 import { uploadHandlers } from './upload.js'
 import { pieceHandlers } from './uploads.js'
@@ -77,6 +78,8 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const confirm = confirmHandlers(services)
   const approval = approvalHandlers(services)
   const receipts = receiptHandlers(services)
+  const attestations = attestationHandlers(services)
+  const signingKeys = signingKeyHandlers(services)
   const logs = logHandlers(services)
   const settings = settingsHandlers(services)
   const notificationTargets = notificationTargetHandlers(services)
@@ -136,6 +139,9 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       row('PATCH', '/api/tokens/:id', 'admin', 'server', 'rights', tokens.update),
       row('POST', '/api/tokens/:id/rotate', 'admin', 'server', 'rights', tokens.rotate),
       row('DELETE', '/api/tokens/:id', 'admin', 'server', 'rights', tokens.revoke),
+      row('GET', '/api/signing-keys', 'admin', 'server', 'reads', signingKeys.list),
+      row('POST', '/api/signing-keys', 'admin', 'server', 'rights', signingKeys.trust),
+      row('POST', '/api/signing-keys/:id/revoke', 'admin', 'server', 'rights', signingKeys.revoke),
       row('GET', '/api/access/report', 'admin', 'server', 'reads', accessReport.read),
 
       relayed(depending(projectTables, row('GET', '/api/projects', 'viewer', 'filtered', 'depends', projects.list))),
@@ -224,6 +230,10 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       row('DELETE', '/api/unfinished-targets/:deployId', 'admin', 'server', 'works', deployments.giveUp),
       relayed(
         byLeaderIfAny(row('GET', '/api/deployments/:id/files', 'read', 'deployment', 'reads', deployments.files))
+      ),
+      byLeaderIfAny(row('GET', '/api/deployments/:id/attestations', 'read', 'deployment', 'reads', attestations.list)),
+      byLeaderIfAny(
+        row('GET', '/api/deployments/:id/attestations/:name', 'download', 'deployment', 'reads', attestations.get)
       ),
       relayed(
         byLeaderIfAny(row('GET', '/api/deployments/:id/changes', 'read', 'deployment', 'reads', deployments.changes))

@@ -40,6 +40,7 @@ import type { Webhook } from '../operate/notify/webhook.js'
 import type { Pm2 } from '../operate/pm2.js'
 import type { Labels, Projects } from '../projects/projects.js'
 import type { Targets } from '../projects/targets.js'
+import type { SigningKeys } from '../projects/signing-keys.js'
 import type { Variables } from '../projects/variables.js'
 import type { Components } from '../projects/components.js'
 import type { Search } from '../projects/search.js'
@@ -93,6 +94,7 @@ export interface ApiServices {
   /** Returns the scripts that the client sent in the newest deployments with some. Refuses an unknown id with 404. */
   recentScripts(projectId: string): RecentScripts
   variables: Variables
+  signingKeys: SigningKeys
   categories: Labels
   tags: Labels
   targets: Targets

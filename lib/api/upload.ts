@@ -8,6 +8,8 @@ import type { Taken } from '../deploy/pieces.js'
 import { maxTreeBytes } from '../core/archive/tree-wire.js'
 import type { Claim } from '../operate/machine/storage.js'
 import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
+import { maxSbomBytes, maxSignatureBytes, maxSignatures, maxStatementBytes } from '../model/statement.js'
+import type { SentSignatures } from '../deploy/signatures.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { runsCommand } from '../base/shared/api.js'
 import { confirmSecondsFault } from '../model/policy.js'
@@ -58,13 +60,14 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
 
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const traceId = traceIdOf(request)
-    const { received, tree, fields } = await readUploadForm(request, {
+    const { received, tree, sbom, fields, signatures } = await readUploadForm(request, {
       isElsewhere: fields => fields.has('uploadId'),
       // An expired token finishes an upload that it began before, and nothing else.
       receive: async bytes =>
         checkNotLate(request.actor) ??
         (await deployer.receive(bytes, { limitBytes, onLength: claim.grow, signal: request.signal })),
       receiveTree: bytes => deployer.receive(bytes, { limitBytes: maxTreeBytes, signal: request.signal }),
+      receiveSbom: bytes => deployer.receive(bytes, { limitBytes: maxSbomBytes, signal: request.signal }),
       // A field before the file is checked at once, so that a typing error is reported before the whole file is sent.
       onField(name, value) {
         checkField(name, value, { caller: request.actor, findProject })
@@ -73,9 +76,10 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
         deployer.checkArrival(value)
       }
     })
-    const discard = () => Promise.all([received?.discard(), tree?.discard()])
+    const discard = () => Promise.all([received, tree, sbom].map(each => each?.discard()))
     const deploy = await orDiscard(discard, () => {
-      const deployment = { ...readRequest(fields, request.actor), traceId }
+      const sent = readSent(fields.get('statement'), signatures)
+      const deployment = { ...readRequest(fields, request.actor), traceId, sent, sbom }
       const { projectId, planId } = deployment
       deployer.checkClientScripts(projectId, deployment)
       const project = checkUploadProject(projectId, request.actor, findProject)
@@ -92,7 +96,7 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
     const taken = received === undefined ? await takePieces(uploadId, { projectId, request, discard }) : null
     const contents = received ?? (taken as Taken).received
     const sent = { projectId, contents, limitBytes, onLength: claim.grow }
-    const archive = changes === null ? contents : await deployer.assemble({ ...sent, ...changes })
+    const archive = changes === null ? contents : await orDiscard(async () => sbom?.discard(), () => deployer.assemble({ ...sent, ...changes }))
     const run = await deployer.deploy(archive, deploy)
     // If it cannot be removed now, it expires.
     await taken?.finish().catch(() => {})
@@ -115,13 +119,20 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
 }
 
 /** Runs `work`, and deletes the received files if it throws. */
-async function orDiscard<T>(discard: () => Promise<unknown>, work: () => T): Promise<T> {
+async function orDiscard<T>(discard: () => Promise<unknown>, work: () => T | Promise<T>): Promise<T> {
   try {
-    return work()
+    return await work()
   } catch (error) {
     await discard()
     throw error
   }
+}
+
+/** Reads the statement and its signatures. Returns null if there are none. */
+function readSent(statement: string | undefined, signatures: string[]): SentSignatures | null {
+  if (statement !== undefined) return { statement, signatures }
+  if (signatures.length === 0) return null
+  throw invalid('statement', '"statement" is missing: a signature is one of a statement')
 }
 
 /** Reads the fields of an upload of changes: `base`, `treeSha256` and the part `tree`, all of them or none. */
@@ -232,7 +243,14 @@ const readers = {
   base: (value: string) => deploymentId(value, 'base'),
   treeSha256: (value: string) => digest(value, 'treeSha256'),
   uploadId: (value: string) => deploymentId(value, 'uploadId'),
-  startAt: (value: string | null) => startTime(value, 'startAt')
+    startAt: (value: string | null) => startTime(value, 'startAt'),
+  statement: (value: string) => ofSize(value, 'statement', maxStatementBytes),
+  signature: (value: string) => ofSize(value, 'signature', maxSignatureBytes)
+}
+
+function ofSize(value: string, field: string, maxBytes: number): void {
+  const bytes = Buffer.byteLength(value)
+  if (bytes > maxBytes) throw invalid(field, `"${field}" is too long: ${bytes} bytes, at most ${maxBytes}`)
 }
 
 /** Looks at own properties only: a client may name a field "__proto__" or "constructor". */
@@ -302,7 +320,11 @@ export interface UploadForm<File = Received> {
   received: File
   /** The differences to an earlier release (core/archive/tree-delta.ts), if the file contains only what has changed. */
   tree: Received | undefined
+  /** The list of components. */
+  sbom: Received | undefined
   fields: Map<string, string>
+  /** The values of `signature`, the only field that may come several times. */
+  signatures: string[]
 }
 
 interface Handlers {
@@ -310,6 +332,8 @@ interface Handlers {
   receive(bytes: Readable): Promise<Received>
   /** Stores the part `tree`. Absent: the form must not have one. */
   receiveTree?(bytes: Readable): Promise<Received>
+  /** Stores the part `sbom`. Absent: the form must not have one. */
+  receiveSbom?(bytes: Readable): Promise<Received>
   /** Called for each field when it arrives. If it throws, reading stops with that error. */
   onField(name: string, value: string): void
 }
@@ -334,7 +358,8 @@ export async function readUploadForm(
   handlers: Handlers & Partial<HandlersOfAny>
 ): Promise<UploadForm<Received | undefined>> {
   const fields = new Map<string, string>()
-  const files: Partial<Record<'file' | 'tree', Received>> = {}
+  const signatures: string[] = []
+  const files: Partial<Record<FileName, Received>> = {}
   request.hold(uploadBytes)
   try {
     await parseMultipart(request.body, request.headers['content-type'], {
@@ -344,29 +369,34 @@ export async function readUploadForm(
         if (isFile(name)) throw invalid(name, `"${name}" is a text field: send it as a file part`)
         if (fields.has(name)) throw invalid(name, `"${name}" is given twice`)
         handlers.onField(name, value)
-        fields.set(name, value)
+        if (name !== 'signature') fields.set(name, value)
+        else if (signatures.push(value) > maxSignatures)
+          throw invalid(name, `"signature" is given more than ${maxSignatures} times`)
       },
       async file({ name, stream }) {
-        const receive = name === 'tree' ? handlers.receiveTree : handlers.receive
+        const { receive: receiveFile, receiveTree, receiveSbom } = handlers
+        const receive = { file: receiveFile, tree: receiveTree, sbom: receiveSbom }[name as FileName]
         if (!isFile(name) || receive === undefined)
           throw invalid(name, `"${name}" is a file: only the part "file" may be one`)
         if (files[name] !== undefined) throw invalid(name, `"${name}" is given twice: send one file per request`)
         files[name] = await receive(stream)
       }
     })
-    const { file: received, tree } = files
+    const { file: received, tree, sbom } = files
     const isElsewhere = handlers.isElsewhere?.(fields) ?? false
     if (received === undefined && !isElsewhere) throw noFile()
     if (received !== undefined && isElsewhere)
       throw invalid('uploadId', 'The form has the part "file" and "uploadId": the file is in one of them')
-    return { received, tree, fields }
+    return { received, tree, sbom, fields, signatures }
   } catch (error) {
     await Promise.all(Object.values(files).map(each => each.discard()))
     throw error
   }
 }
 
-const isFile = (name: string): name is 'file' | 'tree' => name === 'file' || name === 'tree'
+const fileNames = ['file', 'tree', 'sbom'] as const
+type FileName = (typeof fileNames)[number]
+const isFile = (name: string): name is FileName => fileNames.some(each => each === name)
 
 function noFile(): Refusal {
   return new Refusal('invalid', 'no_file', 'No file was uploaded: the form has no part "file"', { field: 'file' })

@@ -47,6 +47,7 @@ type IdPrefix =
   | 'cat_'
   | 'tag_'
   | 'aud_'
+  | 'key_'
   | 'msg_'
   | 'term_'
   | 'ntf_'

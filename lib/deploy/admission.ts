@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs'
 import { elapsedOf, instantOf } from '../base/clock.js'
+import { linkOrCopy } from '../base/files.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
@@ -15,6 +17,7 @@ import type { Project } from '../model/project.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { isPlaced, putCopy, putQueuedRelease, type QueuedRelease } from '../core/store/tables/fleet.js'
+import { putAttestation } from '../core/store/tables/signing-keys.js'
 import { addDeployment, findDeployment, liveDeployment } from '../core/store/tables/deployments.js'
 import { findProject } from '../core/store/tables/projects.js'
 import type { Ends } from './ends.js'
@@ -36,6 +39,7 @@ import { noArchive, offeredBySource, refuseRollback } from './retention.js'
 import { findRepair, type RepairGoal, type Verifier } from './verify.js'
 import { refuseUnlessFinal, sendNotice } from './record.js'
 import { type OfferedScripts, refuseClientScripts } from './scripts/scripts.js'
+import { otherThanSigned, type SentSignatures, type Signatures, type Signed, type Verdict } from './signatures.js'
 import type { Planned } from './turn.js'
 import { linesOfWait, maxWaiting, type WaitingDeployments } from './waiting.js'
 
@@ -63,6 +67,10 @@ export interface DeployRequest extends ClientScripts, RequestNote, Beginning {
   confirmSeconds?: number | null | undefined
   /** What this deployment sets instead of the policy of rollouts, if the project is placed on nodes. */
   rollout?: Partial<RolloutPolicy> | undefined
+  /** The statement of the release and its signatures; absent: it is not signed. */
+  sent?: SentSignatures | null | undefined
+  /** The list of its components; absent: there is none. */
+  sbom?: Received | undefined
   actor: Actor
 }
 
@@ -128,6 +136,7 @@ export interface AdmissionNeeds extends DeployNeeds {
   plans: Pick<Plans, 'expect'>
   runner: Runner
   verifier: Pick<Verifier, 'differences'>
+  signatures: Signatures
   /** Throws if the server is stopping. */
   refuseWhenStopping(): void
 }
@@ -163,11 +172,17 @@ interface Draft extends Beginning {
   rollout?: Partial<RolloutPolicy> | undefined
   role?: string | undefined
   takesBack?: boolean | undefined
+  /** Who signed it; absent: nobody is asked. */
+  verdict?: Verdict
+  sent?: SentSignatures | null
+  /** The file with the list of its components; null: there is none. */
+  sbom?: string | null
   discardUpload(): Promise<void>
 }
 
 /** A draft of what deploys a kept archive again. */
-type AgainDraft = Omit<Draft, 'archive' | 'env' | 'plan' | 'exact' | 'repair' | 'discardUpload'>
+type AgainDraft = Omit<Draft, 'archive' | 'env' | 'plan' | 'exact' | 'repair' | 'discardUpload' | 'verdict'> &
+  Pick<Signed, 'kind'>
 
 /** The admission of deployments: it keeps the archive, writes the record, and adds the deployment to the queue. */
 export class Admission {
@@ -193,6 +208,16 @@ export class Admission {
         refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
       }
       if (request.planId !== undefined) refusePlaced(this.#needs.store, project, 'hold to its plan a deployment of')
+      const offered = { preDeploy, postDeploy, postDeployAsync, origin }
+      const sent = request.sent ?? null
+      const verdict = this.#needs.signatures.judge(project, {
+        sent,
+        // A release that the hub rolls back to.
+        kind: origin === 'upload' ? 'push' : 'again',
+        offered,
+        env: Object.keys(request.env),
+        sbomSha256: request.sbom?.sha256 ?? null
+      })
       return await this.#admit(received.path, deployId, {
         project,
         actor: request.actor,
@@ -203,7 +228,10 @@ export class Admission {
         startAt: request.startAt,
         provenance: request.provenance ?? null,
         confirmSeconds: request.confirmSeconds ?? null,
-        offered: { preDeploy, postDeploy, postDeployAsync, origin },
+        offered,
+        verdict,
+        sent,
+        sbom: request.sbom?.path ?? null,
         env: request.env,
         plan: request.planId === undefined ? null : this.#needs.plans.expect(request.planId, project.id),
         exact: null,
@@ -215,6 +243,8 @@ export class Admission {
     } catch (error) {
       await received.discard()
       throw refuseFullDisk(error)
+    } finally {
+      await request.sbom?.discard()
     }
   }
 
@@ -235,6 +265,7 @@ export class Admission {
     refusePromotion(this.#needs, source, project)
     this.#checkBeginning(project, request)
     return this.#admitAgain(source, ids.id('dep_'), {
+      kind: 'promotion',
       project,
       actor,
       ...noteOf(request),
@@ -251,12 +282,19 @@ export class Admission {
   }
 
   /** Admits a deployment of the archive of an earlier one. */
-  async #admitAgain(source: DeploymentRow, id: string, draft: AgainDraft): Promise<Run> {
+  async #admitAgain(source: DeploymentRow, id: string, { kind, ...draft }: AgainDraft): Promise<Run> {
+    const { signatures, files } = this.#needs
     const startedAt = instantOf(this.#needs.clock)
+    const sent = signatures.sentFor(source.id)
+    const sbomSha256 = source.statement?.sbomSha256 ?? null
+    const verdict = signatures.judge(draft.project, { sent, kind, offered: draft.offered, env: [], sbomSha256 })
     await this.#needs.copies?.ensure(source.id, AbortSignal.timeout(maxCopyMs))
     try {
       return await this.#admit(this.#needs.files.archive(source.id), id, {
         ...draft,
+        verdict,
+        sent,
+        sbom: existsSync(files.sbom(source.id)) ? files.sbom(source.id) : null,
         archive: { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt },
         env: {},
         plan: null,
@@ -286,6 +324,7 @@ export class Admission {
     }
     refuseRollback(source)
     return this.#admitAgain(source, this.#needs.ids.id('dep_'), {
+      kind: 'again',
       project,
       actor: request.actor,
       ...noteOf(request),
@@ -307,6 +346,7 @@ export class Admission {
   async #restore(project: Project, goal: ExactGoal, request: Omit<UndoRequest, 'since'>): Promise<Run> {
     // What is certain now is refused now. The way back is computed at the turn of the deployment.
     const { to } = exactRange(this.#needs.store, project, goal)
+    this.#needs.signatures.refuseGoingBack(project, to)
     const at = instantOf(this.#needs.clock)
     try {
       return await this.#admit(null, request.deployId ?? this.#needs.ids.id('dep_'), {
@@ -400,7 +440,8 @@ export class Admission {
       const hubs = await this.#copy(id, draft)
       draft = { ...draft, archive: { ...draft.archive, endedAt: instantOf(this.#needs.clock) } }
       const wait = this.#waitOf(draft)
-      const stated = draft.archive.reuse?.treeSha256 ?? null
+      if (draft.sbom != null) await linkOrCopy(draft.sbom, files.sbom(id))
+      const stated = statedTree(draft)
       const treeSha256 = wait.heldFor === 'approval' ? await this.#treeOf(id, stated) : stated
       const output = await openOutput({
         path: files.output(id),
@@ -420,6 +461,8 @@ export class Admission {
         if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
         const row = { ...rowOf(id, draft, instantOf(this.#needs.clock)), ...wait, treeSha256 }
         addDeployment(tx, row)
+        if (draft.sent != null && draft.verdict !== undefined)
+          putAttestation(tx, { ...draft.sent, deployId: id, acceptedAt: draft.verdict.acceptedAt })
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         if (release !== null) putQueuedRelease(tx, id, release)
         const { offered, env, plan, exact, repair, rollout, role, takesBack, discardUpload } = draft
@@ -551,7 +594,7 @@ function firstLines(id: string, draft: Draft): string[] {
   const begin = `${what} of ${project.name} (${project.env}), started by ${actorText(actor.name, () => project.name)}`
   const stored = isComposed(draft) ? [] : [`→ stored the archive${size} (${took})`]
   const outside = draft.override == null ? [] : [`→ begins outside of the windows of the project: ${draft.override}`]
-  return [begin, ...reuseLines(archive.reuse), ...stored, ...outside]
+  return [begin, ...reuseLines(archive.reuse), ...stored, ...(draft.verdict?.lines ?? []), ...outside]
 }
 
 function reuseLines(reuse: Reuse | undefined): string[] {
@@ -559,6 +602,13 @@ function reuseLines(reuse: Reuse | undefined): string[] {
   const { came, files, from, tookMs } = reuse
   const what = `${came.toLocaleString('en')} of ${countOf(files, 'file')} came, the others are those of ${from}`
   return [`→ ${what}; the archive was assembled (${formatSeconds(tookMs)})`]
+}
+
+/** Returns the tree that the client has stated or signed; null: none. Refuses two that differ. */
+function statedTree({ archive, verdict }: Draft): string | null {
+  const [stated, signed] = [archive.reuse?.treeSha256 ?? null, verdict?.treeSha256 ?? null]
+  if (stated !== null && signed !== null && stated !== signed) throw otherThanSigned(null)
+  return signed ?? stated
 }
 
 /** Whether the archive is composed when the deployment starts. */
@@ -615,6 +665,8 @@ function rowOf(id: string, draft: Draft, startTime: string): DeploymentRow {
     placed: null,
     provenance,
     treeSha256: null,
+    signedBy: draft.verdict?.signedBy ?? [],
+    statement: draft.verdict?.claim ?? null,
     heldFor: null,
     holdUntil: null,
     startAt: draft.startAt ?? null,

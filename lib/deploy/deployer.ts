@@ -58,6 +58,8 @@ import { createRequeue, createResume, createUnfinished, recover, type Unfinished
 import { Runner } from './run.js'
 import { Scripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
+import { type AttestationFile, createAttestations } from './attestations.js'
+import { createSignatures, type SignatureDemand } from './signatures.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTreeStates, Trees, type TreeStates } from './trees.js'
 import { createVerifier, type Verifier } from './verify.js'
@@ -175,6 +177,12 @@ export interface Deployer
   note(deployIds: readonly string[]): Promise<Note>
   /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
   restore(request: RestoreRequest): Promise<unknown>
+  /** Says what the rule of a project about signatures asks for. */
+  signatureDemand(projectId: string): SignatureDemand
+  /** Lists the statement of a deployment, its signatures, and the list of its components. */
+  attestations(deployId: string): Promise<AttestationFile[]>
+  /** Returns one of these files. Refuses 404. */
+  attestation(deployId: string, name: string): Promise<AttestationFile & { content: Uint8Array }>
   /** The maintenance of projects. */
   maintenance: Omit<Maintenances, 'reconcile'>
   /** Files that a deployment extracted. Refuses: unknown, `no_manifest` if it extracted none, `torn_manifest`. */
@@ -258,8 +266,22 @@ export function createDeployer(needs: DeployNeeds): Deployer {
   })
   const plans = new Plans({ ...needs, comparer, atWorkOn, refuseWhenStopping })
   const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
+  const signatures = createSignatures(needs)
   const scripted = new Scripted({ ...needs, files, executors, trees })
-  const runnerNeeds = { ...needs, files, executors, targets, ends, live, prune, open, trees, verifier, scripted }
+  const runnerNeeds = {
+    ...needs,
+    files,
+    executors,
+    targets,
+    ends,
+    live,
+    prune,
+    open,
+    trees,
+    verifier,
+    scripted,
+    signatures
+  }
   const runner = new Runner(runnerNeeds)
   const admission = new Admission({
     ...needs,
@@ -273,6 +295,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     plans,
     runner,
     verifier,
+    signatures,
     refuseWhenStopping
   })
   const correction = createCorrection({ ...needs, files, live, queue, waiting, ends })
@@ -287,7 +310,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     open,
     refuseWhenStopping
   })
-  const restore = createRestore({ ...needs, turns, trees })
+  const restore = createRestore({ ...needs, turns, trees, signatures })
   const maintenance = new Maintenances({ ...needs, files, executors, turns })
   const resume = createResume({ ...needs, files, live, queue, runner })
   const requeue = createRequeue({ ...needs, files, live, queue, waiting, runner })
@@ -405,6 +428,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       const { prune, force } = plans.expect(planId, projectId)
       return { prune, force }
     },
+    signatureDemand: projectId => signatures.demand(requireProject(projectId)),
+    ...createAttestations({ store, files }),
     countAhead: queue.count,
     rolloutAhead: projectId => rolloutAhead(store, projectId),
     deploy: (received, request) => admission.deploy(received, request),

@@ -28,6 +28,8 @@ export interface DeployFiles {
   manifest(deployId: string): string
   /** Copies of what it replaced (core/install/before-images.ts). */
   before(deployId: string): string
+  /** The list of its components, as the client sent it. */
+  sbom(deployId: string): string
   /** What its scripts changed in the target (core/install/scripted-file.ts). */
   scripted(deployId: string): string
   /** Copies of what they changed. */
@@ -56,7 +58,7 @@ export function sharedChanges(path: string): string {
  * being written (core/archive/compose.ts, core/install/manifest.ts).
  */
 export const deploymentFilePattern =
-  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|index|pack|(?:index|pack)\.tmp|before\.zip|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
+  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|index|pack|(?:index|pack)\.tmp|before\.zip|sbom\.json|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
 /** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (operate/logs/read/contents.ts). */
 export const temporaryFilePattern =
   /^(?:[\w-]{43}\.(?:zip|index|pack|pack\.tmp)|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
@@ -75,6 +77,7 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     output: deployId => join(deployments, `${deployId}.log`),
     manifest: deployId => join(deployments, `${deployId}.manifest`),
     before: deployId => join(deployments, `${deployId}.before.zip`),
+    sbom: deployId => join(deployments, `${deployId}.sbom.json`),
     scripted: deployId => join(deployments, `${deployId}.scripted`),
     scriptedImages: deployId => join(deployments, `${deployId}.scripted.zip`),
     marks: deployId => join(deployments, `${deployId}.marks`),
@@ -82,7 +85,7 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     changes: deployId => join(tmp, `${deployId}.changes`),
     async remove(deployId) {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
-      const zips = [`${files.archive(deployId)}.tmp`, files.before(deployId)]
+      const zips = [`${files.archive(deployId)}.tmp`, files.before(deployId), files.sbom(deployId)]
       const scripted = [files.scripted(deployId), files.scriptedImages(deployId), files.marks(deployId)]
       const paths = [...zips, ...scripted, files.output(deployId), manifest, `${manifest}.tmp`, changes]
       // This directory is shared, so the file may belong to another user.

@@ -58,6 +58,8 @@ export interface DeployNeeds {
   home: DeployHome
   /** See `TargetRules`. */
   allowSystemPaths?: boolean | undefined
+  /** Whether every release must be signed by a key in `keys/allowed_signers` (signatures.ts). Default: false. */
+  requireSignatures?: boolean | undefined
   clock: Clock
   ids: Ids
   settings: DeploySettings

@@ -33,6 +33,7 @@ import { refuseRollback } from './retention.js'
 import { refuseUnlessFinal } from './record.js'
 import { refusePlaced, refuseUnplaced } from './run.js'
 import type { TargetTurns } from './queue.js'
+import type { Signatures } from './signatures.js'
 import type { Trees } from './trees.js'
 
 /** What to plan. */
@@ -236,6 +237,7 @@ export function createRestore(
   needs: Pick<DeployNeeds, 'store' | 'log' | 'settings' | 'copies'> & {
     turns: TargetTurns
     trees: Pick<Trees, 'read' | 'restored'>
+    signatures: Pick<Signatures, 'refuseImport'>
   }
 ): (request: RestoreRequest) => Promise<Extracted> {
   const { store, turns } = needs
@@ -254,6 +256,7 @@ export function createRestore(
     if (project !== undefined) {
       refusePlaced(store, project, 'restore the archive of')
       refuseUnplaced(needs, project)
+      needs.signatures.refuseImport(project)
     }
     return turns({ projectId, signal, cannot: 'Cannot restore the archive' }, async turn => {
       const extracted = await turn.extract(archivePath, {

@@ -108,11 +108,20 @@ export class Runner {
     if (isNew && project !== undefined) {
       refuseOutside(project, row.override, nowMs)
       requireApprovals(project, row)
+      this.#judgeAgain(planned, project)
     }
     if (row.startAt !== null || row.approvals.length > 0) refuseSuperseded(this.#needs.store, row)
     if (row.approvals.length > 0) await this.#refuseOtherFiles(planned)
     await moveRecord(this.#needs, row.id, { to: 'running', cause: 'turn' })
     row.status = 'running'
+  }
+
+  /** Refuses a release that nobody has signed whom the project trusts now. */
+  #judgeAgain({ row, live, offered, env }: Planned, project: Project): void {
+    const { signedBy, lines } = this.#needs.signatures.judgeAgain(project, row, { offered, env: Object.keys(env) })
+    if (JSON.stringify(signedBy) === JSON.stringify(row.signedBy)) return
+    row.signedBy = signedBy
+    for (const line of lines) live.output.say(line)
   }
 
   /** Refuses an archive that is not the one that was approved. */

@@ -9,7 +9,15 @@ import type { Project } from '../model/project.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import type { OpenedVariable } from '../model/variable.js'
 import { type Rights, umaskOf } from '../core/proc/identity.js'
-import { endJournal, extractArchive, extractionLimits, type OpenExtractions } from '../core/install/unpack/extract.js'
+import {
+  endJournal,
+  extractArchive,
+  type ExtractOptions,
+  extractionLimits,
+  type OpenExtractions
+} from '../core/install/unpack/extract.js'
+import { Refusal } from '../base/errors.js'
+import { treeOfArchive } from '../core/archive/archive-tree.js'
 import type { ArchiveLimits } from '../core/archive/read.js'
 import type { Executors } from '../core/install/unpack/executors.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
@@ -24,6 +32,7 @@ import { createChecks, reportGate, runGate } from './gate.js'
 import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import { Hold, type HoldPlan } from './hold.js'
 import type { Scripted } from './scripted.js'
+import { otherTree, type Signatures } from './signatures.js'
 import { reservedPaths } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
@@ -97,6 +106,7 @@ export interface TurnNeeds extends DeployNeeds {
   trees: Pick<Trees, 'read' | 'update' | 'noteTimes'>
   verifier: Pick<Verifier, 'differences'>
   scripted: Pick<Scripted, 'begin' | 'leave'>
+  signatures: Signatures
 }
 
 /** Builds the input of the pipeline for one deployment. */
@@ -133,11 +143,12 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
       // A change that is not possible is refused before the pre-deploy script runs.
       if (planned.exact !== null && scripts.preDeploy !== null)
         await exactState(needs, project, { goal: planned.exact, signal: live.signal })
+      if (scripts.preDeploy !== null) await verifyEarly(needs, planned, project)
     },
     async extract() {
       const exact = isExact ? await prepareExact(needs, planned, project) : null
       const asked = exact?.change ?? planned.plan ?? wishesOf(project)
-      const extracted = await extractArchive(needs.executors, {
+      const extracted = await extractSigned(needs, planned, {
         archivePath: files.archive(row.id),
         target,
         // Resolved again: the pre-deploy script may have changed a link.
@@ -196,6 +207,28 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     watch: () => watchScripts(needs, planned, project)
   }
   return run
+}
+
+/** Extracts an archive. What was signed is named if the archive does not contain it. */
+async function extractSigned(needs: TurnNeeds, { row }: Planned, options: ExtractOptions): Promise<Extracted> {
+  try {
+    return await extractArchive(needs.executors, options)
+  } catch (error) {
+    const isOther = error instanceof Refusal && error.code === 'stated_tree_differs'
+    throw isOther && row.statement !== null ? await otherTree(needs, row) : error
+  }
+}
+
+/**
+ * If only signed releases are taken, verifies the archive before the pre-deploy script runs: nobody's script runs for files that
+ * nobody has signed. The extraction verifies again what it has staged.
+ */
+async function verifyEarly(needs: TurnNeeds, { row, live }: Planned, project: Project): Promise<void> {
+  if (row.statement === null || !needs.signatures.isRequired(project)) return
+  const limits = extractionLimits(needs.settings)
+  const { treeSha256 } = await treeOfArchive(needs.files.archive(row.id), limits, live.signal)
+  if (treeSha256 !== row.treeSha256) throw await otherTree(needs, row)
+  live.output.say('→ verified the archive before the pre-deploy script: it has the tree that was signed')
 }
 
 /** Begins to watch what a script changes. */

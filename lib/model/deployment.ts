@@ -1,4 +1,5 @@
 import type { Bytes, Instant } from './scalars.js'
+import { claimReaders, type SignedBy, signedByReaders, type StatementClaim } from './statement.js'
 import type { Provenance } from './provenance.js'
 import type { Readers } from './readers.js'
 import type { RolloutAhead } from './rollout.js'
@@ -190,6 +191,10 @@ export interface DeploymentRow {
   provenance: Provenance | null
   /** SHA-256 checksum of the list of files in the archive: the same for the same release. Null if it is unknown. */
   treeSha256: string | null
+  /** The keys that signed the release, verified by the server. */
+  signedBy: SignedBy[]
+  /** What the statement of the release says. The client claims it. Null if it has none. */
+  statement: StatementClaim | null
   /**
    * `approval` or `schedule`: what it waits for before it begins. Otherwise why it may still be reverted although its files are
    * in place. Null: neither.
@@ -319,6 +324,8 @@ export const deploymentReaders: Readers<Deployment> = {
       }
     },
     treeSha256: 'everybody',
+    signedBy: signedByReaders,
+    statement: claimReaders,
     uploadedBytes: 'everybody',
     reusedFrom: 'everybody',
     heldFor: 'everybody',

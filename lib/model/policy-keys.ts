@@ -29,6 +29,7 @@ import {
   confirmLimits,
   defaultApproval,
   defaultGate,
+  defaultSignatures,
   driftModes,
   exactModes,
   type Gate,
@@ -41,9 +42,13 @@ import {
   postFailureModes,
   pruneModes,
   revertScripts,
-  rollbackModes
+  rollbackModes,
+  rollbackSignatures,
+  sbomModes,
+  signatureModes
 } from './policy.js'
 import { targetFileFault } from './lock.js'
+import { maxSignatures } from './statement.js'
 import { rolloutPolicy } from './rollout-policy.js'
 import { readWindows } from './windows.js'
 import type { PruneMode } from './plan.js'
@@ -210,6 +215,19 @@ export const policyKeys = {
       { strict: true, example: { count: 1, roles: ['operator'] } }
     ),
     what: 'Who must approve a release before it begins. Those that go back need nobody. Default: nobody'
+  },
+  signatures: {
+    read: object(
+      {
+        require: withDefault(oneOf(signatureModes), defaultSignatures.require),
+        threshold: withDefault(integer(1, maxSignatures), defaultSignatures.threshold),
+        keys: nullable(list(line({ min: 1, max: 100 }), { min: 1, max: 100 })),
+        sbom: withDefault(oneOf(sbomModes), defaultSignatures.sbom),
+        rollbackBySignature: withDefault(oneOf(rollbackSignatures), defaultSignatures.rollbackBySignature)
+      },
+      { strict: true, example: { require: 'refuse', threshold: 1 } }
+    ),
+    what: 'Who must have signed a release. Default: nobody'
   }
 } satisfies { [Name in keyof Policy]?: Key<Policy[Name]> }
 
@@ -310,7 +328,8 @@ const rules: { [Key in keyof Required<Policy>]: ((given: Given) => Looser | null
     return { what: 'deploy outside of the windows', key: 'windows' }
   },
   promoteFrom: null,
-  approval: null
+  approval: null,
+  signatures: null
 }
 
 /** Whether what was asked for is at least as strict as the policy, by key of the policy of rollouts. */

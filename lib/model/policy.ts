@@ -89,6 +89,38 @@ export interface Policy {
   } | null
   /** How many others must approve a release before it begins. Those that go back need nobody. Default: nobody. */
   approval: Approval | null
+  /** Who must have signed a release. Default: nobody. */
+  signatures: SignaturePolicy
+}
+
+/** What happens to a release that is not signed as the policy says. */
+export const signatureModes = ['off', 'warn', 'refuse'] as const
+/** Whether a release needs a list of its components. */
+export const sbomModes = ['off', 'require'] as const
+/** Whether a rollback may bring an earlier release back. */
+export const rollbackSignatures = ['allow', 'refuse'] as const
+
+/** Who must have signed a release. */
+export interface SignaturePolicy {
+  /** What happens to a release that is not signed so: nothing, a warning in its output, or it is refused. */
+  require: (typeof signatureModes)[number]
+  /** How many keys must sign. @minimum 1 @maximum 16 */
+  threshold: number
+  /** Ids of the keys that may sign. Null: all that may sign for the project. @maxLength 100 */
+  keys: readonly string[] | null
+  /** Whether a push must have a list of its components. */
+  sbom: (typeof sbomModes)[number]
+  /** Whether a rollback may bring back a release that was signed before the newest one. */
+  rollbackBySignature: (typeof rollbackSignatures)[number]
+}
+
+/** The values of `signatures` that a project does not set. */
+export const defaultSignatures: SignaturePolicy = {
+  require: 'off',
+  threshold: 1,
+  keys: null,
+  sbom: 'off',
+  rollbackBySignature: 'allow'
 }
 
 /** Who must approve a release. */
@@ -185,7 +217,8 @@ export const defaultPolicy: Policy = {
   rollout: defaultRolloutPolicy,
   windows: null,
   promoteFrom: null,
-  approval: null
+  approval: null,
+  signatures: defaultSignatures
 }
 
 /** The keys of a policy that a project sets. @schema Policy */
@@ -242,6 +275,15 @@ export const policyReaders: Readers<Policy> = {
     promoteFrom: { fields: { projectId: 'everybody', soakMinutes: 'everybody' } },
     approval: {
       fields: { count: 'everybody', roles: { items: 'everybody' }, notPusher: 'everybody', hours: 'everybody' }
+    },
+    signatures: {
+      fields: {
+        require: 'everybody',
+        threshold: 'everybody',
+        keys: { items: 'everybody' },
+        sbom: 'everybody',
+        rollbackBySignature: 'everybody'
+      }
     }
   }
 }
@@ -267,7 +309,9 @@ export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyC
 }
 
 /** Keys that are judged once, where a release arrives: its nodes need not know them, and older agents do not. */
-const arrivalKeys: readonly string[] = ['windows', 'promoteFrom', 'approval'] satisfies Array<keyof Policy>
+const arrivalKeys: readonly string[] = ['windows', 'promoteFrom', 'approval', 'signatures'] satisfies Array<
+  keyof Policy
+>
 
 /** Returns the policy that the nodes of a project get. */
 export function nodePolicy(policy: PolicyChanges): PolicyChanges {

@@ -56,6 +56,8 @@ export interface World {
   terminal: boolean
   /** Whether targets may be in system directories (`--allow-system-paths`). */
   allowSystemPaths: boolean
+  /** Whether every release must be signed by a key in `keys/allowed_signers` (`--require-signatures`). */
+  requireSignatures?: boolean
   /** Paths of keys and passwords that were given to the server. They are never shown, wherever they are. */
   secretFiles?: readonly string[]
   version: string

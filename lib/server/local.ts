@@ -1,3 +1,4 @@
+import { requiresSignatures } from './signers.js'
 import { openAdminToken } from '../access/admin-token.js'
 import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
@@ -63,6 +64,7 @@ export async function serveLocally({
       environment,
       terminal: false,
       allowSystemPaths: false,
+      requireSignatures: requiresSignatures({ environment }),
       version: readVersion(),
       base: '',
       publicUrl: null,

@@ -1,5 +1,6 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
 
+import { requiresSignatures } from './signers.js'
 import { rmdir } from 'node:fs/promises'
 import { readClusterFile, writeClusterFile } from '../base/config/cluster-file.js'
 import { callAll } from '../base/async.js'
@@ -134,6 +135,7 @@ function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start
       environment,
       terminal,
       allowSystemPaths,
+      requireSignatures: requiresSignatures(options),
       secretFiles: [options.tls?.key, etcd?.keyFile, etcd?.passwordFile].flatMap(path => path ?? []),
       version: readVersion(),
       base,

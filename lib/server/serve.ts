@@ -1,3 +1,4 @@
+import { requiresSignatures } from './signers.js'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -63,6 +64,8 @@ export interface ServeOptions extends EntranceOptions {
   terminal?: boolean
   /** Whether targets may be in system directories (`--allow-system-paths`). Default: false. */
   allowSystemPaths?: boolean
+  /** Whether every release must be signed (`--require-signatures`). Default: SVC_REQUIRE_SIGNATURES is 1. */
+  requireSignatures?: boolean | undefined
   /** Whether the panel is served; default: true. */
   panel?: boolean
   /** Called after each recorded end of a deployment. */
@@ -174,6 +177,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       environment,
       terminal,
       allowSystemPaths,
+      requireSignatures: requiresSignatures(options),
       secretFiles: options.tls === undefined ? [] : [options.tls.key],
       version,
       base,

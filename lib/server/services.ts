@@ -35,6 +35,7 @@ import { readFamilies } from '../projects/families.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
+import { createSigningKeys } from '../projects/signing-keys.js'
 import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
 import { isPlaced, listPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
@@ -191,11 +192,13 @@ function createWork(
   const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
   const variables = new Variables({ store, clock, audit, key })
+  const signingKeys = createSigningKeys({ store, clock, ids, audit })
   const headers = createCheckHeaders({ store, key, log })
   const deployer = createDeployer({
     store,
     home,
     allowSystemPaths,
+    requireSignatures: world.requireSignatures ?? false,
     clock,
     ids,
     settings,
@@ -252,6 +255,7 @@ function createWork(
     counts,
     quota,
     variables,
+    signingKeys,
     headers,
     deployer,
     pieces,
@@ -393,7 +397,7 @@ function accessServices({ store, clock }: World, front: Front) {
 }
 
 function projectServices({ store, clock, ids }: World, { audit }: Front, { work, logs }: Made) {
-  const { variables, projects, targets } = work
+  const { variables, signingKeys, projects, targets } = work
   return {
     lookup: {
       ofDeployment: id => findDeployment(store, id)?.projectId,
@@ -410,6 +414,7 @@ function projectServices({ store, clock, ids }: World, { audit }: Front, { work,
       return recentScripts(listDeployments(store, { projectId, status: 'success', limit: searchedForScripts }))
     },
     variables,
+    signingKeys,
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     targets,

@@ -79,6 +79,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/deployments/:id/changes': [404],
   // The deployment was only recorded.
   'GET /api/deployments/:id/receipt': [404],
+  // The deployment is not signed.
+  'GET /api/deployments/:id/attestations/:name': [404],
   // No node has this name.
   'GET /api/nodes/:node': [404],
   'GET /api/nodes/:node/at/*path': [404],

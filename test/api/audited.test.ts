@@ -1,3 +1,4 @@
+import { aKey } from '../support/signed-releases.js'
 import t from 'tap'
 import { defaultApproval } from '../../lib/model/policy.js'
 import { eventsOf } from '../support/client.js'
@@ -192,6 +193,20 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       what: 'save of a named token that changes nothing',
       act: () => client.patch(`/api/tokens/${ids['ana']}`, { role: 'operator' }),
       entries: []
+    },
+    {
+      what: 'key that signs releases',
+      async act() {
+        const { row } = aKey('ana')
+        const { body } = await client.post('/api/signing-keys', { public: row.public, name: 'ana' })
+        Object.assign(ids, { key: body.key.id })
+      },
+      entries: [{ action: 'signing_key.trust', detail: /^ana SHA256:/ }]
+    },
+    {
+      what: 'revoked key',
+      act: () => client.post(`/api/signing-keys/${ids['key']}/revoke`),
+      entries: [{ action: 'signing_key.revoke', detail: /^ana SHA256:.*, as of 2/ }]
     },
     {
       what: "project's token",

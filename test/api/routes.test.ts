@@ -29,6 +29,9 @@ GET /api/tokens/self token none
 PATCH /api/tokens/:id admin server
 POST /api/tokens/:id/rotate admin server
 DELETE /api/tokens/:id admin server
+GET /api/signing-keys admin server
+POST /api/signing-keys admin server
+POST /api/signing-keys/:id/revoke admin server
 GET /api/access/report admin server
 GET /api/projects viewer filtered
 GET /api/families viewer filtered
@@ -90,6 +93,8 @@ PATCH /api/deployments/:id/status operator deployment
 DELETE /api/deployments/:id/archive admin deployment
 DELETE /api/unfinished-targets/:deployId admin server
 GET /api/deployments/:id/files read deployment
+GET /api/deployments/:id/attestations read deployment
+GET /api/deployments/:id/attestations/:name download deployment
 GET /api/deployments/:id/changes read deployment
 GET /api/deployments/:id/receipt read deployment
 GET /api/receipts read filtered

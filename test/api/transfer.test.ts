@@ -75,6 +75,8 @@ const ofTheMachine: Record<string, string> = {
   '/api/projects/:id/tree': 'of the target and the history of this server',
   '/api/projects/:id/maintenance': 'of the target',
   '/api/tokens': 'rights on one server',
+  '/api/signing-keys': 'rights on one server',
+  '/api/deployments/:id/attestations/:name': 'of a signed release',
   '/api/tokens/self': 'rights on one server',
   '/api/audit/checkpoint': 'of this server',
   '/api/audit/proof': 'of this server',

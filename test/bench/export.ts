@@ -51,6 +51,8 @@ async function furnish(): Promise<void> {
         promotedFrom: null,
         uploadedBytes: null,
         reusedFrom: null,
+        signedBy: [],
+        statement: null,
         override: null,
         message: null,
         env: 'production',

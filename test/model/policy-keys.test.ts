@@ -159,7 +159,8 @@ t.test('every key of a policy, and of that of rollouts, is decided here or can o
     'approval',
     'protect',
     'rollback',
-    'exact'
+    'exact',
+    'signatures'
   ]
   const permits = ['pruneByDeployToken', 'forceByDeployToken']
   t.same([...asked, ...onlySet, ...permits].sort(), Object.keys(policyKeys).sort())

@@ -102,6 +102,8 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/deployments/:id/changes deployment
      GET /api/deployments/:id/receipt deployment
      GET /api/receipts lists
+     GET /api/deployments/:id/attestations deployment
+     GET /api/deployments/:id/attestations/:name deployment
      GET /api/deployments/:id/plan deployment
      GET /api/logs lists
      GET /api/logs/:deployId deployment
@@ -264,7 +266,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      DELETE /api/tags/:id server`
   ],
   [
-    'read and change settings, tokens, sessions, notifications, disk usage, delete archives, give up targets',
+    'read and change settings, tokens, signing keys, sessions, notifications, disk usage, delete archives, give up targets',
     `GET /api/settings server
      GET /api/settings/schema server
      PUT /api/settings server
@@ -276,6 +278,9 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      POST /api/tokens/:id/rotate server
      DELETE /api/tokens/:id/second-factor server
      DELETE /api/tokens/:id server
+     GET /api/signing-keys server
+     POST /api/signing-keys server
+     POST /api/signing-keys/:id/revoke server
      GET /api/access/report server
      GET /api/sessions server
      DELETE /api/sessions/:id server
@@ -330,6 +335,8 @@ export const asksAgain = [
   'POST /api/tokens/:id/rotate',
   'DELETE /api/tokens/:id',
   'DELETE /api/tokens/:id/second-factor',
+  'POST /api/signing-keys',
+  'POST /api/signing-keys/:id/revoke',
   'POST /api/auth/second-factor',
   'POST /api/auth/second-factor/confirm',
   'POST /api/projects',

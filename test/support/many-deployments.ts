@@ -33,6 +33,8 @@ export async function insertDeployments(
           promotedFrom: null,
           uploadedBytes: null,
           reusedFrom: null,
+          signedBy: [],
+          statement: null,
           override: null,
           message: `change ${index}`,
           env: 'production',

@@ -28,6 +28,8 @@ const deployment: DeploymentRow = {
   promotedFrom: null,
   uploadedBytes: null,
   reusedFrom: null,
+  signedBy: [],
+  statement: null,
   override: null,
   message: 'New prices',
   env: 'production',

@@ -77,6 +77,10 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE deployments DROP COLUMN override;
     ALTER TABLE deployments DROP COLUMN uploadedBytes;
     ALTER TABLE deployments DROP COLUMN reusedFrom;
+    ALTER TABLE deployments DROP COLUMN signedBy;
+    ALTER TABLE deployments DROP COLUMN statement;
+    DROP TABLE attestations;
+    DROP TABLE signingKeys;
     DROP TABLE toldIncidents;
     DROP TABLE waitingMessages;
     DROP TABLE notificationTargets;

@@ -1,3 +1,6 @@
+import type { SignedDeployment } from '../../projects/signing-keys.js'
+import type { SigningKey } from '../../model/signing-key.js'
+import type { revokeKeyFields, trustFields } from '../signing.js'
 import type {
   AccessReport,
   AccessToken,
@@ -83,6 +86,34 @@ export interface AccessRoutes {
     body: typeof newTokenFields
     /** The token was created. */
     answer: NewToken
+  }
+  /** List the keys that may sign releases. */
+  'GET /api/signing-keys': {
+    /** The keys, by name. */
+    answer: { items: SigningKey[] }
+  }
+  /**
+   * Trust a key that signs releases.
+   *
+   * A name that looks like that of another key is refused: people tell keys apart by their names.
+   * @errors invalid_field invalid_body key_unreadable key_trusted key_name_taken not_found
+   */
+  'POST /api/signing-keys': {
+    body: typeof trustFields
+    /** The key is trusted. */
+    answer: { success: true; key: SigningKey }
+  }
+  /**
+   * Revoke a key that signs releases.
+   *
+   * What was accepted before `since` stays valid, so that one can roll back to it. The answer lists the deployments that the key
+   * has signed since then; without `since`, all.
+   * @errors invalid_field not_found
+   */
+  'POST /api/signing-keys/:id/revoke': {
+    body: typeof revokeKeyFields
+    /** The key is revoked. */
+    answer: { success: true; key: SigningKey; deployments: SignedDeployment[] }
   }
   /** Get the named token of the request. @errors not_found */
   'GET /api/tokens/self': {

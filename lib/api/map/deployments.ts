@@ -3,6 +3,7 @@ import type { Continued, Ran, Switch, Traced } from './common.js'
 import type { DeploymentAnswer } from '../../model/deployment.js'
 import type { RollbackPlan } from '../../model/plan.js'
 import type { UnfinishedTarget } from '../../model/health.js'
+import type { AttestationFile } from '../../deploy/attestations.js'
 import type { UploadPermit } from '../../model/access.js'
 import type {
   approveFields,
@@ -35,6 +36,9 @@ export interface DeploymentRoutes {
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
    * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
    * assembly_differs invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
+   * signature_missing signature_unknown_key signature_bad
+   * signature_expired signature_other_project signature_replayed signature_below_threshold sbom_missing tree_differs
+   * signers_unreadable
    */
   'POST /api/deploy/upload': {
     headers: Traced
@@ -83,6 +87,12 @@ export interface DeploymentRoutes {
       override?: string
       /** When it begins, at most 30 days ahead. Default: at once. @format date-time */
       startAt?: string
+      /** The statement about the release that was signed: in-toto, version 1, at most 256 KiB. */
+      statement?: string
+      /** A signature of the statement, at most 16 KiB; the field may come 16 times. @maxLength 16384 */
+      signature?: string
+      /** The list of components, CycloneDX or SPDX, at most 10 MiB. @contentMediaType application/json */
+      sbom?: string
     }
     /**
      * The output while it is written, one JSON object per line. The last line contains the status.
@@ -276,6 +286,21 @@ export interface DeploymentRoutes {
   'GET /api/deployments/:id/files': {
     /** The files. */
     answer: ManifestFile[]
+  }
+  /**
+   * List what a client has sent about a release.
+   *
+   * The statement, its signatures, and the list of its components. They are as they were sent.
+   * @errors not_found other_project
+   */
+  'GET /api/deployments/:id/attestations': {
+    /** The files. */
+    answer: { attestations: AttestationFile[] }
+  }
+  /** Download one of them: `statement.json`, `1.sig`, `sbom.json`. @errors not_found other_project */
+  'GET /api/deployments/:id/attestations/:name': {
+    /** The file. @example "{}" */
+    media: 'application/json'
   }
   /** Compare the files of two deployments. @errors not_found no_manifest torn_manifest other_project invalid_field */
   'GET /api/deployments/:id/changes': {

@@ -16,6 +16,8 @@ export const auditActions = [
   'second_factor.recovery',
   'second_factor.remove',
   'token.expiring',
+  'signing_key.trust',
+  'signing_key.revoke',
   'project.create',
   'project.update',
   'project.delete',

@@ -51,6 +51,7 @@ import {
 } from '../../model/setting.js'
 import { newProjectFields, projectFields } from '../../model/project-fields.js'
 import { provenanceReader } from '../../model/provenance.js'
+import { maxSignatures } from '../../model/statement.js'
 import { tokenFault } from '../../model/access.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../../model/variable.js'
 import { maxReceiptBytes, readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
@@ -432,6 +433,24 @@ const deploymentRecord = tolerant(
     archiveSha256: digest,
     uploadedBytes: withDefault(nullable(count), null),
     reusedFrom: otherId,
+    signedBy: withDefault(
+      list(object({ key: line({ max: 100 }), name: line({ max: 100 }), fingerprint: line({ max: 100 }) }), {
+        max: maxSignatures
+      }),
+      []
+    ),
+    statement: withDefault(
+      nullable(
+        object({
+          sha256: line({ max: 64 }),
+          sequence: integer(0, Number.MAX_SAFE_INTEGER),
+          notAfter: nullable(instant),
+          builder: nullable(line({ max: 300 })),
+          sbomSha256: nullable(line({ max: 64 }))
+        })
+      ),
+      null
+    ),
     fileCount: nullable(count),
     errorMessage: nullableLabel,
     actor: withDefault(nullableLabel, null),

@@ -6,14 +6,10 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
+import type { KeyKind } from '../../model/signing-key.js'
 import { signingNamespace } from '../../model/statement.js'
 import { fingerprintOf, sshString } from './dsse.js'
 import { bytesOf, linesOf, sshReader, unreadable } from './wire.js'
-
-/** Which tool signs with a key. */
-export const keyKinds = ['ssh', 'minisign', 'svc'] as const
-/** Which tool signs with a key. */
-export type KeyKind = (typeof keyKinds)[number]
 
 /** A public key. */
 export interface PublicKey {

@@ -666,6 +666,31 @@ const migrations: Migration[] = [
       );
       CREATE INDEX receiptsByProject ON receipts (projectId, number);
       CREATE INDEX receiptsOwed ON receipts (position) WHERE content IS NULL;`
+  },
+  {
+    what: 'keys that sign releases, statements and their signatures',
+    sql: `
+      CREATE TABLE signingKeys (
+        id TEXT PRIMARY KEY NOT NULL,
+        kind TEXT NOT NULL,
+        public TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        name TEXT NOT NULL,
+        projectIds TEXT,
+        notBefore TEXT,
+        notAfter TEXT,
+        revokedAt TEXT,
+        createdAt TEXT NOT NULL,
+        UNIQUE (kind, fingerprint)
+      );
+      CREATE TABLE attestations (
+        deployId TEXT PRIMARY KEY NOT NULL REFERENCES deployments (id) ON DELETE CASCADE,
+        statement TEXT NOT NULL,
+        signatures TEXT NOT NULL,
+        acceptedAt TEXT NOT NULL
+      ) WITHOUT ROWID;
+      ALTER TABLE deployments ADD COLUMN signedBy TEXT NOT NULL DEFAULT '[]';
+      ALTER TABLE deployments ADD COLUMN statement TEXT NOT NULL DEFAULT 'null';`
   }
 ]
 

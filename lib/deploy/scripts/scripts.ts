@@ -139,7 +139,8 @@ export function hasScripts({ preDeploy, postDeploy, onFailure }: ChosenScripts):
   return preDeploy !== null || postDeploy !== null || onFailure !== null
 }
 
-function isBlank(script: string | undefined): boolean {
+/** Whether a text is no script. */
+export function isBlank(script: string | undefined): boolean {
   return script === undefined || script.trim() === ''
 }
 

@@ -38,6 +38,8 @@ export function aDeployment(fields: Partial<DeploymentRow> = {}): DeploymentRow 
     promotedFrom: null,
     uploadedBytes: null,
     reusedFrom: null,
+    signedBy: [],
+    statement: null,
     override: null,
     message: null,
     env: 'production',

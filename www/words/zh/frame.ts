@@ -494,6 +494,8 @@ export const words: Words = {
   'One machine uses the identity again': '该身份恢复为只由一台机器使用',
   'Node forgotten': '节点已移除',
   'Enrollment token created': '登记令牌已创建',
+  'Signing key trusted': '签名密钥已受信任',
+  'Signing key revoked': '签名密钥已吊销',
   'Enrollment token revoked': '登记令牌已吊销',
   'Nodes told that the database of the hub was set back': '已通知节点：中枢的数据库被回退',
   'Project placed on a node': '项目已放置到节点',

@@ -158,7 +158,7 @@ export const words: Words = {
   'code:not_an_approver': '项目策略不允许您的角色批准部署',
   'code:own_push': '此部署由您发起，必须由他人批准',
   'code:superseded': '等待期间已有更新的版本部署到位',
-  'code:tree_differs': '摘要与该部署的文件不符，请重新查看',
+  'code:tree_differs': '已批准或已签名的摘要与文件不符，请重新查看',
   'code:not_waiting': '该部署不在等待批准或确认，或先前的文件已不再保留',
   'code:other_project': '该部署令牌属于另一个项目',
   'code:out_of_descriptors': '服务器没有可用的文件描述符',

@@ -17,6 +17,7 @@ import {
   waitReasons
 } from '../../../model/deployment.js'
 import type { Provenance } from '../../../model/provenance.js'
+import type { SignedBy, StatementClaim } from '../../../model/statement.js'
 import type { Reader, Row, Transaction } from '../database.js'
 import { deleteReceiptsOf } from './receipts.js'
 import {
@@ -77,6 +78,8 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   placed: nullable(number),
   provenance: json('provenance', isProvenance),
   treeSha256: nullable(text),
+  signedBy: jsonList('signers', isSigner),
+  statement: json('a statement', isClaim),
   heldFor: nullable(choice([...holdReasons, ...waitReasons])),
   holdUntil: nullable(text),
   startAt: nullable(text),
@@ -491,6 +494,14 @@ function isDecision(value: unknown): value is Decision {
 
 function isScript(value: unknown): value is RanScript {
   return isObject(value) && isScriptStep(value['step']) && typeof value['script'] === 'string'
+}
+
+function isSigner(value: unknown): value is SignedBy {
+  return isObject(value) && typeof value['key'] === 'string' && typeof value['fingerprint'] === 'string'
+}
+
+function isClaim(value: unknown): value is StatementClaim | null {
+  return value === null || (isObject(value) && typeof value['sequence'] === 'number')
 }
 
 function isProvenance(value: unknown): value is Provenance | null {

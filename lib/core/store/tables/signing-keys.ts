@@ -1,0 +1,78 @@
+/* Keys that sign releases, and the statements of releases with their signatures. */
+import { keyKinds, type Attestation, type SigningKey } from '../../../model/signing-key.js'
+import type { DeploymentRow } from '../../../model/deployment.js'
+import type { Reader, Transaction } from '../database.js'
+import { readDeployment } from './deployments.js'
+import { choice, nullable, number, rowReader, tableOf, text, texts, valueReader } from './table.js'
+
+const signingKeys = tableOf<SigningKey>('signingKeys', {
+  id: text,
+  kind: choice(keyKinds),
+  public: text,
+  fingerprint: text,
+  name: text,
+  projectIds: nullable(texts),
+  notBefore: nullable(text),
+  notAfter: nullable(text),
+  revokedAt: nullable(text),
+  createdAt: text
+})
+
+/** Adds a key. */
+export const insertSigningKey = signingKeys.insert
+/** Writes the fields that are present; returns false if there is no such key. */
+export const updateSigningKey = signingKeys.update
+/** Returns one key by its id. */
+export const findSigningKey = signingKeys.find
+
+/** Returns all keys, in the order of their names. */
+export function listSigningKeys(db: Reader): SigningKey[] {
+  return db.all('SELECT * FROM signingKeys ORDER BY name COLLATE NOCASE, id').map(signingKeys.read)
+}
+
+/** Returns the deployments since a time that a key has signed, newest first; at most `limit`. */
+export function deploymentsSignedBy(
+  db: Reader,
+  { id, since, limit }: { id: string; since: string | null; limit: number }
+): DeploymentRow[] {
+  const sql = `SELECT * FROM deployments WHERE signedBy <> '[]' AND startTime >= ?
+    AND EXISTS (SELECT 1 FROM json_each(signedBy) WHERE json_extract(value, '$.key') = ?)
+    ORDER BY orderedAt DESC, position DESC LIMIT ?`
+  return db.all(sql, since ?? '', id, limit).map(readDeployment)
+}
+
+const readAttestation = rowReader<Attestation>('attestations', {
+  deployId: text,
+  statement: text,
+  signatures: texts,
+  acceptedAt: text
+})
+
+/** Keeps the statement of a deployment, and its signatures. */
+export function putAttestation(tx: Transaction, { deployId, statement, signatures, acceptedAt }: Attestation): void {
+  const sql = 'INSERT OR REPLACE INTO attestations (deployId, statement, signatures, acceptedAt) VALUES (?, ?, ?, ?)'
+  tx.run(sql, deployId, statement, JSON.stringify(signatures), acceptedAt)
+}
+
+/** Returns the statement of a deployment and its signatures; undefined: it has none. */
+export function findAttestation(db: Reader, deployId: string): Attestation | undefined {
+  return db.all('SELECT * FROM attestations WHERE deployId = ?', deployId).map(readAttestation)[0]
+}
+
+const readTime = valueReader('attestations.acceptedAt', text)
+
+/** Returns when a statement was accepted first for a project; undefined: it never was. */
+export function firstAccepted(db: Reader, projectId: string, statement: string): string | undefined {
+  const sql = `SELECT min(acceptedAt) FROM attestations WHERE statement = ?
+    AND deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
+  return db.all(sql, statement, projectId).flatMap(row => (Object.values(row)[0] === null ? [] : [readTime(row)]))[0]
+}
+
+const readSequence = valueReader('deployments.statement', nullable(number))
+
+/** Returns the highest sequence of a release that keys have signed and that was in place; null: there is none. */
+export function highestSequence(db: Reader, projectId: string): number | null {
+  const sql = `SELECT max(json_extract(statement, '$.sequence')) FROM deployments
+    WHERE projectId = ? AND signedBy <> '[]' AND (placed IS NOT NULL OR status = 'success')`
+  return db.all(sql, projectId).map(readSequence)[0] ?? null
+}

@@ -1,0 +1,420 @@
+/*
+ * Whether a release may be deployed, by who signed it. The order of the checks is fixed: signatures, keys, number of keys,
+ * project, times, sequence, scripts, list of components. The tree that was signed is compared with that of the archive in staging
+ * (core/install/manifest-writer.ts), before anything in the target changes.
+ *
+ * The policy of the project says what follows from a fault. If the server was started with --require-signatures, only the file
+ * `keys/allowed_signers` of its data directory says which keys may sign, and every fault refuses: no token can change that.
+ */
+import { join } from 'node:path'
+import { instantOf } from '../base/clock.js'
+import { sha256 } from '../base/digests.js'
+import { Refusal } from '../base/errors.js'
+import { countOf } from '../base/text.js'
+import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
+import { badSignature, isMadeBy, namesKey, readSignatures, signerOf } from '../core/proof/signature.js'
+import { readStatement } from '../core/proof/statement.js'
+import type { DeploymentRow } from '../model/deployment.js'
+import { policyOf, type SignaturePolicy } from '../model/policy.js'
+import type { ManifestFile } from '../model/manifest.js'
+import type { Project } from '../model/project.js'
+import type { Attestation } from '../model/signing-key.js'
+import { type SignedBy, type Statement, type StatementClaim, statedScripts } from '../model/statement.js'
+import { findAttestation, firstAccepted, highestSequence, listSigningKeys } from '../core/store/tables/signing-keys.js'
+import { archivedDeployments } from '../core/store/tables/deployments.js'
+import { entriesOfArchive } from '../core/archive/archive-tree.js'
+import { openArchive } from '../core/archive/read.js'
+import { readManifest } from '../core/install/manifest.js'
+import { extractionLimits } from '../core/install/unpack/extract.js'
+import type { DeployFiles } from './files.js'
+import type { DeployNeeds } from './needs.js'
+import { isBlank, type OfferedScripts } from './scripts/scripts.js'
+
+/** A statement and its signatures, as a client sent them. */
+export type SentSignatures = Pick<Attestation, 'statement' | 'signatures'>
+
+/** What is to be deployed. */
+export interface Signed {
+  sent: SentSignatures | null
+  /**
+   * `push`: it comes from a client. `promotion`: from another project, without its scripts. `again`: a kept release of the
+   * project, which was accepted before.
+   */
+  kind: 'push' | 'promotion' | 'again'
+  offered: OfferedScripts
+  /** Names of the variables that the client sent. */
+  env: readonly string[]
+  /** SHA-256 of the list of components; null: there is none. */
+  sbomSha256: string | null
+}
+
+/** Who signed a release. */
+export interface Verdict {
+  signedBy: SignedBy[]
+  claim: StatementClaim | null
+  /** The tree that was signed; null: nothing was. */
+  treeSha256: string | null
+  acceptedAt: string
+  /** What the output says. */
+  lines: string[]
+}
+
+interface Trusted {
+  id: string
+  name: string
+  key: PublicKey
+  projectIds: readonly string[] | null
+  notBefore: string | null
+  notAfter: string | null
+  revokedAt: string | null
+}
+
+/** What applies to a project. */
+interface Rule extends SignaturePolicy {
+  trusted: readonly Trusted[]
+  /** Whether the owner of the machine has made it. */
+  isOfServer: boolean
+}
+
+/** The checks of signatures. */
+export type Signatures = ReturnType<typeof createSignatures>
+
+/** The file with the keys of a server that was started with --require-signatures. */
+export const signersFile = (home: string): string => join(home, 'keys', 'allowed_signers')
+
+/** Creates the checks. */
+export function createSignatures({
+  store,
+  clock,
+  home,
+  requireSignatures = false
+}: Pick<DeployNeeds, 'store' | 'clock' | 'home' | 'requireSignatures'>) {
+  function ruleOf(project: Pick<Project, 'policy'>): Rule {
+    const { signatures } = policyOf(project)
+    if (!requireSignatures) return { ...signatures, trusted: trustedKeys(), isOfServer: false }
+    return { ...signatures, require: 'refuse', keys: null, trusted: allowedSigners(), isOfServer: true }
+  }
+
+  function trustedKeys(): Trusted[] {
+    return listSigningKeys(store).map(stored => ({ ...stored, key: readPublicKey(stored.public) }))
+  }
+
+  function allowedSigners(): Trusted[] {
+    return readSignersFile(signersFile(home.directory)).map(({ key, name, notBefore, notAfter }) => ({
+      id: key.fingerprint,
+      name,
+      key,
+      projectIds: null,
+      notBefore,
+      notAfter,
+      revokedAt: null
+    }))
+  }
+
+  function sentFor(deployId: string): Attestation | null {
+    return findAttestation(store, deployId) ?? null
+  }
+
+  /** Returns when a release was accepted, by which its keys are judged. */
+  function acceptedAt(project: Pick<Project, 'id'>, { kind, sent }: Signed): string {
+    const now = instantOf(clock)
+    return kind === 'again' && sent !== null ? (firstAccepted(store, project.id, sent.statement) ?? now) : now
+  }
+
+  /** Judges a release. Refuses: 403 `signature_bad` always; if the rule says so, every other fault. */
+  function judge(project: Project, signed: Signed): Verdict {
+    const rule = ruleOf(project)
+    const at = acceptedAt(project, signed)
+    const highest = mayNotGoBack(rule, signed) ? highestSequence(store, project.id) : null
+    const found = readAll(rule, signed.sent)
+    const fault = firstFault({ project, rule, signed, at, highest, found })
+    const mustRefuse = rule.require === 'refuse' || fault?.code === 'sbom_missing'
+    if (fault !== null && mustRefuse) throw fault
+    const counts = fault === null || fault.code === 'signature_below_threshold'
+    const signedBy = counts ? goodKeys({ project, rule, at, found }).map(signerOfKey) : []
+    const lines = signedBy.map(({ name, fingerprint }) => `→ signed by ${name} (${fingerprint})`)
+    const tells = fault !== null && (rule.require === 'warn' || signed.sent !== null)
+    return {
+      signedBy,
+      claim: found === null ? null : claimOf(found.statement, signed.sent as SentSignatures),
+      treeSha256: found?.statement.treeSha256 ?? null,
+      acceptedAt: at,
+      lines: tells ? [...lines, `→ warning: ${fault.message}`] : lines
+    }
+  }
+
+  return {
+    judge,
+    /** Returns the statement of a kept release; null: it has none. */
+    sentFor,
+
+    /** Whether the project takes only releases that are signed. */
+    isRequired: (project: Pick<Project, 'policy'>): boolean => ruleOf(project).require === 'refuse',
+
+    /** Judges a queued release again when it begins: keys may have been revoked, and rules changed. */
+    judgeAgain(project: Project, row: DeploymentRow, given: Pick<Signed, 'offered' | 'env'>): Verdict {
+      const isAgain = given.offered.origin === 'source deployment'
+      const kind = row.triggerSource === 'promotion' ? 'promotion' : isAgain ? 'again' : 'push'
+      const sbomSha256 = row.statement?.sbomSha256 ?? null
+      return judge(project, { sent: sentFor(row.id), kind, ...given, sbomSha256 })
+    },
+
+    /**
+     * Refuses to go back exactly to a release that nobody signed, or, if the policy says so, to an earlier one. `to`: null: to
+     * the state before the first deployment.
+     */
+    refuseGoingBack(project: Project, to: DeploymentRow | null): void {
+      const rule = ruleOf(project)
+      if (rule.require !== 'refuse' || to === null) return
+      const sent = sentFor(to.id)
+      const { sbomSha256 = null } = to.statement ?? {}
+      const offered = { origin: 'source deployment' } as const
+      judge(project, { sent, kind: 'again', offered, env: [], sbomSha256 })
+    },
+
+    /** Refuses to put files of an import in place: nobody has signed them. */
+    refuseImport(project: Project): void {
+      if (ruleOf(project).require !== 'refuse') return
+      const sentence = `Cannot restore files of ${project.name} from a package: it takes only signed releases. Push them, signed`
+      throw new Refusal('forbidden', 'signature_missing', sentence)
+    },
+
+    /** Says what the rule of a project asks for; null: nothing. */
+    demand(project: Pick<Project, 'policy'>): SignatureDemand {
+      const { require, threshold, sbom, isOfServer, trusted, keys } = ruleOf(project)
+      const now = instantOf(clock)
+      const usable = trusted.filter(each => faultOfKey(each, { project: null, keys, at: now }) === null)
+      return { require, threshold, sbom, by: isOfServer ? 'server' : 'project', keys: usable.map(({ name }) => name) }
+    }
+  }
+}
+
+/** What a project asks of releases. @schema SignatureDemand */
+export interface SignatureDemand {
+  /** What happens to a release without the signatures. */
+  require: SignaturePolicy['require']
+  /** The number of keys that must sign. */
+  threshold: number
+  sbom: SignaturePolicy['sbom']
+  /** Whether the project demands it, or the owner of the server. */
+  by: 'server' | 'project'
+  /** The names of the keys that may sign. */
+  keys: string[]
+}
+
+interface Found {
+  statement: Statement
+  /** Trusted keys of good signatures, each once. */
+  keys: Trusted[]
+  /** Names of the others. */
+  strangers: string[]
+}
+
+/** Whether an earlier release is refused: always from a client, otherwise if the policy says so. */
+function mayNotGoBack(rule: Rule, { kind }: Signed): boolean {
+  return kind === 'push' || rule.rollbackBySignature === 'refuse'
+}
+
+/** Reads a statement and verifies its signatures. Refuses (403 `signature_bad`) whatever is not as it should be. */
+function readAll({ trusted }: Rule, sent: SentSignatures | null): Found | null {
+  if (sent === null) return null
+  const bytes = Buffer.from(sent.statement)
+  const statement = readStatement(bytes)
+  const keys = new Map<string, Trusted>()
+  const strangers: string[] = []
+  for (const signature of readSignatures(sent.signatures, bytes)) {
+    const named = trusted.filter(({ key }) => namesKey(signature, key))
+    if (named.length === 0) {
+      strangers.push(signerOf(signature))
+      continue
+    }
+    const maker = named.find(({ key }) => isMadeBy(signature, bytes, key))
+    if (maker === undefined) throw badSignature(`that of ${signerOf(signature)} is not one of this statement`)
+    // One key counts once, in whatever form it is trusted.
+    keys.set(rawOf(maker.key), maker)
+  }
+  return { statement, keys: [...keys.values()], strangers }
+}
+
+const rawOf = ({ key }: PublicKey): string => key.export({ type: 'spki', format: 'der' }).toString('hex')
+
+function signerOfKey({ id, name, key: { fingerprint } }: Trusted): SignedBy {
+  return { key: id, name, fingerprint }
+}
+
+function claimOf(
+  { sequence, notAfter, builder, sbomSha256 }: Statement,
+  { statement }: SentSignatures
+): StatementClaim {
+  return { sha256: sha256(Buffer.from(statement)).toString('hex'), sequence, notAfter, builder, sbomSha256 }
+}
+
+interface Judged {
+  project: Project
+  rule: Rule
+  signed: Signed
+  at: string
+  highest: number | null
+  found: Found | null
+}
+
+function goodKeys({ project, rule, at, found }: Pick<Judged, 'project' | 'rule' | 'at' | 'found'>): Trusted[] {
+  const keys = found?.keys ?? []
+  return keys.filter(each => faultOfKey(each, { project: project.id, keys: rule.keys, at }) === null)
+}
+
+interface KeyRule {
+  /** Null: any. */
+  project: string | null
+  keys: readonly string[] | null
+  at: string
+}
+
+/** Returns why a key does not sign for a project at a time, or null. */
+function faultOfKey(each: Trusted, { project, keys, at }: KeyRule): { why: string; isTime: boolean } | null {
+  const { id, revokedAt, projectIds, notBefore, notAfter } = each
+  if (revokedAt !== null && revokedAt <= at) return { why: `was revoked as of ${revokedAt}`, isTime: false }
+  const isOther = project !== null && projectIds !== null && !projectIds.includes(project)
+  if (isOther || (keys !== null && !keys.includes(id))) return { why: 'may not sign for this project', isTime: false }
+  if (notBefore !== null && at < notBefore) return { why: `signs only from ${notBefore} on`, isTime: true }
+  if (notAfter !== null && at >= notAfter) return { why: `has expired at ${notAfter}`, isTime: true }
+  return null
+}
+
+function firstFault(judged: Judged): Refusal | null {
+  const { found, signed } = judged
+  if (found === null) return missing(judged)
+  return (
+    faultOfKeys(judged, found) ??
+    faultOfStatement(judged, found) ??
+    (signed.kind === 'push' ? faultOfScripts(found.statement, signed) : faultOfScriptsAgain(found.statement, signed)) ??
+    faultOfSbom(judged, found.statement)
+  )
+}
+
+function missing(judged: Judged): Refusal | null {
+  const { rule, project, signed } = judged
+  if (rule.require === 'off') return faultOfSbom(judged, null)
+  const who = rule.isOfServer ? 'This server takes' : `Project ${project.name} takes`
+  const of = signed.kind === 'push' ? 'this one is not signed' : 'the kept release is not signed'
+  const what = `${who} only releases that ${countOf(rule.threshold, 'trusted key')} signed, and ${of}`
+  return denied('signature_missing', `${what}. Sign it: svc push --sign-key`)
+}
+
+function denied(code: string, sentence: string): Refusal {
+  return new Refusal('forbidden', code, sentence, { field: 'signature' })
+}
+
+function faultOfKeys(judged: Judged, { keys, strangers }: Found): Refusal | null {
+  const { rule, project, at } = judged
+  const good = goodKeys(judged)
+  if (good.length >= rule.threshold) return null
+  const faults = keys.flatMap(each => {
+    const fault = faultOfKey(each, { project: project.id, keys: rule.keys, at })
+    return fault === null ? [] : [{ ...fault, who: `the key "${each.name}" (${each.key.fingerprint})` }]
+  })
+  const [fault] = faults
+  if (good.length === 0 && fault !== undefined) {
+    const code = fault.isTime ? 'signature_expired' : 'signature_unknown_key'
+    return denied(code, `Cannot accept the signature: ${fault.who} ${fault.why}. Sign with another key`)
+  }
+  if (good.length === 0 && strangers.length > 0) {
+    const list = strangers.slice(0, 3).join(', ')
+    const where = rule.isOfServer ? 'keys/allowed_signers of the server' : 'svc keys trust'
+    return denied('signature_unknown_key', `Cannot accept the signature: ${list} is not a trusted key (${where})`)
+  }
+  if (good.length === 0) return missing(judged)
+  const names = good.map(({ name }) => name).join(', ')
+  const what = `${countOf(good.length, 'trusted key')} signed the release (${names})`
+  return denied('signature_below_threshold', `Cannot deploy: ${what}, and ${rule.threshold} must`)
+}
+
+function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null {
+  const { project, at, highest } = judged
+  const { projectId, alsoFor, notAfter, sequence } = statement
+  if (projectId !== project.id && !alsoFor.includes(project.id)) {
+    const sentence = `The release was signed for project ${projectId}, not for ${project.id}. Sign it with --sign-for ${project.id}`
+    return denied('signature_other_project', sentence)
+  }
+  if (notAfter !== null && at >= notAfter) {
+    return denied('signature_expired', `The statement has expired at ${notAfter}. Sign again: svc push --sign-key`)
+  }
+  if (highest === null || sequence >= highest) return null
+  const sentence = `The release has the sequence ${sequence}, and one with ${highest} was deployed: it was signed earlier. Sign again to deploy it`
+  return denied('signature_replayed', sentence)
+}
+
+/** The scripts and the variables of a push must be those that were signed, all of them and no others. */
+function faultOfScripts(statement: Statement, { offered, env }: Signed): Refusal | null {
+  for (const step of statedScripts) {
+    const given = offered[step]
+    const digest = isBlank(given) ? undefined : digestOf(given as string)
+    if (digest === statement.scripts[step]) continue
+    const what = digest === undefined ? 'is missing' : 'is not the one that was signed'
+    return badSignature(`the script ${step} ${what}`)
+  }
+  const other = env.find(name => !statement.env.includes(name))
+  if (other !== undefined) return badSignature(`the variable ${other} was not signed`)
+  const gone = statement.env.find(name => !env.includes(name))
+  return gone === undefined ? null : badSignature(`the variable ${gone} is missing`)
+}
+
+/** A kept release may have lost scripts that are not allowed any more, and has no others. */
+function faultOfScriptsAgain(statement: Statement, { offered }: Signed): Refusal | null {
+  const other = statedScripts.find(step => {
+    const given = offered[step]
+    return !isBlank(given) && digestOf(given as string) !== statement.scripts[step]
+  })
+  return other === undefined ? null : badSignature(`the script ${other} is not the one that was signed`)
+}
+
+/** Returns the digest of a script, as statements name it. */
+export const digestOf = (script: string): string => sha256(Buffer.from(script)).toString('hex')
+
+function faultOfSbom(
+  { rule: { sbom }, project, signed: { kind, sbomSha256 } }: Pick<Judged, 'rule' | 'project' | 'signed'>,
+  statement: Statement | null
+): Refusal | null {
+  if (sbom === 'require' && kind === 'push' && sbomSha256 === null) {
+    const sentence = `Project ${project.name} takes only releases with a list of their components. Send one: svc push --sbom`
+    return new Refusal('forbidden', 'sbom_missing', sentence, { field: 'sbom' })
+  }
+  if (statement === null || kind !== 'push' || statement.sbomSha256 === sbomSha256) return null
+  return badSignature('the list of components is not the one that was signed')
+}
+
+/** Returns the refusal of an archive that does not have the tree that was signed. */
+export function otherThanSigned(path: string | null): Refusal {
+  const where = path === null ? '' : `: "${path}" differs`
+  const sentence = `Nothing was changed: the archive does not contain the files that were signed${where}. Push again, and sign again`
+  return new Refusal('conflict', 'tree_differs', sentence)
+}
+
+/** Returns this refusal for a deployment. It names a path if a kept release has the tree that was signed. */
+export async function otherTree(
+  { store, files, settings }: Pick<DeployNeeds, 'store' | 'settings'> & { files: DeployFiles },
+  { id, projectId, treeSha256 }: DeploymentRow
+): Promise<Refusal> {
+  try {
+    const same = archivedDeployments(store, projectId).find(
+      each => each.id !== id && each.treeSha256 === treeSha256 && each.placed !== null && !each.exact
+    )
+    if (same === undefined) return otherThanSigned(null)
+    const signed = new Map<string, ManifestFile>()
+    for await (const each of readManifest(files.manifest(same.id))) signed.set(each.path, each)
+    const archive = await openArchive(files.archive(id), extractionLimits(settings))
+    try {
+      for (const { path, mode, sha256 } of await entriesOfArchive(archive)) {
+        const other = signed.get(path)
+        if (other?.sha256 !== sha256 || other.mode !== mode) return otherThanSigned(path)
+        signed.delete(path)
+      }
+    } finally {
+      archive.close()
+    }
+    return otherThanSigned([...signed.keys()][0] ?? null)
+  } catch (error) {
+    if (error instanceof Refusal) return otherThanSigned(null)
+    throw error
+  }
+}
