@@ -96,7 +96,13 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
     const taken = received === undefined ? await takePieces(uploadId, { projectId, request, discard }) : null
     const contents = received ?? (taken as Taken).received
     const sent = { projectId, contents, limitBytes, onLength: claim.grow }
-    const archive = changes === null ? contents : await orDiscard(async () => sbom?.discard(), () => deployer.assemble({ ...sent, ...changes }))
+    const archive =
+      changes === null
+        ? contents
+        : await orDiscard(
+            async () => sbom?.discard(),
+            () => deployer.assemble({ ...sent, ...changes })
+          )
     const run = await deployer.deploy(archive, deploy)
     // If it cannot be removed now, it expires.
     await taken?.finish().catch(() => {})
@@ -243,7 +249,7 @@ const readers = {
   base: (value: string) => deploymentId(value, 'base'),
   treeSha256: (value: string) => digest(value, 'treeSha256'),
   uploadId: (value: string) => deploymentId(value, 'uploadId'),
-    startAt: (value: string | null) => startTime(value, 'startAt'),
+  startAt: (value: string | null) => startTime(value, 'startAt'),
   statement: (value: string) => ofSize(value, 'statement', maxStatementBytes),
   signature: (value: string) => ofSize(value, 'signature', maxSignatureBytes)
 }
