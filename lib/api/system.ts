@@ -1,3 +1,4 @@
+import { waitReasons } from '../base/shared/api.js'
 import { json } from '../http/core/route.js'
 import type { Stats } from '../operate/machine/history.js'
 import { metricsContentType } from '../operate/machine/metrics.js'
@@ -219,13 +220,16 @@ export function overviewHandlers(services: ApiServices) {
       const scope = actor.projects
       const last = deployments.list({ limit: shownDeployments, projects: scope })
       const newest = last.length > 0 ? undefined : newestProject(scope)
+      const { waiting } = services.readMarks(scope)
+      // What waits for an approval or for its time is in no queue.
+      const notBegun = waiting.filter(each => waitReasons.some(reason => reason === each.for))
       const overview = {
         status: status(scope),
         health: await health.report(),
         runningCount: deployments.count({ status: 'running', projects: scope }),
-        queuedCount: deployments.count({ status: 'queued', projects: scope }),
+        queuedCount: Math.max(0, deployments.count({ status: 'queued', projects: scope }) - notBegun.length),
         broken: broken.list(shownBroken, scope),
-        waiting: services.readMarks(scope).waiting,
+        waiting,
         deployments: last.map(row => shown(row, actor)),
         pinned: pinnedProjects(scope).map(({ id, name, env, status, lastDeployAt }) => {
           return { id, name, env, status, lastDeployAt }

@@ -2,11 +2,12 @@
  * Deployments that others must approve (policy `approval`). One approves a list of files and not an id: an approval repeats its
  * digest, and the deployment begins only with these files. What goes back, or repairs, needs no approval.
  */
+import { isWaitingToBegin } from '../base/shared/api.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import { type AccessRole, accessRoles, includesRole } from '../model/access.js'
 import type { Actor } from '../model/audit.js'
-import { type Decision, type DeploymentRow, isWaitingToBegin } from '../model/deployment.js'
+import type { Decision, DeploymentRow } from '../model/deployment.js'
 import { type Approval, defaultApproval, policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import type { Reader, Transaction } from '../core/store/database.js'

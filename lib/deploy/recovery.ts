@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { isWaitingToBegin } from '../base/shared/api.js'
 import { join } from 'node:path'
-import { type DeploymentRow, type DeploymentStep, isWaitingToBegin } from '../model/deployment.js'
+import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import { policyOf } from '../model/policy.js'
 import { findQueuedRelease, isPlaced } from '../core/store/tables/fleet.js'

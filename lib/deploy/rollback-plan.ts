@@ -1,5 +1,6 @@
 /* What a rollback or an undo would do (model/plan.ts). */
 
+import { isWaitingToBegin } from '../base/shared/api.js'
 import { entriesOfArchive } from '../core/archive/archive-tree.js'
 import { openKept } from '../core/archive/pack-set.js'
 import { writeTree } from '../core/archive/tree-wire.js'
@@ -8,7 +9,7 @@ import { notFound, Refusal } from '../base/errors.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import { readManifest } from '../core/install/manifest.js'
 import type { Ownership, Removes } from '../core/install/ownership.js'
-import { type DeploymentRow, isWaitingToBegin } from '../model/deployment.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import type { RollbackPlan } from '../model/plan.js'

@@ -3,7 +3,8 @@
  * others of their project go ahead, and they are judged again when they begin (run.ts). Their records say what they wait
  * for and until when, and a start takes them up again (recovery.ts).
  */
-import { isWaitingToBegin, type DeploymentRow } from '../model/deployment.js'
+import { isWaitingToBegin } from '../base/shared/api.js'
+import type { DeploymentRow } from '../model/deployment.js'
 import type { Approval } from '../model/policy.js'
 import { countOf } from '../base/text.js'
 import { StopRequest } from './failure.js'

@@ -1,3 +1,4 @@
+import type { waitReasons } from '../base/shared/api.js'
 import type { Bytes, Instant } from './scalars.js'
 import { claimReaders, type SignedBy, signedByReaders, type StatementClaim } from './statement.js'
 import type { Provenance } from './provenance.js'
@@ -68,8 +69,6 @@ export interface RanScript {
 
 /** Why a deployment whose files are in place is not settled yet. */
 export const holdReasons = ['post', 'check', 'confirm'] as const
-/** What a queued deployment waits for before it begins: an approval, or its time. */
-export const waitReasons = ['approval', 'schedule'] as const
 
 /** A decision about a deployment that needs an approval. @schema Approval */
 export interface Decision {
@@ -220,11 +219,6 @@ export interface DeploymentRow {
   steps: DeploymentStep[]
   /** The scripts that ran. */
   scripts: RanScript[]
-}
-
-/** Whether a deployment has not begun, because it waits for an approval or for its time. */
-export function isWaitingToBegin({ status, heldFor }: Pick<DeploymentRow, 'status' | 'heldFor'>): boolean {
-  return status === 'queued' && waitReasons.some(reason => reason === heldFor)
 }
 
 /** Whether the earlier files of a deployment are to be put back, and that has not succeeded yet. */

@@ -190,6 +190,7 @@ export interface Overview {
   status: ServerStatus
   health: HealthReport
   runningCount: number
+  /** Without those that wait for an approval or for their time. */
   queuedCount: number
   broken: BrokenProjects
   /** What waits for somebody, the longest wait first. */

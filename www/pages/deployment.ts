@@ -4,7 +4,7 @@ import type { Deployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import { Refused } from '../server/client.js'
-import { begunAt, type ServerEvent, formatBytes, shownStatus, waitingOf } from '../shared/api.js'
+import { begunAt, type ServerEvent, formatBytes, isWaitingToBegin, shownStatus, waitingOf } from '../shared/api.js'
 import { download, panelPath } from '../dom/address.js'
 import { html, type Template } from '../dom/html.js'
 import { stripAnsi } from '../elements/logs/log-format.js'
@@ -35,11 +35,6 @@ import { numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
 import { hasFleet, isLookingAtNode } from '../state/session.js'
-
-/** Whether a deployment has not begun, because it waits for an approval or for its time. */
-function isWaitingToBegin({ status, heldFor }: Deployment): boolean {
-  return status === 'queued' && heldFor !== null
-}
 
 /** Whether the card of approvals is shown. Usually it is not. */
 const hasApproval = (deployment: Deployment): boolean => isWaitingToBegin(deployment) || deployment.approvals.length > 0

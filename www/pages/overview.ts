@@ -8,6 +8,7 @@ import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
+import { isWaitingToBegin } from '../shared/api.js'
 import { numberWords, t } from '../words/t.js'
 import { Page } from './page.js'
 import { may } from '../state/session.js'
@@ -28,6 +29,7 @@ export class OverviewPage extends Page {
     svc-page-overview {
       .answer { display: grid; gap: 6px; padding-top: 8px; }
       .answer p { color: var(--muted); font-size: var(--size-16); }
+      .answer p > a { text-decoration: underline; }
 
       dl { display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); }
       dl div { display: grid; gap: 2px; padding: 16px 20px; align-content: start; }
@@ -258,7 +260,8 @@ function brokenSection({ items, total }: BrokenProjects, isLost: boolean): Templ
 
 /** Shows the main answer in the largest type: whether everything works. */
 function answer({ status, health, broken, deployments, runningCount, queuedCount }: Overview): Template {
-  const [last] = deployments
+  const begun = deployments.filter(item => !isWaitingToBegin(item))
+  const [last] = begun
   if (health.status !== 'ok') {
     return html`
       <h1>${t('The server is unhealthy')}</h1>
@@ -274,7 +277,7 @@ function answer({ status, health, broken, deployments, runningCount, queuedCount
   if (broken.total > 0) return brokenAnswer(broken)
   const goingCount = runningCount + queuedCount
   if (goingCount > 0) {
-    const going = deployments.find(item => item.status === 'running' || item.status === 'queued')
+    const going = begun.find(item => item.status === 'running' || item.status === 'queued')
     const what =
       goingCount === 1 && going !== undefined
         ? t('Deploying {name}', { name: going.projectName })

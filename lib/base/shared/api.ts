@@ -7,6 +7,14 @@ export function routePath(route: string, values: Readonly<Record<string, unknown
     .replace(/[:*](\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])))
 }
 
+/** What a queued deployment waits for before it begins: an approval, or its time. */
+export const waitReasons = ['approval', 'schedule'] as const
+
+/** Whether a deployment has not begun, because it waits for an approval or for its time. */
+export function isWaitingToBegin({ status, heldFor }: { status: string; heldFor: string | null }): boolean {
+  return status === 'queued' && waitReasons.some(reason => reason === heldFor)
+}
+
 /** What says when a deployment began. */
 interface Begun {
   startTime: string

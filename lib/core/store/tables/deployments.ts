@@ -1,3 +1,4 @@
+import { waitReasons } from '../../../base/shared/api.js'
 import { invalid } from '../../../base/errors.js'
 import type { ProjectScope } from '../../../model/access.js'
 import {
@@ -13,8 +14,7 @@ import {
   type ScriptProcess,
   scriptSteps,
   stepNames,
-  triggerSources,
-  waitReasons
+  triggerSources
 } from '../../../model/deployment.js'
 import type { Provenance } from '../../../model/provenance.js'
 import type { SignedBy, StatementClaim } from '../../../model/statement.js'
