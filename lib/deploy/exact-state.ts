@@ -10,6 +10,7 @@
  * times to the microsecond.
  */
 
+import { existsSync } from 'node:fs'
 import { Refusal } from '../base/errors.js'
 import { directoryMode, isDirectory } from '../core/install/owned-tree.js'
 import type { WantedEntry } from '../core/install/ownership.js'
@@ -229,6 +230,11 @@ function earlierOf({ line, ...last }: LastLine): Earlier {
 export function pathOfSource(files: DeployFiles, { kind, deployId }: ContentSource): string {
   if (kind === 'scripted') return files.scriptedImages(deployId)
   return kind === 'archive' ? files.archive(deployId) : files.before(deployId)
+}
+
+/** Whether the zip that contains an entry is kept. An archive that shares contents has no zip of its own. */
+export function hasSource(files: DeployFiles, source: ContentSource): boolean {
+  return source.kind === 'archive' ? files.packs.has(source.deployId) : existsSync(pathOfSource(files, source))
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   exactStateOf,
   findScripted,
   notExactRefusal,
+  hasSource,
   pathOfSource,
   type Undone
 } from './exact-state.js'
@@ -141,7 +142,8 @@ export async function exactState(
   const isThere = (source: ContentSource): boolean => {
     const at = pathOfSource(files, source)
     // A manifest names them, and a process of the project's user may have written it.
-    const isOwn = (): boolean => findDeployment(store, source.deployId)?.projectId === project.id && existsSync(at)
+    const isOwn = (): boolean =>
+      findDeployment(store, source.deployId)?.projectId === project.id && hasSource(files, source)
     const known = archives.get(at) ?? isOwn()
     archives.set(at, known)
     return known

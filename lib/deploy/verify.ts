@@ -4,7 +4,6 @@
  * of files. Nothing is written.
  */
 
-import { existsSync } from 'node:fs'
 import { createGate, type Gate } from '../base/async.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import { UnusableTree } from '../core/install/owned-tree.js'
@@ -19,7 +18,7 @@ import { findProject } from '../core/store/tables/projects.js'
 import { countOf } from '../base/text.js'
 import type { DeployNeeds } from './needs.js'
 import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
-import { type ExactState, findScripted, pathOfSource, type WantedFrom } from './exact-state.js'
+import { type ExactState, findScripted, hasSource, type WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 
 /** What to verify. */
@@ -386,7 +385,7 @@ async function contentsOf(files: DeployFiles, entries: readonly OwnedEntry[]): P
     throw noContent(path, 'what a script made of it was too large to be kept')
   })
   for (const { path, source } of wanted) {
-    if (source === null || existsSync(pathOfSource(files, source))) continue
+    if (source === null || hasSource(files, source)) continue
     const what = source.kind === 'archive' ? 'archive' : 'copy of files that scripts have changed'
     throw noContent(path, `the ${what} of deployment ${source.deployId}, which contains it, has been removed`)
   }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { writeFileSync, chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -9,7 +9,9 @@ import { sha256 } from '../../lib/base/digests.js'
 import { anyArchive, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { createPacks } from '../../lib/deploy/packs.js'
-import { admin } from '../support/deploy-stage.js'
+import { admin, never } from '../support/deploy-stage.js'
+import { openDirectory } from '../support/open-directory.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { stageChanges } from '../support/changes-stage.js'
 import { createRandom } from '../support/random.js'
 import { contentsOf, sharedArchives } from '../support/shared-archive.js'
@@ -167,10 +169,11 @@ t.test('a process that is killed while it prunes leaves every other release read
     }
     const going = releases.splice(0, 5)
     const child = spawn(process.execPath, [program, join(top, 'deployments'), ...going.map(({ id }) => id)])
+    const closed = once(child, 'close')
     await once(child.stdout, 'data')
     await sleep(random.below(round === 0 ? 1 : 60))
     child.kill('SIGKILL')
-    await once(child, 'close')
+    await closed
     const packs = createPacks(join(top, 'deployments'))
     for (const { id, files } of releases) t.same(sorted(await contentsOf(pathOf(id))), sorted(files), `round ${round}`)
     for (const { id } of going) await packs.remove(id)
@@ -182,4 +185,48 @@ t.test('a process that is killed while it prunes leaves every other release read
       []
     )
   }
+})
+
+t.test(
+  'the user of a project gets the packs as open files',
+  maySwitchUser() ? {} : { skip: 'only root on Linux can switch to another user' },
+  async t => {
+    const { stage, send } = await stageChanges(t)
+    const deployPath = join(openDirectory(t), 'site')
+    mkdirSync(deployPath)
+    chmodSync(deployPath, 0o777)
+    const project = await stage.addProject({ deployPath, runAs: 'nobody' })
+    const same = 'same'.repeat(300)
+    await stage.deploy(project, { a: 'one', b: same })
+    const second = await send(project, { a: 'two', b: same })
+    t.match(second, { status: 'success' })
+    const third = await send(project, { a: 'three', b: same, c: 'new' })
+    t.match(third, { status: 'success' })
+    t.match(await (await stage.deployer.rollback(second.id, { actor: admin })).finished, { status: 'success' })
+    t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), 'two')
+    const undone = await (await stage.deployer.undo(project.id, { actor: admin })).finished
+    t.match(undone, { status: 'success' }, await stage.output(undone.id))
+    t.equal(readFileSync(join(deployPath, 'a'), 'utf8'), 'three')
+    t.equal(statSync(join(deployPath, 'a')).uid, 65534)
+  }
+)
+
+t.test('an undo and a repair find contents in archives that share them', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  const same = 'same'.repeat(300)
+  await stage.deploy(shop, { a: 'one', b: same })
+  await send(shop, { a: 'two', b: same })
+  await send(shop, { a: 'three', b: same, c: 'new' })
+  t.match(stage.deployer.exactWindow(shop.id), { exactBackTo: { steps: 3 } })
+  const ended = async (run: Promise<{ finished: Promise<{ id: string; status: string }> }>): Promise<void> => {
+    const row = await (await run).finished
+    t.equal(row.status, 'success', await stage.output(row.id))
+  }
+  await ended(stage.deployer.undo(shop.id, { actor: admin }))
+  t.equal(read('a'), 'two')
+  await ended(stage.deployer.undo(shop.id, { actor: admin }))
+  t.equal(read('a'), 'three', 'an undo is undone')
+  for (const path of ['a', 'b', 'c']) writeFileSync(join(shop.deployPath, path), 'edited')
+  await ended(stage.deployer.repair(shop.id, { actor: admin, signal: never }))
+  t.strictSame(['a', 'b', 'c'].map(read), ['three', same, 'new'])
 })
