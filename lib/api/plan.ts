@@ -207,8 +207,9 @@ function refuseUnknown(projectId: string, { actor }: ApiRequest, findProject: Ap
   throw new Refusal('not_found', 'no_such_project', `Project not found: "${projectId}"`)
 }
 
-/** Refuses the admin token with `deploy_token_needed`: it cannot upload. */
+/** Refuses the admin token with `deploy_token_needed`: it cannot upload. A session that it opened can. */
 function refuseAdmin({ actor }: ApiRequest): void {
+  if (actor.session !== undefined) return
   if (actor.token !== undefined || (actor.role !== 'admin' && actor.role !== 'local')) return
   const sentence =
     'An upload needs the deploy token of the project or a named token, not the admin token. "svc projects token" prints it'

@@ -411,7 +411,7 @@ export function concernsRecord(concern: Concern): boolean {
 
 /** The specification keeps uploads for deploy tokens. Sessions of the admin token may upload. */
 function refusalOfAdminToken(route: string, { session }: CallerKind): string | null {
-  if (route === 'GET /api/deploy/check') return '403 deploy_token_needed'
+  if (route === 'GET /api/deploy/check' && session === undefined) return '403 deploy_token_needed'
   const isUpload = route === 'POST /api/deploy/upload' || route.includes(' /api/uploads')
   return isUpload && session === undefined ? '401 unauthorized' : null
 }

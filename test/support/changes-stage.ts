@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Test } from 'tap'
 import { sha256 } from '../../lib/base/digests.js'
-import { compareWithBase, writeDelta } from '../../lib/core/archive/tree-delta.js'
+import { compareWithBase, writeDelta } from '../../lib/base/shared/tree-delta.js'
 import { readTree } from '../../lib/core/archive/tree-wire.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
 import type { KeptBase } from '../../lib/model/access.js'
@@ -36,9 +36,7 @@ export async function sendChanges(
   for (const entry of entries) digest.add(entry)
   const treeSha256 = digest.end()
   const delta = compareWithBase(new Map(Array.from(known.entries(), entry => [entry.path, entry])), {
-    entries,
-    treeSha256,
-    bytes: 0
+    entries
   })
   const sent = Object.fromEntries(delta.missing.map(({ path }) => [path, files[path] as string]))
   const received = await deployer.assemble({

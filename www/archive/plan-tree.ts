@@ -59,11 +59,20 @@ const mediaType = 'text/vnd.svc-tree'
  * Returns the body of a request for a plan of a zip, or of the entries that will be packed here. Rejects with
  * CannotPlan, or the reason of the signal.
  */
-export async function digestDropped(dropped: File | readonly PackEntry[], options: DigestOptions): Promise<PlanBody> {
+export async function digestDropped(
+  dropped: File | readonly PackEntry[],
+  options: DigestOptions
+): Promise<PlanBody & { tree: DigestedTree }> {
   const tree = await (dropped instanceof File
     ? treeOfZip(dropped, await readZip(dropped), options)
     : treeOfFiles(dropped, options))
   return planBody(tree)
+}
+
+/** A whole tree: its sorted entries, and the SHA-256 of its canonical text. */
+export interface DigestedTree {
+  entries: readonly TimedEntry[]
+  treeSha256: string
 }
 
 /** Digests files that will be packed here (zip.ts), with the modes and times that the zip will contain. */
@@ -202,7 +211,7 @@ async function readStream(
 const isProgram = (bytes: Uint8Array): boolean => bytes[0] === 0x23 && bytes[1] === 0x21
 
 /** Returns the body of a request for a plan, and whether it is compressed. */
-export async function planBody(tree: readonly TimedEntry[]): Promise<PlanBody> {
+export async function planBody(tree: readonly TimedEntry[]): Promise<PlanBody & { tree: DigestedTree }> {
   const entries = [...tree].sort((a, b) => compareTreePaths(a.path, b.path))
   const whole = createText(treeHead)
   const contents = createText('')
@@ -212,10 +221,12 @@ export async function planBody(tree: readonly TimedEntry[]): Promise<PlanBody> {
     contents.add(contentsLine(entry))
     lines.push(bodyLine(entry, digits))
   }
-  const text = new Blob([...lines, `end ${entries.length} ${whole.hex()} ${contents.hex()}\n`], { type: mediaType })
-  if (typeof CompressionStream === 'undefined') return { body: text, isGzip: false }
+  const digested = { entries, treeSha256: whole.hex() }
+  const end = `end ${entries.length} ${digested.treeSha256} ${contents.hex()}\n`
+  const text = new Blob([...lines, end], { type: mediaType })
+  if (typeof CompressionStream === 'undefined') return { body: text, isGzip: false, tree: digested }
   const packed = await new Response(text.stream().pipeThrough(new CompressionStream('gzip'))).blob()
-  return { body: new Blob([packed], { type: mediaType }), isGzip: true }
+  return { body: new Blob([packed], { type: mediaType }), isGzip: true, tree: digested }
 }
 
 function createText(head: string): { add(line: string): void; hex(): string } {

@@ -6,6 +6,7 @@ import type { ListedNode, ListedPlacement } from '../../lib/model/node.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { Found } from '../archive/gather.js'
+import type { DigestedTree } from '../archive/plan-tree.js'
 import type { PackEntry } from '../archive/zip.js'
 import type { LogSearching, Sought } from '../state/log-search.js'
 import type { NodeFilter } from './fleet/node-filter.js'
@@ -244,6 +245,8 @@ export interface Sayings {
     message: string
     /** The plan that was shown; null without one. */
     planId: string | null
+    /** The tree of the entries; null if it was not digested. */
+    tree: DigestedTree | null
   }
   /** The form is left without placing anything. */
   placecancel: object

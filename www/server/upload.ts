@@ -1,5 +1,6 @@
 import type { Provenance } from '../../lib/model/provenance.js'
 import { deployIdHeader } from './calls.js'
+import type { Changes } from './changes.js'
 import { Refused, Unreachable } from './client.js'
 import type { ImportResult, Strategy } from '../../lib/model/transfer.js'
 
@@ -15,6 +16,8 @@ export interface UploadOptions {
   provenance: Provenance
   /** The plan that the deployment is held to, if there is one. */
   planId: string | null
+  /** Set if the archive contains only what has changed since a release. */
+  changes: Pick<Changes, 'base' | 'treeSha256' | 'delta'> | null
   onProgress: (sentBytes: number, totalBytes: number) => void
   signal: AbortSignal
 }
@@ -51,12 +54,17 @@ export function upload(options: UploadOptions): Promise<string> {
   })
 }
 
-function formOf({ projectId, message, provenance, planId, file }: UploadOptions): FormData {
+function formOf({ projectId, message, provenance, planId, changes, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
   form.set('provenance', JSON.stringify(provenance))
   if (planId !== null) form.set('planId', planId)
+  if (changes !== null) {
+    form.set('base', changes.base)
+    form.set('treeSha256', changes.treeSha256)
+    form.set('tree', changes.delta, 'tree')
+  }
   // The file is last, so the server knows its project before its bytes arrive.
   if (file instanceof File) form.set('file', file)
   else form.set('uploadId', file.uploadId)

@@ -7,7 +7,14 @@ import { gzip } from 'node:zlib'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import { compareWithBase, type BaseEntry, writeDelta } from '../../core/archive/tree-delta.js'
+import {
+  compareWithBase,
+  type BaseEntry,
+  isMostlyNew,
+  minChangesBytes,
+  refusedChanges,
+  writeDelta
+} from '../../base/shared/tree-delta.js'
 import { readTree } from '../../core/archive/tree-wire.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Api } from '../client/api.js'
@@ -55,10 +62,6 @@ export const incrementalModes = ['auto', 'never', 'require'] as const
 /** Whether changes are sent: if it pays, never, or in any case. */
 export type IncrementalMode = (typeof incrementalModes)[number]
 
-/** For less, an archive is as fast. */
-const minBytes = 256 * 1024
-/** Above this part of all bytes, the whole archive is sent: it becomes the base of the next ones. */
-const maxShare = 0.7
 const compress = promisify(gzip)
 
 /** Returns what to send. Refuses (`unsupported`, whole_needed) if only the whole archive could be sent. */
@@ -71,14 +74,13 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   }
   const base = permit?.base
   if (mode === 'never' || base === undefined) return whole(null)
-  if (mode === 'auto' && found.bytes < minBytes) return whole(null)
+  if (mode === 'auto' && found.bytes < minChangesBytes) return whole(null)
   if (base === null) return whole('the server keeps no earlier release')
   const tree = await readFound(context, found, { index, what: config.outputDir.value, signal })
   const entries =
     base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(api, { projectId, ...base, signal })
   const delta = compareWithBase(entries, tree)
-  const sentBytes = delta.missing.reduce((sum, { size }) => sum + size, 0)
-  if (mode === 'auto' && sentBytes > tree.bytes * maxShare) return whole('most of it has changed', tree)
+  if (mode === 'auto' && isMostlyNew(delta, tree.bytes)) return whole('most of it has changed', tree)
   const { treeSha256 } = tree
   const changes = {
     base: base.deployId,
@@ -97,9 +99,6 @@ async function baseTree(
   const { entries } = readTree(await api.baseTree(asked))
   return new Map(Array.from(entries(), entry => [entry.path, entry]))
 }
-
-/** The refusals after which the whole archive is sent. */
-const refusedChanges = new Set(['base_gone', 'base_differs', 'assembly_incomplete', 'assembly_differs'])
 
 /** Whether a server refused changes that it would accept as a whole archive. */
 export function isRefusedChange(error: unknown): error is Refusal {

@@ -1,61 +1,10 @@
-/*
- * What distinguishes a tree from an earlier one, its base, as a text. Lines are sorted by path (`compareTreePaths`):
- *
- *   svc-delta 1
- *   <type and permissions, 6 octal digits> <size> <SHA-256> <modification time in ms> <path>    new, or other than before
- *   - <path>                                                                                     gone
- *   end <number of lines> <SHA-256 of the canonical text of the whole tree>
- *
- * Entries of the base that have no line are in the tree as they were, with the time that they had.
- */
+/* Applies what distinguishes a tree from an earlier one, its base (base/shared/tree-delta.ts), to that one. */
 import { createTreeDigest, fullDigits } from '../../model/manifest.js'
 import { Refusal } from '../../base/errors.js'
-import { bodyLine, compareTreePaths, type TreeEntry } from '../../base/shared/tree-text.js'
-import type { SourceTree, TimedEntry } from './tree.js'
+import { deltaHead, goneMark } from '../../base/shared/tree-delta.js'
+import { compareTreePaths } from '../../base/shared/tree-text.js'
+import type { TimedEntry } from './tree.js'
 import { broken, linesOf, maxTreeEntries, readCheckedEntry, textOf, tooLarge, unsorted } from './tree-wire.js'
-
-/** The differences between a base and a tree. */
-export interface TreeDelta {
-  /** New entries, and those with other contents or permissions; sorted. */
-  changed: TimedEntry[]
-  /** Paths of the base that the tree does not have; sorted. */
-  gone: string[]
-  /** The changed entries whose contents are nowhere in the base. */
-  missing: TimedEntry[]
-}
-
-/** An entry of a base. Its digest may be cut to some digits. */
-export type BaseEntry = Pick<TreeEntry, 'path' | 'mode' | 'size' | 'sha256'>
-
-const head = 'svc-delta 1'
-const goneMark = '- '
-
-/** Returns the differences between a base and a tree. All digests of the base have the same number of digits. */
-export function compareWithBase(base: ReadonlyMap<string, BaseEntry>, { entries }: SourceTree): TreeDelta {
-  const [first] = base.values()
-  const digits = first?.sha256.length ?? fullDigits
-  const contents = new Set(Array.from(base.values(), contentsOf))
-  const changed = entries.filter(entry => {
-    const before = base.get(entry.path)
-    return before === undefined || before.mode !== entry.mode || contentsOf(before) !== contentsOf(entry)
-  })
-  const paths = new Set(entries.map(({ path }) => path))
-  const gone = [...base.keys()].filter(path => !paths.has(path)).sort(compareTreePaths)
-  return { changed, gone, missing: changed.filter(entry => !contents.has(contentsOf(entry))) }
-
-  function contentsOf({ sha256, size }: BaseEntry): string {
-    return `${sha256.slice(0, digits)} ${size}`
-  }
-}
-
-/** Returns the text of a delta. */
-export function writeDelta({ changed, gone }: TreeDelta, treeSha256: string): string {
-  const lines = [
-    ...changed.map(entry => ({ path: entry.path, line: bodyLine(entry, fullDigits) })),
-    ...gone.map(path => ({ path, line: `${goneMark}${path}\n` }))
-  ].sort((a, b) => compareTreePaths(a.path, b.path))
-  return `${head}\n${lines.map(({ line }) => line).join('')}end ${lines.length} ${treeSha256}\n`
-}
 
 /**
  * Applies a delta, which may be compressed with gzip, to its base, which is sorted. Refuses: 400 `invalid_tree` with the
@@ -67,7 +16,7 @@ export function applyDelta(
   { base, treeSha256: wanted }: { base: readonly TimedEntry[]; treeSha256: string }
 ): { entries: TimedEntry[]; changed: ReadonlySet<TimedEntry> } {
   const lines = linesOf(textOf(body))
-  if (lines.next().value !== head) throw broken(1, `expected "${head}"`)
+  if (lines.next().value !== deltaHead) throw broken(1, `expected "${deltaHead}"`)
   const entries: TimedEntry[] = []
   const changed = new Set<TimedEntry>()
   const digest = createTreeDigest()

@@ -14,7 +14,7 @@ import {
 } from '../../archive/gather.js'
 import { readZip } from '../../archive/read-zip.js'
 import type { PackEntry } from '../../archive/zip.js'
-import type { digestDropped } from '../../archive/plan-tree.js'
+import type { DigestedTree, digestDropped } from '../../archive/plan-tree.js'
 import { mayLoosen } from '../../state/session.js'
 import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
@@ -125,7 +125,7 @@ export class SvcPack extends SvcElement {
   #problem: string | null = null
   #looking = new AbortController()
   #planned: Planned = { state: 'none' }
-  #planBody: PlanBody | null = null
+  #planBody: (PlanBody & { tree: DigestedTree }) | null = null
   #wishes: PlanWishes = noWishes
   /** Whether the reader may want these: they were needed once, and the boxes stay. */
   #offers: PlanWishes = noWishes
@@ -341,7 +341,7 @@ export class SvcPack extends SvcElement {
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
     const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
-    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId }))
+    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId, tree: this.#planBody?.tree ?? null }))
   }
 
   /** Whether the plan is not known yet, or says that the deployment would be refused. */

@@ -7,9 +7,11 @@ import { errorLine } from '../base/form.js'
 import { formatBytes, runsCommand } from '../../shared/api.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
-import { CannotPack, packZip } from '../../archive/zip.js'
+import { CannotPack, type PackEntry, packZip } from '../../archive/zip.js'
 import type { ElementTable } from '../../pages/page.js'
-import { type Client, Unreachable } from '../../server/client.js'
+import type { DigestedTree } from '../../archive/plan-tree.js'
+import type { Changes } from '../../server/changes.js'
+import { type Client, Refused, Unreachable } from '../../server/client.js'
 import { isProxyLimit, upload } from '../../server/upload.js'
 import {
   commandView,
@@ -29,6 +31,8 @@ export interface Progress {
   name: string
   doneBytes: number
   totalBytes: number
+  /** What else the reader should know. */
+  note: string | null
 }
 
 const isZip = ({ name }: { name: string }): boolean => /\.zip$/i.test(name)
@@ -116,7 +120,7 @@ export class SvcUpload extends SvcElement {
       </div>`
   }
 
-  #sending({ stage, name, doneBytes, totalBytes }: Progress): Template {
+  #sending({ stage, name, doneBytes, totalBytes, note }: Progress): Template {
     const isSent = stage === 'sending' && totalBytes > 0 && doneBytes >= totalBytes
     const verb = isSent ? t('Deploying') : stage === 'packing' ? t('Packing') : t('Uploading')
     return html`
@@ -124,6 +128,7 @@ export class SvcUpload extends SvcElement {
         <p class="cut">${verb} <b translate="no">${name}</b></p>
         <progress aria-label="${verb}" max="${Math.max(1, totalBytes)}" .value="${doneBytes}"></progress>
         <p class="muted small number">${t('{done} of {total}', { done: formatBytes(doneBytes), total: formatBytes(totalBytes) })}</p>
+        ${note === null ? null : html`<p class="muted small" role="status">${note}</p>`}
         ${
           isSent
             ? null
@@ -155,6 +160,16 @@ export class SvcUpload extends SvcElement {
 
 /** Files of this size are sent in pieces from the beginning, as by `svc push` (lib/base/shared/pieces.ts). */
 const piecesFromBytes = 32 * 1024 * 1024
+
+/** How a file is deployed. */
+interface Sending {
+  name: string
+  message: string
+  planId: string | null
+  /** Null: the file is the whole archive. */
+  changes: Changes | null
+  signal: AbortSignal
+}
 
 /** The origin of a deployment from the panel before anything is known about it. */
 const nothingKnown: Provenance = {
@@ -205,6 +220,7 @@ export class SvcProjectDeploy extends SvcElement {
   #limits: UploadLimits | null = null
   #progress: Progress | null = null
   #problem: string | null = null
+  #note: string | null = null
   #giveUp = new AbortController()
 
   protected override connected(): void {
@@ -325,26 +341,52 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message, planId }: Said<'packwanted'>): void {
+  #begin(chosen: Chosen, { entries, bytes, message, planId, tree }: Said<'packwanted'>): void {
     this.#chosen = null
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
-      if (chosen.kind === 'zip') return this.#send(chosen.file, { name, message, planId, signal })
+      const asked = { name, message, planId, changes: null, signal }
+      if (chosen.kind === 'zip') return this.#send(chosen.file, asked)
       if (entries === null) return
-      const onProgress = (doneBytes: number): void =>
-        this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
-      onProgress(0)
-      const zip = await packZip(entries, { signal, onProgress })
-      const limitBytes = this.#limits?.uploadBytes ?? null
-      if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
-      await this.#send(new File([zip], `${name}.zip`, { type: 'application/zip' }), { name, message, planId, signal })
+      const changes = tree === null ? null : await this.#findChanges(tree, signal)
+      if (changes !== null) {
+        const isSent = ({ path, file }: PackEntry): boolean => file === null || changes.paths.has(path)
+        const zip = await this.#pack(entries.filter(isSent), { name, bytes, signal })
+        try {
+          return await this.#send(zip, { ...asked, changes })
+        } catch (error) {
+          const { refusedChanges } = await import('../../shared/tree-delta.js')
+          if (!(error instanceof Refused && refusedChanges.has(error.code))) throw error
+          this.#note = t('The server cannot use the changes any more. All files are sent.')
+        }
+      }
+      await this.#send(await this.#pack(entries, { name, bytes, signal }), asked)
     })
+  }
+
+  /** Returns what has changed since the newest release. The modules are loaded only here. */
+  async #findChanges(tree: DigestedTree, signal: AbortSignal): Promise<Changes | null> {
+    const { findChanges } = await import('../../server/changes.js')
+    return findChanges({ client: this.client, projectId: this.project.id, tree, signal })
+  }
+
+  async #pack(
+    entries: readonly PackEntry[],
+    { name, bytes, signal }: { name: string; bytes: number; signal: AbortSignal }
+  ): Promise<File> {
+    const onProgress = (doneBytes: number): void => this.#went({ stage: 'packing', name, doneBytes, totalBytes: bytes })
+    onProgress(0)
+    const zip = await packZip(entries, { signal, onProgress })
+    const limitBytes = this.#limits?.uploadBytes ?? null
+    if (limitBytes !== null && zip.size > limitBytes) throw new CannotPack(tooLarge(zip.size, limitBytes))
+    return new File([zip], `${name}.zip`, { type: 'application/zip' })
   }
 
   /** Runs until the work ends, the reader cancels, or the page is left. */
   async #work(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#giveUp = new AbortController()
     this.#problem = null
+    this.#note = null
     try {
       // Leaving the page aborts an upload but never a deployment: the server continues once it has the archive.
       await work(AbortSignal.any([this.signal, this.#giveUp.signal]))
@@ -355,10 +397,7 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  async #send(
-    file: File,
-    { name, message, planId, signal }: { name: string; message: string; planId: string | null; signal: AbortSignal }
-  ): Promise<void> {
+  async #send(file: File, { name, message, planId, changes, signal }: Sending): Promise<void> {
     let sentBytes = 0
     const onProgress = (doneBytes: number, totalBytes: number): void => {
       sentBytes = doneBytes
@@ -378,6 +417,7 @@ export class SvcProjectDeploy extends SvcElement {
         message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
         provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
         planId,
+        changes,
         onProgress: content instanceof File ? onProgress : () => {},
         signal
       })
@@ -399,8 +439,8 @@ export class SvcProjectDeploy extends SvcElement {
     this.dispatchEvent(said('deploystarted', { deployId }))
   }
 
-  #went(progress: Progress): void {
-    this.#progress = progress
+  #went(progress: Omit<Progress, 'note'>): void {
+    this.#progress = { ...progress, note: this.#note }
     this.update()
   }
 }

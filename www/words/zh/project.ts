@@ -60,6 +60,7 @@ export const words: Words = {
   'Choose a folder': '选择文件夹',
   'Files with the same name are replaced; other files stay.': '同名文件会被替换，其他文件不会删除。',
   Packing: '正在打包',
+  'The server cannot use the changes any more. All files are sent.': '服务器已无法使用这些变更，将发送所有文件。',
   Uploading: '正在上传',
   '{done} of {total}': '{done} / {total}',
   'Deploy…': '部署…',
