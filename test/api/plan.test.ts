@@ -324,7 +324,7 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       deploymentsAhead: 0,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
-      features: ['confirm', 'startAt'],
+      features: ['confirm', 'startAt', 'pieces'],
       rollout: null,
       base: null
     })
