@@ -169,6 +169,7 @@ export function deployCheckHandlers(needs: ApiServices) {
         features: [...uploadFeatures],
         ...(token !== undefined && { token: { name: token.name, expiresAt: expiryOf(token.id) } }),
         rollout: await plannedRollout(project, needs.nodesOf(project.id)),
+        signatures: deployer.signatureDemand(projectId),
         base: deployer.baseOf(projectId, queryText(request.query, 'base') ?? null),
         ...(needs.hubs !== undefined && { hubs: needs.hubs() })
       }

@@ -14,6 +14,7 @@ import { countOf } from '../base/text.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
 import { badSignature, isMadeBy, namesKey, readSignatures, signerOf } from '../core/proof/signature.js'
 import { readStatement } from '../core/proof/statement.js'
+import type { SignatureDemand } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf, type SignaturePolicy } from '../model/policy.js'
 import type { ManifestFile } from '../model/manifest.js'
@@ -187,19 +188,6 @@ export function createSignatures({
       return { require, threshold, sbom, by: isOfServer ? 'server' : 'project', keys: usable.map(({ name }) => name) }
     }
   }
-}
-
-/** What a project asks of releases. @schema SignatureDemand */
-export interface SignatureDemand {
-  /** What happens to a release without the signatures. */
-  require: SignaturePolicy['require']
-  /** The number of keys that must sign. */
-  threshold: number
-  sbom: SignaturePolicy['sbom']
-  /** Whether the project demands it, or the owner of the server. */
-  by: 'server' | 'project'
-  /** The names of the keys that may sign. */
-  keys: string[]
 }
 
 interface Found {

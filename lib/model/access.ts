@@ -1,3 +1,4 @@
+import type { SignaturePolicy } from './policy.js'
 import type { Bytes, Instant } from './scalars.js'
 import type { Project } from './project.js'
 import type { RolloutAhead, RolloutPolicy } from './rollout.js'
@@ -290,9 +291,9 @@ export interface TokenHolder {
 
 /**
  * What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field, `pieces` the
- * field `uploadId`.
+ * field `uploadId`, `signatures` the fields `statement` and `signature`.
  */
-export const uploadFeatures = ['confirm', 'startAt', 'pieces'] as const
+export const uploadFeatures = ['confirm', 'startAt', 'pieces', 'signatures'] as const
 /** One of them. */
 export type UploadFeature = (typeof uploadFeatures)[number]
 
@@ -318,6 +319,21 @@ export interface UploadPermit {
   hubs?: string[]
   /** The release that an upload of changes can build on. Null: none is kept. Absent: the server takes whole archives only. */
   base?: KeptBase | null
+  /** What the project, or the owner of the server, asks of releases. */
+  signatures?: SignatureDemand
+}
+
+/** What is asked of releases. @schema SignatureDemand */
+export interface SignatureDemand {
+  /** What happens to a release without the signatures. */
+  require: SignaturePolicy['require']
+  /** The number of keys that must sign. */
+  threshold: number
+  sbom: SignaturePolicy['sbom']
+  /** Whether the project demands it, or the owner of the server. */
+  by: 'server' | 'project'
+  /** The names of the keys that may sign. */
+  keys: string[]
 }
 
 /** An upload that comes in pieces, and is not complete or not deployed yet. @schema OpenUpload */

@@ -198,6 +198,8 @@ export interface ReleaseDocument {
   }
   clientEnv: Record<string, string>
   message: string | null
+  /** The statement of the release and its signatures, which the node verifies itself; absent: it is not signed. */
+  attested?: { statement: string; signatures: string[] }
 }
 
 /** The body of `POST /api/agent/reports`: what a node says. A repeated report changes nothing. */

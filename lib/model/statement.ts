@@ -86,3 +86,11 @@ export const claimReaders: Readers<StatementClaim> = {
 export const signedByReaders: Readers<SignedBy[]> = {
   items: { fields: { key: 'everybody', name: 'everybody', fingerprint: 'everybody' } }
 }
+
+/** What is sent beside the files of a release. */
+export interface Attached {
+  statement?: string
+  signatures?: readonly string[]
+  /** The list of its components. */
+  sbom?: Uint8Array
+}

@@ -91,7 +91,7 @@ const rows: Row[] = [
 const onThisMachine = ['admin reset-second-factor', 'tail']
 
 /** Commands whose project is tested with their other rooms. */
-const elsewhere = ['audit list', 'bundle']
+const elsewhere = ['audit list', 'bundle', 'keys trust']
 
 t.test('every command that takes a project takes its name or its id, and refuses an unknown one', async t => {
   const { stage, env, shop } = await startFleet(t)

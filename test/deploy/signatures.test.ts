@@ -128,6 +128,8 @@ t.test('the owner of the server demands signatures, whatever a project says', as
   }
   t.match(strict.signatureDemand(shop.id), { require: 'refuse', by: 'server', keys: ['mallory'] })
   await t.rejects(push({}), { code: 'signature_missing' })
+  const fromHub = { origin: 'source deployment' } as const
+  await t.rejects(push(fromHub), { code: 'signature_missing' }, 'nor does a hub that has removed them')
   const statement = statementOf(shop.id, files)
   await t.rejects(
     push({ sent: signedBy(statement, ana) }),

@@ -680,6 +680,17 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'An earlier extraction into the target has not returned',
     'Check the file system of the target.'
   ),
+  key_in_project: row(
+    'command',
+    'The key that is to sign is in the directory of the project',
+    'Move it elsewhere: it would be deployed, or committed.'
+  ),
+  signing_failed: row(
+    'command',
+    'ssh-keygen could not sign',
+    'Read what it says. Check the agent, or the key in hardware.'
+  ),
+  no_such_key: row('command', 'No key has this name, fingerprint or id', 'List them: `svc keys list`.'),
   stated_tree_differs: row(
     'deployment',
     'The archive does not contain the files that the client stated',

@@ -18,6 +18,7 @@ import type { Client } from './client.js'
 import { createFleetApi } from './fleet-api.js'
 import { followRun, type Run, runOf } from './runs.js'
 import { type FollowOptions, isBroken, readNdjson } from './streams.js'
+import type { Attached } from '../../model/statement.js'
 import { formBody, partBody } from './files.js'
 
 /** Maximum number of deployments that the server lists at once. */
@@ -39,6 +40,8 @@ interface UploadRequest {
   fields: Record<string, string | undefined>
   /** The differences of the trees, if the archive contains only changes (core/archive/tree-delta.ts). */
   tree?: Uint8Array | undefined
+  /** Statement, signatures, and the list of components. */
+  attached?: Attached | undefined
   /** The id by which the deployment is found again. */
   traceId?: string | undefined
   onProgress(sentBytes: number): void
@@ -187,6 +190,11 @@ export function createApi(client: Client) {
     rotateToken: (id: string, body: Given<'POST /api/tokens/:id/rotate'>['body']) =>
       call('POST /api/tokens/:id/rotate', { id, body }),
     revokeToken: async (id: string): Promise<void> => void (await call('DELETE /api/tokens/:id', { id })),
+    /** Lists the keys that may sign releases. */
+    signingKeys: async () => (await call('GET /api/signing-keys')).items,
+    trustKey: (body: Given<'POST /api/signing-keys'>['body']) => call('POST /api/signing-keys', { body }),
+    revokeKey: (id: string, body: Given<'POST /api/signing-keys/:id/revoke'>['body']) =>
+      call('POST /api/signing-keys/:id/revoke', { id, body }),
     /** Returns the locks in force; with `projectId`, those that refuse deployments of that project. */
     locks: (projectId?: string) => call('GET /api/locks', { query: { projectId } }) as Promise<ListedLock[]>,
     /** Locks a project, or the whole server if `id` is null. */
@@ -263,19 +271,24 @@ export function createApi(client: Client) {
     },
     /** Replays the output, then follows it until the deployment finishes. Resumes after a lost connection. */
     follow: (id: string, options: FollowOptions = {}) => followRun(client, id, options),
-    async upload({ projectId, archive, fields, tree, traceId, onProgress, signal }: UploadRequest): Promise<Run> {
+    async upload(asked: UploadRequest): Promise<Run> {
+      const { projectId, archive, fields, tree, attached = {}, traceId, onProgress, signal } = asked
+      const { statement, signatures: signature, sbom } = attached
       const uploadId = 'uploadId' in archive ? archive.uploadId : undefined
       const form = Object.fromEntries(
-        Object.entries({ projectId, ...fields, uploadId }).filter(
-          (entry): entry is [string, string] => entry[1] !== undefined
+        Object.entries({ projectId, ...fields, uploadId, statement, signature }).filter(
+          (entry): entry is [string, string | string[]] => entry[1] !== undefined
         )
       )
-      const small = tree === undefined ? [] : [{ field: 'tree', type: treeMediaType, contents: tree }]
+      const small = [
+        ...(tree === undefined ? [] : [{ field: 'tree', type: treeMediaType, contents: tree }]),
+        ...(sbom === undefined ? [] : [{ field: 'sbom', type: 'application/json', contents: sbom }])
+      ]
       const file = 'uploadId' in archive ? null : { field: 'file', filename: 'archive.zip', ...archive }
       const body = formBody({ fields: form, small }, file, onProgress)
       const headers = traceId === undefined ? undefined : { 'x-svc-trace-id': traceId }
-      const asked = requestOf('POST /api/deploy/upload', { accept: ndjson, ...(headers && { headers }), signal })
-      return runOf(client, await client.open({ ...asked, body }))
+      const given = requestOf('POST /api/deploy/upload', { accept: ndjson, ...(headers && { headers }), signal })
+      return runOf(client, await client.open({ ...given, body }))
     },
     /** Begins an upload in pieces, or returns the one with this content that this token has begun. */
     beginUpload: (body: { projectId: string; bytes: number; sha256: string }, { signal }: { signal: AbortSignal }) =>

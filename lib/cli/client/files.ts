@@ -32,13 +32,13 @@ interface SmallFile {
  * files. `onProgress` receives the bytes of the file that were sent so far.
  */
 export function formBody(
-  { fields, small = [] }: { fields: Record<string, string>; small?: readonly SmallFile[] },
+  { fields, small = [] }: { fields: Record<string, string | readonly string[]>; small?: readonly SmallFile[] },
   file: UploadFile | null,
   onProgress: (bytes: number) => void
 ): Body {
   const boundary = `svc-${randomBytes(16).toString('hex')}`
-  const parts = Object.entries(fields).map(
-    ([name, value]) => `--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`
+  const parts = Object.entries(fields).flatMap(([name, values]) =>
+    [values].flat().map(value => `--${boundary}\r\n${disposition(name)}\r\n\r\n${value}\r\n`)
   )
   const fileHead = (field: string, filename: string, type: string): Buffer =>
     Buffer.from(

@@ -7,7 +7,13 @@ import { locateHome } from '../../base/config/home.js'
 import { createExpiryWarnings, rereadCa } from '../../http/tls/expiry.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { readLabels } from '../fleet/nodes.js'
-import { allowSystemPathsOption, logFormatOption, listeningOf, listeningOptions } from '../service/listening.js'
+import {
+  allowSystemPathsOption,
+  logFormatOption,
+  listeningOf,
+  listeningOptions,
+  requireSignaturesOption
+} from '../service/listening.js'
 import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
 
@@ -36,6 +42,7 @@ export const commands = {
       relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
       terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
       'allow-system-paths': allowSystemPathsOption,
+      'require-signatures': requireSignaturesOption,
       ...listeningOptions,
       port: { ...listeningOptions.port, help: 'port to listen on (default: a free one)' },
       'log-format': logFormatOption,
@@ -90,6 +97,7 @@ export const commands = {
         relay: options.relay,
         terminal: options.terminal,
         allowSystemPaths: options['allow-system-paths'],
+        requireSignatures: options['require-signatures'],
         // Scripts must not inherit it.
         environment: { ...env, SVC_ENROLL_TOKEN: undefined },
         cwd,

@@ -27,7 +27,18 @@ import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-index.js'
 import { formFields, variables } from '../pack/push-fields.js'
-import { checkPlan, dryRun, loadPlan, planForWishes, type Wishes, wishesOf, wishOptions } from '../pack/push-plan.js'
+import { attach, checkSigning, openSigning, type Signing, signOptions } from '../pack/signing.js'
+import type { Attached } from '../../model/statement.js'
+import {
+  checkPlan,
+  dryRun,
+  loadPlan,
+  planForWishes,
+  readFound,
+  type Wishes,
+  wishesOf,
+  wishOptions
+} from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
   atOption,
@@ -95,6 +106,7 @@ export const commands = {
         help: 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m'
       },
       ...wishOptions,
+      ...signOptions,
       incremental: {
         type: 'text',
         choices: incrementalModes,
@@ -164,6 +176,7 @@ export const commands = {
         const projectId = (known.projectId = projectIdOf(context, config))
         const wishes = wishesOf({ ...options, startAt })
         const index = await openIndex(context, { api, projectId, isUsed: options.index })
+        const signing = await openSigning(context, options, config.outputDir.value)
         if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, index, json }, context)
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
           throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
@@ -184,6 +197,7 @@ export const commands = {
             confirm,
             startAt,
             rollout,
+            signing,
             given: again,
             origin,
             known,
@@ -267,6 +281,8 @@ interface Upload {
   startAt: string | undefined
   /** What the push sets instead of the policy of rollouts. */
   rollout: Partial<RolloutPolicy> | undefined
+  /** Who signs it. */
+  signing: Signing
   given: GivenOptions
   /** Provenance of the files, collected while they are packed. Never rejects. */
   origin: Promise<Provenance | null>
@@ -286,6 +302,9 @@ interface Pushed {
   sending: Sending
 }
 
+/** An unsigned push may not know its tree. */
+const noTree = { treeSha256: '', entries: [] }
+
 /** Packs and uploads. Deletes the archive before it returns or throws. */
 async function packAndUpload(request: Upload, context: Context): Promise<Pushed> {
   const { api, projectId, origin, known, waitMs, given, signal } = request
@@ -304,10 +323,19 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   requireConfirmFeature(request.confirm, limits)
   requireStartFeature(request.startAt, limits)
   requirePlacement(request.rollout, limits)
+  checkSigning(request.signing, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
-  const sending = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
+  const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
+  const what = request.config.outputDir.value
+  const isSigned = request.signing.signers.length > 0
+  const read =
+    isSigned && chosen.tree === null
+      ? await readFound(context, chosen.found, { index: request.index, what, signal })
+      : null
+  const sending = chosen.tree === null && read !== null ? { ...chosen, tree: read } : chosen
 
+  let attached: Attached | undefined
   async function send({ found, changes, ...rest }: Sending): Promise<Run> {
     const { paths, base, treeSha256, delta } = changes ?? {}
     const packing = {
@@ -332,8 +360,11 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
         ...formFields(request.config, known, request.confirm)
       }
       const newest = await listed
+      const { message, provenance } = known
+      const signable = { projectId, tree: sending.tree ?? noTree, fields, message, provenance }
+      attached ??= await attach(request.signing, signable, context)
       return await uploadArchive(
-        { api, projectId, archive, fields, tree: delta, newest, permit: limits, given, signal },
+        { api, projectId, archive, fields, tree: delta, attached, newest, permit: limits, given, signal },
         context
       )
     } finally {

@@ -3,6 +3,7 @@ import { type Home, locateHome } from '../../base/config/home.js'
 import { type Context, defineCommand, exitCodes, type Family, usage, wordsOf } from '../command.js'
 import {
   allowSystemPathsOption,
+  requireSignaturesOption,
   logFormatOption,
   hubOptions,
   type HubWords,
@@ -38,6 +39,7 @@ export const commands = {
       },
       terminal: { type: 'switch', default: true, help: 'turn the terminal off, whatever the settings say' },
       'allow-system-paths': allowSystemPathsOption,
+      'require-signatures': requireSignaturesOption,
       ...hubOptions,
       pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
     },
@@ -94,6 +96,7 @@ export const commands = {
         base: options.base,
         terminal: options.terminal,
         allowSystemPaths: options['allow-system-paths'],
+        requireSignatures: options['require-signatures'],
         environment: env,
         cwd,
         report: { info: output.print, warn: output.warn },

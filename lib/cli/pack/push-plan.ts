@@ -1,4 +1,5 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
+import { demandLine } from './signing.js'
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -69,6 +70,11 @@ export async function dryRun(
   const { output } = context
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
+  // The plan is about files; who must sign them is said beside it.
+  const permit = await planning.api.checkUpload({ projectId: planning.projectId, scripts: [] }).catch(() => null)
+  const demand = permit?.signatures
+  const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')
+  if (isAsked) output.note(`Signatures (${demand.require}): ${demandLine(demand)}`)
   return exitCodeOf(plan, false)
 }
 

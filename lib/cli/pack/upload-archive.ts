@@ -9,6 +9,7 @@ import { countOf, oneLine } from '../../base/text.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { aheadSentence } from '../../model/rollout.js'
 import { daysLeftOf, reminderDays, type UploadPermit } from '../../model/access.js'
+import type { Attached } from '../../model/statement.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { piecesFromBytes } from '../../base/shared/pieces.js'
 import type { Api } from '../client/api.js'
@@ -84,6 +85,7 @@ interface ArchiveUpload {
   fields: Record<string, string | undefined>
   /** As for `Api.upload`. */
   tree?: Uint8Array | undefined
+  attached?: Attached | undefined
   /** The newest deployment before the upload; null: there is none. Undefined if it is unknown. */
   newest: string | null | undefined
   /** What the server takes; null: it is too old to say. */
@@ -94,7 +96,7 @@ interface ArchiveUpload {
 
 /** Uploads the archive, and returns the deployment that it began. */
 export async function uploadArchive(upload: ArchiveUpload, { output }: Context): Promise<Run> {
-  const { api, projectId, archive, fields, tree, signal } = upload
+  const { api, projectId, archive, fields, tree, attached, signal } = upload
   // The server keeps another archive than the one that was sent.
   const traceId = tree === undefined ? undefined : `push-${randomUUID()}`
   const bytes = archive.bytes
@@ -138,7 +140,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
     }
     try {
       const sent = isInPieces ? await archiveInPieces(bar) : archive
-      const request = { projectId, archive: sent, fields, tree, traceId, onProgress, signal }
+      const request = { projectId, archive: sent, fields, tree, attached, traceId, onProgress, signal }
       const run = await api.upload(request).catch(async (error: unknown) => {
         // The whole archive comes instead.
         if (isRefusedChange(error) && 'uploadId' in sent) await api.dropUpload(sent.uploadId).catch(() => {})

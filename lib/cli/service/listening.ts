@@ -9,6 +9,12 @@ export const allowSystemPathsOption = {
 } as const
 
 /** An option of `serve` and `agent`. */
+export const requireSignaturesOption = {
+  type: 'switch',
+  help: 'take only releases that a key in keys/allowed_signers of the data directory has signed; no token changes that'
+} as const
+
+/** An option of `serve` and `agent`. */
 export const logFormatOption = {
   type: 'text',
   choices: ['text', 'json'],

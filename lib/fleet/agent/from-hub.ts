@@ -4,6 +4,7 @@
  * that this version does not know demands something, so the release is refused instead of deployed without it.
  */
 
+import { maxSignatureBytes, maxSignatures, maxStatementBytes } from '../../model/statement.js'
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import {
   checked,
@@ -111,13 +112,20 @@ const readDocument = object({
   variables: list(variable, { max: maxVariables }),
   offered,
   clientEnv,
-  message: nullable(escapedLine())
+  message: nullable(escapedLine()),
+  attested: optional(
+    object({
+      statement: multiline({ max: maxStatementBytes }),
+      signatures: list(multiline({ max: maxSignatureBytes }), { max: maxSignatures })
+    })
+  )
 })
 
 /** Returns the document that a text contains. Refuses (`invalid`) `wrong_release`, and names the field. */
 export function readReleaseDocument(text: string): ReleaseDocument {
   try {
-    return readDocument(parseDocument(text), 'release')
+    const { attested, ...document } = readDocument(parseDocument(text), 'release')
+    return { ...document, ...(attested !== undefined && { attested }) }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const sentence = `Cannot use the release from the hub: ${error.message}. If the hub runs a newer svc, upgrade svc on this node`

@@ -50,6 +50,7 @@ export async function swap(
       ...document.offered,
       env: document.clientEnv,
       message: document.message,
+      sent: document.attested ?? null,
       actor: hubActor
     }
   )
@@ -190,6 +191,8 @@ export interface LocalDeployer {
       deployId: string
       env: Record<string, string>
       message: string | null
+      /** The statement of the release and its signatures. */
+      sent: { statement: string; signatures: string[] } | null
       actor: Actor
     }
   ): Promise<LocalRun>

@@ -3,6 +3,7 @@
  * opened the stream. An agent ends a stream with any other line.
  */
 
+import { findAttestation } from '../../core/store/tables/signing-keys.js'
 import { type Clock, elapsedOf } from '../../base/clock.js'
 import { notFound, Refusal } from '../../base/errors.js'
 import {
@@ -174,6 +175,11 @@ export interface ReleasesNeeds {
   mayClientsSendScripts(project: Project): boolean
 }
 
+function attestedOf(store: Store, deployId: string): Pick<ReleaseDocument, 'attested'> {
+  const { statement, signatures } = findAttestation(store, deployId) ?? {}
+  return statement === undefined || signatures === undefined ? {} : { attested: { statement, signatures } }
+}
+
 /** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
   const { store, key, variables } = needs
@@ -203,7 +209,8 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         project: { ...pick(project, nodeSettings), allowClientScripts: needs.mayClientsSendScripts(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
         ...(await offers.open(deployId, rollout.sealed)),
-        message: row?.message ?? null
+        message: row?.message ?? null,
+        ...attestedOf(store, deployId)
       }
       const json = JSON.stringify(document)
       const textOf = asked.protocol < fleetProtocol ? releaseTextOfProtocol1 : releaseText
