@@ -198,3 +198,8 @@ for (const directory of ['lib', 'www']) {
 t.test('nothing is exported by default, and nothing is re-exported', async t => {
   for (const { path, text } of sources) t.notMatch(text, /^export (default\b|\*|\{[^}]*\} from)/m, path)
 })
+
+t.test('lib calls nothing that Node 18 lacks', async t => {
+  for (const { path, text } of sources)
+    t.notMatch(text, /\.(toSorted|toReversed|toSpliced)\(|\b(Object|Map)\.groupBy\(|Promise\.withResolvers/, path)
+})

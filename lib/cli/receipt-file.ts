@@ -102,7 +102,7 @@ function releaseOf({ subjects, receipt }: ReadReceipt): ReceiptSubject['digest']
 
 /** Returns the list of files of a deployment in the canonical form, of which the receipt has the digest. */
 export function listText(files: readonly ManifestFile[]): string {
-  const sorted = files.toSorted((a, b) => compareTreePaths(a.path, b.path))
+  const sorted = [...files].sort((a, b) => compareTreePaths(a.path, b.path))
   return treeHead + sorted.map(treeLine).join('')
 }
 

@@ -148,7 +148,7 @@ function signatureFault(receipt: GivenReceipt, accepted: ReadonlyMap<string, Key
 
 /** Verifies the receipts of one chain. At least one is given. */
 function verifyChain(given: GivenReceipt[], { faults, notes }: ReceiptVerdict): ReceiptChain {
-  const receipts = given.toSorted((a, b) => a.receipt.chain.number - b.receipt.chain.number)
+  const receipts = [...given].sort((a, b) => a.receipt.chain.number - b.receipt.chain.number)
   const byDeployment = new Map<string, GivenReceipt>()
   let before: GivenReceipt | null = null
   for (const receipt of receipts) {

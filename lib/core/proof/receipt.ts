@@ -78,7 +78,7 @@ export function receiptText(statement: ReceiptStatement, signer: ReceiptSigner):
 /** Returns the receipt with the longest list halved, then without its target; null if nothing is left to shorten. */
 function shortenedReceipt(receipt: Receipt): Receipt | null {
   const lengthOf = (name: (typeof shortened)[number]): number => JSON.stringify(receipt[name]?.items ?? []).length
-  const [longest] = shortened.toSorted((a, b) => lengthOf(b) - lengthOf(a))
+  const [longest] = [...shortened].sort((a, b) => lengthOf(b) - lengthOf(a))
   const found = longest === undefined ? null : receipt[longest]
   if (longest !== undefined && found !== null && found.items.length > 0) {
     const items = found.items.slice(0, Math.floor(found.items.length / 2))
