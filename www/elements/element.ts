@@ -306,6 +306,12 @@ export interface Sayings {
   tokensaved: { token: AccessToken; secret: string | null }
   /** The list of tokens has changed and must be loaded again. */
   tokenschange: object
+  /** The form of a key is left without saving. */
+  keycancel: object
+  /** A key was trusted or revoked. `words` say so. */
+  keysaved: { words: string }
+  /** The list of keys has changed and must be loaded again. */
+  keyschange: object
   /** The reader selects a directory. */
   treego: { path: string }
   /** The reader opens or closes a directory. */

@@ -1,3 +1,4 @@
+import type { SigningKey } from '../../lib/model/signing-key.js'
 import type { TokenList } from '../../lib/model/access.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
@@ -7,8 +8,10 @@ import type { ChoosableProject } from '../elements/access/svc-token-form.js'
 import { Page, roomTabs } from './page.js'
 import {
   createSecondFactorCalls,
+  createSigningKeyCalls,
   createTokenCalls,
   type SecondFactorCalls,
+  type SigningKeyCalls,
   type TokenCalls,
   usualMaxDays
 } from '../server/admin-calls.js'
@@ -33,6 +36,8 @@ export class AccessPage extends Page {
   #list!: Resource<TokenList>
   #projects!: Resource<ChoosableProject[]>
   #maxDays!: Resource<number>
+  #keyCalls!: SigningKeyCalls
+  #keys!: Resource<SigningKey[]>
 
   protected override connected(): void {
     this.entitle(t('Access'), [{ words: t('Settings'), address: 'settings' }, { words: t('Access') }])
@@ -44,6 +49,15 @@ export class AccessPage extends Page {
       return projects.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }))
     })
     this.#maxDays = this.resource(signal => this.#calls.maxDays(signal))
+    this.#keyCalls = createSigningKeyCalls(this.context.client)
+    this.#keys = this.resource(async signal => {
+      const [keys, { elements }] = await Promise.all([
+        this.#keyCalls.list(signal),
+        import('../elements/access/svc-signing-keys.js')
+      ])
+      this.context.define(elements)
+      return keys
+    })
     this.repeat(refreshMs, () => void this.#list.refresh())
   }
 
@@ -73,6 +87,12 @@ export class AccessPage extends Page {
           ${this.#ownFactor()}
           <svc-tokens .list="${list}" .projects="${this.#projects.value ?? []}" .maxDays="${this.#maxDays.value ?? usualMaxDays}"
             .calls="${this.#calls}" @tokenschange="${() => void this.#list.load()}"></svc-tokens>
+          ${
+            this.#keys.value === undefined
+              ? null
+              : html`<svc-signing-keys .keys="${this.#keys.value}" .projects="${this.#projects.value ?? []}" .calls="${this.#keyCalls}"
+                  @keyschange="${() => void this.#keys.load()}"></svc-signing-keys>`
+          }
         </div>`
       )}`
   }

@@ -469,11 +469,12 @@ function originSection(deployment: Deployment): Template {
 }
 
 function facts(deployment: Deployment, archive: unknown, receipt: unknown): Array<[string, unknown]> {
-  const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id } = deployment
+  const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, signedBy = [] } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
     [t('Token'), actor?.startsWith('token:') ? html`<span translate="no">${actorName(actor)}</span>` : null],
     [t('From'), addressWords(actorIp, claimedIp)],
+    [signedBy.length > 0 ? t('Signed by') : '', signedBy.length > 0 ? signers(signedBy) : null],
     [t('Environment'), env],
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
     [t('Archive'), archive],
@@ -482,6 +483,15 @@ function facts(deployment: Deployment, archive: unknown, receipt: unknown): Arra
     [t('Receipt'), receipt],
     [t('Id'), html`<code>${id}</code>`]
   ]
+}
+
+/** The keys that signed the release, as the server verified them. */
+function signers(signedBy: Deployment['signedBy']): Template {
+  const rows = signedBy.map(
+    ({ name, fingerprint }) =>
+      html`<b translate="no">${name}</b><br><code class="cut" translate="no" title="${fingerprint}">${fingerprint.slice(0, 19)}…</code>`
+  )
+  return html`${rows.map((row, at) => (at === 0 ? row : html`<br>${row}`))}`
 }
 
 function factList(rows: ReadonlyArray<[string, unknown]>): Template {

@@ -116,6 +116,21 @@ export function createTokenCalls(client: Pick<Client, 'ask'>) {
   }
 }
 
+/** The API of the keys that sign releases. Each function rejects as `Client.ask` does. */
+export type SigningKeyCalls = ReturnType<typeof createSigningKeyCalls>
+
+/** Creates the calls. */
+export function createSigningKeyCalls(client: Pick<Client, 'ask'>) {
+  const call = createCall(client)
+  return {
+    list: async (signal?: AbortSignal) => (await call('GET /api/signing-keys', { signal })).items,
+    trust: async (body: Given<'POST /api/signing-keys'>['body']) =>
+      (await call('POST /api/signing-keys', { body })).key,
+    /** Revokes a key. The answer lists the deployments that it has signed. */
+    revoke: (id: string) => call('POST /api/signing-keys/:id/revoke', { id, body: {} })
+  }
+}
+
 /** A second factor that was begun: its secret, which is shown once, also as an `otpauth:` address. */
 export type BegunFactor = Omit<Answered<'POST /api/auth/second-factor'>, 'success'>
 /** The API of the second factor of the own token. Each function rejects as `Client.ask` does. */

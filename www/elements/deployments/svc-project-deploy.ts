@@ -1,7 +1,7 @@
 import { said, type Said, css, SvcElement } from '../element.js'
 import { foundInDrop, foundInFiles, limitsOf, nameOf, tooLarge, type UploadLimits } from '../../archive/gather.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
+import { numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { errorLine } from '../base/form.js'
 import { formatBytes, runsCommand } from '../../shared/api.js'
@@ -197,6 +197,7 @@ export class SvcProjectDeploy extends SvcElement {
       grid-template-columns: minmax(0, 1fr);
       gap: 24px;
 
+      .signatures { padding: 10px 12px; border-radius: var(--radius); background: var(--sunken); font-size: var(--size-13); overflow-wrap: anywhere; }
       .ways { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 24px; }
       .way { display: grid; gap: 12px; align-content: start; grid-template-columns: minmax(0, 1fr); }
       svc-dialog { display: contents; }
@@ -257,6 +258,7 @@ export class SvcProjectDeploy extends SvcElement {
 
   #ways(): Template {
     return html`
+      ${this.#signatureLine()}
       <div class="ways">
         <section class="way">
           <h3>${t('Deploy from this browser')}</h3>
@@ -275,6 +277,25 @@ export class SvcProjectDeploy extends SvcElement {
           </details>
         </section>
       </div>`
+  }
+
+  /** Says what the policy of signatures asks for, before somebody packs anything. */
+  #signatureLine(): Template | null {
+    const { require = 'off', threshold = 1, sbom = 'off' } = this.project.policy.signatures ?? {}
+    const keys = { count: numberWords(threshold) }
+    const lines = [
+      require === 'refuse'
+        ? t('A release is refused unless it is signed. Keys that must have signed: {count}.', keys)
+        : null,
+      require === 'warn' ? t('A release that is not signed is deployed with a warning.') : null,
+      sbom === 'require' ? t('A push without a list of components (SBOM) is refused.') : null
+    ].filter(line => line !== null)
+    if (lines.length === 0) return null
+    return html`
+      <p class="signatures">
+        ${lines.join(' ')}
+        <code class="nowrap">svc push --sign-key ~/.ssh/id_ed25519${sbom === 'require' ? ' --sbom sbom.json' : ''}</code>
+      </p>`
   }
 
   /** Leaving the question leads back to the ways. */

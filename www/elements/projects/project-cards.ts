@@ -19,6 +19,8 @@ import {
   number,
   type Part,
   type Row,
+  signatureRows,
+  usualSignatures,
   windowFields,
   windowRows
 } from './safety-rows.js'
@@ -193,7 +195,8 @@ export const cards = {
           ...number('0', isPromoted)
         }
       ],
-      ...approvalRows
+      ...approvalRows,
+      ...signatureRows
     ]
   },
   files: {
@@ -335,6 +338,7 @@ export const policyWords: Readonly<Record<string, string>> = {
   'policy.windows': 'When deployments may begin',
   'policy.promoteFrom': 'Where releases come from',
   'policy.approval': 'Who approves',
+  'policy.signatures': 'Who signs',
   'policy.rollout': 'Fleet'
 }
 
@@ -363,7 +367,7 @@ export function textOf(value: unknown, as?: Row['as']): string {
 /** Returns a project as texts. */
 export function draftOf(project: Pick<Project, 'policy'>): Draft {
   const values = valuesOf(project)
-  const { gate, confirm, onPostFailure, windows, promoteFrom, rollout, approval } = project.policy
+  const { gate, confirm, onPostFailure, windows, promoteFrom, rollout, approval, signatures } = project.policy
   const texts = allRows.map(({ path, as }) => {
     const [first, key, inner] = path.split('.')
     const value = values[key === undefined ? (first as string) : `policy.${key}`]
@@ -379,6 +383,8 @@ export function draftOf(project: Pick<Project, 'policy'>): Draft {
       // A role includes those above it: the lowest one says it.
       'policy.approval.roles':
         ['deployer', 'operator', 'admin'].find(role => approval?.roles.some(each => each === role)) ?? '',
+      // The policy is stored with its defaults, which are an empty text here.
+      ...usualSignatures(signatures),
       '#pause': pause === 'approve' ? pause : pause === 0 ? '' : 'seconds',
       'policy.rollout.pause': typeof pause === 'number' && pause > 0 ? String(pause) : ''
     },
@@ -423,6 +429,7 @@ const isSet: Readonly<Record<string, (draft: Draft, given: unknown) => boolean>>
   'policy.windows': hasWindows,
   'policy.promoteFrom': isPromoted,
   'policy.approval': isApproved,
+  'policy.signatures': (_, given) => Object.keys(given as object).length > 0,
   'policy.rollout': (_, given) => Object.keys(given as object).length > 0
 }
 

@@ -1,5 +1,5 @@
 /* The rows of a card, and those of checks, windows and approvals. All words are English and passed to t(). Pure. */
-import type { Check } from '../../../lib/model/policy.js'
+import type { Check, SignaturePolicy } from '../../../lib/model/policy.js'
 import type { Choice } from '../base/form.js'
 
 /** Texts by the place of their field, as the server names it in errors: `name`, `policy.gate.interval`. */
@@ -68,6 +68,8 @@ export const hasChecks = (draft: Draft): boolean => isChecked(draft) && draft.ch
 export const hasWindows = ({ allow, freeze }: Draft): boolean => allow.length + freeze.length > 0
 /** Whether others approve a deployment. */
 export const isApproved = (draft: Draft): boolean => draft.texts['#approval'] !== ''
+/** Whether releases need signatures. */
+export const isSigned = (draft: Draft): boolean => (draft.texts['policy.signatures.require'] ?? '') !== ''
 /** Whether releases come from one project only. */
 export const isPromoted = (draft: Draft): boolean => draft.texts['#source'] === 'only'
 
@@ -155,6 +157,62 @@ export const approvalRows: readonly Part[] = [
     { path: 'policy.approval.hours', words: 'Hours until it fails without a decision', ...number('24', isApproved) }
   ]
 ]
+
+/** The rows of signatures. */
+export const signatureRows: readonly Part[] = [
+  { heading: 'Who signs' },
+  {
+    path: 'policy.signatures.require',
+    words: 'A release without the signatures that it needs',
+    choices: [
+      { value: '', words: 'It is deployed: releases need no signature.' },
+      { value: 'warn', words: 'It is deployed, with a warning in its output.' },
+      { value: 'refuse', words: 'It is refused.' }
+    ]
+  },
+  [
+    { path: 'policy.signatures.threshold', words: 'Keys that must have signed', ...number('1', isSigned) },
+    {
+      path: 'policy.signatures.keys',
+      words: 'Ids of the keys',
+      as: 'words',
+      placeholder: 'key_1a2b3c4d5e6f7a8b',
+      hint: 'Empty: each key that may sign for this project.',
+      when: isSigned
+    }
+  ],
+  {
+    path: 'policy.signatures.rollbackBySignature',
+    words: 'Going back to a release that was signed earlier',
+    choices: [
+      { value: '', words: 'It is allowed.' },
+      { value: 'refuse', words: 'It is refused: only later releases are deployed.' }
+    ],
+    when: isSigned
+  },
+  {
+    path: 'policy.signatures.sbom',
+    words: 'The list of components (SBOM) of a release',
+    choices: [
+      { value: '', words: 'It is not needed.' },
+      { value: 'require', words: 'A push without it is refused.' }
+    ]
+  }
+]
+
+const noSignatures: SignaturePolicy = {
+  require: 'off',
+  threshold: 1,
+  keys: null,
+  sbom: 'off',
+  rollbackBySignature: 'allow'
+}
+
+/** Returns the empty texts of what is usual in a policy of signatures. */
+export function usualSignatures(given: Partial<SignaturePolicy> | undefined): Texts {
+  const same = Object.entries(noSignatures).filter(([key, value]) => given?.[key as keyof SignaturePolicy] === value)
+  return Object.fromEntries(same.map(([key]) => [`policy.signatures.${key}`, '']))
+}
 
 /** The kinds of checks, each with its fields. */
 export const checkKinds: Record<string, { words: string; fields: readonly ItemField[] }> = {

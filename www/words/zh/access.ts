@@ -77,5 +77,27 @@ export const words: Words = {
     '用于验证器和恢复码都已丢失的用户。此后仅凭令牌即可登录，请先确认是用户本人要求的。',
   'Revoke {name}?': '吊销 {name}？',
   'The token becomes invalid at once, and its sessions in browsers end. This cannot be undone.':
-    '令牌立即失效，其在浏览器中的会话也会结束。此操作无法撤销。'
+    '令牌立即失效，其在浏览器中的会话也会结束。此操作无法撤销。',
+  'Keys that sign releases': '签署发布的密钥',
+  'Trust key': '信任密钥',
+  'Trust a key': '信任一个密钥',
+  'A project can refuse releases that none of these keys has signed: Safety, in its settings.':
+    '项目可以拒绝未经这些密钥签署的发布：见项目设置中的“安全”。',
+  'No key is trusted yet.': '还没有受信任的密钥。',
+  'Public key': '公钥',
+  'A line of an OpenSSH public key or of allowed_signers, a public key of minisign, or one of "svc keys generate".':
+    '一行 OpenSSH 公钥或 allowed_signers 内容、minisign 公钥，或由 "svc keys generate" 生成的公钥。',
+  'Name (optional)': '名称（可选）',
+  'Empty: the name in the key.': '留空：使用密钥中的名称。',
+  'Project whose releases it may sign': '可为哪个项目签署发布',
+  'All projects': '所有项目',
+  'The key is trusted': '已信任该密钥',
+  'What the key signs from now on is not accepted. What was accepted before stays valid, so that one can go back to it.':
+    '此后由该密钥签署的内容不再被接受。之前已接受的仍然有效，因此仍可回退到那里。',
+  'The key was revoked. It has signed {deployments}.': '密钥已吊销。它签署过 {deployments}。',
+  'all projects': '所有项目',
+  'Revoke {name}': '吊销 {name}',
+  'revoked {when}': '已于 {when} 吊销',
+  'expired {when}': '已于 {when} 到期',
+  'until {when}': '有效至 {when}'
 }

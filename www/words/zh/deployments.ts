@@ -160,5 +160,6 @@ export const words: Words = {
     '每次推送、每个拖放到项目的 zip 和每次回滚都会在此成为一行，并附带其输出。',
   'Go to projects': '前往项目',
   'No matches': '没有符合条件的部署',
-  'No deployment matches the filter.': '没有部署符合上面的筛选条件。'
+  'No deployment matches the filter.': '没有部署符合上面的筛选条件。',
+  'Signed by': '签署者'
 }
