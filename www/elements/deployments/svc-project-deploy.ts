@@ -293,8 +293,8 @@ export class SvcProjectDeploy extends SvcElement {
     if (lines.length === 0) return null
     return html`
       <p class="signatures">
-        ${lines.join(' ')}
-        <code class="nowrap">svc push --sign-key ~/.ssh/id_ed25519${sbom === 'require' ? ' --sbom sbom.json' : ''}</code>
+        ${lines.join(' ')}<br>
+        <code translate="no">svc push --sign-key ~/.ssh/id_ed25519${sbom === 'require' ? ' --sbom sbom.json' : ''}</code>
       </p>`
   }
 

@@ -56,7 +56,14 @@ const full = {
     tz: 'Europe/Berlin'
   },
   promoteFrom: { projectId: 'proj_staging', soakMinutes: 30 },
-  approval: { count: 2, roles: ['admin'], notPusher: false, hours: 8 }
+  approval: { count: 2, roles: ['admin'], notPusher: false, hours: 8 },
+  signatures: {
+    require: 'refuse',
+    threshold: 2,
+    keys: ['key_a', 'key_b'],
+    sbom: 'require',
+    rollbackBySignature: 'refuse'
+  }
 }
 
 t.test('each field of a project and each key of a policy is in one card', async t => {
@@ -78,6 +85,8 @@ t.test('a policy that is loaded into the cards and saved is the same policy', as
     { rollout: { pause: 'approve', onFailure: 'revert_all' } },
     { rollout: { pause: 0 } },
     { approval: { count: 1, roles: ['deployer'] } },
+    { signatures: { require: 'warn' } },
+    { signatures: { sbom: 'require' } },
     { onPostFailure: 'revert', confirm: { seconds: 10 } },
     { windows: { allow: [], freeze: full.windows.freeze, tz: 'UTC' } }
   ]
