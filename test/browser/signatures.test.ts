@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startServer } from '../support/server.js'
 import { aKey, signedBy, statementOf } from '../support/signed-releases.js'
-import { zipOf } from '../support/zip.js'
+import { makeZip } from '../support/make-zip.js'
 import { startChromium } from './chromium.js'
 import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard, until } from './stage.js'
 import { survey, violations } from './survey.js'
@@ -55,9 +55,10 @@ t.test('a key is trusted, a policy asks for it, and a deployment names it', { sk
       ['projectId', shop.id],
       ['statement', statement],
       ...signatures.map(text => ['signature', text] as [string, string]),
-      ['file', { filename: 'a.zip', bytes: await zipOf(files) }]
+      ['file', { filename: 'a.zip', bytes: makeZip([{ name: 'index.html', data: '<h1>Shop</h1>', mode: 0o100644 }]) }]
     ])
   t.equal(answer.status, 200)
+  t.match((await stage.client.get(`/api/logs?projectId=${shop.id}`)).body, [{ status: 'success' }])
   const [{ id }] = (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body as [{ id: string }]
   for (const [name, options] of [
     ['desktop', { viewport: desktop }],

@@ -114,7 +114,7 @@ export class SvcSigningKeys extends SvcElement {
       .what b { font-weight: 500; font-size: var(--size-14); color: var(--text); }
       .ended b { text-decoration: line-through; color: var(--muted); }
       textarea { width: 100%; font-family: var(--mono); font-size: var(--size-13); }
-      @media (max-width: 719px) { li { grid-template-columns: minmax(0, 1fr); padding: 14px 16px; } }
+      @media (max-width: 719px) { li { grid-template-columns: minmax(0, 1fr); padding: 14px 16px; } li button { justify-self: start; margin-left: -12px; } }
     }
   `
 
