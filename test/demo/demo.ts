@@ -142,6 +142,12 @@ async function play(address: string, token: string): Promise<{ deployToken: Reco
   await svc(['push', '-m', 'Without robots.txt'], deployToken)
   await svc(['undo', '--yes'], adminToken)
 
+  say('The server signs what it did. An auditor checks that without the server')
+  const receipt = join(stage, 'receipt.json')
+  await svc(['push', '-m', 'With a receipt', '--receipt', receipt], deployToken)
+  const key = join(environment.SVC_HOME, 'keys/server.pub')
+  await svc(['receipt', 'verify', receipt, '--key', key, '--tree', target])
+
   say('Is every file as it was deployed?')
   await svc(['verify', project.id], adminToken)
   await svc(['status'], adminToken)
