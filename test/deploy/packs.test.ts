@@ -2,10 +2,12 @@ import { writeFileSync, chmodSync, existsSync, mkdirSync, readFileSync, readdirS
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { sha256 } from '../../lib/base/digests.js'
+import { writeTrailer } from '../../lib/core/archive/pack-index.js'
 import { anyArchive, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
 import { createFiles } from '../../lib/deploy/files.js'
 import { createPacks } from '../../lib/deploy/packs.js'
@@ -15,6 +17,7 @@ import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { stageChanges } from '../support/changes-stage.js'
 import { createRandom } from '../support/random.js'
 import { contentsOf, sharedArchives } from '../support/shared-archive.js'
+import { zipOf } from '../support/zips.js'
 
 /** Files of a build, of which some change. */
 function createBuild(count: number, bytes: number) {
@@ -229,4 +232,25 @@ t.test('an undo and a repair find contents in archives that share them', async t
   for (const path of ['a', 'b', 'c']) writeFileSync(join(shop.deployPath, path), 'edited')
   await ended(stage.deployer.repair(shop.id, { actor: admin, signal: never }))
   t.strictSame(['a', 'b', 'c'].map(read), ['three', same, 'new'])
+})
+
+t.test('nothing is shared with an upload whose comment looks like the end of a pack', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  const files = { 'a.txt': 'one'.repeat(300), 'b.txt': 'two'.repeat(300) }
+  // Its runs would give the entries other numbers.
+  const comment = writeTrailer([7, 8])
+  const zip = await zipOf(files)
+  zip.writeUInt16LE(comment.length, zip.length - 2)
+  const bytes = Buffer.concat([zip, comment])
+  const received = await stage.deployer.receive(Readable.from([bytes]), { limitBytes: 1e9, signal: never })
+  const run = await stage.deployer.deploy(received, { projectId: shop.id, env: {}, actor: admin })
+  const first = await run.finished
+  t.match(first, { status: 'success' })
+  const second = await send(shop, { ...files, 'a.txt': 'new' })
+  t.match(second, { status: 'success', reusedFrom: first.id })
+  const third = await send(shop, { ...files, 'b.txt': 'newer' })
+  t.match(third, { status: 'success', reusedFrom: second.id })
+  await stage.deployer.deleteArchive(first.id, { force: true, actor: admin })
+  t.match(await (await stage.deployer.rollback(second.id, { actor: admin })).finished, { status: 'success' })
+  t.same([read('a.txt'), read('b.txt')], ['new', files['b.txt']])
 })

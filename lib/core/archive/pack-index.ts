@@ -15,7 +15,8 @@
  *
  *   <zip> <JSON: first number and count of each run> <length of the JSON, 4 bytes> SVCPACK1
  *
- * Only the server writes these files. Nothing that was uploaded is read as an index or has a trailer.
+ * Only the server writes these files. Nothing that was uploaded is read as an index, and nothing shares contents with an
+ * upload whose comment ends like a trailer.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { ReadableFile } from '../../base/files.js'
@@ -101,13 +102,20 @@ export interface PackNumbers {
   numbers: number[]
 }
 
+/** Whether a zip ends like a pack that lost entries. Nothing shares contents with an uploaded one whose comment does so. */
+export function endsLikePack(file: ReadableFile): boolean {
+  const trailer = Buffer.alloc(trailerBytes)
+  const at = file.size - trailerBytes
+  return at >= 0 && file.readSync(trailer, at) === trailerBytes && trailer.subarray(4).equals(trailerMagic)
+}
+
 /** Returns what the trailer of a pack says; null: it is a whole zip. Refuses (`invalid`) damaged_pack. */
 export function readNumbers(file: ReadableFile, name: string): PackNumbers | null {
+  if (!endsLikePack(file)) return null
   const { size } = file
-  const trailer = Buffer.alloc(trailerBytes)
-  if (size < trailerBytes || file.readSync(trailer, size - trailerBytes) < trailerBytes) return null
-  if (!trailer.subarray(4).equals(trailerMagic)) return null
-  const length = trailer.readUInt32LE(0)
+  const stated = Buffer.alloc(4)
+  file.readSync(stated, size - trailerBytes)
+  const length = stated.readUInt32LE(0)
   const zipBytes = size - trailerBytes - length
   if (length > maxTrailerBytes || zipBytes < 0) throw damagedPack(name, 'its trailer is too long')
   const json = Buffer.alloc(length)

@@ -17,6 +17,7 @@ import { type Composed, composeArchive, type ComposedEntry } from '../archive/co
 import { entriesOfArchive } from '../archive/archive-tree.js'
 import { quoteName } from '../archive/names.js'
 import { readIndex } from '../archive/pack-index.js'
+import { endsLikePack } from '../archive/pack-index.js'
 import { anyArchive, findKept, openKept } from '../archive/pack-set.js'
 import { shareArchive } from '../archive/pack-write.js'
 import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from '../archive/read.js'
@@ -147,7 +148,7 @@ async function assemble(
     if (missing.length > 0) throw incomplete(missing)
     if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
     const result =
-      sharesWith === undefined
+      sharesWith === undefined || (archive.packs === undefined && endsLikePack(archive.file))
         ? await composeWhole(to, composed)
         : await shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
     if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
