@@ -76,6 +76,7 @@ const ofTheMachine: Record<string, string> = {
   '/api/projects/:id/maintenance': 'of the target',
   '/api/tokens': 'rights on one server',
   '/api/signing-keys': 'rights on one server',
+  '/api/deployments/:id/attestations': 'of a signed release',
   '/api/deployments/:id/attestations/:name': 'of a signed release',
   '/api/tokens/self': 'rights on one server',
   '/api/audit/checkpoint': 'of this server',

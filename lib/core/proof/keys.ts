@@ -108,7 +108,7 @@ export function ofBlob(blob: Buffer): PublicKey {
   }
 }
 
-const ofBytes = (blob: Buffer): string => `SHA256:${sha256(blob).toString('base64').replace(/=+$/, '')}`
+const ofBytes = (blob: Buffer): string => `SHA256:${sha256(blob).toString('base64').slice(0, -1)}`
 
 /** Returns the bytes of an SSH key, as signatures contain them. */
 export function blobOf({ key, application }: PublicKey): Buffer {
