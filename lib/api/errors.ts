@@ -113,6 +113,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   invalid_path: { kind: 'invalid', means: 'The path is malformed' },
   invalid_request: { kind: 'invalid', means: 'The request is malformed' },
   invalid_setting: { kind: 'invalid', means: 'A setting has an invalid value' },
+  invalid_sbom: { kind: 'invalid', means: 'The list of components is neither CycloneDX nor SPDX in JSON' },
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },
   invisible_character_in_name: { kind: 'invalid', means: 'A name in the archive contains an invisible character' },
   key_name_taken: { kind: 'conflict', means: 'Another key has this name, or one that looks like it' },
@@ -243,6 +244,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'forbidden',
     means: 'The token has a second factor, so it only opens sessions of the panel'
   },
+  sbom_too_large: { kind: 'too_large', means: 'The list of components is too large' },
   search_busy: { kind: 'conflict', means: 'Too many searches for components are waiting' },
   server_full: { kind: 'unavailable', means: 'The server holds as much data of requests as it may' },
   server_key: { kind: 'unavailable', means: 'The key that signs checkpoints of the audit log cannot be used' },

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import type { Caller } from '../access/bearer.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
@@ -8,6 +9,7 @@ import type { Taken } from '../deploy/pieces.js'
 import { maxTreeBytes } from '../core/archive/tree-wire.js'
 import type { Claim } from '../operate/machine/storage.js'
 import { clientVariableNameFault, maxClientVariables } from '../model/variable.js'
+import { readSbom } from '../model/sbom.js'
 import { maxSbomBytes, maxSignatureBytes, maxSignatures, maxStatementBytes } from '../model/statement.js'
 import type { SentSignatures } from '../deploy/signatures.js'
 import { maxMessageLength } from '../model/deployment.js'
@@ -77,6 +79,8 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
       }
     })
     const discard = () => Promise.all([received, tree, sbom].map(each => each?.discard()))
+    // A file that is none would satisfy a policy, and nobody would find a component in it.
+    if (sbom !== undefined) await orDiscard(discard, async () => void readSbom(await readFile(sbom.path)))
     const deploy = await orDiscard(discard, () => {
       const sent = readSent(fields.get('statement'), signatures)
       const deployment = { ...readRequest(fields, request.actor), traceId, sent, sbom }

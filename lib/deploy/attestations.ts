@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { sha256 } from '../base/digests.js'
 import { notFound } from '../base/errors.js'
+import { readSbom } from '../model/sbom.js'
 import type { Bytes } from '../model/scalars.js'
 import { findAttestation } from '../core/store/tables/signing-keys.js'
 import type { DeployFiles } from './files.js'
@@ -16,6 +17,8 @@ export interface AttestationFile {
   bytes: Bytes
   /** SHA-256 checksum in hexadecimal. */
   sha256: string
+  /** Number of components, of a list of components. */
+  components?: number
 }
 
 type File = AttestationFile & { content: Uint8Array }
@@ -31,7 +34,9 @@ export function createAttestations({ store, files }: Pick<DeployNeeds, 'store'> 
     return [
       ...(statement === undefined ? [] : [fileOf('statement.json', 'application/vnd.in-toto+json', statement)]),
       ...signatures.map((text, index) => fileOf(`${index + 1}.sig`, 'text/plain', text)),
-      ...(sbom === null ? [] : [fileOf('sbom.json', 'application/json', sbom)])
+      ...(sbom === null
+        ? []
+        : [{ ...fileOf('sbom.json', 'application/json', sbom), components: readSbom(sbom).components.length }])
     ]
   }
 

@@ -17,7 +17,9 @@ t.test('statement, signatures and components are listed, read and removed', asyn
   const sbom = { path, bytes: 2, sha256: 'b'.repeat(64), startedAt: '', endedAt: '', discard: async () => {} }
   const plain = await stage.deploy(shop, files)
   t.strictSame(await stage.deployer.attestations(plain.id), [], 'an unsigned release has none')
-  writeFileSync(path, '{}')
+  const components = [{ name: 'zlib', version: '1.3' }]
+  const list = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components })
+  writeFileSync(path, list)
   const sent = signedBy(statementOf(shop.id, files), aKey('ana'), aKey('bo'))
   const row = await stage.deploy(shop, files, { sent, sbom })
   const all = createAttestations({ store: stage.store, files: createFiles(stage.home) })
@@ -25,7 +27,7 @@ t.test('statement, signatures and components are listed, read and removed', asyn
     { name: 'statement.json', bytes: sent.statement.length },
     { name: '1.sig' },
     { name: '2.sig' },
-    { name: 'sbom.json', type: 'application/json', bytes: 2 }
+    { name: 'sbom.json', type: 'application/json', bytes: list.length, components: 1 }
   ])
   t.equal(Buffer.from((await all.attestation(row.id, '2.sig')).content).toString(), sent.signatures[1])
   await t.rejects(all.attestation(row.id, '3.sig'), { code: 'not_found' })

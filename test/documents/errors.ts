@@ -179,6 +179,8 @@ export const cures: Readonly<Record<string, string>> = {
   deploy_token_may_not: 'Set the policy that the message names, or use the token of an operator.',
   piece_too_long: 'Begin a new upload with the right size.',
   plan_busy: 'Wait a moment and plan again.',
+  invalid_sbom: 'Send CycloneDX or SPDX, as JSON.',
+  sbom_too_large: 'Leave out what is not needed: at most 10 MiB and 100,000 components.',
   search_busy: 'Wait a moment and search again.',
   assembly_differs: 'Push again: the file changed while the push ran. `svc push` sends the whole archive then.',
   assembly_incomplete: 'Send the missing contents, or the whole archive.',
@@ -553,12 +555,6 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'deployment',
     'A directory of the target is on another file system',
     'Use a target on one file system.'
-  ),
-  invalid_sbom: row('command', 'The list of components is not valid', 'Give CycloneDX or SPDX, as JSON.'),
-  sbom_too_large: row(
-    'command',
-    'The list of components is too large',
-    'Leave out what is not needed: at most 10 MiB.'
   ),
   client_only: row('command', 'The client package does not have this', 'Install the full svc package.'),
   bundle_damaged: row(

@@ -37,7 +37,7 @@ export interface DeploymentRoutes {
    * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
    * assembly_differs invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
    * signature_missing signature_unknown_key signature_bad
-   * signature_expired signature_other_project signature_replayed signature_below_threshold sbom_missing tree_differs
+   * signature_expired signature_other_project signature_replayed signature_below_threshold sbom_missing invalid_sbom sbom_too_large tree_differs
    * signers_unreadable
    */
   'POST /api/deploy/upload': {

@@ -168,6 +168,8 @@ export const words: Words = {
   'code:path_leaves_target': '压缩包中有名称指向目标目录之外',
   'code:path_taken': '该目录已被另一个项目使用',
   'code:piece_too_long': '上传的内容超过了事先声明的大小',
+  'code:invalid_sbom': '组件清单不是 JSON 格式的 CycloneDX 或 SPDX',
+  'code:sbom_too_large': '组件清单过大',
   'code:search_busy': '正在等待的组件搜索太多',
   'code:plan_busy': '该项目有太多计划正在等待',
   'code:assembly_differs': '发送的某个文件与文件列表不符',
