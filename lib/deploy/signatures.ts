@@ -146,7 +146,7 @@ export function createSignatures({
 
   return {
     judge,
-    /** Returns the statement of a kept release; null: it has none. */
+    /** Returns the statement of a kept release; null: there is no statement. */
     sentFor,
 
     /** Whether the project takes only releases that are signed. */

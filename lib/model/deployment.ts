@@ -192,7 +192,7 @@ export interface DeploymentRow {
   treeSha256: string | null
   /** The keys that signed the release, verified by the server. */
   signedBy: SignedBy[]
-  /** What the statement of the release says. The client claims it. Null if it has none. */
+  /** What the statement of the release says. The client claims it. Null if there is no statement. */
   statement: StatementClaim | null
   /**
    * `approval` or `schedule`: what it waits for before it begins. Otherwise why it may still be reverted although its files are

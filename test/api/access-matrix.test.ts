@@ -66,6 +66,8 @@ const otherAnswers: Readonly<Record<string, number[]>> = {
   'GET /api/tokens/self': [404],
   'GET /api/projects/:id/drift/file': [404, 409],
   'GET /api/migration/verify': [400],
+  // The name of the component is missing.
+  'GET /api/components': [400],
   // There is no entry with this id.
   'GET /api/audit/inclusion': [404],
   // The project is locked.

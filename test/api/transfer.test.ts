@@ -59,6 +59,7 @@ const ofTheMachine: Record<string, string> = {
   '/agent.tgz': 'of the program',
   '/api/auth/whoami': 'of the token that asks',
   '/api/deploy/check': 'of the token and the settings',
+  '/api/uploads/:id': 'unfinished uploads are in no package',
   '/api/deployments/:id/plan': 'of what waits on this server, and of the target',
   '/api/deploy/base': 'of a kept archive, whose files are compared',
   '/api/health/detail': 'of the machine',

@@ -16,7 +16,7 @@ t.test('statement, signatures and components are listed, read and removed', asyn
   const path = join(stage.home.tmp, 'sbom')
   const sbom = { path, bytes: 2, sha256: 'b'.repeat(64), startedAt: '', endedAt: '', discard: async () => {} }
   const plain = await stage.deploy(shop, files)
-  t.strictSame(await stage.deployer.attestations(plain.id), [], 'an unsigned release has none')
+  t.strictSame(await stage.deployer.attestations(plain.id), [], 'an unsigned release lacks them')
   const components = [{ name: 'zlib', version: '1.3' }]
   const list = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components })
   writeFileSync(path, list)

@@ -70,7 +70,7 @@ export async function dryRun(
   const { output } = context
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
-  // The plan is about files; who must sign them is said beside it.
+  // The plan is about files; the line below names who must sign them.
   const permit = await planning.api.checkUpload({ projectId: planning.projectId, scripts: [] }).catch(() => null)
   const demand = permit?.signatures
   const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')

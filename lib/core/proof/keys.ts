@@ -36,7 +36,9 @@ export interface AllowedSigner {
   notAfter: string | null
 }
 
+/** The type of an Ed25519 key of SSH. */
 export const ed25519 = 'ssh-ed25519'
+/** The type of an Ed25519 key of SSH in a hardware key. */
 export const securityKey = 'sk-ssh-ed25519@openssh.com'
 const rawBytes = 32
 /** What precedes the 32 bytes of an Ed25519 key in SPKI (RFC 8410 §4). */

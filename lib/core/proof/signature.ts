@@ -69,7 +69,7 @@ export function signerOf(signature: Signature): string {
   return /^SHA256:[A-Za-z0-9+/]{43}$/.test(signature.signature.keyid) ? signature.signature.keyid : 'without a name'
 }
 
-/** Returns whether a signature says that it is one of this key. */
+/** Returns whether a signature names this key. */
 export function namesKey(signature: Signature, key: PublicKey): boolean {
   if (signature.kind !== key.kind) return false
   if (signature.kind === 'ssh') return signature.signature.key.fingerprint === key.fingerprint

@@ -1,6 +1,6 @@
 /*
  * Signatures of all kinds together, and 100,000 changed envelopes, statements, signatures and keys (THOROUGH=1; otherwise
- * fewer): none is accepted, none fails but with a refusal, none takes long.
+ * fewer): all are refused, and soon.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'

@@ -54,7 +54,7 @@ export function putAttestation(tx: Transaction, { deployId, statement, signature
   tx.run(sql, deployId, statement, JSON.stringify(signatures), acceptedAt)
 }
 
-/** Returns the statement of a deployment and its signatures; undefined: it has none. */
+/** Returns the statement of a deployment and its signatures; undefined: there is no statement. */
 export function findAttestation(db: Reader, deployId: string): Attestation | undefined {
   return db.all('SELECT * FROM attestations WHERE deployId = ?', deployId).map(readAttestation)[0]
 }
