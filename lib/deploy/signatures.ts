@@ -347,13 +347,15 @@ function faultOfScripts(statement: Statement, { offered, env }: Signed): Refusal
   return gone === undefined ? null : badSignature(`the variable ${gone} is missing`)
 }
 
-/** A kept release may have lost scripts that are not allowed any more, and has no others. */
-function faultOfScriptsAgain(statement: Statement, { offered }: Signed): Refusal | null {
+/** A kept release may have lost scripts that are not allowed any more, and variables, and has no others. */
+function faultOfScriptsAgain(statement: Statement, { offered, env }: Signed): Refusal | null {
   const other = statedScripts.find(step => {
     const given = offered[step]
     return !isBlank(given) && digestOf(given as string) !== statement.scripts[step]
   })
-  return other === undefined ? null : badSignature(`the script ${other} is not the one that was signed`)
+  if (other !== undefined) return badSignature(`the script ${other} is not the one that was signed`)
+  const variable = env.find(name => !statement.env.includes(name))
+  return variable === undefined ? null : badSignature(`the variable ${variable} was not signed`)
 }
 
 /** Returns the digest of a script, as statements name it. */

@@ -464,6 +464,10 @@ const attacks: Record<string, Attack> = {
     code: 'signature_bad',
     request: scene => ({ sent: good(scene), env: { LD_PRELOAD_HINT: 'x' } })
   },
+  'a variable that was not signed, with a release that a hub calls an earlier one': {
+    code: 'signature_bad',
+    request: scene => ({ sent: good(scene), env: { LD_PRELOAD_HINT: 'x' }, origin: 'source deployment' })
+  },
   'a signed variable left out': {
     code: 'signature_bad',
     request: ({ shop, ana }) => ({ sent: signedBy(statementOf(shop.id, files, { env: ['STAGE'] }), ana) })
@@ -479,7 +483,7 @@ const attacks: Record<string, Attack> = {
   }
 }
 
-t.equal(Object.keys(attacks).length, 44)
+t.equal(Object.keys(attacks).length, 45)
 for (const [name, { code, policy, request, files: sent = files }] of Object.entries(attacks)) {
   t.test(`refused: ${name}`, async t => {
     const here = await scene(t, policy)

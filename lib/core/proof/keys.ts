@@ -183,6 +183,11 @@ function readSigner(line: string, number: number): AllowedSigner {
   if (own !== undefined && words.length >= 2 && /^RW[A-Za-z0-9+/]{54}$/.test(own)) {
     return signerOf(words.slice(0, -1), ofMinisign(own), what)
   }
+  // The second line of its PEM file.
+  if (own !== undefined && words.length >= 2 && /^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$/.test(own)) {
+    const pem = `-----BEGIN PUBLIC KEY-----\n${own}\n-----END PUBLIC KEY-----`
+    return signerOf(words.slice(0, -1), ofPem(pem), what)
+  }
   if (at === -1) throw unreadable(what, 'it contains no key')
   return signerOf(words.slice(0, at), ofSsh(words.slice(at)), what)
 }

@@ -54,6 +54,10 @@ t.test('lines of allowed_signers', async t => {
   const [signer] = readAllowedSigners(text)
   t.match(signer, { name: 'ana@laptop', notBefore: '2026-01-02T00:00:00.000Z', notAfter: '2027-01-01T00:00:00.000Z' })
   t.equal(readPublicKey(`ana ${line}`).fingerprint, signer?.key.fingerprint, 'one line is read as a key, too')
+  const own = publicKeyOf(generateKeyPairSync('ed25519').privateKey)
+  const [ofSvc] = readAllowedSigners(`ci valid-after="20260102Z" ${own.text.split('\n')[1]}\n`)
+  t.match(ofSvc, { name: 'ci', notBefore: '2026-01-02T00:00:00.000Z' }, 'a key of svc is a line of its file')
+  t.match(ofSvc?.key, { kind: 'svc', fingerprint: own.fingerprint })
   const bad = {
     'cert-authority': `ana cert-authority ${line}`,
     'another namespace': `ana namespaces="git" ${line}`,
