@@ -24,7 +24,7 @@ import { type SignedBy, type Statement, type StatementClaim, statedScripts } fro
 import { findAttestation, firstAccepted, highestSequence, listSigningKeys } from '../core/store/tables/signing-keys.js'
 import { archivedDeployments } from '../core/store/tables/deployments.js'
 import { entriesOfArchive } from '../core/archive/archive-tree.js'
-import { openArchive } from '../core/archive/read.js'
+import { openKept } from '../core/archive/pack-set.js'
 import { readManifest } from '../core/install/manifest.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import type { DeployFiles } from './files.js'
@@ -392,7 +392,7 @@ export async function otherTree(
     if (same === undefined) return otherThanSigned(null)
     const signed = new Map<string, ManifestFile>()
     for await (const each of readManifest(files.manifest(same.id))) signed.set(each.path, each)
-    const archive = await openArchive(files.archive(id), extractionLimits(settings))
+    const archive = await openKept(files.archive(id), extractionLimits(settings))
     try {
       for (const { path, mode, sha256 } of await entriesOfArchive(archive)) {
         const other = signed.get(path)

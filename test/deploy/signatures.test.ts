@@ -19,6 +19,7 @@ import { otherThanSigned, signersFile } from '../../lib/deploy/signatures.js'
 import { defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.js'
 import type { Project } from '../../lib/model/project.js'
 import { admin, type DeployStage, deployStage } from '../support/deploy-stage.js'
+import { sendChanges } from '../support/changes-stage.js'
 import { zipOf } from '../support/zips.js'
 import { aKey, digestOf, signedBy, statementOf, type TestKey } from '../support/signed-releases.js'
 
@@ -516,6 +517,18 @@ t.test('attacks on the files', async t => {
   const next = { ...files, 'index.html': 'third' }
   const third = await stage.deploy(shop, next, { sent: signedBy(statementOf(shop.id, next, { sequence: 101 }), ana) })
   t.equal(third.status, 'success', third.errorMessage ?? '')
+  t.test('an upload of changes with other contents than the signed ones', async t => {
+    const swapped = { ...files, 'app.js': 'evil' }
+    const stolen = signedBy(statementOf(shop.id, files, { sequence: 102 }), ana)
+    const changed = sendChanges(stage.deployer, shop, swapped, undefined, { sent: stolen })
+    await t.rejects(changed, { code: 'tree_differs' })
+    t.strictSame(contents(shop), next, 'the target is as it was')
+    const sent = signedBy(statementOf(shop.id, files, { sequence: 103 }), ana)
+    const good = await sendChanges(stage.deployer, shop, files, undefined, { sent })
+    t.match(good, { status: 'success', signedBy: [{ name: 'ana' }] }, good.errorMessage ?? '')
+    const again = signedBy(statementOf(shop.id, next, { sequence: 104 }), ana)
+    t.match(await sendChanges(stage.deployer, shop, next, undefined, { sent: again }), { status: 'success' })
+  })
   t.test('a kept archive that somebody changed', async t => {
     const archive = join(stage.home.deployments, `${row.id}.zip`)
     writeFileSync(archive, await zipOf({ ...files, 'app.js': 'evil' }))

@@ -7,6 +7,7 @@ import { compareWithBase, writeDelta } from '../../lib/base/shared/tree-delta.js
 import { readTree } from '../../lib/core/archive/tree-wire.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
 import type { KeptBase } from '../../lib/model/access.js'
+import type { DeployRequest } from '../../lib/deploy/admission.js'
 import type { Deployer } from '../../lib/deploy/deployer.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
@@ -18,7 +19,8 @@ export async function sendChanges(
   deployer: Deployer,
   project: Pick<Project, 'id'>,
   files: Record<string, string>,
-  base = deployer.baseOf(project.id, null)
+  base = deployer.baseOf(project.id, null),
+  more: Partial<DeployRequest> = {}
 ): Promise<DeploymentRow> {
   const receive = (bytes: Buffer) => deployer.receive(Readable.from([bytes]), { limitBytes: 1e9, signal: never })
   const deployId = base?.deployId ?? ''
@@ -47,7 +49,7 @@ export async function sendChanges(
     contents: await receive(await zipOf(sent)),
     limitBytes: 1e9
   })
-  const run = await deployer.deploy(received, { projectId: project.id, env: {}, actor: admin })
+  const run = await deployer.deploy(received, { projectId: project.id, env: {}, actor: admin, ...more })
   return run.finished
 }
 
