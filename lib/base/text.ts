@@ -225,3 +225,8 @@ export function parseUrl(text: string): URL | null {
     return null
   }
 }
+
+/** Whether a text contains nothing but white space. */
+export function isBlank(text: string | undefined): boolean {
+  return text === undefined || text.trim() === ''
+}

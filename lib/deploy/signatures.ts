@@ -10,10 +10,18 @@ import { join } from 'node:path'
 import { instantOf } from '../base/clock.js'
 import { sha256 } from '../base/digests.js'
 import { Refusal } from '../base/errors.js'
-import { countOf } from '../base/text.js'
+import { countOf, isBlank } from '../base/text.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
-import { badSignature, isMadeBy, namesKey, readSignatures, signerOf } from '../core/proof/signature.js'
-import { readStatement } from '../core/proof/statement.js'
+import { badSignature } from '../core/proof/signature.js'
+import {
+  digestOf,
+  faultOfSbom,
+  faultOfScripts,
+  faultOfTimes,
+  readSigned,
+  type SentSignatures,
+  type SignedStatement
+} from '../core/proof/signers.js'
 import type { SignatureDemand } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf, type SignaturePolicy } from '../model/policy.js'
@@ -29,10 +37,7 @@ import { readManifest } from '../core/install/manifest.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { isBlank, type OfferedScripts } from './scripts/scripts.js'
-
-/** A statement and its signatures, as a client sent them. */
-export type SentSignatures = Pick<Attestation, 'statement' | 'signatures'>
+import type { OfferedScripts } from './scripts/scripts.js'
 
 /** What is to be deployed. */
 export interface Signed {
@@ -190,41 +195,17 @@ export function createSignatures({
   }
 }
 
-interface Found {
-  statement: Statement
-  /** Trusted keys of good signatures, each once. */
-  keys: Trusted[]
-  /** Names of the others. */
-  strangers: string[]
-}
+type Found = SignedStatement<Trusted>
 
 /** Whether an earlier release is refused: always from a client, otherwise if the policy says so. */
 function mayNotGoBack(rule: Rule, { kind }: Signed): boolean {
   return kind === 'push' || rule.rollbackBySignature === 'refuse'
 }
 
-/** Reads a statement and verifies its signatures. Refuses (403 `signature_bad`) whatever is not as it should be. */
+/** Reads what was sent; null: nothing was. */
 function readAll({ trusted }: Rule, sent: SentSignatures | null): Found | null {
-  if (sent === null) return null
-  const bytes = Buffer.from(sent.statement)
-  const statement = readStatement(bytes)
-  const keys = new Map<string, Trusted>()
-  const strangers: string[] = []
-  for (const signature of readSignatures(sent.signatures, bytes)) {
-    const named = trusted.filter(({ key }) => namesKey(signature, key))
-    if (named.length === 0) {
-      strangers.push(signerOf(signature))
-      continue
-    }
-    const maker = named.find(({ key }) => isMadeBy(signature, bytes, key))
-    if (maker === undefined) throw badSignature(`that of ${signerOf(signature)} is not one of this statement`)
-    // One key counts once, in whatever form it is trusted.
-    keys.set(rawOf(maker.key), maker)
-  }
-  return { statement, keys: [...keys.values()], strangers }
+  return sent === null ? null : readSigned(trusted, sent)
 }
-
-const rawOf = ({ key }: PublicKey): string => key.export({ type: 'spki', format: 'der' }).toString('hex')
 
 function signerOfKey({ id, name, key: { fingerprint } }: Trusted): SignedBy {
   return { key: id, name, fingerprint }
@@ -264,9 +245,8 @@ function faultOfKey(each: Trusted, { project, keys, at }: KeyRule): { why: strin
   if (revokedAt !== null && revokedAt <= at) return { why: `was revoked as of ${revokedAt}`, isTime: false }
   const isOther = project !== null && projectIds !== null && !projectIds.includes(project)
   if (isOther || (keys !== null && !keys.includes(id))) return { why: 'may not sign for this project', isTime: false }
-  if (notBefore !== null && at < notBefore) return { why: `signs only from ${notBefore} on`, isTime: true }
-  if (notAfter !== null && at >= notAfter) return { why: `has expired at ${notAfter}`, isTime: true }
-  return null
+  const why = faultOfTimes({ notBefore, notAfter }, at)
+  return why === null ? null : { why, isTime: true }
 }
 
 function firstFault(judged: Judged): Refusal | null {
@@ -275,14 +255,16 @@ function firstFault(judged: Judged): Refusal | null {
   return (
     faultOfKeys(judged, found) ??
     faultOfStatement(judged, found) ??
-    (signed.kind === 'push' ? faultOfScripts(found.statement, signed) : faultOfScriptsAgain(found.statement, signed)) ??
-    faultOfSbom(judged, found.statement)
+    (signed.kind === 'push'
+      ? faultOfScripts(found.statement, signed.offered, signed.env)
+      : faultOfScriptsAgain(found.statement, signed)) ??
+    faultOfComponents(judged, found.statement)
   )
 }
 
 function missing(judged: Judged): Refusal | null {
   const { rule, project, signed } = judged
-  if (rule.require === 'off') return faultOfSbom(judged, null)
+  if (rule.require === 'off') return faultOfComponents(judged, null)
   const who = rule.isOfServer ? 'This server takes' : `Project ${project.name} takes`
   const of = signed.kind === 'push' ? 'this one is not signed' : 'the kept release is not signed'
   const what = `${who} only releases that ${countOf(rule.threshold, 'trusted key')} signed, and ${of}`
@@ -332,21 +314,6 @@ function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null 
   return denied('signature_replayed', sentence)
 }
 
-/** The scripts and the variables of a push must be those that were signed, all of them and no others. */
-function faultOfScripts(statement: Statement, { offered, env }: Signed): Refusal | null {
-  for (const step of statedScripts) {
-    const given = offered[step]
-    const digest = isBlank(given) ? undefined : digestOf(given as string)
-    if (digest === statement.scripts[step]) continue
-    const what = digest === undefined ? 'is missing' : 'is not the one that was signed'
-    return badSignature(`the script ${step} ${what}`)
-  }
-  const other = env.find(name => !statement.env.includes(name))
-  if (other !== undefined) return badSignature(`the variable ${other} was not signed`)
-  const gone = statement.env.find(name => !env.includes(name))
-  return gone === undefined ? null : badSignature(`the variable ${gone} is missing`)
-}
-
 /** A kept release may have lost scripts that are not allowed any more, and variables, and has no others. */
 function faultOfScriptsAgain(statement: Statement, { offered, env }: Signed): Refusal | null {
   const other = statedScripts.find(step => {
@@ -358,10 +325,7 @@ function faultOfScriptsAgain(statement: Statement, { offered, env }: Signed): Re
   return variable === undefined ? null : badSignature(`the variable ${variable} was not signed`)
 }
 
-/** Returns the digest of a script, as statements name it. */
-export const digestOf = (script: string): string => sha256(Buffer.from(script)).toString('hex')
-
-function faultOfSbom(
+function faultOfComponents(
   { rule: { sbom }, project, signed: { kind, sbomSha256 } }: Pick<Judged, 'rule' | 'project' | 'signed'>,
   statement: Statement | null
 ): Refusal | null {
@@ -369,8 +333,7 @@ function faultOfSbom(
     const sentence = `Project ${project.name} takes only releases with a list of their components. Send one: svc push --sbom`
     return new Refusal('forbidden', 'sbom_missing', sentence, { field: 'sbom' })
   }
-  if (statement === null || kind !== 'push' || statement.sbomSha256 === sbomSha256) return null
-  return badSignature('the list of components is not the one that was signed')
+  return statement === null || kind !== 'push' ? null : faultOfSbom(statement, sbomSha256)
 }
 
 /** Returns the refusal of an archive that does not have the tree that was signed. */

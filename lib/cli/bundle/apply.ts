@@ -22,6 +22,8 @@ import { nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
 import { reportRun, watchRun } from '../watch.js'
+import { checkSigning } from '../pack/signing.js'
+import { readAttached } from './attached.js'
 import { type Bundle, entriesOfRelease, withBundle } from './contents.js'
 import { type BundleManifest, isLateEnough } from './format.js'
 
@@ -68,6 +70,9 @@ async function apply(
   await checkServer(api, manifest, signal)
   const permit = await askAgain(() => checkBeforePacking({ api, projectId, config, signal }), signal, output.note)
   checkPermit(manifest, permit)
+  const attached = await readAttached(bundle)
+  const isSigned = attached.statement !== undefined
+  checkSigning({ isSigned, hasSbom: attached.sbom !== undefined, cure: 'svc bundle ' }, permit)
   noteVariables(manifest, options, context)
   const place = await placeForArchive()
   try {
@@ -95,7 +100,8 @@ async function apply(
     const { message, provenance } = manifest
     const known = { ...nothingKnown(), projectId, message, provenance }
     const fields = { planId: plan.planId ?? undefined, ...formFields(config, known, { seconds: null, checkUrl: null }) }
-    const run = await uploadArchive({ api, projectId, archive, fields, newest, permit, given, signal }, context)
+    const upload = { api, projectId, archive, fields, attached, newest, permit, given, signal }
+    const run = await uploadArchive(upload, context)
     Object.assign(known, { deployId: run.deployId, url: pageOf(api, run.deployId, run.page) })
     const print = json ? output.note : output.print
     const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
@@ -178,12 +184,13 @@ function checkPermit({ needs, parts, tree }: BundleManifest, permit: UploadPermi
 }
 
 /** Says which variables the scripts expect. The project may have them on the server. */
-function noteVariables({ env }: BundleManifest, { setEnv }: ApplyOptions, { output }: Context): void {
+function noteVariables({ env, parts }: BundleManifest, { setEnv }: ApplyOptions, { output }: Context): void {
   const missing = env.filter(name => !Object.hasOwn(setEnv, name))
   if (missing.length === 0) return
-  output.note(
-    `The bundle contains no values of variables. Give them with --set-env, or to the project: ${missing.join(', ')}`
-  )
+  // What was signed says which variables come with the upload.
+  const isSigned = parts.some(({ name }) => name === 'statement.json')
+  const where = isSigned ? '--set-env, as they were signed' : '--set-env, or to the project'
+  output.note(`The bundle contains no values of variables. Give them with ${where}: ${missing.join(', ')}`)
 }
 
 function requireGoodPlan(plan: PlanAnswer): void {

@@ -14,6 +14,7 @@ import { createEntryReader, type EntryReader } from '../../core/archive/entry-da
 import { type Archive, type ArchiveEntry, openArchive } from '../../core/archive/read.js'
 import type { TimedEntry } from '../../core/archive/tree.js'
 import { maxTreeEntries } from '../../core/archive/tree-wire.js'
+import { maxSignatures } from '../../model/statement.js'
 import {
   type BundleManifest,
   type BundlePart,
@@ -21,7 +22,6 @@ import {
   manifestName,
   maxBytesOf,
   maxManifestBytes,
-  maxSignatures,
   notABundle,
   readManifest
 } from './format.js'

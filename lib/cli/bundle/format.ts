@@ -30,6 +30,7 @@ import {
 import { maxTreeBytes } from '../../core/archive/tree-wire.js'
 import { maxMessageLength } from '../../model/deployment.js'
 import { type Provenance, provenanceReader } from '../../model/provenance.js'
+import { maxSbomBytes, maxSignatureBytes, maxStatementBytes } from '../../model/statement.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 
 /** The name of the entry that describes the others. */
@@ -41,20 +42,17 @@ export const zipMark = 'PK\x03\x04'
 
 /** Maximum size of `bundle.json` in bytes. */
 export const maxManifestBytes = 256 * 1024
-/** Maximum number of signatures. */
-export const maxSignatures = 16
 const maxCharacterBytes = 4
 
 /** The entries that a bundle may have besides `bundle.json` and its signatures, in their order, with their maximum sizes. */
 const limits: Readonly<Record<string, number>> = {
   'archive.zip': Number.MAX_SAFE_INTEGER,
   tree: maxTreeBytes,
-  'statement.json': 256 * 1024,
-  'sbom.json': 10 * 1024 * 1024,
+  'statement.json': maxStatementBytes,
+  'sbom.json': maxSbomBytes,
   'scripts/pre': maxScriptLength * maxCharacterBytes,
   'scripts/post': maxScriptLength * maxCharacterBytes
 }
-const maxSignatureBytes = 16 * 1024
 const signaturePattern = /^signatures\/([1-9]|1[0-6])$/
 
 /** Returns the maximum size of an entry in bytes; null if a bundle has no such entry. */
@@ -138,6 +136,8 @@ export function readManifest(text: string): BundleManifest {
     if (new Set(names).size < names.length) throw notABundle(`"${manifestName}" names an entry twice`)
     for (const needed of ['archive.zip', 'tree'])
       if (!names.includes(needed)) throw notABundle(`"${manifestName}" does not name "${needed}"`)
+    if (signaturesOf(manifest).length > 0 && !names.includes('statement.json'))
+      throw notABundle('it contains signatures, but not the statement that was signed')
     return manifest
   } catch (error) {
     if (!(error instanceof Refusal) || error.code === 'not_a_bundle') throw error
@@ -154,6 +154,13 @@ function parse(text: string): object {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw notABundle(`"${manifestName}" is not a JSON object`)
+}
+
+/** Returns the names of the signatures, in the order of their numbers. */
+export function signaturesOf({ parts }: Pick<BundleManifest, 'parts'>): string[] {
+  const number = (name: string): number => Number(name.slice('signatures/'.length))
+  const names = parts.map(({ name }) => name).filter(name => signaturePattern.test(name))
+  return names.sort((a, b) => number(a) - number(b))
 }
 
 /** The refusal of a file that is not a bundle. */

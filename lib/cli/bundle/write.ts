@@ -65,6 +65,11 @@ export async function entriesOf(archive: BundleSource['archive'], signal: AbortS
   }
 }
 
+/** Returns the text of a tree. */
+export function treeText(entries: readonly TimedEntry[]): Buffer {
+  return Buffer.from(treeHead + entries.map(treeLine).join(''))
+}
+
 /** Writes the bundle to `path`, or to parts of it. Removes what it wrote if it fails. */
 export async function writeBundle(
   { archive, parts, about }: BundleSource,
@@ -80,7 +85,7 @@ export async function writeBundle(
     signal: AbortSignal
   }
 ): Promise<WrittenBundle> {
-  const tree = Buffer.from(treeHead + entries.map(treeLine).join(''))
+  const tree = treeText(entries)
   const treeSha256 = digestOfTree(tree)
   const small: SmallParts = [['tree', tree], ...parts]
   const described: BundlePart[] = [

@@ -1,14 +1,27 @@
 import { basename, resolve } from 'node:path'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
+import type { Provenance } from '../../model/provenance.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { countOf, oneLine } from '../../base/text.js'
-import { type Bundle, withBundle } from '../bundle/contents.js'
-import { checkFree, entriesOf, type SmallParts, writeBundle } from '../bundle/write.js'
+import {
+  type BundleSigners,
+  needsOfAttached,
+  partsOfAttached,
+  readKeysFile,
+  verifySigners
+} from '../bundle/attached.js'
+import { type Bundle, digestOfTree, withBundle } from '../bundle/contents.js'
+import { signaturesOf } from '../bundle/format.js'
+import { checkFree, entriesOf, type SmallParts, treeText, writeBundle } from '../bundle/write.js'
 import { minPartBytes } from '../bundle/volumes.js'
-import { defineCommand, type Family, usage } from '../command.js'
+import { isProjectId } from '../client/named-project.js'
+import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { checkMessage, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration, packProject } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
+import { formFields } from '../pack/push-fields.js'
+import { attach, openSigning, type Signing, signOptions } from '../pack/signing.js'
+import { nothingKnown } from '../run-result.js'
 import { withInterrupts } from '../terminal/prompt.js'
 
 const suffix = '.svcb'
@@ -26,6 +39,7 @@ export const commands = {
         help: 'message for the deployment; default: the subject of the current git commit'
       },
       ...scriptOptions,
+      ...signOptions,
       file: { type: 'text', value: 'path', default: `release${suffix}`, help: 'path of the bundle to write' },
       split: { type: 'text', value: 'size', help: 'write parts that are smaller than this, like 4G or 700M' },
       provenance: { type: 'switch', default: true, help: 'leave out git commit, branch and CI run' },
@@ -35,11 +49,13 @@ export const commands = {
       'A bundle carries a release to a server that this machine does not reach. It contains what "svc push" would send:\n' +
       'the archive, the scripts, the message and the origin. Of variables it contains the names only. On the other side,\n' +
       '"svc bundle verify" checks it without a server, and "svc apply" deploys it.\n\n' +
-      'The same files, with the same times, give the same bytes, in the same time zone (TZ=UTC sets one).\n' +
+      'With --sign-key it is signed for the project that --project names by its id, and for those of --sign-for.\n' +
+      'Unless it is signed, the same files, with the same times, give the same bytes, in the same time zone (TZ=UTC sets one).\n' +
       'docs/bundles.md describes the format.',
     examples: [
       [`bundle --project shop --file shop${suffix}`, 'pack the build for the project shop'],
-      [`bundle --out dist --file shop${suffix} --split 4G`, 'pack a directory into parts that fit on FAT32']
+      [`bundle --out dist --file shop${suffix} --split 4G`, 'pack a directory into parts that fit on FAT32'],
+      [`bundle --project proj_ponmlkjihgfedcba --sign-key ~/.ssh/id_ed25519`, 'sign it for a project']
     ],
     async run({ options }, context) {
       const { file, message, split, json } = options
@@ -50,22 +66,26 @@ export const commands = {
       const config = await packConfiguration(context, options)
       const path = resolve(context.cwd, file)
       checkFree(path)
+      const signing = await openSigning(context, options, config.outputDir.value)
+      checkSignable(signing, config)
       await listIgnored(context, config, options)
       const written = await withInterrupts(context.host, async signal => {
         const provenance = options.provenance ? await collectProvenance(context.cwd, context.env) : null
         const archive = await packProject(context, config, { signal })
         try {
           const entries = await entriesOf(archive, signal)
+          const said = message ?? provenance?.subject ?? null
+          const attached = await attachedTo({ signing, config, entries, message: said, provenance }, context)
           const about = {
             minServer: leastServer,
-            needs: [],
+            needs: needsOfAttached(attached),
             project: config.projectId?.value ?? null,
-            message: message ?? provenance?.subject ?? null,
+            message: said,
             provenance,
             env: Object.keys(config.env).sort(),
             postDeployAsync: config.postDeployAsync.source === 'default' ? null : config.postDeployAsync.value
           }
-          const source = { archive, parts: scriptsOf(config), about }
+          const source = { archive, parts: [...partsOfAttached(attached), ...scriptsOf(config)], about }
           return await writeBundle(source, { path, entries, splitBytes, signal })
         } finally {
           await archive.discard()
@@ -80,23 +100,43 @@ export const commands = {
 
   'bundle verify': defineCommand({
     operands: operand,
-    options: { json: { type: 'switch', help: 'print {ok, treeSha256, files, signedBy} as JSON' } },
+    options: {
+      keys: {
+        type: 'text',
+        value: 'file',
+        help: 'verify who signed it with these keys: allowed_signers of ssh-keygen, or a public key'
+      },
+      json: {
+        type: 'switch',
+        help: 'print {ok, treeSha256, files, signatures, signedBy} as JSON; signedBy is null if it was not verified'
+      }
+    },
     details:
       'Compares every byte with the digests that the bundle contains, and the files of its archive with its tree. Needs no\n' +
-      'server. A part that is missing, doubled, swapped or cut off is named.',
+      'server. A part that is missing, doubled, swapped or cut off is named.\n\n' +
+      'With --keys it also verifies that one of these keys signed the tree, the scripts, the names of the variables and\n' +
+      'the list of components at least, and says for which project. docs/signatures.md describes the keys.',
     examples: [
       [`bundle verify shop${suffix}`, 'check a bundle'],
-      [`bundle verify shop${suffix}.001`, 'check a bundle in parts, which are in the same directory']
+      [`bundle verify shop${suffix}.001`, 'check a bundle in parts, which are in the same directory'],
+      [`bundle verify shop${suffix} --keys allowed_signers`, 'verify who signed it, too']
     ],
     async run({ operands, options }, context) {
       const path = resolve(context.cwd, operands.file)
+      const keys = options.keys === undefined ? null : await readKeysFile(resolve(context.cwd, options.keys))
       await withInterrupts(context.host, signal =>
         withBundle(path, async bundle => {
           await bundle.verify(signal)
           const { sha256, files } = bundle.manifest.tree
-          const answer = { ok: true, treeSha256: sha256, files, signedBy: [] }
-          const line = `${oneLine(basename(path))} is whole: tree ${short(sha256)} (${countOf(files, 'file')}), not signed`
-          context.output.result(options.json, answer, line)
+          const found = keys === null ? null : await verifySigners(bundle, keys, new Date().toISOString())
+          const signatures = signaturesOf(bundle.manifest).length
+          const rest = found ?? { signedBy: null }
+          const answer = { ok: true, treeSha256: sha256, files, signatures, ...rest }
+          const whole = `${oneLine(basename(path))} is whole: tree ${short(sha256)} (${countOf(files, 'file')})`
+          const signed = found === null ? unverified(signatures) : signersLine(found)
+          context.output.result(options.json, answer, `${whole}, ${signed}`)
+          if (found !== null && found.strangers.length > 0)
+            context.output.note(`Also signed by keys that --keys does not name: ${found.strangers.join(', ')}`)
         })
       )
     }
@@ -115,6 +155,41 @@ export const commands = {
     }
   })
 } satisfies Family
+
+function unverified(signatures: number): string {
+  return signatures === 0
+    ? 'not signed'
+    : `with ${countOf(signatures, 'signature')} that nobody has checked: give the keys (--keys)`
+}
+
+function signersLine({ signedBy, projects, notAfter }: BundleSigners): string {
+  const names = signedBy.map(({ name, fingerprint }) => `${oneLine(name)} (${fingerprint})`).join(', ')
+  const until = notAfter === null ? '' : `, until ${notAfter.slice(0, 10)}`
+  return `signed by ${names} for ${projects.map(oneLine).join(', ')}${until}`
+}
+
+/** A statement names its project by its id: a name could be that of another project. */
+function checkSignable({ signers }: Signing, { projectId }: EffectiveConfig): void {
+  if (signers.length === 0 || (projectId !== null && isProjectId(projectId.value))) return
+  const given = projectId === null ? 'none is given' : `"${oneLine(projectId.value)}" is a name`
+  throw usage('--project', `A bundle is signed for a project, which --project names by its id, and ${given}`)
+}
+
+interface Attachable {
+  signing: Signing
+  config: EffectiveConfig
+  entries: Awaited<ReturnType<typeof entriesOf>>
+  message: string | null
+  provenance: Provenance | null
+}
+
+/** Signs the release of a bundle. */
+async function attachedTo({ signing, config, entries, message, provenance }: Attachable, context: Context) {
+  const fields = formFields(config, nothingKnown(), { seconds: null, checkUrl: null })
+  const tree = { treeSha256: digestOfTree(treeText(entries)), entries }
+  const projectId = config.projectId?.value ?? ''
+  return await attach(signing, { projectId, tree, fields, message, provenance }, context)
+}
 
 /** Every server takes a bundle without signatures. */
 const leastServer = '1.0.0'
@@ -159,7 +234,7 @@ function linesOf({ manifest, bytes, paths }: Bundle): string {
       scripts.length === 0 ? null : scripts.join(', ') + (postDeployAsync ? ' (post in the background)' : '')
     ],
     ['Variables', env.length === 0 ? null : env.join(', ')],
-    ['Signatures', String(names.filter(name => name.startsWith('signatures/')).length)],
+    ['Signatures', String(signaturesOf(manifest).length)],
     ['SBOM', names.includes('sbom.json') ? 'yes' : null],
     ['Server', `${minServer} or later${needs.length === 0 ? '' : `, with ${needs.join(', ')}`}`],
     ['Size', `${formatBytes(bytes)}${paths.length === 1 ? '' : ` in ${paths.length} parts`}`]

@@ -323,12 +323,13 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   requireConfirmFeature(request.confirm, limits)
   requireStartFeature(request.startAt, limits)
   requirePlacement(request.rollout, limits)
-  checkSigning(request.signing, limits)
+  const { signers, sbom } = request.signing
+  checkSigning({ isSigned: signers.length > 0, hasSbom: sbom !== null }, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
   const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
   const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
   const what = request.config.outputDir.value
-  const isSigned = request.signing.signers.length > 0
+  const isSigned = signers.length > 0
   const read =
     isSigned && chosen.tree === null
       ? await readFound(context, chosen.found, { index: request.index, what, signal })

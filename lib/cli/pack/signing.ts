@@ -1,5 +1,5 @@
 /*
- * Signing of a push: the keys of --sign-key and SVC_SIGNING_KEY, and the statement about the files. A key without a password
+ * Signing of a push or a bundle: the keys of --sign-key and SVC_SIGNING_KEY, and the statement about the files. A key without a password
  * is read here; for any other, `ssh-keygen -Y sign` is called, which asks for the password, the agent or the touch of the key.
  */
 import { spawn } from 'node:child_process'
@@ -12,19 +12,21 @@ import { readVersion } from '../../base/config/version.js'
 import { sha256 } from '../../base/digests.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { isInside } from '../../base/files.js'
-import { countOf } from '../../base/text.js'
+import { countOf, isBlank } from '../../base/text.js'
 import { fingerprintOf } from '../../core/proof/dsse.js'
 import { readPrivateKey } from '../../core/proof/keys.js'
 import { isMinisign, minisigned, readMinisignKey } from '../../core/proof/minisign.js'
 import { bareEnvelope } from '../../core/proof/signature.js'
+import { digestOf } from '../../core/proof/signers.js'
 import { isOpensshKey, readOpensshKey, readSshSignature, sshSigned } from '../../core/proof/sshsig.js'
 import { writeStatement } from '../../core/proof/statement.js'
 import type { Provenance } from '../../model/provenance.js'
-import { type Attached, maxSbomBytes, signingNamespace, statementDays } from '../../model/statement.js'
+import { type Attached, signingNamespace, statementDays } from '../../model/statement.js'
+import { readSbom } from '../../model/sbom.js'
 import type { UploadPermit } from '../../model/access.js'
 import { type Context, usage } from '../command.js'
 
-/** Options of a push that is signed. */
+/** Options of a release that is signed. */
 export const signOptions = {
   'sign-key': {
     type: 'text',
@@ -86,7 +88,8 @@ async function readSbomFile(path: string): Promise<Uint8Array> {
   const bytes = await readFile(path).catch((error: unknown) => {
     throw usage('--sbom', `Cannot read "${path}": ${reasonOf(error)}`)
   })
-  if (bytes.length > maxSbomBytes) throw usage('--sbom', `"${path}" is too large: at most ${maxSbomBytes} bytes`)
+  // The server reads it, too: what it would refuse is neither packed nor carried to it.
+  readSbom(bytes)
   return bytes
 }
 
@@ -220,8 +223,7 @@ function statementAbout(
   { cwd }: Context
 ): Buffer {
   const now = Date.now()
-  const digest = (text: string | undefined): string | undefined =>
-    text === undefined || text.trim() === '' ? undefined : sha256(Buffer.from(text)).toString('hex')
+  const digest = (text = ''): string | undefined => (isBlank(text) ? undefined : digestOf(text))
   const [preDeploy, postDeploy] = [digest(fields['preDeploy']), digest(fields['postDeploy'])]
   const env = Object.keys(JSON.parse(fields['env'] ?? '{}') as Record<string, string>)
   return writeStatement(
@@ -247,23 +249,28 @@ function statementAbout(
   )
 }
 
-/** Refuses a push that the server would refuse, before anything is packed. */
-export function checkSigning({ signers, sbom }: Signing, permit: UploadPermit | null): void {
-  if (signers.length > 0 && permit?.features.includes('signatures') !== true) {
-    throw new Refusal(
-      'invalid',
-      'server_too_old',
-      'The server is too old for --sign-key. Update it. Nothing was deployed'
-    )
+/** What comes with a release. */
+interface Offered {
+  isSigned: boolean
+  hasSbom: boolean
+  /** How the command is named that signs it. */
+  cure?: string
+}
+
+/** Refuses a release that the server would refuse, before anything is packed or sent. */
+export function checkSigning({ isSigned, hasSbom, cure = '' }: Offered, permit: UploadPermit | null): void {
+  if ((isSigned || hasSbom) && permit?.features.includes('signatures') !== true) {
+    const what = isSigned ? 'signatures' : 'lists of components'
+    throw new Refusal('invalid', 'server_too_old', `The server is too old for ${what}. Update it. Nothing was deployed`)
   }
   const demand = permit?.signatures
   if (demand === undefined) return
-  if (demand.require === 'refuse' && signers.length === 0) {
-    const sentence = `Nothing was sent: ${demandLine(demand)}. Sign it: --sign-key`
+  if (demand.require === 'refuse' && !isSigned) {
+    const sentence = `Nothing was sent: ${demandLine(demand)}. Sign it: ${cure}--sign-key`
     throw new Refusal('forbidden', 'signature_missing', sentence)
   }
-  if (demand.sbom === 'require' && sbom === null) {
-    throw new Refusal('forbidden', 'sbom_missing', `Nothing was sent: ${demandLine(demand)}. Send it: --sbom`)
+  if (demand.sbom === 'require' && !hasSbom) {
+    throw new Refusal('forbidden', 'sbom_missing', `Nothing was sent: ${demandLine(demand)}. Send it: ${cure}--sbom`)
   }
 }
 

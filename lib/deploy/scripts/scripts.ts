@@ -16,6 +16,7 @@ import type { Rights } from '../../core/proc/identity.js'
 import { StepFailure } from '../failure.js'
 import type { Output } from '../output/output.js'
 import { isInside, isProgram } from '../../base/files.js'
+import { isBlank } from '../../base/text.js'
 import type { Masker } from './environment.js'
 import { linesOfRemains, nameOf, type ScriptProcesses } from './script-processes.js'
 
@@ -137,11 +138,6 @@ export function permittedScripts(
 /** Whether any script runs. */
 export function hasScripts({ preDeploy, postDeploy, onFailure }: ChosenScripts): boolean {
   return preDeploy !== null || postDeploy !== null || onFailure !== null
-}
-
-/** Whether a text is no script. */
-export function isBlank(script: string | undefined): boolean {
-  return script === undefined || script.trim() === ''
 }
 
 /** What the scripts of one deployment run with. */

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Stage, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
-import { writeTestBundle } from '../../support/bundles.js'
+import { releaseFiles, writeTestBundle } from '../../support/bundles.js'
+import { aKey, digestOf, signedBy, statementOf } from '../../support/signed-releases.js'
 
 /** A server with a project, and a directory with a bundle that was made elsewhere. */
 async function stageOf(t: Tap) {
@@ -79,4 +80,63 @@ t.test('what cannot be applied is refused, and nothing is deployed', async t => 
     (await deploymentsOf(stage)).map(({ status }) => status),
     ['failed']
   )
+})
+
+t.test('a signed bundle is deployed where unsigned releases are refused', async t => {
+  const { stage, shop, cwd, run, target } = await stageOf(t)
+  const { client } = stage
+  const ana = aKey('ana')
+  t.match(await client.post('/api/signing-keys', { public: ana.row.public, name: 'ana' }), { status: 200 })
+  const policy = { signatures: { require: 'refuse', sbom: 'require' } }
+  t.match(await client.put(`/api/projects/${shop.id}`, { ...shop, policy }), { status: 200 })
+  const bom = '{"bomFormat":"CycloneDX","components":[{"name":"log4j","version":"2.0"}]}'
+  const script = 'echo "post $WORD"'
+  const patch = { scripts: { postDeploy: digestOf(script) }, env: ['WORD'], sbomSha256: digestOf(bom) }
+  const statementFor = (id: string, more = {}, files = releaseFiles) =>
+    signedBy(statementOf(id, files, { ...patch, ...more }), ana)
+  const own = statementFor(shop.id)
+  const entriesOf = ({ statement, signatures }: typeof own) => ({
+    'statement.json': statement,
+    ...Object.fromEntries(signatures.map((text, at) => [`signatures/${at + 1}`, text])),
+    'sbom.json': bom,
+    'scripts/post': script
+  })
+  const write = (more: Record<string, string>) =>
+    writeTestBundle(join(cwd, 'shop.svcb'), {
+      more,
+      manifest: about => Object.assign(about, { env: ['WORD'], needs: ['signatures'] })
+    })
+  const { 'sbom.json': _, ...withoutSbom } = entriesOf(own)
+  const attacks: Array<[what: string, more: Record<string, string>, says: RegExp]> = [
+    ['not signed', {}, /must be signed by 1 key of: ana[^]*Sign it: svc bundle --sign-key/],
+    ['no list of components', withoutSbom, /Send it: svc bundle --sbom/],
+    [
+      'a swapped statement',
+      { ...entriesOf(own), 'statement.json': statementFor(shop.id, { sequence: 101 }).statement },
+      /is not one of this statement/
+    ],
+    ['removed signatures', entriesOf({ ...own, signatures: [] }), /only releases that 1 trusted key signed/],
+    ['of another project', entriesOf(statementFor('proj_other')), /was signed for project proj_other/],
+    [
+      'other files',
+      entriesOf(statementFor(shop.id, {}, { ...releaseFiles, 'app.js': 'evil' })),
+      /files that were signed/
+    ],
+    ['another script', { ...entriesOf(own), 'scripts/post': 'rm -rf /' }, /postDeploy is not the one that was signed/]
+  ]
+  for (const [what, more, says] of attacks) {
+    write(more)
+    const { code, stdout, stderr } = await run('apply shop.svcb --yes --set-env WORD=hello')
+    t.equal(code, 1, what)
+    t.match(stdout + stderr, says, what)
+    t.notOk(existsSync(target('app.js')), what)
+  }
+  write(entriesOf(own))
+  t.match(await run('apply shop.svcb --yes'), { code: 1, stderr: /--set-env, as they were signed: WORD/ })
+  const { code, stdout, stderr } = await run('apply shop.svcb --yes --set-env WORD=hello')
+  t.equal(code, 0, stderr)
+  t.match(stdout, /signed by ana \(SHA256:[^]*post hello[^]*✔ success/)
+  t.equal(readFileSync(target('app.js'), 'utf8'), 'app()')
+  t.match((await deploymentsOf(stage))[0], { signedBy: [{ name: 'ana' }], statement: { sbomSha256: digestOf(bom) } })
+  t.match((await client.get('/api/components?name=log4j')).body.components, [{ name: 'log4j', version: '2.0' }])
 })

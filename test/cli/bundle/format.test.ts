@@ -4,7 +4,8 @@ import {
   isLateEnough,
   manifestText,
   maxBytesOf,
-  readManifest
+  readManifest,
+  signaturesOf
 } from '../../../lib/cli/bundle/format.js'
 
 const digest = 'a'.repeat(64)
@@ -20,6 +21,7 @@ const manifest: BundleManifest = {
   parts: [
     { name: 'archive.zip', bytes: 300, sha256: digest },
     { name: 'tree', bytes: 200, sha256: digest },
+    { name: 'statement.json', bytes: 100, sha256: digest },
     { name: 'signatures/1', bytes: 100, sha256: digest }
   ]
 }
@@ -35,6 +37,18 @@ function refusalOf(text: string): { code: string; message: string } {
 
 t.test('what is written is read again', async t => {
   t.same(readManifest(manifestText(manifest)), manifest)
+})
+
+t.test('signatures are in the order of their numbers, and need a statement', async t => {
+  const [archive, tree, statement] = manifest.parts as [object, object, object]
+  const signatures = [10, 2, 1].map(each => ({ name: `signatures/${each}`, bytes: 1, sha256: digest }))
+  const parts = [archive, tree, statement, ...signatures] as BundleManifest['parts']
+  t.same(signaturesOf({ parts }), ['signatures/1', 'signatures/2', 'signatures/10'])
+  const without = [archive, tree, ...signatures] as BundleManifest['parts']
+  t.match(refusalOf(manifestText({ ...manifest, parts: without })), {
+    code: 'not_a_bundle',
+    message: /not the statement/
+  })
 })
 
 t.test('a manifest of nothing but what is needed is read', async t => {

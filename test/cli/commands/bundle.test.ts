@@ -36,6 +36,42 @@ t.test('bundle writes what push would send, verify checks it, and show says what
   t.match(JSON.parse((await run('bundle show shop.svcb --json')).stdout), { project: 'shop', env: ['API_URL'] })
 })
 
+t.test('a bundle is signed for a project, and verified without a server', async t => {
+  const keys = t.testdir({ keys: {}, shop: project })
+  const cwd = join(keys, 'shop')
+  const run = (line: string) => svc(line.split(' '), { cwd })
+  await run('keys generate ../keys/ana')
+  await run('keys generate ../keys/bo')
+  const bom = '{"bomFormat":"CycloneDX"}'
+  writeFileSync(join(cwd, 'bom.json'), bom)
+  const sign =
+    'bundle --file a.svcb --sign-key ../keys/ana --sign-key ../keys/bo --sign-for proj_2 --sbom bom.json --post ls'
+  const made = await run(sign)
+  t.match(made, { code: 0, stderr: /Signed tree [0-9a-f]{4}…[0-9a-f]{2} \(2 files\) as ana SHA256:[^]*as bo SHA256:/ })
+  t.match(await run('bundle show a.svcb'), { stdout: /Signatures: +2\nSBOM: +yes\nServer: .* with signatures/ })
+  t.match(await run('bundle verify a.svcb'), { code: 0, stdout: /, with 2 signatures that nobody has checked/ })
+  t.match(JSON.parse((await run('bundle verify a.svcb --json')).stdout), { signatures: 2, signedBy: null })
+  const verified = await run('bundle verify a.svcb --keys ../keys/ana.pub')
+  t.match(verified, { code: 0, stdout: /signed by ana.pub \(SHA256:\S+\) for proj_1, proj_2, until 20/ })
+  t.match(verified.stderr, /Also signed by keys that --keys does not name: SHA256:/)
+  await run('keys generate ../keys/mallory')
+  t.match(await run('bundle verify a.svcb --keys ../keys/mallory.pub'), { code: 1, stderr: /not among the keys/ })
+  t.match(await run('bundle verify a.svcb --keys ../keys/none'), { code: 2, stderr: /Cannot read the keys/ })
+  t.match(await run('bundle --file b.svcb --project Shop --sign-key ../keys/ana'), {
+    code: 2,
+    stderr: /"Shop" is a name/
+  })
+  writeFileSync(join(cwd, 'bom.json'), '{}')
+  t.match(await run('bundle --file b.svcb --sbom bom.json'), {
+    code: 1,
+    stderr: /neither CycloneDX nor SPDX|CycloneDX/
+  })
+  t.same(
+    readdirSync(cwd).filter(name => name.endsWith('.svcb')),
+    ['a.svcb']
+  )
+})
+
 t.test('the same files give the same bundle', async t => {
   const { cwd, run } = commandsIn(t)
   await run('bundle --file a.svcb')

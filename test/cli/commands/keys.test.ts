@@ -1,5 +1,5 @@
 /* svc keys, and pushes that are signed with keys of svc, ssh-keygen and minisign, against a real server. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServe } from '../../support/serve-process.js'
@@ -48,6 +48,15 @@ t.test('keys of every kind sign a push that a project asks to be signed', { skip
     stderr: /Signed tree/
   })
   t.match(await push('--dry-run'), { code: 0, stderr: /Signatures \(refuse\): the project says that a release must/ })
+
+  const withSbom = 'signatures={"require":"refuse","sbom":"require"}'
+  t.match(await svc(['projects', 'set', 'shop', '--policy', withSbom], admin), { code: 0 })
+  t.match(await push('--sign-key', bo.path), { code: 1, stderr: /it needs a list of components\. Send it: --sbom/ })
+  writeFileSync(join(keys, 'bom.json'), '{"bomFormat":"CycloneDX","components":[{"name":"log4j"}]}')
+  t.match(await push('--sign-key', bo.path, '--sbom', join(keys, 'bom.json')), { code: 0, stderr: /as bo SHA256:/ })
+  t.match(await svc(['search-components', 'log4j'], admin), { code: 0, stdout: /log4j/ })
+  t.match(await svc(['projects', 'set', 'shop', '--policy', policy], admin), { code: 0 })
+  t.match(await push('--help'), { code: 0, stdout: /--sbom <file>/ })
 
   const stranger = sshKey(keys, 'mallory')
   t.match(await push('--sign-key', stranger.path), { code: 1, stderr: /is not a trusted key/ })

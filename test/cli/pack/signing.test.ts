@@ -5,14 +5,18 @@ import type { SignatureDemand } from '../../../lib/model/access.js'
 
 const demand: SignatureDemand = { require: 'refuse', threshold: 2, sbom: 'require', by: 'server', keys: ['ana', 'bo'] }
 const permit = { features: ['signatures'], signatures: demand } as never
-const nobody = { signers: [], alsoFor: [], days: 30, sbom: null }
-const ana = { ...nobody, signers: [{ sign: async () => ({ signature: '', who: '' }) }] }
+const nobody = { isSigned: false, hasSbom: false }
+const ana = { isSigned: true, hasSbom: false }
 
 t.test('a push that the server would refuse is not packed', async t => {
   t.throws(() => checkSigning(nobody, permit), { code: 'signature_missing', message: /2 keys of: ana, bo/ })
   t.throws(() => checkSigning(ana, permit), { code: 'sbom_missing' })
-  t.doesNotThrow(() => checkSigning({ ...ana, sbom: Buffer.from('{}') }, permit))
+  t.doesNotThrow(() => checkSigning({ ...ana, hasSbom: true }, permit))
   t.throws(() => checkSigning(ana, { features: [] } as never), { code: 'server_too_old' })
+  t.throws(() => checkSigning({ ...nobody, hasSbom: true }, null), { code: 'server_too_old', message: /lists of/ })
+  t.throws(() => checkSigning({ ...nobody, cure: 'svc bundle ' }, permit), {
+    message: /Sign it: svc bundle --sign-key$/
+  })
   t.doesNotThrow(() => checkSigning(nobody, null))
 })
 
