@@ -85,7 +85,10 @@ async function fill(stage: Stage): Promise<Record<string, string>> {
     ['projectId', project.id],
     ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }]
   ])
-  return { id: project.id, deployId: /dep_\w+/.exec(pushed.text)?.[0] as string }
+  const deployId = /dep_\w+/.exec(pushed.text)?.[0] as string
+  // Its receipt is made after its end, and would be read in between.
+  await client.get(`/api/deployments/${deployId}/receipt`)
+  return { id: project.id, deployId }
 }
 
 t.test('what an answer reads is what its route declares, whenever it is asked', async t => {

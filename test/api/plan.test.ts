@@ -324,7 +324,8 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       deploymentsAhead: 0,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
-      features: ['confirm', 'startAt', 'pieces'],
+      features: ['confirm', 'startAt', 'pieces', 'signatures'],
+      signatures: { require: 'off', threshold: 1, sbom: 'off', by: 'project', keys: [] },
       rollout: null,
       base: null
     })

@@ -32,7 +32,7 @@ t.test('a signed upload over HTTP', async t => {
   ]
   t.match(await push(signed), { status: 403, body: { code: 'sbom_missing' } })
   const sbom: FormFields = [['sbom', { filename: 'sbom.json', bytes: Buffer.from(bom) }]]
-  const other: FormFields = [['sbom', { filename: 'sbom.json', bytes: Buffer.from('{}') }]]
+  const other: FormFields = [['sbom', { filename: 'sbom.json', bytes: Buffer.from('{"bomFormat": "CycloneDX"}') }]]
   t.match(await push([...signed, ...other]), { status: 403, body: { code: 'signature_bad' } })
   t.match(await push([['signature', 'x']]), { status: 400, body: { field: 'statement' } })
   t.match(await push([['statement', 'x'.repeat(256 * 1024 + 1)]]), { status: 400, body: { field: 'statement' } })

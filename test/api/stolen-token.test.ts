@@ -167,7 +167,7 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
       { deployPath: '/tmp/mine', preDeployScript: `touch ${ran}`, projectIds: null, purpose: 'terminal' }
     ]
     const own =
-      /^POST \/api\/(auth\/(login|prove|second-factor)|agent\/enroll|tickets|deploy\/|public\/|projects\/:id\/promote$)|^DELETE \/api\/auth\/(session|second-factor)/
+      /^POST \/api\/(auth\/(login|prove|second-factor)|agent\/enroll|tickets|deploy\/|uploads|public\/|projects\/:id\/promote$)|^(DELETE|PATCH) \/api\/uploads\/|^DELETE \/api\/auth\/(session|second-factor)/
     const inRoutes = apiRoutes(stage.server.services.api).filter(({ method }) => method !== 'GET')
     for (const { method, path } of inRoutes) {
       if (own.test(`${method} ${path}`)) continue

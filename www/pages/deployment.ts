@@ -411,7 +411,7 @@ export class DeploymentPage extends Page {
   #receipt({ status }: Deployment): Template | null {
     if (status !== 'success' && status !== 'failed') return null
     const fetch = (): void => void this.#downloadReceipt()
-    return html`<button type="button" class="quiet receipt" @click="${fetch}">${t('Download')}</button>`
+    return html`<button type="button" class="quiet receipt" @click="${fetch}">${t('Download the receipt')}</button>`
   }
 
   #marked({ deployment }: Said<'deploymentmark'> | Said<'archivedeleted'>): void {

@@ -356,6 +356,7 @@ export const words: Words = {
   Id: '编号',
   Tree: '文件树',
   Receipt: '回执',
+  'Download the receipt': '下载回执',
   'Load more': '加载更多',
   'The server is unhealthy': '服务器状态异常',
   Health: '健康',
