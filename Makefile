@@ -22,7 +22,7 @@ build: install ## Compile lib, www and test into dist
 serve: build ## Start a server on your own data directory
 	node bin/svc.js serve
 
-demo: build ## Serve from a throw-away directory; push, undo, repair, verify, restore, carry a bundle over
+demo: build ## Serve from a throw-away directory; push, undo, repair, verify, restore, sign, carry a signed bundle over
 	node dist/test/demo/demo.js
 
 demo-fleet: build ## Five agents; a rollout halts, is reverted and resumed; the hub is restored; then two hubs on etcd, the leader is killed

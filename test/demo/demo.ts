@@ -171,16 +171,38 @@ async function restore(before: Served, deployToken: Record<string, string>): Pro
   showPage()
 }
 
-/** A bundle carries the release to a server that this machine does not reach. */
+const releaseKey = join(stage, 'release.key')
+const onlySigned = 'signatures={"require":"refuse"}'
+
+/** The project takes only releases that a key has signed. */
+async function sign(deployToken: Record<string, string>, adminToken: Record<string, string>): Promise<void> {
+  say('From now on, the project takes only releases that a key has signed')
+  await svc(['keys', 'generate', releaseKey])
+  await svc(['keys', 'trust', `${releaseKey}.pub`, '--name', 'release'], adminToken)
+  await svc(['projects', 'set', 'Harbour Books', '--policy', onlySigned], adminToken)
+  replaceIn(join(site, 'index.html'), 'Tea & Toys', 'Tea & Signatures')
+  await svc(['push', '-m', 'Not signed'], deployToken, 1)
+  showPage()
+  await svc(['push', '-m', 'Signed', '--sign-key', releaseKey], deployToken)
+  showPage()
+}
+
+/** A signed bundle carries the release to a server that this machine does not reach. */
 async function carry(): Promise<void> {
-  say('There is a second server, behind a gap. A bundle carries the release to it')
+  say('There is a second server, behind a gap, which trusts the same key')
   mkdirSync(inside)
   const [made, carried, place] = [join(stage, 'books.svcb'), join(inside, 'books.svcb'), join(inside, 'www')]
-  await svc(['bundle', '--project', 'Harbour Books', '-m', 'Carried over', '--file', made])
-  await svc(['bundle', 'verify', made])
   const there = await serve('0', undefined, insideHome)
   try {
-    await createProject(there.address, there.token, place)
+    const { id } = await createProject(there.address, there.token, place)
+    const env = { SVC_SERVER_URL: there.address, SVC_TOKEN: there.token }
+    await svcIn(inside, ['keys', 'trust', `${releaseKey}.pub`, '--name', 'release'], { env })
+    await svcIn(inside, ['projects', 'set', id, '--policy', onlySigned], { env })
+    say('A bundle carries the release to it. First one that nobody signed')
+    await svc(['bundle', '--project', id, '-m', 'Not signed', '--file', carried])
+    await svcIn(inside, ['apply', carried, '--yes'], { env: insideHome, expectedCode: 1 })
+    await svc(['bundle', '--project', id, '-m', 'Carried over', '--file', made, '--sign-key', releaseKey])
+    await svc(['bundle', 'verify', made, '--keys', `${releaseKey}.pub`])
     say('It is carried over, and damaged on its way')
     const bytes = readFileSync(made)
     bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1
@@ -205,6 +227,7 @@ try {
   const { address, token } = running
   const { deployToken } = await play(address, token)
   await restore(running, deployToken)
+  await sign(deployToken, { SVC_TOKEN: token })
   await carry()
   say(`The panel: ${address}/`)
   process.stdout.write(`Admin token: ${token}\n`)
