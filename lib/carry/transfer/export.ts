@@ -15,6 +15,7 @@ import type { ZipSource } from '../../core/archive/source.js'
 import { writeZip, type ZipProgress } from '../../core/archive/write.js'
 import { writeZipFile } from '../../core/archive/write-file.js'
 import { closing } from '../../base/async.js'
+import { pick } from '../../base/fields.js'
 import { notFound, nullIfMissing, Refusal } from '../../base/errors.js'
 import type { Actor } from '../../model/audit.js'
 import type { DeploymentRow } from '../../model/deployment.js'
@@ -29,6 +30,7 @@ import { findReceipt } from '../../core/store/tables/receipts.js'
 import { latestSuccessWithArchive, listDeployments, liveDeployment } from '../../core/store/tables/deployments.js'
 import { listLabels, listProjects, listVariables } from '../../core/store/tables/projects.js'
 import { isPlaced } from '../../core/store/tables/fleet.js'
+import { findAttestation } from '../../core/store/tables/signing-keys.js'
 import { listNotificationTargets, readSettings } from '../../core/store/tables/server.js'
 import { openScratch, type Scratch, type TransferNeeds } from './needs.js'
 import type { PackJob } from './pack-helper.js'
@@ -36,6 +38,7 @@ import { packTarget, writeToFile, type PackedTarget } from './pack-target.js'
 import {
   type ArtifactEntry,
   artifactPath,
+  componentsPath,
   deployedPath,
   type IncludedPart,
   type LogSourceRecord,
@@ -283,6 +286,8 @@ async function deploymentsSource(
       if (output.truncated) record.outputTruncated = true
       const receipt = findReceipt(needs.store, row.id)?.text
       if (receipt !== undefined) record.receipt = receipt
+      const attested = findAttestation(needs.store, row.id)
+      if (attested !== undefined) record.attested = pick(attested, ['statement', 'signatures'])
       text += `${index === 0 ? '' : ','}\n${JSON.stringify(record)}`
       if (text.length < batchLength) continue
       await file.write(text)
@@ -310,7 +315,8 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
   }
   for (const [ending, name] of [
     ['manifest', deployedPath(deployId)],
-    ['scripted', scriptedPath(deployId)]
+    ['scripted', scriptedPath(deployId)],
+    ['sbom.json', componentsPath(deployId)]
   ] as const) {
     const path = join(needs.home.deployments, `${deployId}.${ending}`)
     if ((await stat(path).catch(nullIfMissing)) !== null) yield await fileSource(name, path)

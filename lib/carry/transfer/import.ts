@@ -13,15 +13,18 @@
  * following write, the import is complete except for the artifacts that were not restored yet.
  */
 import { instantOf } from '../../base/clock.js'
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'
 import { openArchive } from '../../core/archive/read.js'
 import { closing } from '../../base/async.js'
-import { fingerprintOf } from '../../base/digests.js'
+import { fingerprintOf, sha256 } from '../../base/digests.js'
 import { linkOrCopy } from '../../base/files.js'
 import { nullIfMissing, Refusal } from '../../base/errors.js'
 import type { LabelKind, Project } from '../../model/project.js'
+import { readSbom } from '../../model/sbom.js'
+import type { Attestation } from '../../model/signing-key.js'
+import { maxSbomBytes } from '../../model/statement.js'
 import type { ImportResult, PartResult, Strategy } from '../../model/transfer.js'
 import { checkRights } from '../../core/proc/identity.js'
 import type { Reader, Transaction } from '../../core/store/database.js'
@@ -37,11 +40,20 @@ import {
   updateLabel,
   updateProject
 } from '../../core/store/tables/projects.js'
+import { findAttestation, putAttestation } from '../../core/store/tables/signing-keys.js'
 import { insertNotificationTarget, updateNotificationTarget, writeSetting } from '../../core/store/tables/server.js'
 import { type Asked, openScratch, type Scratch, type SealPolicy, type TransferNeeds } from './needs.js'
 import { isManifestLine, isScriptedLine } from '../../core/install/manifest.js'
 import { bringsOf, copyList } from './brings.js'
-import { artifactPath, deployedPath, openPackage, outputPath, type Package, scriptedPath } from './package.js'
+import {
+  artifactPath,
+  componentsPath,
+  deployedPath,
+  openPackage,
+  outputPath,
+  type Package,
+  scriptedPath
+} from './package.js'
 import {
   changed,
   created,
@@ -204,6 +216,11 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
       if (!(await copyList(await take(scriptedPath(id)), path, isScriptedLine))) throw noList(scriptedPath(id))
       files.push({ path, ending: '.scripted' })
     }
+    if (given.has(componentsPath(id))) {
+      const path = await take(componentsPath(id))
+      await checkComponents(path, record.row)
+      files.push({ path, ending: '.sbom.json' })
+    }
     record.row.hasArtifact = false
     deployments.set(id, files)
   }
@@ -257,6 +274,22 @@ async function checkArchive(path: string, projectId: string): Promise<void> {
 function noList(field: string): Refusal {
   const sentence = `The package cannot be imported: ${field} is not a list of what scripts changed`
   return new Refusal('invalid', 'broken_package', sentence, { field })
+}
+
+/** Refuses a file that svc would not have accepted as the list of components of a deployment. */
+async function checkComponents(path: string, { id, statement }: GivenDeployment['row']): Promise<void> {
+  const field = componentsPath(id)
+  const broken = (why: string): Refusal =>
+    new Refusal('invalid', 'broken_package', `The package cannot be imported: ${field}: ${why}`, { field })
+  if ((await stat(path)).size > maxSbomBytes) throw broken(`it has more than ${maxSbomBytes} bytes`)
+  const bytes = await readFile(path)
+  try {
+    readSbom(bytes)
+  } catch (error) {
+    throw broken((error as Error).message)
+  }
+  const signed = statement?.sbomSha256 ?? null
+  if (signed !== null && signed !== sha256(bytes).toString('hex')) throw broken('it is not the one that was signed')
 }
 
 /** Writes an output of which the package has only the text: every line gets the start time of the deployment. */
@@ -345,7 +378,7 @@ async function placeFiles(
 
   try {
     for (const [id, parts] of files.deployments) {
-      for (const ending of ['.log', '.manifest', '.scripted', '.zip']) {
+      for (const ending of ['.log', '.manifest', '.scripted', '.sbom.json', '.zip']) {
         const from = parts.find(part => part.ending === ending)?.path
         if (from !== undefined || ending !== '.zip') await place(id, ending, from)
       }
@@ -360,8 +393,9 @@ async function placeFiles(
 function apply(
   tx: Transaction,
   plan: ImportPlan,
-  { logSources, sealed }: TransferNeeds & { sealed: SealPolicy }
+  { logSources, sealed, clock }: TransferNeeds & { sealed: SealPolicy }
 ): void {
+  const acceptedAt = instantOf(clock)
   const withPolicy = ({ id, record }: Planned<Project>): Project => {
     const before = findProject(tx, id)?.policy ?? {}
     return { ...record, policy: sealed(record.policy, { projectId: id, before }) }
@@ -383,8 +417,9 @@ function apply(
     .reverse()
     .sort((a, b) => Date.parse(a.record.row.startTime) - Date.parse(b.record.row.startTime))
   for (const { action, id, record } of byStart) {
-    const { receipt } = record
+    const { receipt, attested } = record
     if (action === 'create') insertDeployment(tx, record.row)
+    if (attested !== null) keepAttested(tx, id, { ...attested, acceptedAt })
     if (receipt !== null) keepReceipt(tx, receipt)
     if (action !== 'create') {
       // The order of changes to the target stays. So does an archive that the package does not contain.
@@ -395,6 +430,15 @@ function apply(
   // Their manifests say what they replaced on another machine.
   const foreign = byStart.filter(({ action, record }) => action !== 'create' || record.row.placed !== null)
   for (const projectId of new Set(foreign.map(({ record }) => record.row.projectId))) noteForeignChange(tx, projectId)
+}
+
+/**
+ * Keeps a statement as one that was accepted now: a package could call it older than the time as of which its key was revoked. That
+ * of this server stays.
+ */
+function keepAttested(tx: Transaction, deployId: string, given: Omit<Attestation, 'deployId'>): void {
+  const present = findAttestation(tx, deployId)
+  if (present?.statement !== given.statement) putAttestation(tx, { deployId, ...given })
 }
 
 /** Keeps the receipt of another server, which stays a part of its chain. */

@@ -15,6 +15,7 @@
  *   notification-targets.json   all of them, including secrets; not in a package of selected projects
  *   outputs/<deployId>.log      the whole output with its times, as it is stored                             (logs)
  *   manifests/<deployId>.manifest  the files that the deployment put in place                                (logs)
+ *   components/<deployId>.json  the list of its components, as it was sent                                   (logs)
  *   manifests/<deployId>.scripted  what its scripts changed among these, without contents (core/install/scripted-file.ts)
  *
  * An artifact is the archive of the project's live deployment, or, if none is known, of its newest success that still
@@ -26,6 +27,7 @@
 
 import { createHash } from 'node:crypto'
 import type { DeploymentRow } from '../../model/deployment.js'
+import type { Attestation } from '../../model/signing-key.js'
 import { createEntryReader } from '../../core/archive/entry-data.js'
 import { checkNames } from '../../core/archive/names.js'
 import { type ArchiveEntry, openArchive } from '../../core/archive/read.js'
@@ -60,6 +62,9 @@ export const deployedPath = (deployId: string): string => `manifests/${deployId}
 
 /** The path of what the scripts of a deployment changed. */
 export const scriptedPath = (deployId: string): string => `manifests/${deployId}.scripted`
+
+/** The path of the list of components of a deployment. */
+export const componentsPath = (deployId: string): string => `components/${deployId}.json`
 
 /** A part of a package. */
 export type IncludedPart = 'settings' | 'projects' | 'deployments' | 'artifacts'
@@ -96,7 +101,12 @@ export interface PackedDeployment extends DeploymentRow {
   outputTruncated?: boolean
   /** Its receipt. Absent: the deployment did not get one. */
   receipt?: string
+  /** Its statement and the signatures, as they were sent. Absent: it has none. */
+  attested?: SentStatement
 }
+
+/** A statement and its signatures. */
+export type SentStatement = Pick<Attestation, 'statement' | 'signatures'>
 
 /** A variable of a project's scripts; the value of a secret is null. */
 export interface PackedVariable {
@@ -144,7 +154,7 @@ export interface Package {
   close(): void
 }
 
-/** Maximum number of entries: up to two per deployment. */
+/** Maximum number of entries: up to four per deployment, of which most have two. */
 const maxEntries = 500_000
 /** Maximum size of a list of records. */
 const maxListBytes = 256 * 1024 * 1024

@@ -28,6 +28,7 @@ import {
   record,
   withDefault
 } from '../../base/fields.js'
+import { sha256 } from '../../base/digests.js'
 import { oneLine } from '../../base/text.js'
 import { invalid } from '../../base/errors.js'
 import {
@@ -51,11 +52,11 @@ import {
 } from '../../model/setting.js'
 import { newProjectFields, projectFields } from '../../model/project-fields.js'
 import { provenanceReader } from '../../model/provenance.js'
-import { maxSignatures } from '../../model/statement.js'
+import { maxSignatureBytes, maxSignatures, maxStatementBytes } from '../../model/statement.js'
 import { tokenFault } from '../../model/access.js'
 import { maxVariables, variableNameFault, variableValueFault } from '../../model/variable.js'
 import { maxReceiptBytes, readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
-import { type LogSourceRecord, type Package, packageFiles, type PackedVariable } from './package.js'
+import { type LogSourceRecord, type Package, packageFiles, type PackedVariable, type SentStatement } from './package.js'
 
 /** Other names of fields, after the change from snake_case. */
 const fields = new Map([['allowCliHooks', 'allowClientScripts']])
@@ -130,6 +131,8 @@ export interface GivenDeployment {
   output: string
   /** The receipt that the server of the package made. */
   receipt: ReadReceipt | null
+  /** Its statement and the signatures. A rollback verifies them again. */
+  attested: SentStatement | null
 }
 
 /** Every record of a package, complete: missing fields have their defaults. */
@@ -468,7 +471,13 @@ const deploymentRecord = tolerant(
     steps: items(step),
     scripts: items(script),
     output: text,
-    receipt: nullable(multiline({ max: maxReceiptBytes }))
+    receipt: nullable(multiline({ max: maxReceiptBytes })),
+    attested: nullable(
+      object({
+        statement: multiline({ max: maxStatementBytes }),
+        signatures: list(multiline({ max: maxSignatureBytes }), { max: maxSignatures })
+      })
+    )
   })
 )
 
@@ -476,9 +485,17 @@ const deploymentRecord = tolerant(
 const untouched = { placed: null, heldFor: null, holdUntil: null, tokenId: null }
 
 function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
-  const { output, receipt, ...given } = deploymentRecord(item, place)
+  const { output, receipt, attested, ...given } = deploymentRecord(item, place)
   const row: DeploymentRow = { ...given, ...untouched }
-  return { row, output, receipt: receipt === null ? null : receiptFor(row, receipt) }
+  const sent = attested !== null && isStatementOf(row, attested) ? attested : null
+  // Without it, nobody could see who has signed.
+  if (sent === null) row.signedBy = []
+  return { row, output, receipt: receipt === null ? null : receiptFor(row, receipt), attested: sent }
+}
+
+/** Whether a record is about this statement. One of another release is left out. */
+function isStatementOf({ statement }: DeploymentRow, sent: SentStatement): boolean {
+  return statement?.sha256 === sha256(Buffer.from(sent.statement)).toString('hex')
 }
 
 /** Returns a receipt if it is that of a deployment; otherwise null: its server is not this one, which cannot repair it. */
