@@ -53,13 +53,15 @@ export async function startBrokenRelay(
     }
     let passed = 0
     let sent = ''
+    let isForm = false
     let isGet: boolean | undefined
     client.on('data', bytes => {
       isGet ??= bytes.subarray(0, 4).toString('latin1') === 'GET '
       if (hasBroken || isGet) return void server.write(bytes)
       if (swallowsUntil !== undefined) {
         sent = (sent + bytes.toString('latin1')).slice(-64 * 1024)
-        if (sent.includes(swallowsUntil)) (options.onSwallowed ?? cut)()
+        isForm ||= sent.includes('multipart/form-data')
+        if (sent.includes(isForm ? swallowsUntil : '\r\n\r\n')) (options.onSwallowed ?? cut)()
         return
       }
       const part = bytes.subarray(0, afterBytes - passed)
