@@ -32,8 +32,9 @@ t.test('a refusal names the option of a field', async t => {
 t.test('the options that commands name for fields exist', async t => {
   for (const { name, family, load } of commands) {
     if (family === null) continue
-    const { fields = {}, options } = await load()
-    const flags = Object.entries(options).flatMap(([flag, row]) => [`--${flag}`, shownFlag(flag, row)])
+    const { fields = {}, options, operands = {} } = await load()
+    const named = Object.entries(options).flatMap(([flag, row]) => [`--${flag}`, shownFlag(flag, row)])
+    const flags = [...named, ...Object.keys(operands)]
     for (const given of Object.values(fields))
       t.ok(flags.includes(typeof given === 'object' ? given.duration : given), `${name}: ${JSON.stringify(given)}`)
   }

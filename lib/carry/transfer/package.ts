@@ -101,7 +101,7 @@ export interface PackedDeployment extends DeploymentRow {
   outputTruncated?: boolean
   /** Its receipt. Absent: the deployment did not get one. */
   receipt?: string
-  /** Its statement and the signatures, as they were sent. Absent: it has none. */
+  /** Its statement and the signatures, as they were sent. Absent: it lacks one. */
   attested?: SentStatement
 }
 
