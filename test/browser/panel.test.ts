@@ -133,7 +133,7 @@ t.test('from an empty server to a deployment, a failure, and the way back', { sk
   await page.getByRole('button', { name: 'Mark as failed', exact: true }).click()
   await page.locator('.verdict svc-status[state=failed]').waitFor()
   const download = page.waitForEvent('download')
-  await page.getByRole('button', { name: 'Download' }).click()
+  await page.getByRole('button', { name: 'Download', exact: true }).click()
   t.match((await download).suggestedFilename(), /^dep_\w+\.log$/)
 
   await page.getByRole('link', { name: 'Overview' }).click()

@@ -199,6 +199,7 @@ t.test(
     await page.waitForURL(url => url.href !== before)
     await page.locator('.verdict svc-status[state=success]').waitFor()
     await page.goto(`${stage.url}/projects?view=families`)
+    await family('shop').locator('li').nth(1).getByText('same files as test').waitFor()
     t.match(await family('shop').locator('li').nth(1).textContent(), /Release 2.*same files as test/)
     t.equal(
       await family('shop')
