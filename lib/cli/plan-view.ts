@@ -13,6 +13,8 @@ export interface PlanViewOptions {
   nowMs: number
   /** Whether to print every path, whatever its length. */
   all: boolean
+  /** Whether it is carried out now. Default: nothing was changed, and it says so. */
+  isBegun?: boolean
 }
 
 const columns = 80
@@ -33,7 +35,7 @@ export function planLines(plan: PlanAnswer, options: PlanViewOptions): string[] 
     `  space     ${spaceWords(plan.bytes)}`,
     ...queueLines(plan),
     ...problemLines(plan, options.paint),
-    'Nothing was changed.'
+    ...(options.isBegun === true ? [] : ['Nothing was changed.'])
   ]
 }
 

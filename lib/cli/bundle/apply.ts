@@ -88,7 +88,8 @@ async function apply(
       scripts: { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value },
       signal
     })
-    const lines = () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false })
+    const lines = () =>
+      planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false, isBegun: isSure !== null })
     if (isSure === null) return async () => (output.result(json, plan, lines), exitCodeOf(plan, false))
     if (!json) for (const line of lines()) output.print(line)
     requireGoodPlan(plan)
