@@ -32,11 +32,16 @@ export async function openSigningKey(
   try {
     const key = createPrivateKey(pem)
     if (key.asymmetricKeyType !== 'ed25519') throw unusable('it is not an Ed25519 key')
-    const der = createPublicKey(key).export({ type: 'spki', format: 'der' })
-    return { key, publicKey: der.subarray(derHeader.length).toString('base64') }
+    return { key, publicKey: rawPublicKey(key).toString('base64') }
   } catch (error) {
     throw error instanceof Refusal ? error : unusable('it does not contain a key', error)
   }
+}
+
+/** Returns the 32 bytes of an Ed25519 public key, or of that of a private key. */
+export function rawPublicKey(key: KeyObject): Buffer {
+  const shown = key.type === 'private' ? createPublicKey(key) : key
+  return shown.export({ type: 'spki', format: 'der' }).subarray(derHeader.length)
 }
 
 /** Returns the public key of 32 bytes in base64; null if the text is not one. */

@@ -14,7 +14,7 @@ import type { Signer } from '../core/audit/signed-note.js'
 import { rootOf } from '../core/audit/tree.js'
 import { isChanged, isRemovedFile, readManifestLines } from '../core/install/manifest.js'
 import { fingerprintOf } from '../core/proof/dsse.js'
-import { keyOfBytes } from '../core/proof/server-keys.js'
+import { parsePublicKey } from '../base/signing-key.js'
 import { listOf, readReceipt, type ReceiptSigner, receiptText, resultText } from '../core/proof/receipt.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import { readAuditTree } from '../core/store/tables/audit.js'
@@ -34,7 +34,6 @@ import { namedPhases, rolloutOfDeployment } from '../core/store/tables/rollouts.
 import { type DeploymentRow, failedStep, isRevertPending, withoutCommand } from '../model/deployment.js'
 import type { SignedHubKey } from '../model/fleet-wire.js'
 import { createTreeDigest } from '../model/manifest.js'
-import type { SignedBy } from '../model/statement.js'
 import type { DigestedList, Receipt, ReceiptFiles, ReceiptStatement, ReceiptSubject } from '../model/receipt.js'
 import { fileType } from '../base/shared/tree-text.js'
 import type { DeployFiles } from './files.js'
@@ -151,7 +150,7 @@ export function createReceipts(
 /** Returns the signer with the key of now, and the name of that key. */
 function signerOf([signer]: readonly Signer[]): Signer & ReceiptSigner {
   const { publicKey } = signer as Signer
-  return { ...(signer as Signer), fingerprint: fingerprintOf(keyOfBytes(publicKey) as KeyObject) }
+  return { ...(signer as Signer), fingerprint: fingerprintOf(parsePublicKey(publicKey) as KeyObject) }
 }
 
 function noReceipt(store: Reader, deployId: string, failure: unknown): Refusal {
@@ -178,13 +177,9 @@ interface Made {
   late: boolean
 }
 
-/** A record with the keys that signed its release. */
-type Signed = DeploymentRow & { signedBy?: readonly SignedBy[] }
-
 /** Returns what the records say about a deployment. */
 function factsOf(tx: Transaction, { row, files, issuedAt, late }: Made): Omit<Receipt, 'server' | 'chain'> {
-  const { id, status, placed, startTime, steps, revertedAt, revertReason } = row
-  const { signedBy = [] } = row as Signed
+  const { id, signedBy, status, placed, startTime, steps, revertedAt, revertReason } = row
   return {
     project: { id: row.projectId, name: oneLine(row.projectName) },
     target: targetOf(tx, row),

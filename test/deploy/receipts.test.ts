@@ -3,7 +3,8 @@ import t, { type Test } from 'tap'
 import { createServerKey } from '../../lib/core/audit/server-key.js'
 import { readReceipt } from '../../lib/core/proof/receipt.js'
 import { readReceipts, verifyReceipts } from '../../lib/core/proof/receipt-chain.js'
-import { keyOfBytes, readTrustedKey } from '../../lib/core/proof/server-keys.js'
+import { readTrustedKey } from '../../lib/core/proof/server-keys.js'
+import { parsePublicKey } from '../../lib/base/signing-key.js'
 import { oweReceipt } from '../../lib/core/store/tables/receipts.js'
 import { updateDeployment } from '../../lib/core/store/tables/deployments.js'
 import { insertNode } from '../../lib/core/store/tables/fleet.js'
@@ -53,7 +54,7 @@ t.test('each deployment gets a receipt that follows the one before', async t => 
   const { receipts } = readReceipts(texts.join(''), 'both')
   const key = readTrustedKey(one?.receipt.server.key ?? '')
   t.match(verifyReceipts(receipts, { keys: [key], successors: [], revoked: new Set() }), { faults: [], notes: [] })
-  t.ok(keyOfBytes(one?.receipt.server.publicKey ?? ''))
+  t.ok(parsePublicKey(one?.receipt.server.publicKey ?? ''))
   t.strictSame(
     stage.deployer.receipts({ limit: 10 }).map(({ deployId }) => deployId),
     [first.id, second.id]

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { sha256 } from '../../lib/base/digests.js'
 import { fingerprintOf } from '../../lib/core/proof/dsse.js'
 import { listOf, type ReceiptSigner, readReceipt, receiptText } from '../../lib/core/proof/receipt.js'
-import { bytesOfKey } from '../../lib/core/proof/server-keys.js'
+import { rawPublicKey } from '../../lib/base/signing-key.js'
 import { hubKeyText, type SignedHubKey } from '../../lib/model/fleet-wire.js'
 import type { Receipt, ReceiptStatement } from '../../lib/model/receipt.js'
 
@@ -18,7 +18,7 @@ export function newTestKey(): TestKey {
   return {
     fingerprint: fingerprintOf(publicKey),
     publicKey,
-    bytes: bytesOfKey(publicKey),
+    bytes: rawPublicKey(publicKey).toString('base64'),
     sign: bytes => sign(null, bytes, privateKey).toString('base64')
   }
 }

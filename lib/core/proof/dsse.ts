@@ -4,8 +4,9 @@
  *
  *   {"payloadType": "application/vnd.in-toto+json", "payload": "<base64>", "signatures": [{"keyid": "…", "sig": "<base64>"}]}
  */
-import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { type KeyObject, sign, verify } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
+import { rawPublicKey } from '../../base/signing-key.js'
 import { checked, line, list, mapped, object, readFields, withDefault } from '../../base/fields.js'
 
 /** The type of an in-toto statement as a payload. */
@@ -28,7 +29,6 @@ export interface Envelope {
 const maxSignatures = 16
 const maxPayloadCharacters = 1024 * 1024
 const signatureBytes = 64
-const derHeaderBytes = 12
 /** Base64 without the `=` at its end. */
 const fingerprintCharacters = 43
 const sshType = 'ssh-ed25519'
@@ -46,9 +46,7 @@ export function fingerprintOf(key: KeyObject): string {
 
 /** Returns an Ed25519 public key, or that of a private key, as SSH writes it (RFC 8709 §4). */
 export function sshPublicKey(key: KeyObject): Buffer {
-  const shown = key.type === 'private' ? createPublicKey(key) : key
-  const bytes = shown.export({ type: 'spki', format: 'der' }).subarray(derHeaderBytes)
-  return Buffer.concat([sshString(Buffer.from(sshType)), sshString(bytes)])
+  return Buffer.concat([sshString(Buffer.from(sshType)), sshString(rawPublicKey(key))])
 }
 
 /** Returns bytes with their length before them (RFC 4251 §5). */

@@ -8,6 +8,7 @@ import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import type { KeyKind } from '../../model/signing-key.js'
 import { signingNamespace } from '../../model/statement.js'
+import { parsePublicKey, rawPublicKey } from '../../base/signing-key.js'
 import { fingerprintOf, sshString } from './dsse.js'
 import { bytesOf, linesOf, sshReader, unreadable } from './wire.js'
 
@@ -41,8 +42,6 @@ export const ed25519 = 'ssh-ed25519'
 /** The type of an Ed25519 key of SSH in a hardware key. */
 export const securityKey = 'sk-ssh-ed25519@openssh.com'
 const rawBytes = 32
-/** What precedes the 32 bytes of an Ed25519 key in SPKI (RFC 8410 §4). */
-const spkiHead = Buffer.from('302a300506032b6570032100', 'hex')
 const maxSigners = 1000
 const maxLineLength = 8 * 1024
 
@@ -114,9 +113,8 @@ const ofBytes = (blob: Buffer): string => `SHA256:${sha256(blob).toString('base6
 
 /** Returns the bytes of an SSH key, as signatures contain them. */
 export function blobOf({ key, application }: PublicKey): Buffer {
-  const raw = key.export({ type: 'spki', format: 'der' }).subarray(spkiHead.length)
   const type = Buffer.from(application === null ? ed25519 : securityKey)
-  const parts = [sshString(type), sshString(raw)]
+  const parts = [sshString(type), sshString(rawPublicKey(key))]
   return Buffer.concat(application === null ? parts : [...parts, sshString(Buffer.from(application, 'latin1'))])
 }
 
@@ -127,7 +125,7 @@ function known(key: Omit<PublicKey, 'fingerprint'>): PublicKey {
 /** Returns the key of 32 bytes. */
 export function rawKey(raw: Buffer): KeyObject {
   if (raw.length !== rawBytes) throw unreadable('the public key', 'an Ed25519 key has 32 bytes')
-  return ed25519Of(() => createPublicKey({ key: Buffer.concat([spkiHead, raw]), format: 'der', type: 'spki' }))
+  return ed25519Of(() => parsePublicKey(raw.toString('base64')) as KeyObject)
 }
 
 function ed25519Of(read: () => KeyObject): KeyObject {

@@ -7,12 +7,13 @@
  *   {"svcReceipts":1,"successors":[{"hubKey":"…","signature":"…"}]}
  *   {"payloadType":"application/vnd.in-toto+json","payload":"…","signatures":[…]}
  */
+import { parsePublicKey } from '../../base/signing-key.js'
 import { line, list, object, oneOf } from '../../base/fields.js'
 import type { KeyObject } from 'node:crypto'
 import type { SignedHubKey } from '../../model/fleet-wire.js'
 import { badReceipt, isReceiptOf, maxReceiptBytes, readReceipt, type ReadReceipt } from './receipt.js'
 import { fingerprintOf } from './dsse.js'
-import { keyOfBytes, successorsOf, type TrustedKey } from './server-keys.js'
+import { successorsOf, type TrustedKey } from './server-keys.js'
 
 /** A receipt, and the name of the file that it is from. */
 export interface GivenReceipt extends ReadReceipt {
@@ -129,7 +130,7 @@ function acceptedKeys(given: readonly GivenReceipt[], { keys, successors, revoke
   const accepted = new Map<string, KeyObject>()
   for (const { fingerprint, key } of keys) {
     const named = given.find(({ receipt }) => receipt.server.key === fingerprint)?.receipt.server.publicKey
-    const found = key ?? (named === undefined ? null : keyOfBytes(named))
+    const found = key ?? (named === undefined ? null : parsePublicKey(named))
     if (found === null || accepted.has(fingerprint)) continue
     for (const each of [found, ...successorsOf(found, successors, revoked)]) accepted.set(fingerprintOf(each), each)
   }

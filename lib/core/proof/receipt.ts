@@ -5,7 +5,7 @@
  * A receipt has exactly one form. Its text is what `envelopeText` writes, and its payload is what JSON.stringify writes: no
  * other text has the same meaning, so the SHA-256 of the file is the name of the receipt, and the next one contains it.
  */
-import { verify as verifies, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
 import { invalid, Refusal } from '../../base/errors.js'
 import {
@@ -25,8 +25,16 @@ import {
 import { revertReasons, scriptSteps, stepNames, triggerSources } from '../../model/deployment.js'
 import { propertiesOf, type Receipt, type ReceiptStatement, type ShortenedList } from '../../model/receipt.js'
 import { nodePhases } from '../../model/rollout.js'
-import { type Envelope, envelopeText, fingerprintOf, readEnvelope, signedBytes, statementType } from './dsse.js'
-import { keyOfBytes } from './server-keys.js'
+import {
+  type Envelope,
+  envelopeText,
+  fingerprintOf,
+  isSignedBy,
+  readEnvelope,
+  signedBytes,
+  statementType
+} from './dsse.js'
+import { parsePublicKey } from '../../base/signing-key.js'
 
 /** The type of the predicate. */
 export const receiptType = 'urn:svc:deployment:v1'
@@ -143,13 +151,11 @@ function read(text: string): ReadReceipt {
 /** Returns whether a receipt has a valid signature of a key. */
 export function isReceiptOf({ envelope }: ReadReceipt, key: KeyObject): boolean {
   const [signature] = envelope.signatures
-  return (
-    signature !== undefined && verifies(null, signedBytes(envelope.payloadType, envelope.payload), key, signature.sig)
-  )
+  return signature !== undefined && isSignedBy(envelope, signature, key)
 }
 
 function keyNameOf({ server }: Receipt): string | null {
-  const key = keyOfBytes(server.publicKey)
+  const key = parsePublicKey(server.publicKey)
   return key === null ? null : fingerprintOf(key)
 }
 

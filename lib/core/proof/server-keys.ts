@@ -5,6 +5,7 @@
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
+import { parsePublicKey } from '../../base/signing-key.js'
 import { hubKeyText, type SignedHubKey } from '../../model/fleet-wire.js'
 import { readVerifierKey } from '../audit/signed-note.js'
 import { fingerprintOf } from './dsse.js'
@@ -18,18 +19,6 @@ export interface TrustedKey {
 const keyBytes = 32
 const sshType = 'ssh-ed25519'
 const fingerprint = /^SHA256:[A-Za-z0-9+/]{43}$/
-
-/** Returns the key of 32 bytes in base64; null if these are not a key. */
-export function keyOfBytes(encoded: string): KeyObject | null {
-  const bytes = Buffer.from(encoded, 'base64')
-  if (bytes.length !== keyBytes || bytes.toString('base64') !== encoded) return null
-  return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }, format: 'jwk' })
-}
-
-/** Returns the 32 bytes of a public key in base64. */
-export function bytesOfKey(key: KeyObject): string {
-  return Buffer.from(key.export({ format: 'jwk' }).x as string, 'base64url').toString('base64')
-}
 
 /**
  * Reads a key: the text of `keys/server.pub`, a public key in PEM, a line as SSH writes it, or a fingerprint. Refuses
@@ -47,10 +36,10 @@ function publicKeyOf(text: string): KeyObject | null {
   try {
     if (text.startsWith('-----BEGIN PUBLIC KEY-----')) return createPublicKey(text)
     const [type, encoded = ''] = text.split(/\s+/)
-    if (type === sshType) return keyOfBytes(Buffer.from(encoded, 'base64').subarray(-keyBytes).toString('base64'))
+    if (type === sshType) return parsePublicKey(Buffer.from(encoded, 'base64').subarray(-keyBytes).toString('base64'))
     if (readVerifierKey(text) === null) return null
     const marked = Buffer.from(text.slice(text.indexOf('+', text.indexOf('+') + 1) + 1), 'base64')
-    return keyOfBytes(marked.subarray(1).toString('base64'))
+    return parsePublicKey(marked.subarray(1).toString('base64'))
   } catch {
     return null
   }
@@ -76,7 +65,7 @@ export function successorsOf(
     const key = open.pop() as KeyObject
     if (revoked.has(fingerprintOf(key))) continue
     for (const { hubKey, signature } of statements) {
-      const next = keyOfBytes(hubKey)
+      const next = parsePublicKey(hubKey)
       if (next === null || seen.has(fingerprintOf(next))) continue
       if (!verify(null, Buffer.from(hubKeyText(hubKey)), key, Buffer.from(signature, 'base64'))) continue
       seen.add(fingerprintOf(next))
