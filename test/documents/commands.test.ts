@@ -49,6 +49,19 @@ const given: Record<string, Given> = {
       }
     ]
   },
+  // Who signs bundles has a key, and who checks them has its public half.
+  'docs/bundles.md': {
+    files: site,
+    done: [
+      ...running,
+      {
+        line: 0,
+        mark: 'sh',
+        text: `mkdir ~/.ssh && ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519
+    echo "ana@laptop $(cat ~/.ssh/id_ed25519.pub)" > allowed_signers\n`
+      }
+    ]
+  },
   'docs/exact.md': { files: site, done: running },
   'docs/locks.md': { files: site, done: running },
   'docs/promotion.md': { files: site, done: running },
