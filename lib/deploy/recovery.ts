@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isWaitingToBegin } from '../base/shared/api.js'
 import { join } from 'node:path'
-import type { DeploymentRow, DeploymentStep } from '../model/deployment.js'
+import { type DeploymentRow, type DeploymentStep, restarted } from '../model/deployment.js'
 import { findDeployment, setBeforeFrom, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import { policyOf } from '../model/policy.js'
 import { findQueuedRelease, isPlaced } from '../core/store/tables/fleet.js'
@@ -55,20 +55,6 @@ type RecoveryNeeds = DeployNeeds & {
   requeue(row: DeploymentRow): Promise<void>
   scripted: Pick<Scripted, 'recover' | 'leave'>
   maintenance: Pick<Maintenances, 'reconcile'>
-}
-
-const sentences = {
-  server: {
-    queued: 'The server was restarted before the deployment started',
-    // The deployment may have finished: perhaps only the record of its result was lost.
-    running: 'The server was restarted before the result of the deployment was recorded',
-    unrolled: 'The server was restarted before the rollout began: no node has changed. Push again'
-  },
-  hub: {
-    queued: 'The hub that led stopped before the deployment started',
-    running: 'The hub that led stopped before the result of the deployment was recorded',
-    unrolled: 'The hub that led stopped before the rollout began: no node has changed. Push again'
-  }
 }
 
 /** The state of the target of an interrupted deployment. */
@@ -186,7 +172,7 @@ async function endInterrupted(needs: RecoveryNeeds, row: DeploymentRow, target: 
 }
 
 function reasonFor({ copies, store }: RecoveryNeeds, row: DeploymentRow): string {
-  const said = sentences[copies === undefined ? 'server' : 'hub']
+  const said = restarted[copies === undefined ? 'server' : 'hub']
   if (row.status === 'queued') return said.queued
   // The on-failure script had begun.
   if (row.errorMessage !== null) return row.errorMessage

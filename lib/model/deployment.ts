@@ -372,3 +372,25 @@ export const deploymentReaders: Readers<Deployment> = {
     outputTruncated: 'everybody'
   }
 }
+
+/** The error of a deployment that the end of a process interrupted, by what it had come to. */
+export const restarted = {
+  server: {
+    queued: 'The server was restarted before the deployment started',
+    // The deployment may have finished: perhaps only the record of its result was lost.
+    running: 'The server was restarted before the result of the deployment was recorded',
+    unrolled: 'The server was restarted before the rollout began: no node has changed. Push again'
+  },
+  hub: {
+    queued: 'The hub that led stopped before the deployment started',
+    running: 'The hub that led stopped before the result of the deployment was recorded',
+    unrolled: 'The hub that led stopped before the rollout began: no node has changed. Push again'
+  }
+}
+
+/** Returns what the end of a process of this machine interrupted; null: the deployment ended for another reason. */
+export function interruptedWhile({ errorMessage }: Pick<DeploymentRow, 'errorMessage'>): 'queued' | 'running' | null {
+  const { queued, running } = restarted.server
+  if (errorMessage === queued) return 'queued'
+  return errorMessage === running ? 'running' : null
+}

@@ -154,6 +154,25 @@ t.test('after a kill just before or after a commit, the answer, the record and t
     await until(async () => (await newest()).state === 'reverted')
     t.strictSame(exactTree(site), first, `${when}: the earlier files are back`)
   }
+
+  // A deployment whose turn never came is made again, and a way back is begun again.
+  t.ok(await killed('turn 0', async () => (await hub.upload(project, { a: 'last', 'new/one': 'last' })).finished))
+  await until(async () => (await newest()).state === 'done')
+  t.match((await newest()).nodes, [{ phase: 'good' }])
+  for (const when of ['turn 0', 'ready 0']) {
+    const { id } = await newest()
+    const isKilled = await killed(when, async () => {
+      await hub.api('POST', `/api/rollouts/${id}/revert`, {})
+      await until(async () => (await newest()).state === 'reverted')
+    })
+    t.ok(isKilled, `${when}: the agent was killed on the way back`)
+    await until(async () => (await newest()).state === 'reverted')
+    t.match((await newest()).nodes, [{ phase: 'reverted' }])
+    t.strictSame(exactTree(site), first)
+    if (when === 'ready 0') break
+    await (await hub.upload(project, { a: 'again', 'new/one': 'again' })).finished
+    t.match((await newest()).nodes, [{ phase: 'good' }])
+  }
 })
 
 t.test('an agent that is stopped during a swap waits for it', async t => {

@@ -2,7 +2,8 @@
  * A program that runs `svc agent`, and kills itself at one step, so that every kill is exact:
  * `node killed-agent.js <file> <path of svc> agent <words…>`. It works like svc until `file` exists, which contains
  * `<after> <nth>`: the process then dies just before it writes the n-th record of its database after the journal of an
- * extraction says `<after>`; with n = 0, before the next rename. A record is a line of the redo log.
+ * extraction says `<after>`; with n = 0, before the next rename. A record is a line of the redo log. `turn 0` is just
+ * before the turn of the next deployment is recorded, which is then still queued.
  */
 import fs, { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -24,6 +25,8 @@ fs.writeSync = ((fd: number, bytes: Uint8Array, ...more: []) => {
   const name = basename(readlinkSync(`/proc/self/fd/${fd}`))
   if (name === 'svc.db.redo') {
     records++
+    if (existsSync(order) && readFileSync(order, 'utf8') === 'turn 0' && Buffer.from(bytes).includes('"running"'))
+      process.kill(process.pid, 'SIGKILL')
     dieIf(nth => nth === records)
   }
   const written = writeSync(fd, bytes, ...more)

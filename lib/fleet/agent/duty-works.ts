@@ -1,7 +1,7 @@
 /*
  * Does what a duty demands, one work after the other: makes the release ready, puts it in place, takes it back. Before a
  * work begins, the duty is on the disk, with the id of the deployment that is about to be made. After a crash, the
- * deployment's own record says what became of it; if there is none, nothing was done.
+ * deployment's own record says what became of it; if there is none, or its turn had not come, nothing was done.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import { withAnySignal } from '../../base/async.js'
 import { type Clock, elapsedOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
+import { type DeploymentRow, interruptedWhile } from '../../model/deployment.js'
 import type { Duty } from '../../model/fleet-wire.js'
 import type { Store, Transaction } from '../../core/store/database.js'
 import { findHubDeployment, insertHubDeployment, putDuty } from '../../core/store/tables/fleet.js'
@@ -192,6 +193,16 @@ export class DutyWorks {
     if (answer === 'good') this.#needs.done(entry.kept.duty)
   }
 
+  /**
+   * Whether a work that an earlier process began is done again: one whose turn never came, and a way back that has not put the
+   * earlier files in place. A release that had begun has failed: its scripts may have done something.
+   */
+  #isToBeginAgain(entry: DutyWork, row: DeploymentRow): boolean {
+    const interrupted = interruptedWhile(row)
+    if (interrupted !== 'running' || entry.kept.duty.state.outcome !== 'reverting') return interrupted === 'queued'
+    return placedBy(this.#needs.store, this.#placingOf(entry)).length > 0
+  }
+
   /** Finds out what became of the work that an earlier process began. */
   async #resume(entry: DutyWork): Promise<void> {
     const { state, before, swapId, undoId } = entry.kept.duty
@@ -200,7 +211,7 @@ export class DutyWorks {
     entry.isInterrupted = false
     const row = deployId === null ? null : await untilFinished(this.#needs, deployId, this.#needs.stopping)
     const current = entry.kept.duty.state
-    if (row === null) {
+    if (row === null || this.#isToBeginAgain(entry, row)) {
       if (current.rolloutId !== state.rolloutId) return
       const { outcome, doneAttempt, error } = before ?? { outcome: 'none', doneAttempt: 0, error: null }
       await entry.kept.write({ state: { ...current, outcome, doneAttempt, error }, before: null })
