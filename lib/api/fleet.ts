@@ -161,12 +161,16 @@ export function enrollmentHandlers(services: ApiServices) {
 
 /** The id or the name of a node. */
 const nodeWord = line({ min: 1, max: fleetLimits.nameLength, trim: true })
-const added = object({ node: nodeWord, deployPath: optional(line({ min: 1, max: maxPathLength, trim: true })) })
+/** Fields of a node to add to a project. */
+export const placementItem = {
+  node: nodeWord,
+  deployPath: optional(line({ min: 1, max: maxPathLength, trim: true }))
+}
 
 /** Fields of `PATCH /api/projects/:id/placements`. */
 export const placementFields = {
   /** Nodes to add, each with its own directory if `deployPath` is given. */
-  add: withDefault(list(added, { max: fleetLimits.nodes }), []),
+  add: withDefault(list(object(placementItem), { max: fleetLimits.nodes }), []),
   /** Nodes to remove. */
   remove: withDefault(list(nodeWord, { max: fleetLimits.nodes }), [])
 }

@@ -21,8 +21,8 @@ export const commands = {
     options: adminOptions,
     details:
       'Prints the file that "svc apply" takes: settings, categories, tags, projects with their policies, variables and\n' +
-      'log sources, and notification targets. Defaults are left out. Secrets are shown as ***. Deployments, tokens and\n' +
-      `the nodes of projects are not part of it.\n\n${adminDetails('admin')}`,
+      'log sources, the nodes that they are placed on, and notification targets. Defaults are left out. Secrets are\n' +
+      `shown as ***. Deployments and tokens are not part of it.\n\n${adminDetails('admin')}`,
     examples: [[`settings export > ${serverFileName}`, 'write the file of the configured server']],
     async run({ options }, context) {
       const { client } = (await openAdmin(context, options)).api

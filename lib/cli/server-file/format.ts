@@ -1,17 +1,21 @@
 /*
  * The file of a server, `svc.server.json`: its settings, categories, tags, projects and notification targets, by name. The
- * keys are those of the API. Where the API has an id, the file has the name, and for a log source its path.
+ * keys are those of the API. Where the API has an id, the file has the name, and for a log source its path. The log
+ * sources of a project have the order of the file.
  *
  * A secret is `${NAME}`, a variable of the environment, or `***`, which keeps what the server has. An address that an
  * export has masked (`https://hooks.slack.com/…`) keeps that of the server, too.
  */
 import { posix } from 'node:path'
+import { placementItem } from '../../api/fleet.js'
 import { itemFields } from '../../api/log-sources.js'
 import { newLabelFields } from '../../api/projects.js'
 import { newTargetFields } from '../../api/settings.js'
 import { parseJsonObject } from '../../base/config/files.js'
 import { invalid, Refusal } from '../../base/errors.js'
 import { list, multiline, object, optional, type Read, record, reads } from '../../base/fields.js'
+import { fleetLimits } from '../../model/node.js'
+import { nameKey } from '../../model/project.js'
 import { newProjectFields } from '../../model/project-fields.js'
 import { hiddenValue } from '../../model/readers.js'
 import { variableNameFault, variableValueFault } from '../../model/variable.js'
@@ -48,6 +52,7 @@ const project = object(
   {
     ...newProjectFields,
     logSources: optional(list(object(itemFields, { strict: true }), { max: 1_000 })),
+    placements: optional(list(object(placementItem, { strict: true }), { max: fleetLimits.nodes })),
     variables: optional(record(variable, variableName))
   },
   { strict: true }
@@ -181,19 +186,26 @@ function tidyPath(path: string): string {
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal
 }
 
-/** Refuses two records of one name, and two log sources of one path: the file names records by them. */
+/** Refuses two records of one name, and two log sources of one path: the file names records by them. A node, too. */
 function checkNames(
   { categories, tags, projects = [], notificationTargets }: ServerFile,
   refusal: ReadFile['refusal']
 ): void {
-  const check = (items: ReadonlyArray<{ name?: string; filePath?: string }> = [], path: string): void => {
-    const key = (index: number): string => (items[index]?.filePath ?? items[index]?.name ?? '').toLowerCase()
-    const at = items.findIndex((_, index) => items.some((_, other) => other < index && key(other) === key(index)))
-    if (at !== -1) throw refusal(`${path}[${at}]`, `"${items[at]?.filePath ?? items[at]?.name}" is in the file twice`)
+  const check = (
+    items: ReadonlyArray<{ name?: string; filePath?: string; node?: string }> = [],
+    path: string
+  ): void => {
+    const words = items.map(({ filePath, node, name = '' }) => filePath ?? node ?? name)
+    const keys = words.map(nameKey)
+    const at = keys.findIndex((key, index) => keys.indexOf(key) < index)
+    if (at !== -1) throw refusal(`${path}[${at}]`, `"${words[at]}" is in the file twice`)
   }
   check(categories, 'categories')
   check(tags, 'tags')
   check(projects, 'projects')
   check(notificationTargets, 'notificationTargets')
-  projects.forEach(({ logSources }, index) => check(logSources, `projects[${index}].logSources`))
+  projects.forEach(({ logSources, placements }, index) => {
+    check(logSources, `projects[${index}].logSources`)
+    check(placements, `projects[${index}].placements`)
+  })
 }

@@ -3,14 +3,14 @@ import type { Change } from '../../base/shared/audit-changes.js'
 import { Refusal } from '../../base/errors.js'
 import { isSameName, nameKey } from '../../model/project.js'
 import type { Call } from '../client/call.js'
-import type { ReadFile } from './format.js'
-import type { Kept, ServerState } from './state.js'
+import type { FileProject, ReadFile } from './format.js'
+import type { Kept, KeptProject, ServerState } from './state.js'
 
 /** One change of a server. */
 export interface Step {
   action: 'create' | 'change' | 'delete'
-  kind: 'settings' | 'category' | 'tag' | 'project' | 'log source' | 'variable' | 'notification target'
-  /** Its name in the file; that of a log source or a variable begins with the project. */
+  kind: 'settings' | 'category' | 'tag' | 'project' | 'log source' | 'variable' | 'placement' | 'notification target'
+  /** Its name in the file; that of what a project has begins with the name of the project. */
   name: string
   fields: readonly Change[]
 }
@@ -58,6 +58,14 @@ export interface Wish extends ReadFile {
   prune: boolean
   /** Whether secrets are set again that cannot be compared. */
   secrets: boolean
+}
+
+/** A project of the file, and the one of the server that it is for. */
+export interface ProjectWish {
+  wanted: FileProject
+  /** Its path in the file. */
+  path: string
+  kept: KeptProject | undefined
 }
 
 /** A plan in the making. */

@@ -1,4 +1,4 @@
-/* The projects of a plan, with their log sources and variables. */
+/* The projects of a plan, with their variables. */
 import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
 import { beyondDefaults, changes } from '../../model/changes.js'
@@ -6,9 +6,8 @@ import { changePolicy, type GivenPolicy, type PolicyChanges } from '../../model/
 import { isSameName, projectReaders } from '../../model/project.js'
 import { projectFields } from '../../model/project-fields.js'
 import { hiddenValue, type Readers } from '../../model/readers.js'
-import { logSourceReaders } from '../../operate/logs/sources.js'
-import type { Call } from '../client/call.js'
-import type { FileProject, FileSource, FileVariable } from './format.js'
+import type { FileVariable } from './format.js'
+import { checkPlaces, planPlacements } from './placements.js'
 import {
   add,
   checkStill,
@@ -20,16 +19,11 @@ import {
   named,
   order,
   type Planning,
+  type ProjectWish,
   type Server
 } from './planning.js'
-import { type Kept, type KeptProject, shownProject, usualProject, withReferences } from './state.js'
-
-interface ProjectWish {
-  wanted: FileProject
-  /** Its path in the file. */
-  path: string
-  kept: KeptProject | undefined
-}
+import { planSources } from './sources.js'
+import { type KeptProject, shownProject, usualProject, withReferences } from './state.js'
 
 /** Plans the projects of the file, and with a prune those that it does not name. */
 export function planProjects(planning: Planning): void {
@@ -44,11 +38,13 @@ export function planProjects(planning: Planning): void {
   })
   const others = state.projects.filter(project => !wishes.some(({ kept }) => kept === project))
   checkTargets(planning, wishes, others)
+  checkPlaces(planning, wishes, others)
   for (const wish of wishes) {
     checkReferences(planning, wish)
     planProject(planning, wish)
     planSources(planning, wish)
     planVariables(planning, wish)
+    planPlacements(planning, wish)
   }
   if (prune) for (const project of others) planRemoval(planning, project)
 }
@@ -95,7 +91,7 @@ function waits({ gate, promoteFrom }: GivenPolicy): boolean {
 }
 
 function planProject(planning: Planning, { wanted, path, kept }: ProjectWish): void {
-  const { logSources: _, variables: __, ...fields } = wanted
+  const { logSources: _, variables: __, placements: ___, ...fields } = wanted
   const before = kept?.fields.policy ?? {}
   const reset = planning.prune ? Object.fromEntries(Object.keys(before).map(key => [key, null])) : {}
   const policy = heldSecrets(planning, { ...reset, ...fields.policy }, { before, path })
@@ -191,55 +187,6 @@ function planRemoval(planning: Planning, { id, seen, hasDeployments, fields: { n
     await call('DELETE /api/projects/:id', { id })
   }
   add(planning, { action: 'delete', kind: 'project', name, fields: [], order: at, run })
-}
-
-/* Log sources and variables of a project */
-
-function planSources(planning: Planning, { wanted, kept }: ProjectWish): void {
-  const { name: project, logSources = [] } = wanted
-  for (const source of logSources) {
-    const { filePath, ...fields } = source
-    const before = kept?.sources.find(each => each.fields.filePath === filePath)
-    const usual = { label: filePath.replace(/^.*\//, ''), kind: 'plain' as const }
-    const after = { ...(before?.fields ?? usual), ...(planning.prune ? usual : {}), ...fields }
-    const run = async ({ call, ids }: Server): Promise<void> => {
-      const id = idIn({ ids }, 'project', project)
-      if (before === undefined) {
-        const { items } = await call('POST /api/projects/:id/log-sources', { id, body: { items: [source] } })
-        ids.set(keyOf('source', project, filePath), items[0]?.id as string)
-      } else {
-        await checkSource(call, id, before)
-        await call('PATCH /api/log-sources/:sourceId', {
-          sourceId: before.id,
-          body: { label: after.label, kind: after.kind }
-        })
-      }
-    }
-    const shown = { ...after, filePath, sortOrder: 0 } as Required<FileSource> & { sortOrder: number }
-    const fieldsOf =
-      before === undefined
-        ? beyondDefaults({ ...usual, filePath, sortOrder: 0 }, shown, logSourceReaders)
-        : changes({ ...(before.fields as typeof shown), sortOrder: 0 }, shown, logSourceReaders)
-    const action = before === undefined ? 'create' : 'change'
-    const name = `${project}: ${filePath}`
-    add(planning, { action, kind: 'log source', name, fields: fieldsOf, order: order.sources, run })
-  }
-  if (!planning.prune) return
-  for (const source of kept?.sources ?? []) {
-    const { filePath } = source.fields
-    if (logSources.some(each => each.filePath === filePath)) continue
-    const run = async ({ call }: Server): Promise<void> => {
-      await checkSource(call, kept?.id as string, source)
-      await call('DELETE /api/log-sources/:sourceId', { sourceId: source.id })
-    }
-    const name = `${project}: ${filePath}`
-    add(planning, { action: 'delete', kind: 'log source', name, fields: [], order: order.deleted, run })
-  }
-}
-
-async function checkSource(call: Call, id: string, { id: sourceId, seen, fields }: Kept<FileSource>): Promise<void> {
-  const { items } = await call('GET /api/projects/:id/log-sources', { id })
-  checkStill(`The log source "${fields.filePath}"`, seen, items.find(isOf(sourceId))?.updatedAt)
 }
 
 const variableReaders = { fields: { value: 'everybody', secret: 'everybody' } } as const

@@ -5,6 +5,7 @@ import type { Client } from '../client/client.js'
 import { type GivenPolicy, type PolicyChanges, policyOf } from '../../model/policy.js'
 import { type Label, newProject, type ShownProject } from '../../model/project.js'
 import { newProjectFields } from '../../model/project-fields.js'
+import type { ListedNode } from '../../model/node.js'
 import type { LogSource } from '../../model/log-source.js'
 import { hiddenValue } from '../../model/readers.js'
 import { eventKeys, maskedAddress, type NotificationTargetView } from '../../model/setting.js'
@@ -27,10 +28,21 @@ export interface Kept<Fields> {
   fields: Fields
 }
 
+/** A log source, and its place among those of its project. */
+export type KeptSource = Kept<FileSource> & { sortOrder: number }
+
+/** A node of a project, by name, and the directory there. */
+export interface KeptPlacement {
+  node: string
+  deployPath: string
+}
+
 /** A project, with what belongs to it. */
 export interface KeptProject extends Kept<FileProject> {
   hasDeployments: boolean
-  sources: Array<Kept<FileSource>>
+  /** In their order. */
+  sources: KeptSource[]
+  placements: KeptPlacement[]
   /** Null: they were not read. */
   variables: readonly Variable[] | null
 }
@@ -43,6 +55,8 @@ export interface ServerState {
   categories: Array<Kept<FileLabel>>
   tags: Array<Kept<FileLabel>>
   projects: KeptProject[]
+  /** The names of all nodes. */
+  nodes: string[]
   notificationTargets: Array<Kept<FileTarget> & { hasSecret: boolean }>
 }
 
@@ -58,7 +72,8 @@ export async function readServer(
   const settings = parseJson(await readText(answer, maxSettingsBytes)) as Record<string, string>
   const categories = (await call('GET /api/categories')).map(labelOf)
   const tags = (await call('GET /api/tags')).map(labelOf)
-  const projects = await readProjects(call, wantsVariables, { categories, tags })
+  const { nodes } = await call('GET /api/nodes')
+  const projects = await readProjects(call, wantsVariables, { categories, tags, nodes })
   const nameOf = (id: string): string => projects.find(each => each.id === id)?.fields.name ?? id
   const { items } = await call('GET /api/notification-targets')
   return {
@@ -67,6 +82,7 @@ export async function readServer(
     categories,
     tags,
     projects,
+    nodes: nodes.map(({ name }) => name),
     notificationTargets: items.filter(({ isFromSettings }) => !isFromSettings).map(each => targetOf(each, nameOf))
   }
 }
@@ -74,7 +90,7 @@ export async function readServer(
 async function readProjects(
   call: Call,
   wantsVariables: (project: ShownProject) => boolean,
-  labels: Pick<ServerState, 'categories' | 'tags'>
+  { nodes, ...labels }: Pick<ServerState, 'categories' | 'tags'> & { nodes: ListedNode[] }
 ): Promise<KeptProject[]> {
   const listed = [...(await call('GET /api/projects'))].sort((one, other) => (one.name < other.name ? -1 : 1))
   const sources = (await call('GET /api/log-sources')).items
@@ -90,6 +106,9 @@ async function readProjects(
       hasDeployments: project.lastDeployAt !== null || project.status !== 'idle',
       fields: fieldsOf(project, { listed, labels, own }),
       sources: own.map(sourceOf),
+      placements: nodes.flatMap(({ name: node, placements }) =>
+        placements.filter(each => each.projectId === project.id).map(({ deployPath }) => ({ node, deployPath }))
+      ),
       variables
     })
   }
@@ -141,8 +160,8 @@ function labelOf({ id, updatedAt, name, color, sortOrder }: Label): Kept<FileLab
   return { id, seen: tagOf(updatedAt), fields: { name, color, sortOrder } }
 }
 
-function sourceOf({ id, updatedAt, filePath, label, kind }: LogSource): Kept<FileSource> {
-  return { id, seen: updatedAt, fields: { filePath, label, kind } }
+function sourceOf({ id, updatedAt, sortOrder, filePath, label, kind }: LogSource): KeptSource {
+  return { id, seen: updatedAt, sortOrder, fields: { filePath, label, kind } }
 }
 
 function targetOf(
@@ -181,7 +200,8 @@ export function fileOf(state: ServerState): Record<string, unknown> {
   }
 }
 
-function projectFile({ fields, sources, variables }: KeptProject): Record<string, unknown> {
+function projectFile({ fields, sources, variables, placements }: KeptProject): Record<string, unknown> {
+  const { deployPath } = fields
   const shown = (variables ?? []).map(({ name, value, secret }): [string, FileVariable] => [
     name,
     secret ? { secret: hiddenValue } : (value as string)
@@ -189,7 +209,8 @@ function projectFile({ fields, sources, variables }: KeptProject): Record<string
   return {
     ...without(fields, usualProject),
     ...(sources.length > 0 && { logSources: sources.map(each => sourceFile(each.fields)) }),
-    ...(shown.length > 0 && { variables: Object.fromEntries(shown) })
+    ...(shown.length > 0 && { variables: Object.fromEntries(shown) }),
+    ...(placements.length > 0 && { placements: placements.map(each => without(each, { deployPath })) })
   }
 }
 

@@ -138,6 +138,12 @@ t.test('an export makes an empty second server the same', async t => {
     { code: 0, stdout: /^Nothing to change\n/, stderr: '' },
     'masked secrets are kept'
   )
+  const turned = await there.exported()
+  turned['projects'][0].logSources.reverse()
+  there.write(turned)
+  t.match((await there.apply('--yes')).stdout, /change log source "shop: \/var\/log\/web\.log"\n {2}sortOrder: 1 → 0\n/)
+  t.same(await there.exported(), turned, 'the log sources have the order of the file')
+  t.match(await there.apply('--yes'), { code: 0, stdout: /^Nothing to change\n/ })
   there.write(withVariables(file))
   t.match(await there.apply('--yes --secrets', { ...secrets, SIGNING: 'another-secret-0123456789' }), { code: 0 })
   t.equal((await two.client.get('/api/settings')).body.webhook_secret, 'another-secret-0123456789')
@@ -406,11 +412,23 @@ t.test('a project on nodes keeps its nodes, and a hundred projects take seconds'
   const { stage, shop } = await startFleet(t, ['web-1'])
   const there = filesOf(stage, stage.server.adminToken.current())
   const file = await there.exported()
-  t.match(file['projects'], [{ name: 'shop' }])
+  t.match(file['projects'], [{ name: 'shop', placements: [{ node: 'web-1' }] }])
   there.write({ ...file, projects: [{ ...file['projects'][0], policy: { drift: 'refuse' } }] })
   t.match(await there.apply('--prune --yes'), { code: 0, stdout: /policy\.drift: warn → refuse/ })
   const { placements } = (await stage.client.get(`/api/projects/${shop.id}/placements`)).body
   t.match(placements, [{ nodeName: 'web-1' }])
+  const placed = async () => (await stage.client.get(`/api/projects/${shop.id}/placements`)).body.placements
+  there.write({ ...file, projects: [{ ...file['projects'][0], placements: [] }] })
+  t.match(await there.apply('--prune --yes'), { code: 0, stdout: /^delete placement "shop: web-1"$/m })
+  t.same(await placed(), [])
+  const wiki = { name: 'wiki', deployPath: '/srv/wiki', placements: [{ node: 'web-1', deployPath: '/srv/there' }] }
+  there.write({ projects: [{ ...file['projects'][0], placements: [{ node: 'web-9' }] }, wiki] })
+  t.match(await there.apply('--yes'), { code: 1, stdout: '', stderr: /There is no node "web-9"/ })
+  there.write({ projects: [...file['projects'], wiki] })
+  t.match((await there.apply('--yes')).stdout, /create placement "wiki: web-1"\n {2}deployPath: \/srv\/there\n/)
+  t.match(await there.apply('--yes'), { code: 0, stdout: /^Nothing to change\n/ })
+  t.match(await placed(), [{ nodeName: 'web-1', deployPath: shop.deployPath }])
+  t.match((await there.exported())['projects'][1], wiki)
 
   const projects = Array.from({ length: 100 }, (_, index) => ({
     name: `site ${index}`,

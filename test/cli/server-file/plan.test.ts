@@ -18,6 +18,7 @@ const state = {
   categories: [],
   tags: [{ id: 'tag_1', seen: '"1"', fields: { name: 'old', color: 'blue', sortOrder: 0 } }],
   projects: [],
+  nodes: [],
   notificationTargets: [{ id: 'ntf_1', seen: '"1"', hasSecret: true, fields: target }]
 } as unknown as ServerState
 

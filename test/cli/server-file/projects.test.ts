@@ -7,9 +7,18 @@ const gate = { after: [{ http: 'http://x/', header: { Key: '***' } }], interval:
 function projectOf(name: string, more: object = {}) {
   const { fields, ...others } = { fields: {}, ...more }
   const own = { ...usualProject, name, deployPath: `/srv/${name}`, ...fields }
-  return { id: `proj_${name}`, seen: '"1"', hasDeployments: false, sources: [], variables: [], fields: own, ...others }
+  return {
+    id: `proj_${name}`,
+    seen: '"1"',
+    hasDeployments: false,
+    sources: [],
+    variables: [],
+    placements: [],
+    fields: own,
+    ...others
+  }
 }
-const empty = { settings: {}, categories: [], tags: [], notificationTargets: [] }
+const empty = { settings: {}, categories: [], tags: [], nodes: [], notificationTargets: [] }
 
 function plan(projects: object[], kept: object[], options: { prune?: boolean; secrets?: boolean } = {}) {
   const read = readServerFile(JSON.stringify({ format: 'svc-server-1', projects }), { name: 'file', env: {} })

@@ -14,11 +14,18 @@ t.test('a file has no defaults and no secrets', async t => {
         id: 'proj_1',
         seen: '',
         hasDeployments: false,
-        fields: { ...fields, logSources: undefined, variables: undefined, env: 'test' },
-        sources: [{ id: 's', seen: '', fields: { filePath: '/var/log/a.log', label: 'a.log', kind: 'json' } }],
+        fields: { ...fields, logSources: undefined, variables: undefined, placements: undefined, env: 'test' },
+        sources: [
+          { id: 's', seen: '', sortOrder: 3, fields: { filePath: '/var/log/a.log', label: 'a.log', kind: 'json' } }
+        ],
+        placements: [
+          { node: 'web-1', deployPath: '/srv/shop' },
+          { node: 'web-2', deployPath: '/srv/other' }
+        ],
         variables: [variable, { ...variable, name: 'B', value: 'b', secret: false }]
       }
     ],
+    nodes: ['web-1', 'web-2'],
     notificationTargets: []
   })
   t.same(JSON.parse(JSON.stringify(file)), {
@@ -32,7 +39,8 @@ t.test('a file has no defaults and no secrets', async t => {
         deployPath: '/srv/shop',
         env: 'test',
         logSources: [{ filePath: '/var/log/a.log', kind: 'json' }],
-        variables: { A: { secret: '***' }, B: 'b' }
+        variables: { A: { secret: '***' }, B: 'b' },
+        placements: [{ node: 'web-1' }, { node: 'web-2', deployPath: '/srv/other' }]
       }
     ],
     notificationTargets: []
