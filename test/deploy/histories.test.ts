@@ -13,5 +13,6 @@ t.test('whatever happens to a target, it is as the model says', async t => {
     stage,
     Array.from({ length: count }, (_, at) => at + 1)
   )
-  for (const kind of ['deploy', 'edit', 'undo', 'back']) t.ok((seen[kind] ?? 0) > count / 4, `${kind}: ${seen[kind]}`)
+  for (const kind of ['deploy', 'changes', 'edit', 'undo', 'back'])
+    t.ok((seen[kind] ?? 0) > count / 4, `${kind}: ${seen[kind]}`)
 })

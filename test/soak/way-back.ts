@@ -19,12 +19,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import type { FormFields } from '../support/client.js'
 import { createCrashClient, type CrashClient } from '../support/crash-client.js'
 import { awaitHealth, startCrashServer, type CrashServer } from '../support/crash-server.js'
 import { sha256 } from '../../lib/base/digests.js'
-import { compare, linesOf, modelLines, zipOfItems } from '../support/history.js'
+import { compare, entryOf, linesOf, modelLines, zipOfItems } from '../support/history.js'
 import { checkedService, decide, type RandomHold } from '../support/random-holds.js'
 import { createRandom, type Random } from '../support/random.js'
+import { changesOf } from '../support/sent-changes.js'
 import { TargetModel, type ArchiveItem } from '../support/target-model.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 
@@ -55,13 +57,16 @@ t.test('killed on the way there and back', { skip, timeout: 0 }, async t => {
   const service = await checkedService(t)
   const target = join(stage.places.sites, 'site')
   const random = createRandom(seed)
-  const seen: Record<string, number> = { kills: 0, before: 0, after: 0, held: 0, reverted: 0, keptJournals: 0 }
+  const seen: Record<string, number> = {
+    ...{ kills: 0, before: 0, after: 0, changes: 0, held: 0, reverted: 0, keptJournals: 0 }
+  }
   const count = (what: string): void => void (seen[what] = (seen[what] ?? 0) + 1)
   let model = new TargetModel()
   let known = new Set<string>()
+  const releases = new Map<string, readonly ArchiveItem[]>()
   const endMs = Date.now() + seconds * 1000
   while (Date.now() < endMs && (seen['kills'] as number) < maxKills) {
-    const change = randomChange(random, model)
+    const change = await randomChange(random, { model, stage, releases })
     const hold = service.next(random)
     await setHold(stage, hold)
     const asked = change.send(stage)
@@ -77,6 +82,8 @@ t.test('killed on the way there and back', { skip, timeout: 0 }, async t => {
     await Promise.all([asked, decided])
     const record = await ended(stage, hold, known)
     if (record !== null) known.add(record.id)
+    if (record !== null && change.items !== null) releases.set(record.id, change.items)
+    if (record?.reusedFrom != null) count('changes')
     if (record?.steps.some(({ name }) => name === 'check' || name === 'confirm')) count('held')
     if (record?.revertedAt != null) count('reverted')
     const after = model.copy()
@@ -173,26 +180,32 @@ function leftBy({ places }: Stage, record: Deployment | null): string[] {
 
 interface Change {
   what: string
+  /** What a deployment puts in place; null: it is none. */
+  items: readonly ArchiveItem[] | null
   send(stage: Stage): Promise<unknown>
   apply(model: TargetModel, id: string): void
 }
 
-function randomChange(random: Random, model: TargetModel): Change {
+interface Site {
+  model: TargetModel
+  stage: Stage
+  releases: ReadonlyMap<string, readonly ArchiveItem[]>
+}
+
+async function randomChange(random: Random, site: Site): Promise<Change> {
+  const { model } = site
   const number = random.below(model.placed.length)
   const kind = model.placed.length < 2 ? 0 : random.below(4)
   if (kind < 2) {
-    const items = randomItems(random)
+    const wanted = randomItems(random)
+    const { items, fields } = (random.below(2) === 0 ? null : await changesSince(site, wanted)) ?? {
+      items: wanted,
+      fields: [['file', { filename: 'site.zip', bytes: zipOfItems(wanted) }]] as FormFields
+    }
     return {
-      what: 'a deployment',
-      send: ({ client, project }) =>
-        client.upload(
-          project.token,
-          [
-            ['projectId', project.id],
-            ['file', { filename: 'site.zip', bytes: zipOfItems(items) }]
-          ],
-          {}
-        ),
+      what: `a deployment of ${fields.length === 1 ? 'all files' : 'changes'}`,
+      items,
+      send: ({ client, project }) => client.upload(project.token, [['projectId', project.id], ...fields], {}),
       apply: (model, id) => void model.deploy(id, items, policy)
     }
   }
@@ -200,10 +213,36 @@ function randomChange(random: Random, model: TargetModel): Change {
   const goal = isUndo ? model.placed.length - 1 : number
   const path = isUndo ? null : `/api/deployments/${model.placed[goal - 1]?.id}/rollback`
   return {
+    items: null,
     what: isUndo ? 'an undo' : `a rollback to ${goal}`,
     send: ({ client, project, token }) =>
       client.call('POST', path ?? `/api/projects/${project.id}/undo`, token, isUndo ? {} : { mode: 'exact' }),
     apply: (model, id) => void model.goBack(id, goal, { force: false, isUndo })
+  }
+}
+
+/** Returns what changed since the newest release; null: there is none that is known. */
+async function changesSince(
+  { stage: { client, project }, releases }: Site,
+  wanted: readonly ArchiveItem[]
+): Promise<{ items: readonly ArchiveItem[]; fields: FormFields } | null> {
+  const permit = await client.call('GET', `/api/deploy/check?projectId=${project.id}`, project.token)
+  const deployId = permit?.body?.base?.deployId as string | undefined
+  const base = releases.get(deployId ?? '')
+  if (base === undefined) return null
+  const path = `/api/deploy/base?projectId=${project.id}&deployId=${deployId}`
+  const tree = await client.bytes(path, project.token)
+  if (tree === null) throw new Error(`There is no tree of ${deployId}`)
+  const { treeSha256, delta, contents, same } = changesOf(wanted.map(entryOf), tree)
+  const before = new Map(base.map(item => [item.path, item]))
+  return {
+    items: wanted.map(item => (same.has(item.path) ? (before.get(item.path) ?? item) : item)),
+    fields: [
+      ['base', deployId as string],
+      ['treeSha256', treeSha256],
+      ['tree', { filename: 'tree', bytes: delta }],
+      ['file', { filename: 'site.zip', bytes: contents }]
+    ]
   }
 }
 

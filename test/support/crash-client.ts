@@ -27,6 +27,8 @@ export interface CrashClient {
     headers?: Record<string, string>,
     steps?: UploadSteps
   ): Promise<Answer | null>
+  /** Returns the bytes of an answer; null: it is incomplete, or none that was wished for. */
+  bytes(path: string, token: string): Promise<Buffer | null>
   upload(token: string, fields: FormFields, steps: UploadSteps): Promise<Answer | null>
 }
 
@@ -62,6 +64,16 @@ export function createCrashClient(url: string): CrashClient {
       const bytes = Buffer.from(JSON.stringify(body))
       return exchange(method, path, { 'content-type': 'application/json', ...authorization, ...headers }, bytes, steps)
     },
+    bytes: (path, token) =>
+      new Promise(resolve => {
+        const lost = (): void => resolve(null)
+        const headers = { authorization: `Bearer ${token}` }
+        httpRequest(url + path, { agent: false, headers }, reply => {
+          void bytesOf(reply).then(bytes => resolve(reply.statusCode === 200 ? bytes : null))
+        })
+          .once('error', lost)
+          .end()
+      }),
     upload(token, fields, steps) {
       const { contentType, body } = formOf(fields)
       return exchange(
@@ -77,13 +89,17 @@ export function createCrashClient(url: string): CrashClient {
 
 /** Returns null if the stream was cut. */
 async function textOf(reply: IncomingMessage): Promise<string | null> {
+  return (await bytesOf(reply))?.toString('utf8') ?? null
+}
+
+async function bytesOf(reply: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   try {
     for await (const chunk of reply) chunks.push(chunk as Buffer)
   } catch {
     return null
   }
-  return reply.complete ? Buffer.concat(chunks).toString('utf8') : null
+  return reply.complete ? Buffer.concat(chunks) : null
 }
 
 /** Returns the last line of a stream. */

@@ -1,10 +1,12 @@
 /* Of the load of a crash run: uploads, rollbacks, cancels and marks in one project. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FormFields } from './client.js'
 import type { Answer } from './crash-client.js'
 import { createRegister, messageOf, type DeploymentModel, type ProjectModel } from './crash-model.js'
 import { isGood, type LoadNeeds, type Writer } from './crash-needs.js'
 import { mayFail, scriptOf, someScripts } from './crash-scripts.js'
-import { makeSite } from './crash-site.js'
+import { makeSite, type Site } from './crash-site.js'
+import { changesOf } from './sent-changes.js'
 
 /** Works on a project, without the admin token while that is being changed. */
 export const deploys =
@@ -29,24 +31,48 @@ export async function uploads(
 ): Promise<void> {
   const { client, random, reached } = needs
   const number = needs.next()
-  const site = makeSite(random, { number, files: project.files, isDamaged })
+  let site = makeSite(random, { number, files: project.files, isDamaged })
+  let file: FormFields = [['file', { filename: 'a.zip', bytes: site.zip }]]
+  const changes = isDamaged || random.below(2) === 0 ? null : await changesSince(needs, project, site)
+  if (changes !== null) {
+    file = changes.fields
+    site = { ...site, tree: new Map([...site.tree].map(([path, line]) => [path, changes.before(path) ?? line])) }
+  }
   const deployment = plan(project, number, isDamaged ? null : site)
   deployment.outcome = isDamaged || mayFail(fields) ? 'failed' : 'success'
-  const form: Array<[string, string | { filename: string; bytes: Uint8Array }]> = [
-    ['projectId', project.id],
-    ['message', messageOf(number)],
-    ...fields,
-    ['file', { filename: 'a.zip', bytes: site.zip }]
-  ]
+  const form: FormFields = [['projectId', project.id], ['message', messageOf(number)], ...fields, ...file]
   const answer = await client.upload(project.token.settled(), form, {
     onHalf: () => reached('an upload is half sent'),
-    onSent: () => reached('an upload was sent'),
+    onSent: () => reached(changes === null ? 'an upload was sent' : 'changes were sent'),
     onHead(status, id) {
       if (status === 200) acknowledge(deployment, id)
       reached('an upload is acknowledged')
     }
   })
   settle(needs, project, deployment, answer, `upload of ${messageOf(number)}`)
+}
+
+/** Returns what changed since a kept release; null: there is none, its files are not known, or the server was killed. */
+async function changesSince(
+  { client }: LoadNeeds,
+  { id, token, deployments }: ProjectModel,
+  { entries }: Site
+): Promise<{ fields: FormFields; before(path: string): string | undefined } | null> {
+  const own = token.settled()
+  const permit = await client.call('GET', `/api/deploy/check?projectId=${id}`, own)
+  const deployId = permit?.body?.base?.deployId as string | undefined
+  const base = [...deployments.values()].find(each => each.id !== null && each.id === deployId)?.site
+  if (base == null) return null
+  const tree = await client.bytes(`/api/deploy/base?projectId=${id}&deployId=${deployId}`, own)
+  if (tree === null) return null
+  const { treeSha256, delta, contents, same } = changesOf(entries, tree)
+  const fields: FormFields = [
+    ['base', deployId as string],
+    ['treeSha256', treeSha256],
+    ['tree', { filename: 'tree', bytes: delta }],
+    ['file', { filename: 'a.zip', bytes: contents }]
+  ]
+  return { fields, before: path => (same.has(path) ? base.tree.get(path) : undefined) }
 }
 
 function plan(project: ProjectModel, number: number, site: DeploymentModel['site']): DeploymentModel {

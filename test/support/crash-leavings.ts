@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readIndex } from '../../lib/core/archive/pack-index.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { CheckNeeds } from './crash-promises.js'
 import { markedProcesses, type MarkedProcess } from './marked-processes.js'
@@ -32,13 +33,16 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
 
 function findStrays({ places, lost }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
   const { home, sites, temporary } = places
+  const packs = packsIn(join(home, 'deployments'))
   const [trees, keys] = [join(home, 'trees'), join(home, 'keys')]
   const isNamed = (name: string): boolean => {
     const [id = '', kind = ''] = [name.slice(0, 20), name.slice(20)]
     const record = named.get(id)
+    if (kind === '.pack' && packs.has(id)) return true
     if (record === undefined) return lost.has(id) && (kind === '.manifest' || kind === '.scripted')
     if (kind === '.before.zip') return keepsImages(join(home, 'deployments', `${id}.manifest`))
     if (kind === '.scripted' || kind === '.scripted.zip') return record.hasArtifact
+    if (kind === '.index') return record.hasArtifact
     return kind === '.log' || kind === '.manifest' || (kind === '.zip' && record.hasArtifact)
   }
   const inside = (directory: string, isStray: (name: string) => boolean): string[] =>
@@ -55,6 +59,12 @@ function findStrays({ places, lost }: CheckNeeds, named: ReadonlyMap<string, Dep
     ...inside(temporary, name => name.startsWith('svc-')),
     ...targets.flatMap(target => inside(target, name => name.startsWith('.svc-')))
   ]
+}
+
+/** Returns the packs that the indexes of a directory name. */
+function packsIn(directory: string): Set<string> {
+  const indexes = readdirSync(directory).filter(name => name.endsWith('.index'))
+  return new Set(indexes.flatMap(name => readIndex(readFileSync(join(directory, name)), name).packs))
 }
 
 /** Whether a manifest says that earlier contents are in the before-images of its deployment. */

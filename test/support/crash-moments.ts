@@ -25,6 +25,8 @@ export const moments: readonly Moment[] = [
   ...of(['an upload is half sent'], 3, 3),
   ...of(['an upload was sent'], 12, 10),
   ...of(['an upload is acknowledged'], 20, 7),
+  ...of(['changes were sent', 'an archive is assembled'], 10, 7),
+  ...of(['an index is kept', 'a pack is kept'], 4, 6),
   ...of(['an extraction begins'], 5, 9),
   ...of(['staging is there'], 8, 9),
   ...of(['files are renamed'], 3, 14),
@@ -72,8 +74,11 @@ export function watchPoints(
   look(deployments, name => {
     if (name.endsWith('.undo'))
       return existsSync(join(deployments, name)) ? 'an extraction begins' : 'a journal is removed'
+    if (name.endsWith('.index') || name.endsWith('.pack'))
+      return name.endsWith('.index') ? 'an index is kept' : 'a pack is kept'
     return name.endsWith('.manifest') ? 'a manifest is written' : null
   })
+  look(join(home, 'tmp'), name => (name.endsWith('.index') ? 'an archive is assembled' : null))
   look(home, name => {
     if (name.startsWith('config.json')) return 'config.json is written'
     return /^svc\.db.*\.tmp$/.test(name) ? largePoint : null

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { anyArchive, findKept, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { numberOf, type DeploymentModel, type ProjectModel } from './crash-model.js'
@@ -17,7 +18,7 @@ export async function checkRecords(needs: CheckNeeds, project: ProjectModel, fou
   checkTarget(needs, project, fresh)
   checkNumbers(needs, project, records)
   checkLive(needs, project, records, found)
-  for (const record of records) checkRecord(needs, record)
+  for (const record of records) await checkRecord(needs, record)
   for (const record of fresh) await checkFresh(needs, project, record, records)
   project.known = new Set(records.map(({ id }) => id))
   return records
@@ -131,7 +132,7 @@ function checkLive(
     complain('record', `project ${project.name} says ${found.lastDeployAt}, its newest deployment ${newest?.startTime}`)
 }
 
-function checkRecord({ places, complain }: CheckNeeds, record: Deployment): void {
+async function checkRecord({ places, complain }: CheckNeeds, record: Deployment): Promise<void> {
   const { id, status, hasArtifact, archiveSha256 } = record
   if (status !== 'success' && status !== 'failed') complain('record', `${id} is ${status} after a start`)
   if (record.endTime === null || record.duration === null) complain('record', `${id} has no end`)
@@ -141,10 +142,23 @@ function checkRecord({ places, complain }: CheckNeeds, record: Deployment): void
   const isExtracted = stepOf(record, 'extract')?.status === 'success'
   if (isExtracted !== (record.placed !== null)) complain('record', `placed and the step disagree: ${describe(record)}`)
   const archive = join(places.home, 'deployments', `${id}.zip`)
-  if (hasArtifact !== existsSync(archive))
+  if (hasArtifact !== ((await findKept(archive)) !== null))
     return complain('record', `${id} says hasArtifact ${hasArtifact}, its archive is ${hasArtifact ? 'not ' : ''}there`)
-  if (hasArtifact && createHash('sha256').update(readFileSync(archive)).digest('hex') !== archiveSha256)
-    complain('record', `${id}: its archive has another SHA-256`)
+  if (!hasArtifact) return
+  const found = await digestOf(archive).catch((error: Error) => error.message)
+  if (found !== archiveSha256) complain('record', `${id}: its archive has another SHA-256: ${found}`)
+}
+
+/** Returns the SHA-256 of a kept archive, also of one that shares contents. */
+async function digestOf(path: string): Promise<string> {
+  const archive = await openKept(path, anyArchive)
+  try {
+    const hash = createHash('sha256')
+    for await (const piece of piecesOf(archive.file)) hash.update(piece)
+    return hash.digest('hex')
+  } finally {
+    archive.close()
+  }
 }
 
 const storedLine = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstatSync, readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeZip, type EntryPlan } from './make-zip.js'
+import type { SentEntry } from './sent-changes.js'
 import { edit } from './crash-scripts.js'
 import type { Random } from './random.js'
 
@@ -11,6 +12,8 @@ export type Tree = ReadonlyMap<string, string>
 /** An archive and the files that it puts in place. */
 export interface Site {
   zip: Buffer
+  /** What the zip contains. */
+  entries: SentEntry[]
   tree: Tree
   /** The line of index.html after a script has changed it (crash-scripts.ts). */
   edited: string
@@ -53,7 +56,19 @@ export function makeSite(random: Random, { number, files, isDamaged = false }: S
   const zip = makeZip(entries)
   const [index] = entries as [EntryPlan]
   const [, edited] = treeLineOf({ ...index, data: `${index.data}${edit}\n` })
-  return { zip, tree: new Map(entries.map(treeLineOf)), edited, sha256: createHash('sha256').update(zip).digest('hex') }
+  return {
+    zip,
+    entries: entries.map(entry => ({
+      ...entry,
+      name: String(entry.name),
+      data: String(entry.data),
+      mode: entry.mode as number,
+      mtimeMs: timeOf(entry)
+    })),
+    tree: new Map(entries.map(treeLineOf)),
+    edited,
+    sha256: createHash('sha256').update(zip).digest('hex')
+  }
 }
 
 /** Returns a tree as it was before scripts of a project's deployments changed index.html. */
@@ -77,11 +92,15 @@ function dosTimeOf(number: number): number {
   return (hours << 11) | (minutes << 5) | seconds2
 }
 
-function treeLineOf({ name, mode = 0, data = '', dosTime = 0 }: EntryPlan): [path: string, line: string] {
+function treeLineOf(entry: EntryPlan): [path: string, line: string] {
+  const { name, mode = 0, data = '' } = entry
   if ((mode & link) === link) return [String(name), `link ${data}`]
+  return [String(name), fileLine(mode & 0o777, timeOf(entry), Buffer.from(data))]
+}
+
+function timeOf({ dosTime = 0 }: EntryPlan): number {
   // The day of makeZip.
-  const time = new Date(2024, 5, 15, dosTime >> 11, (dosTime >> 5) & 63, (dosTime & 31) * 2).getTime()
-  return [String(name), fileLine(mode & 0o777, time, Buffer.from(data))]
+  return new Date(2024, 5, 15, dosTime >> 11, (dosTime >> 5) & 63, (dosTime & 31) * 2).getTime()
 }
 
 function fileLine(mode: number, timeMs: number, bytes: Buffer): string {

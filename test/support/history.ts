@@ -17,6 +17,8 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Test } from 'tap'
 import { sha256 } from '../../lib/base/digests.js'
+import { readIndex } from '../../lib/core/archive/pack-index.js'
+import { besideArchive } from '../../lib/core/archive/pack-set.js'
 import { isDirectory, readOwnedEntries } from '../../lib/core/install/owned-tree.js'
 import { Refusal } from '../../lib/base/errors.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
@@ -25,6 +27,7 @@ import { never, type DeployStage } from './deploy-stage.js'
 import { makeZip } from './make-zip.js'
 import { createRandom, type Random } from './random.js'
 import { treeBody } from './planned.js'
+import { changesOf, type SentEntry } from './sent-changes.js'
 import { TargetModel, type ArchiveItem, type Failure, type ModelPolicy } from './target-model.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }
@@ -96,33 +99,31 @@ class History {
   }
 
   async #deploy(): Promise<string> {
-    const items = this.#randomItems()
-    const script = this.#random.below(3) === 0 ? this.#chooseScript(items) : null
+    const wanted = this.#randomItems()
+    const script = this.#random.below(3) === 0 ? this.#chooseScript(wanted) : null
     const place = `${this.#project.deployPath}.do`
     if (script !== null) writeFileSync(place, script.text)
-    const row = await this.#push(items)
+    const { row, items } = await this.#push(wanted)
     rmSync(place, { force: true })
-    this.#archives.set(row.id, items)
     const failure = this.#model.deploy(row.id, items, this.#policy)
     expect(row, failure)
     if (failure === null && script !== null) script.apply()
-    return `deploy ${script === null ? '' : `(${script.text}) `}${items.map(({ path, text, type }) => `${path}=${type === 'directory' ? '/' : text.slice(0, 5)}`).join(' ')}`
+    return `${row.reusedFrom === null ? 'deploy' : 'changes'} ${script === null ? '' : `(${script.text}) `}${items.map(({ path, text, type }) => `${path}=${type === 'directory' ? '/' : text.slice(0, 5)}`).join(' ')}`
   }
 
   /** A deployment that removes what svc did not put there, held to its plan. */
   async #clean(): Promise<string> {
     const { deployer, home } = this.#stage
     const projectId = this.#project.id
-    const items = this.#randomItems()
+    const wanted = this.#randomItems()
     const directory = join(home.directory, 'packed')
-    writeItems(directory, items)
+    writeItems(directory, wanted)
     const limits = { listed: 99, mayUpload: true, clientTimeMs: null, noSpace: null, maxUploadBytes: 1e6, scripts: {} }
     const tree = await treeBody(directory)
     rmSync(directory, { recursive: true })
     const asks = { prune: 'foreign', force: false } as const
     const { planId } = await deployer.plan({ projectId, tree, asks, signal: never, ...limits })
-    const row = await this.#push(items, { planId: planId as string })
-    this.#archives.set(row.id, items)
+    const { row, items } = await this.#push(wanted, { planId: planId as string })
     expect(row, this.#model.deploy(row.id, items, { ...this.#policy, prune: true, isClean: true }))
     return `clean ${items.map(({ path, type }) => `${path}${type === 'directory' ? '/' : ''}`).join(' ')}`
   }
@@ -158,20 +159,19 @@ class History {
 
   /** A deployment that fails: with a damaged archive, or in its post-deploy script. */
   async #deployBadly(): Promise<string> {
-    const items = this.#randomItems()
+    const wanted = this.#randomItems()
     const how = this.#random.oneOf(['damaged', 'kept', 'reverted'] as const)
     const flag = `${this.#project.deployPath}.fail`
     if (how === 'damaged') {
-      if (items[0]?.type === 'directory') return 'nothing'
-      const row = await this.#push(items, {}, 1)
+      if (wanted[0]?.type === 'directory') return 'nothing'
+      const row = await this.#pushWhole(wanted, {}, 1)
       if (row.status !== 'failed') throw new Error('a damaged archive was deployed')
       return 'damaged'
     }
     await this.#setPolicy({ onPostFailure: how === 'kept' ? 'keep' : 'revert' })
     writeFileSync(flag, '')
-    const row = await this.#push(items)
+    const { row, items } = await this.#push(wanted)
     rmSync(flag)
-    this.#archives.set(row.id, items)
     if (row.status !== 'failed') throw new Error('the post-deploy script succeeded')
     const isPlaced = row.placed !== null
     if (how === 'reverted') {
@@ -183,12 +183,51 @@ class History {
     return how
   }
 
-  async #push(items: readonly ArchiveItem[], more: { planId?: string } = {}, badCrc?: number): Promise<DeploymentRow> {
+  /** Pushes items, often only what has changed of them. Returns them with the times that they get. */
+  async #push(
+    wanted: readonly ArchiveItem[],
+    more: { planId?: string } = {}
+  ): Promise<{ row: DeploymentRow; items: readonly ArchiveItem[] }> {
+    const sent = this.#random.below(2) === 0 ? null : await this.#pushChanges(wanted, more)
+    const pushed = sent ?? { row: await this.#pushWhole(wanted, more), items: wanted }
+    this.#archives.set(pushed.row.id, [...pushed.items])
+    return pushed
+  }
+
+  /** Pushes what has changed since the newest or another release; null: it is not kept any more. */
+  async #pushChanges(wanted: readonly ArchiveItem[], more: { planId?: string }) {
     const { deployer } = this.#stage
-    const bytes = Readable.from([zipOfItems(items, badCrc)])
-    const received = await deployer.receive(bytes, { limitBytes: 1e6, signal: never })
-    const run = await deployer.deploy(received, { projectId: this.#project.id, env: {}, actor: admin, ...more })
-    return this.#finished(run)
+    const projectId = this.#project.id
+    const known = [null, ...this.#archives.keys()].map(id => id && this.#stage.row(id).treeSha256)
+    const base = deployer.baseOf(projectId, this.#random.oneOf(known))
+    if (base === null) return null
+    try {
+      const sent = changesOf(wanted.map(entryOf), await deployer.baseTree(projectId, base.deployId))
+      const archive = await deployer.assemble({
+        projectId,
+        base: base.deployId,
+        treeSha256: sent.treeSha256,
+        delta: await this.#receive(sent.delta),
+        contents: await this.#receive(sent.contents),
+        limitBytes: 1e6
+      })
+      const row = await this.#finished(await deployer.deploy(archive, { projectId, env: {}, actor: admin, ...more }))
+      const before = new Map(this.#archives.get(base.deployId)?.map(item => [item.path, item]))
+      return { row, items: wanted.map(item => (sent.same.has(item.path) ? (before.get(item.path) ?? item) : item)) }
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'base_gone') return null
+      throw error
+    }
+  }
+
+  async #pushWhole(items: readonly ArchiveItem[], more: { planId?: string }, badCrc?: number): Promise<DeploymentRow> {
+    const received = await this.#receive(zipOfItems(items, badCrc))
+    const asked = { projectId: this.#project.id, env: {}, actor: admin, ...more }
+    return this.#finished(await this.#stage.deployer.deploy(received, asked))
+  }
+
+  #receive(bytes: Buffer) {
+    return this.#stage.deployer.receive(Readable.from([bytes]), { limitBytes: 1e6, signal: never })
   }
 
   async #finished({ finished }: { finished: Promise<DeploymentRow> }): Promise<DeploymentRow> {
@@ -305,11 +344,21 @@ class History {
     return `edit ${how} ${path}`
   }
 
-  #loseArchive(): string {
+  /** Somebody removes an archive, or what is left of it if others share its contents. */
+  async #loseArchive(): Promise<string> {
     const kept = [...this.#archives.keys()].filter(id => !this.#model.lostArchives.has(id))
     if (kept.length === 0) return 'nothing'
     const id = this.#random.oneOf(kept)
-    rmSync(join(this.#stage.home.deployments, `${id}.zip`), { force: true })
+    const place = join(this.#stage.home.deployments, `${id}.zip`)
+    const indexes = kept.map(id => besideArchive(join(this.#stage.home.deployments, `${id}.zip`), 'index'))
+    const isShared = indexes.some(path => existsSync(path) && readIndex(readFileSync(path), path).packs.includes(id))
+    try {
+      if (isShared) await this.#stage.deployer.deleteArchive(id, { force: true, actor: admin })
+      else for (const path of [place, besideArchive(place, 'index')]) rmSync(path, { force: true })
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'archive_needed') return 'nothing'
+      throw error
+    }
     this.#model.lostArchives.add(id)
     return `lose ${id}`
   }
@@ -450,16 +499,22 @@ function writeItems(directory: string, items: readonly ArchiveItem[]): void {
 
 /** Returns the zip of these items. */
 export function zipOfItems(items: readonly ArchiveItem[], badCrc?: number): Buffer {
-  const types = { file: 0o100000, link: 0o120000, directory: 0o040000 }
   return makeZip(
-    items.map(({ path, type, text, mode, timeUs }, at) => ({
-      name: type === 'directory' ? `${path}/` : path,
-      data: text,
-      mode: types[type] | mode,
-      extra: timestamp(timeUs),
-      ...(badCrc !== undefined && at === 0 && { crc32: badCrc })
-    }))
+    items.map((item, at) => ({ ...entryOf(item), ...(badCrc !== undefined && at === 0 && { crc32: badCrc }) }))
   )
+}
+
+const types = { file: 0o100000, link: 0o120000, directory: 0o040000 }
+
+/** Returns an item as the entry of a zip. */
+export function entryOf({ path, type, text, mode, timeUs }: ArchiveItem): SentEntry {
+  return {
+    name: type === 'directory' ? `${path}/` : path,
+    data: text,
+    mode: types[type] | mode,
+    extra: timestamp(timeUs),
+    mtimeMs: timeUs / 1000
+  }
 }
 
 /** The extended timestamp of Info-ZIP. */

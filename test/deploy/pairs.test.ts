@@ -1,0 +1,169 @@
+/*
+ * Random pairs of trees, one after the other in two projects: one gets whole archives, the other one only what has
+ * changed, as `svc push` finds it with its index. Targets, records and kept archives must be the same, also after the ways back.
+ */
+import { createWriteStream, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { compareWithBase, writeDelta } from '../../lib/base/shared/tree-delta.js'
+import { readIndex, writeIndex } from '../../lib/cli/pack/push-index.js'
+import { entriesOfArchive } from '../../lib/core/archive/archive-tree.js'
+import { anyArchive, openKept } from '../../lib/core/archive/pack-set.js'
+import { treeOf } from '../../lib/core/archive/tree.js'
+import { readTree } from '../../lib/core/archive/tree-wire.js'
+import { writeZip } from '../../lib/core/archive/write.js'
+import type { Run } from '../../lib/deploy/admission.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import type { Project } from '../../lib/model/project.js'
+import { ChangingSite } from '../support/changing-site.js'
+import { admin, deployStage, never, type DeployStage } from '../support/deploy-stage.js'
+import { compare, linesOf } from '../support/history.js'
+import { sourcesOf, zipBytes } from '../support/planned.js'
+import { createRandom } from '../support/random.js'
+import { firstSeed, repetitions } from '../support/thorough.js'
+
+/** More than two ticks of the coarse clock of a kernel, whose times files get. */
+const coarseMs = 10
+/** The index believes what is older than two seconds: it is told that its walk was that much later. */
+const laterMs = 3000
+/** Pairs at once: most of the time, each waits for the disk. */
+const lanes = 4
+
+t.test('what was sent as changes is what a whole archive would have brought', async t => {
+  const stage = await deployStage(t)
+  stage.values.keep_archives = 1000
+  stage.values.durable_targets = false
+  let [seed, sent, isOver] = [firstSeed, 0, false]
+  const lane = async (): Promise<void> => {
+    while (!isOver && seed < firstSeed + repetitions(6, 1000)) {
+      const own = seed++
+      const found = await runPair(stage, own)
+      sent += found.sent
+      if (found.lines.length === 0) continue
+      isOver = true
+      t.fail(`seed ${own}: ${found.lines.slice(0, 20).join('\n')}`)
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  t.ok(sent > 0, `seeds ${firstSeed} to ${seed - 1}: ${sent} files were sent`)
+})
+
+async function runPair(stage: DeployStage, seed: number): Promise<{ lines: string[]; sent: number }> {
+  const random = createRandom(seed)
+  const site = new ChangingSite(join(stage.directory, `site-${seed}`), random)
+  const policy = { prune: random.oneOf(['managed', 'off'] as const) }
+  const [whole, changed] = [await stage.addProject({ policy }), await stage.addProject({ policy })]
+  const index = join(stage.directory, `index-${seed}`)
+  const lines: string[] = []
+  let sent = 0
+  const rows: Array<[DeploymentRow, DeploymentRow]> = []
+
+  async function compareEnds(what: string, one: DeploymentRow, other: DeploymentRow): Promise<void> {
+    await Promise.all([whole, changed].map(({ id }) => stage.deployer.ownedTree(id)))
+    for (const key of ['status', 'treeSha256', 'fileCount', 'placed'] as const)
+      if (one[key] !== other[key]) lines.push(`${what}: ${key} ${one[key]}, ${other[key]}: ${other.errorMessage}`)
+    lines.push(...compare(what, timeless(whole), timeless(changed)))
+    if (one.exact) return
+    const [wanted, found] = await Promise.all([one, other].map(({ id }) => keptLines(stage, id)))
+    lines.push(...compare(`${what}, kept`, wanted as string[], found as string[]))
+    rows.push([one, other])
+  }
+
+  for (let push = 0; push < 3; push++) {
+    const one = await finish(await sendWhole(stage, whole, site.directory))
+    const { run, count } = await sendChanges(stage, changed, { site: site.directory, index })
+    sent += count
+    await compareEnds(`push ${push}`, one, await finish(run))
+    await sleep(coarseMs)
+    site.change()
+    await sleep(coarseMs)
+  }
+  const at = random.below(rows.length)
+  for (const mode of ['overlay', 'exact'] as const) {
+    const [one, other] = rows[at] as [DeploymentRow, DeploymentRow]
+    const run = ({ id }: DeploymentRow) => stage.deployer.rollback(id, { mode, actor: admin }).then(finish)
+    await compareEnds(`rollback ${mode} to ${at}`, await run(one), await run(other))
+  }
+  const undo = ({ id }: Project) => stage.deployer.undo(id, { actor: admin }).then(finish)
+  await compareEnds('undo', await undo(whole), await undo(changed))
+  return { lines, sent }
+}
+
+const finish = ({ finished }: Run): Promise<DeploymentRow> => finished
+
+/** The entries of a target. Files whose contents are as they were keep their times when changes are sent. */
+function timeless({ deployPath }: Project): string[] {
+  return linesOf(deployPath).map(line => line.replace(/ (file|link) (\d+) \d+ /, ' $1 $2 '))
+}
+
+async function keptLines(stage: DeployStage, deployId: string): Promise<string[]> {
+  const archive = await openKept(join(stage.home.deployments, `${deployId}.zip`), anyArchive)
+  try {
+    const entries = await entriesOfArchive(archive)
+    const directories = archive.entries.flatMap(({ path, kind }) => (kind === 'directory' ? [`${path}/`] : []))
+    return [
+      ...entries.map(({ path, mode, size, sha256 }) => `${path} ${mode.toString(8)} ${size} ${sha256}`),
+      ...directories
+    ]
+  } finally {
+    archive.close()
+  }
+}
+
+async function receive(stage: DeployStage, bytes: Buffer) {
+  return stage.deployer.receive(Readable.from([bytes]), { limitBytes: 1e9, signal: never })
+}
+
+async function sendWhole(stage: DeployStage, { id }: Project, site: string): Promise<Run> {
+  const received = await receive(stage, await zipBytes(site))
+  return stage.deployer.deploy(received, { projectId: id, env: {}, actor: admin })
+}
+
+/** Sends what has changed since the newest release; all files if there is none. */
+async function sendChanges(
+  stage: DeployStage,
+  { id: projectId }: Project,
+  { site, index }: { site: string; index: string }
+): Promise<{ run: Run; count: number }> {
+  const walkedMs = Date.now() + laterMs
+  const sources = await sourcesOf(site)
+  const known = await readIndex(index)
+  const tree = await treeOf(sources, { known: known.known })
+  const remember = () => writeIndex(index, { ...tree, sources, walkedMs })
+  const base = stage.deployer.baseOf(projectId, known.treeSha256)
+  if (base === null) {
+    await remember()
+    const received = await receive(stage, await zipBytes(site))
+    return { run: await stage.deployer.deploy(received, { projectId, env: {}, actor: admin }), count: 0 }
+  }
+  const { deployId } = base
+  const entries =
+    base.treeSha256 === known.treeSha256
+      ? known.entries
+      : new Map(
+          Array.from(readTree(await stage.deployer.baseTree(projectId, deployId)).entries(), each => [each.path, each])
+        )
+  const delta = compareWithBase(entries, tree)
+  const missing = new Set(delta.missing.map(({ path }) => path))
+  const { treeSha256 } = tree
+  const contents = join(stage.directory, `contents-${projectId}.zip`)
+  const out = createWriteStream(contents)
+  await writeZip(
+    sources.filter(({ kind, path }) => kind === 'directory' || missing.has(path)),
+    out
+  )
+  await finished(out.end())
+  const archive = await stage.deployer.assemble({
+    projectId,
+    base: deployId,
+    treeSha256,
+    delta: await receive(stage, Buffer.from(writeDelta(delta, treeSha256))),
+    contents: await receive(stage, readFileSync(contents)),
+    limitBytes: 1e9
+  })
+  await remember()
+  return { run: await stage.deployer.deploy(archive, { projectId, env: {}, actor: admin }), count: missing.size }
+}
