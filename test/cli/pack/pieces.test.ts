@@ -1,9 +1,7 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { createApi } from '../../../lib/cli/client/api.js'
@@ -11,59 +9,13 @@ import { createClient } from '../../../lib/cli/client/client.js'
 import { sendPieces } from '../../../lib/cli/pack/pieces.js'
 import type { OpenUpload } from '../../../lib/model/access.js'
 import type { Project } from '../../../lib/model/project.js'
+import { startCuttingRelay } from '../../support/cutting-relay.js'
 import { createRandom } from '../../support/random.js'
 import { type ServeProcess, startServe, startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { repetitions } from '../../support/thorough.js'
 
 const { signal } = new AbortController()
-
-/** A relay that breaks every connection after a number of bytes from clients, again and again. */
-async function startRelay(t: Test, to: () => string) {
-  const sockets = new Set<Socket>()
-  const relay = {
-    url: '',
-    /** Bytes from clients so far, and until the next cut. */
-    bytes: 0,
-    left: Infinity,
-    async onCut(): Promise<void> {}
-  }
-  let cutting: Promise<void> = Promise.resolve()
-  const cut = (): void => {
-    relay.left = Infinity
-    for (const socket of sockets) socket.destroy()
-    cutting = relay.onCut()
-  }
-  const listener = createServer(async client => {
-    sockets.add(client.on('error', () => {}))
-    await cutting
-    const { hostname, port } = new URL(to())
-    const server = connect(Number(port), hostname).on('error', () => client.destroy())
-    sockets.add(server)
-    client.on('close', () => server.destroy())
-    server.on('close', () => client.destroy())
-    server.pipe(client)
-    client.on('data', bytes => {
-      const passed = bytes.subarray(0, relay.left)
-      relay.bytes += passed.length
-      relay.left -= passed.length
-      if (!server.write(passed))
-        void once(server.pause(), 'drain').then(
-          () => server.resume(),
-          () => {}
-        )
-      if (relay.left <= 0) cut()
-    })
-  })
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    listener.close()
-  })
-  relay.url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
-  return relay
-}
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 const apiOf = (serverUrl: string, project: Project) =>
@@ -79,11 +31,11 @@ t.test('cut at random bytes, and with a server that is killed, the same archive 
   const cwd = t.testdir({})
   let server: ServeProcess = await startServeProcess(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const relay = await startRelay(t, () => server.url)
+  const relay = await startCuttingRelay(t, () => server.url)
   const random = createRandom(6)
   const path = join(cwd, 'archive')
   const api = apiOf(relay.url, shop)
-  for (let round = 0; round < repetitions(2, 25); round++) {
+  for (let round = 0; round < repetitions(2, 50); round++) {
     const bytes = randomBytes(200_000 + random.below(3_000_000))
     writeFileSync(path, bytes)
     let cuts = repetitions(5, 20)
@@ -118,7 +70,7 @@ t.test('a second push continues what the first began', async t => {
   const cwd = t.testdir({})
   const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const relay = await startRelay(t, () => server.url)
+  const relay = await startCuttingRelay(t, () => server.url)
   const bytes = 36e6
   const site = layShop(cwd, bytes)
   const config = { projectId: shop.id, serverUrl: relay.url, outputDir: '.' }
@@ -129,7 +81,7 @@ t.test('a second push continues what the first began', async t => {
   relay.onCut = async () => void pushing?.kill('SIGKILL')
   const first = await svc(['push'], { cwd: site, env, onOutput: (_, child) => (pushing = child) })
   t.equal(first.signal, 'SIGKILL')
-  const again = await startRelay(t, () => server.url)
+  const again = await startCuttingRelay(t, () => server.url)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ ...config, serverUrl: again.url }))
   const second = await svc(['push'], { cwd: site, env })
   t.match(second, { code: 0, stderr: /Continuing an upload of the same archive: the server has \d/ })
@@ -142,7 +94,7 @@ t.test('an upload that breaks goes on in pieces, if the server takes them', asyn
   const cwd = t.testdir({})
   const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const relay = await startRelay(t, () => server.url)
+  const relay = await startCuttingRelay(t, () => server.url)
   const site = layShop(cwd, 3e6)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: shop.id, serverUrl: relay.url }))
   let cuts = 0
