@@ -59,7 +59,7 @@ import { Runner } from './run.js'
 import { Scripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
 import { type AttestationFile, createAttestations } from './attestations.js'
-import { createSignatures } from './signatures.js'
+import { createSignatures, type Signatures } from './signatures.js'
 import type { SignatureDemand } from '../model/access.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTreeStates, Trees, type TreeStates } from './trees.js'
@@ -180,6 +180,8 @@ export interface Deployer
   restore(request: RestoreRequest): Promise<unknown>
   /** Says what the rule of a project about signatures asks for. */
   signatureDemand(projectId: string): SignatureDemand
+  /** Verifies who signed the releases of an import. See `Signatures`. */
+  signers: Signatures['signers']
   /** Lists the statement of a deployment, its signatures, and the list of its components. */
   attestations(deployId: string): Promise<AttestationFile[]>
   /** Returns one of these files. Refuses 404. */
@@ -429,6 +431,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       const { prune, force } = plans.expect(planId, projectId)
       return { prune, force }
     },
+    signers: () => signatures.signers(),
     signatureDemand: projectId => signatures.demand(requireProject(projectId)),
     ...createAttestations({ store, files }),
     countAhead: queue.count,

@@ -19,6 +19,7 @@ import {
 } from '../core/store/tables/deployments.js'
 import { dropQueuedRelease, findQueuedRelease } from '../core/store/tables/fleet.js'
 import { findProject } from '../core/store/tables/projects.js'
+import { countSequence, uncountSequence } from '../core/store/tables/signing-keys.js'
 import { Refusal } from '../base/errors.js'
 import type { ScriptedLine } from '../model/manifest.js'
 import { readScripted, sourcesOfScripted } from '../core/install/scripted-file.js'
@@ -60,8 +61,13 @@ export function recordProgress(
   const { placed, ...known } = patch
   if (!updateDeployment(tx, deployId, known)) return undefined
   const row = findDeployment(tx, deployId)
-  if (row !== undefined && row.revertedAt !== null) unplaceDeployment(tx, deployId)
-  else if (isExtracted(patch.steps ?? [])) placeDeployment(tx, deployId)
+  if (row !== undefined && row.revertedAt !== null) {
+    unplaceDeployment(tx, deployId)
+    uncountSequence(tx, deployId)
+  } else if (isExtracted(patch.steps ?? [])) {
+    placeDeployment(tx, deployId)
+    countSequence(tx, deployId)
+  }
   return findDeployment(tx, deployId)
 }
 
@@ -85,6 +91,8 @@ export function moveRecord(
     assertTransition(row.status, move.to, move.cause)
     const moved = recordProgress(tx, deployId, { ...move.patch, status: move.to })
     if (row.status === 'queued' && findQueuedRelease(tx, deployId) !== undefined) dropQueuedRelease(tx, deployId)
+    // On nodes nothing is extracted here. A correction by a client does not count.
+    if (move.to === 'success' && move.cause === 'end') countSequence(tx, deployId)
     if (moved !== undefined) move.also?.(tx, moved)
     return moved
   })

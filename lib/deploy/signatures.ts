@@ -178,6 +178,20 @@ export function createSignatures({
       judge(project, { sent, kind: 'again', offered, env: [], sbomSha256 })
     },
 
+    /** Returns a function that returns the keys that may sign for a project now, and of which the signatures are. */
+    signers(): (projectId: string, sent: SentSignatures) => SignedBy[] {
+      const rule = ruleOf({ policy: {} })
+      const at = instantOf(clock)
+      return (projectId, sent) => {
+        try {
+          return goodKeys({ project: { id: projectId }, rule, at, found: readAll(rule, sent) }).map(signerOfKey)
+        } catch (error) {
+          if (error instanceof Refusal) return []
+          throw error
+        }
+      }
+    },
+
     /** Refuses to put files of an import in place: nobody has signed them. */
     refuseImport(project: Project): void {
       if (ruleOf(project).require !== 'refuse') return
@@ -227,7 +241,12 @@ interface Judged {
   found: Found | null
 }
 
-function goodKeys({ project, rule, at, found }: Pick<Judged, 'project' | 'rule' | 'at' | 'found'>): Trusted[] {
+function goodKeys({
+  project,
+  rule,
+  at,
+  found
+}: Pick<Judged, 'rule' | 'at' | 'found'> & { project: Pick<Project, 'id'> }): Trusted[] {
   const keys = found?.keys ?? []
   return keys.filter(each => faultOfKey(each, { project: project.id, keys: rule.keys, at }) === null)
 }

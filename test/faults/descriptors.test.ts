@@ -261,6 +261,7 @@ t.test('packages', async t => {
     deployments: {
       hasRunning: () => false,
       note: async () => ({ settle: async () => {} }),
+      signers: () => () => [],
       readOutput: async () => ({ text: '', truncated: false }),
       restore: async () => {}
     }

@@ -2,6 +2,9 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importPackage, type ImportRequest } from '../../lib/carry/transfer/import.js'
 import type { TransferNeeds } from '../../lib/carry/transfer/needs.js'
+import { insertSigningKey } from '../../lib/core/store/tables/signing-keys.js'
+import { createSignatures } from '../../lib/deploy/signatures.js'
+import type { SigningKey } from '../../lib/model/signing-key.js'
 import { createSettings } from '../../lib/projects/settings.js'
 import { openStage } from './store.js'
 import { zipOf } from './zip.js'
@@ -27,6 +30,7 @@ export async function openImport(t: Parameters<typeof openStage>[0], change: Par
     tmp: join(stage.directory, 'tmp')
   }
   mkdirSync(home.deployments)
+  const signatures = createSignatures({ ...stage, home })
   const restored: string[] = []
   const notes: string[] = []
   const filesNow = (): string => readdirSync(home.deployments).join(' ')
@@ -41,6 +45,7 @@ export async function openImport(t: Parameters<typeof openStage>[0], change: Par
         notes.push(`${ids.join(' ')}: ${filesNow()}`)
         return { settle: async () => void notes.push(`settled: ${filesNow()}`) }
       },
+      signers: () => signatures.signers(),
       readOutput: async () => ({ text: '', truncated: false }),
       restore: async ({ projectId }) => void restored.push(projectId)
     },
@@ -61,5 +66,7 @@ export async function openImport(t: Parameters<typeof openStage>[0], change: Par
     )
     return importPackage({ ...needs, ...given }, path, asked)
   }
-  return { ...stage, home, needs, notes, restored, take }
+  /** Trusts a key that signs releases. */
+  const trust = (row: SigningKey) => stage.store.write(tx => insertSigningKey(tx, row))
+  return { ...stage, home, needs, notes, restored, signatures, take, trust }
 }

@@ -17,7 +17,7 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'
 import { openArchive } from '../../core/archive/read.js'
-import { closing } from '../../base/async.js'
+import { closing, createSlices } from '../../base/async.js'
 import { fingerprintOf, sha256 } from '../../base/digests.js'
 import { linkOrCopy } from '../../base/files.js'
 import { nullIfMissing, Refusal } from '../../base/errors.js'
@@ -40,7 +40,7 @@ import {
   updateLabel,
   updateProject
 } from '../../core/store/tables/projects.js'
-import { findAttestation, putAttestation } from '../../core/store/tables/signing-keys.js'
+import { countsSequence, findAttestation, putAttestation } from '../../core/store/tables/signing-keys.js'
 import { insertNotificationTarget, updateNotificationTarget, writeSetting } from '../../core/store/tables/server.js'
 import { type Asked, openScratch, type Scratch, type SealPolicy, type TransferNeeds } from './needs.js'
 import { isManifestLine, isScriptedLine } from '../../core/install/manifest.js'
@@ -119,6 +119,7 @@ async function planner(
   for (const project of records.projects) project.token ||= needs.ids.token()
   const names = new Map(records.projects.map(({ id, name }) => [id, name]))
   for (const { row } of records.deployments) row.projectName ||= names.get(row.projectId) ?? row.projectId
+  await verifySigners(needs, records.deployments)
   const rightsFaults = await faultsOfRights(records.projects)
   const { hasRunning } = needs.deployments
   const { logSources, allowSystemPaths } = needs
@@ -135,6 +136,16 @@ async function planner(
       rightsFaults,
       logSources
     })
+}
+
+/** Lets each record name only the keys that this server trusts and whose signatures it has verified. */
+async function verifySigners({ deployments }: TransferNeeds, given: readonly GivenDeployment[]): Promise<void> {
+  const signers = given.some(({ attested }) => attested !== null) ? deployments.signers() : () => []
+  const slices = createSlices()
+  for (const { row, attested } of given) {
+    await slices.turn()
+    row.signedBy = attested === null ? [] : signers(row.projectId, attested)
+  }
 }
 
 /** Checks the settings. Of another program's, one that cannot be taken is left out, with a note. */
@@ -419,13 +430,16 @@ function apply(
   for (const { action, id, record } of byStart) {
     const { receipt, attested } = record
     if (action === 'create') insertDeployment(tx, record.row)
-    if (attested !== null) keepAttested(tx, id, { ...attested, acceptedAt })
     if (receipt !== null) keepReceipt(tx, receipt)
     if (action !== 'create') {
       // The order of changes to the target stays. So does an archive that the package does not contain.
-      const { placed, hasArtifact, archiveBytes, archiveSha256, ...row } = record.row
+      const { placed, hasArtifact, archiveBytes, archiveSha256, signedBy, statement, ...row } = record.row
       updateDeployment(tx, id, hasArtifact ? { ...row, hasArtifact, archiveBytes, archiveSha256 } : row)
+      // What this server has verified stays: otherwise a package could make a replay of a later release.
+      if (countsSequence(tx, id)) continue
+      updateDeployment(tx, id, { signedBy, statement })
     }
+    if (attested !== null) keepAttested(tx, id, { ...attested, acceptedAt })
   }
   // Their manifests say what they replaced on another machine.
   const foreign = byStart.filter(({ action, record }) => action !== 'create' || record.row.placed !== null)

@@ -4,6 +4,8 @@ import type { Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import type { GivenPolicy, PolicyChanges } from '../../model/policy.js'
+import type { Attestation } from '../../model/signing-key.js'
+import type { SignedBy } from '../../model/statement.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import type { LogSourceRecord } from './package.js'
 
@@ -52,6 +54,8 @@ export interface TransferNeeds {
     note(deployIds: readonly string[]): Promise<{ settle(): Promise<void> }>
     /** Reads the end of a deployment's output. */
     readOutput(deployId: string, options: { maxBytes: number }): Promise<{ text: string; truncated: boolean }>
+    /** Returns a function that returns the keys that may sign for a project, and of which the signatures are. */
+    signers(): (projectId: string, sent: Pick<Attestation, 'statement' | 'signatures'>) => SignedBy[]
     /**
      * Extracts an archive over the project's target when the project's queue allows it. Files that are not in the
      * archive stay.

@@ -488,8 +488,6 @@ function readDeployment(item: unknown, { place }: Origin): GivenDeployment {
   const { output, receipt, attested, ...given } = deploymentRecord(item, place)
   const row: DeploymentRow = { ...given, ...untouched }
   const sent = attested !== null && isStatementOf(row, attested) ? attested : null
-  // Without it, nobody could see who has signed.
-  if (sent === null) row.signedBy = []
   return { row, output, receipt: receipt === null ? null : receiptFor(row, receipt), attested: sent }
 }
 

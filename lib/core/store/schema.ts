@@ -687,7 +687,8 @@ const migrations: Migration[] = [
         deployId TEXT PRIMARY KEY NOT NULL REFERENCES deployments (id) ON DELETE CASCADE,
         statement TEXT NOT NULL,
         signatures TEXT NOT NULL,
-        acceptedAt TEXT NOT NULL
+        acceptedAt TEXT NOT NULL,
+        sequence INTEGER
       ) WITHOUT ROWID;
       ALTER TABLE deployments ADD COLUMN signedBy TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE deployments ADD COLUMN statement TEXT NOT NULL DEFAULT 'null';`

@@ -3,11 +3,14 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { findDeployment } from '../../../lib/core/store/tables/deployments.js'
-import { findAttestation } from '../../../lib/core/store/tables/signing-keys.js'
+import { countSequence, findAttestation, highestSequence } from '../../../lib/core/store/tables/signing-keys.js'
 import { isMadeBy, readSignatures } from '../../../lib/core/proof/signature.js'
 import { readPublicKey } from '../../../lib/core/proof/keys.js'
 import { planExport } from '../../../lib/carry/transfer/export.js'
 import { importPackage } from '../../../lib/carry/transfer/import.js'
+import { defaultSignatures } from '../../../lib/model/policy.js'
+import type { Project } from '../../../lib/model/project.js'
+import type { SigningKey } from '../../../lib/model/signing-key.js'
 import { openImport, overwrite, request } from '../../support/import-stage.js'
 import { aKey, digestOf, signedBy, statementOf } from '../../support/signed-releases.js'
 import { open } from 'node:fs/promises'
@@ -42,6 +45,7 @@ const files = (change: object = {}, list: string = sbom) => ({
 
 t.test('statement, signatures and components go through an export and an import, and still verify', async t => {
   const first = await openImport(t)
+  t.strictSame(first.signatures.signers()('proj_a', sent), [])
   await first.take(files())
   const path = join(first.directory, 'out.zip')
   const file = await open(path, 'wx')
@@ -50,6 +54,7 @@ t.test('statement, signatures and components go through an export and an import,
   await file.close()
   const written = readFileSync(path)
   const second = await openImport(t)
+  await second.trust(ana.row)
   writeFileSync(path, written)
   await importPackage(second.needs, path, request)
   const kept = findAttestation(second.store, id)
@@ -62,6 +67,70 @@ t.test('statement, signatures and components go through an export and an import,
   t.equal(readFileSync(join(second.home.deployments, `${id}.sbom.json`), 'utf8'), sbom)
   await importPackage(second.needs, path, overwrite)
   t.strictSame(findAttestation(second.store, id), kept, 'what was accepted before stays so')
+})
+
+t.test('a record names the keys of which this server has verified the signatures', async t => {
+  const mallory = aKey('mallory')
+  const bySomebody = signedBy(sent.statement, mallory)
+  const forged = {
+    ...sent,
+    signatures: [bySomebody.signatures[0]?.replace(mallory.row.fingerprint, ana.row.fingerprint)]
+  }
+  const cases: Array<[string, object, Partial<SigningKey>]> = [
+    ['a key that is not trusted here', { attested: bySomebody }, {}],
+    ['a forged signature', { attested: forged }, {}],
+    ['a key that was revoked', {}, { revokedAt: '2020-01-01T00:00:00.000Z' }],
+    ['a key of other projects', {}, { projectIds: ['proj_b'] }],
+    ['no statement', { attested: null }, {}]
+  ]
+  for (const [name, change, key] of cases) {
+    const { store, take, trust } = await openImport(t)
+    await trust({ ...ana.row, ...key })
+    await take(files(change))
+    t.strictSame(findDeployment(store, id)?.signedBy, [], name)
+  }
+})
+
+t.test('an import neither raises nor lowers the sequence that this server has verified', async t => {
+  const { store, take, trust, needs, signatures } = await openImport(t)
+  await trust(ana.row)
+  const strict = {
+    id: 'proj_a',
+    policy: { signatures: { ...defaultSignatures, require: 'refuse' } }
+  } as unknown as Project
+  const judge = (sequence: number) =>
+    signatures.judge(strict, {
+      sent: signedBy(statementOf('proj_a', { 'a.txt': 'a' }, { sequence }), ana),
+      kind: 'push',
+      offered: { origin: 'upload' },
+      env: [],
+      sbomSha256: null
+    })
+  const high = signedBy(statementOf('proj_a', { 'a.txt': 'a' }, { sequence: 2 ** 52 }), ana)
+  const claimOf = ({ statement }: typeof sent, sequence: number) => ({
+    statement: { ...claim, sha256: digestOf(statement), sequence, sbomSha256: null }
+  })
+  const plain = (change: object) => ({ 'projects.json': [project], 'deployments.json': [{ ...deployment, ...change }] })
+  await take(plain({ attested: high, ...claimOf(high, 2 ** 52) }))
+  t.match(findDeployment(store, id)?.signedBy, [{ name: 'ana' }])
+  t.equal(highestSequence(store, 'proj_a'), null, 'a package with a later release shuts nobody out')
+  t.match(judge(7).signedBy, [{ name: 'ana' }])
+
+  // Now it is a release of this server.
+  await needs.store.write(tx => countSequence(tx, id))
+  t.throws(() => judge(7), { code: 'signature_replayed' })
+  const low = signedBy(statementOf('proj_a', { 'a.txt': 'a' }, { sequence: 1 }), ana)
+  for (const [name, change] of Object.entries({
+    'an earlier statement': { attested: low, ...claimOf(low, 1) },
+    'no statement': { attested: null, statement: null, signedBy: [] },
+    'a failure': { attested: high, ...claimOf(high, 2 ** 52), status: 'failed' }
+  })) {
+    await take(plain(change), overwrite)
+    t.equal(highestSequence(store, 'proj_a'), 2 ** 52, name)
+    t.match(findDeployment(store, id), { signedBy: [{ name: 'ana' }], statement: { sequence: 2 ** 52 } }, name)
+    t.equal(findAttestation(store, id)?.statement, high.statement, name)
+  }
+  t.throws(() => judge(7), { code: 'signature_replayed' })
 })
 
 t.test('what is not that of its record is left out, and with it who signed', async t => {

@@ -68,11 +68,31 @@ export function firstAccepted(db: Reader, projectId: string, statement: string):
   return db.all(sql, statement, projectId).flatMap(row => (Object.values(row)[0] === null ? [] : [readTime(row)]))[0]
 }
 
-const readSequence = valueReader('deployments.statement', nullable(number))
+const readSequence = valueReader('attestations.sequence', nullable(number))
 
-/** Returns the highest sequence of a release that keys have signed and that was in place; null: there is none. */
+/**
+ * Notes that the files of a deployment are in place: releases of its project that were signed earlier are replays. Does nothing
+ * if this server has not verified its signatures. What becomes of its record later changes nothing.
+ */
+export function countSequence(tx: Transaction, deployId: string): void {
+  const sql = `UPDATE attestations SET sequence = (SELECT json_extract(d.statement, '$.sequence') FROM deployments d
+    WHERE d.id = deployId AND d.signedBy <> '[]') WHERE deployId = ? AND sequence IS NULL`
+  tx.run(sql, deployId)
+}
+
+/** Takes `countSequence` back: the earlier files of the project are in place again. */
+export function uncountSequence(tx: Transaction, deployId: string): void {
+  tx.run('UPDATE attestations SET sequence = NULL WHERE deployId = ?', deployId)
+}
+
+/** Whether the sequence of a deployment counts. */
+export function countsSequence(db: Reader, deployId: string): boolean {
+  return db.all('SELECT 1 FROM attestations WHERE deployId = ? AND sequence IS NOT NULL', deployId).length > 0
+}
+
+/** Returns the highest sequence of a release that this server has verified and put in place; null: there is none. */
 export function highestSequence(db: Reader, projectId: string): number | null {
-  const sql = `SELECT max(json_extract(statement, '$.sequence')) FROM deployments
-    WHERE projectId = ? AND signedBy <> '[]' AND (placed IS NOT NULL OR status = 'success')`
+  const sql = `SELECT max(sequence) FROM attestations
+    WHERE deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
   return db.all(sql, projectId).map(readSequence)[0] ?? null
 }

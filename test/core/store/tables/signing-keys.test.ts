@@ -1,6 +1,8 @@
 /* Keys that sign releases, and statements with their signatures, which go with their deployments. */
 import t from 'tap'
 import {
+  countSequence,
+  countsSequence,
   deploymentsSignedBy,
   findAttestation,
   findSigningKey,
@@ -9,9 +11,14 @@ import {
   insertSigningKey,
   listSigningKeys,
   putAttestation,
+  uncountSequence,
   updateSigningKey
 } from '../../../../lib/core/store/tables/signing-keys.js'
-import { deleteDeploymentsOf, insertDeployment } from '../../../../lib/core/store/tables/deployments.js'
+import {
+  deleteDeploymentsOf,
+  insertDeployment,
+  updateDeployment
+} from '../../../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../../../lib/core/store/tables/projects.js'
 import { aKey } from '../../../support/signed-releases.js'
 import { aDeployment, aProject, aStore } from '../stage.js'
@@ -49,13 +56,30 @@ t.test('statements, and the deployments of a key', async t => {
     deploymentsSignedBy(store, { id: 'key_a', since, limit: 10 }).map(({ id }) => id)
   t.strictSame(ids(null), ['dep_1'])
   t.strictSame(ids('2026-01-02'), [])
-  t.equal(highestSequence(store, 'proj_a'), 7)
-  t.equal(highestSequence(store, 'proj_b'), null)
   const kept = { deployId: 'dep_1', statement: '{}', signatures: ['x'], acceptedAt: '2026-01-01T00:00:00.000Z' }
   await store.write(tx => putAttestation(tx, kept))
   t.strictSame(findAttestation(store, 'dep_1'), kept)
   t.equal(firstAccepted(store, 'proj_a', '{}'), kept.acceptedAt)
   t.equal(firstAccepted(store, 'proj_b', '{}'), undefined)
+  t.equal(highestSequence(store, 'proj_a'), null, 'not before its files are in place')
+  await store.write(tx => countSequence(tx, 'dep_1'))
+  t.equal(highestSequence(store, 'proj_a'), 7)
+  t.equal(highestSequence(store, 'proj_b'), null)
+  // What becomes of the record later changes nothing.
+  await store.write(tx => {
+    updateDeployment(tx, 'dep_1', { statement: { ...claim, sequence: 1 }, placed: null, status: 'failed' })
+    countSequence(tx, 'dep_1')
+  })
+  t.equal(highestSequence(store, 'proj_a'), 7)
+  t.equal(countsSequence(store, 'dep_1'), true)
+  await store.write(tx => uncountSequence(tx, 'dep_1'))
+  t.equal(highestSequence(store, 'proj_a'), null)
+  await store.write(tx => {
+    putAttestation(tx, { ...kept, deployId: 'dep_2' })
+    updateDeployment(tx, 'dep_2', { statement: claim })
+    countSequence(tx, 'dep_2')
+  })
+  t.equal(highestSequence(store, 'proj_a'), null, 'a release that no trusted key has signed does not count')
   await store.write(tx => deleteDeploymentsOf(tx, 'proj_a'))
   t.equal(findAttestation(store, 'dep_1'), undefined)
 })
