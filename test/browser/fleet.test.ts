@@ -22,6 +22,7 @@ import {
   openDuring,
   photographer,
   saveCard,
+  submitCard,
   stillDesktop,
   until
 } from './stage.js'
@@ -544,7 +545,7 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
   await form.getByRole('radio', { name: 'The next wave begins after a time.' }).check()
   await form.getByLabel('Seconds between two waves').fill('90')
   await form.getByLabel('Nodes that may be unreachable').fill('much')
-  await saveCard(page, 'Fleet')
+  await submitCard(page, 'Fleet')
   await form.locator('#policy-rollout-maxUnreachable-error').waitFor()
   await form.getByLabel('Nodes that may be unreachable').fill('10%')
   await form.getByRole('radio', { name: 'The nodes of the wave are reverted.' }).check()
@@ -552,7 +553,6 @@ t.test('a project is placed on nodes, and offers only what its server can do', {
   await form.scrollIntoViewIfNeeded()
   await photograph(page, 'policy')
   await saveCard(page, 'Fleet')
-  await page.getByText('Saved', { exact: true }).waitFor()
   t.match((await stage.client.get(`/api/projects/${shop.id}`)).body.policy.rollout, {
     canary: 2,
     pause: 90,

@@ -2,7 +2,7 @@ import t from 'tap'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { startChromium } from './chromium.js'
-import { cardOf, desktop, isWithin, openDuring, phone, photographer, saveCard } from './stage.js'
+import { cardOf, desktop, isWithin, openDuring, phone, photographer, submitCard } from './stage.js'
 
 /* What the server says in English, as a Chinese reader sees it; and links that a script prints. */
 
@@ -48,7 +48,7 @@ t.test('in English, a refusal calls the field as the form does', { skip }, async
   const { id } = await stage.createProject('storefront')
   const { page } = await openDuring(t, browser, stage.url, `projects/${id}/settings`)
   await page.getByLabel('Directory on the server').fill('shop')
-  await saveCard(page, 'General')
+  await submitCard(page, 'General')
   await page
     .getByText('“Directory on the server” is invalid: "shop" is not an absolute path', { exact: true })
     .waitFor()

@@ -3,7 +3,7 @@ import { startServer } from '../support/server.js'
 import { aKey, signedBy, statementOf } from '../support/signed-releases.js'
 import { makeZip } from '../support/make-zip.js'
 import { startChromium } from './chromium.js'
-import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard, until } from './stage.js'
+import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard } from './stage.js'
 import { survey, violations } from './survey.js'
 
 /* Who signs releases: the keys, the policy of a project, and what the page of a deployment says. */
@@ -35,7 +35,6 @@ t.test('a key is trusted, a policy asks for it, and a deployment names it', { sk
   await safety.getByText('It is refused.', { exact: true }).click()
   await safety.getByText('A push without it is refused.').click()
   await saveCard(page, 'Safety')
-  await until(async () => (await stage.client.get(`/api/projects/${shop.id}`)).body.policy.signatures !== undefined)
   t.match((await stage.client.get(`/api/projects/${shop.id}`)).body.policy.signatures, {
     require: 'refuse',
     sbom: 'require'

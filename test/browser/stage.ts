@@ -85,9 +85,23 @@ export async function signIn(page: Page, token = adminToken): Promise<void> {
 /** Returns a card of settings. */
 export const cardOf = (page: Page, name: string): Locator => page.getByRole('form', { name, exact: true })
 
-/** Saves a card of settings. */
-export async function saveCard(page: Page, name: string): Promise<void> {
+/** Sends a card of settings. Nothing is saved yet, and the server may refuse it. */
+export async function submitCard(page: Page, name: string): Promise<void> {
   await cardOf(page, name).getByRole('button', { name: 'Save', exact: true }).click()
+}
+
+/**
+ * Waits until the server has what a card shows. Its button is disabled during the request, too, and the word "Saved" may
+ * be of an earlier one: only the bar says that nothing is unsaved.
+ */
+export async function cardSaved(page: Page, name: string): Promise<void> {
+  await cardOf(page, name).locator('.save:not(.due)').waitFor()
+}
+
+/** Saves a card of settings and waits until it is saved. */
+export async function saveCard(page: Page, name: string): Promise<void> {
+  await submitCard(page, name)
+  await cardSaved(page, name)
 }
 
 /** Whether the page is no wider than the window. */

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
-import { cardOf, isWithin, openDuring, phone, photographer, saveCard, until } from './stage.js'
+import { cardOf, cardSaved, isWithin, openDuring, phone, photographer, saveCard, submitCard, until } from './stage.js'
 
 /* Two tabs with the same form: nobody's change is lost, and a real conflict is asked about. */
 
@@ -29,18 +29,14 @@ t.test('the settings of a project', { skip }, async t => {
 
   const script = (page: Page) => page.getByLabel('Post-deploy script', { exact: true })
   const directory = (page: Page) => page.getByLabel('Script working directory')
-  const saved = (page: Page, card: string) => cardOf(page, card).locator('button.primary:disabled').waitFor()
 
   await one.page.getByLabel('Description').fill('The shop')
   await script(one.page).fill('echo typed')
   await saveCard(one.page, 'General')
-  await saved(one.page, 'General')
   await saveCard(one.page, 'Scripts')
-  await saved(one.page, 'Scripts')
   t.same(one.watch.complaints, [], 'a card does not disturb the others')
   await two.page.getByLabel('Environment').fill('staging')
   await saveCard(two.page, 'General')
-  await saved(two.page, 'General')
   t.match(await kept(), { description: 'The shop', env: 'staging' }, 'both changes are there, and nobody was asked')
   await until(async () => (await two.page.getByLabel('Description').inputValue()) === 'The shop')
   t.match(two.watch.complaints.splice(0), [/412/])
@@ -52,8 +48,7 @@ t.test('the settings of a project', { skip }, async t => {
   await script(two.page).fill('echo two\necho 2')
   await two.page.getByLabel('Script shell').fill('bash')
   await saveCard(one.page, 'Scripts')
-  await saved(one.page, 'Scripts')
-  await saveCard(two.page, 'Scripts')
+  await submitCard(two.page, 'Scripts')
   await question(two.page).waitFor()
   t.same(
     await question(two.page).locator('pre').allTextContents(),
@@ -72,11 +67,11 @@ t.test('the settings of a project', { skip }, async t => {
   t.ok(await isWithin(two.page))
   await question(two.page).getByRole('button', { name: 'Back to form' }).click()
   t.equal(await directory(two.page).inputValue(), 'two', 'what was typed stays')
-  await saveCard(two.page, 'Scripts')
+  await submitCard(two.page, 'Scripts')
   await choose(two.page, 'Script working directory', 'On the server')
   await choose(two.page, 'Post-deploy script', 'Yours')
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
-  await saved(two.page, 'Scripts')
+  await cardSaved(two.page, 'Scripts')
   t.match(await kept(), { scriptDirectory: 'one', postDeployScript: 'echo two\necho 2', scriptShell: 'bash' })
   await until(async () => (await directory(two.page).inputValue()) === 'one')
   two.watch.complaints.splice(0)
@@ -87,15 +82,14 @@ t.test('the settings of a project', { skip }, async t => {
     .getByRole('radio', { name: /without a warning/ })
     .check()
   await saveCard(one.page, 'Files')
-  await saved(one.page, 'Files')
-  await saveCard(two.page, 'Files')
+  await submitCard(two.page, 'Files')
   await choose(two.page, 'Files that were edited in the target', 'On the server')
   t.same(await question(two.page).locator('pre').allTextContents(), [
     'A deployment replaces them without a warning.',
     'A deployment is refused.'
   ])
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
-  await saved(two.page, 'Files')
+  await cardSaved(two.page, 'Files')
   t.equal((await kept()).policy.drift, 'refuse')
   two.watch.complaints.splice(0)
   t.same(one.watch.complaints, [])
@@ -123,22 +117,18 @@ t.test('the settings of the server, with events as check boxes', { skip }, async
   await photograph(one.page, 'settings-desktop')
   const notifications = 'Address for notifications in the settings'
   const storage = 'Limits and storage'
-  const saved = (page: Page, card: string) => cardOf(page, card).locator('button.primary:disabled').waitFor()
-  for (const card of [notifications, storage]) {
-    await saveCard(one.page, card)
-    await saved(one.page, card)
-  }
+  for (const card of [notifications, storage]) await saveCard(one.page, card)
   t.match(await kept(), { webhook_events: 'deploy_failure', keep_archives: '5' })
   t.same(one.watch.complaints, [], 'a card does not disturb the others')
 
   await two.page.getByLabel('Maximum archive size').fill('60')
   await two.page.getByLabel('Archives to keep').fill('7')
-  await saveCard(two.page, storage)
+  await submitCard(two.page, storage)
   await question(two.page).waitFor()
   t.same(await question(two.page).locator('pre').allTextContents(), ['7', '5'])
   await choose(two.page, 'Archives to keep', 'Yours')
   await question(two.page).getByRole('button', { name: 'Save', exact: true }).click()
-  await saved(two.page, storage)
+  await cardSaved(two.page, storage)
   t.match(
     await kept(),
     { webhook_events: 'deploy_failure', keep_archives: '7', max_upload_size: '60' },
