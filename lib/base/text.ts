@@ -226,6 +226,12 @@ export function parseUrl(text: string): URL | null {
   }
 }
 
+/** Parses the URL of a receiver. Returns null if it is not an HTTP URL. */
+export function parseHttpUrl(text: string): URL | null {
+  const url = parseUrl(text)
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : null
+}
+
 /** Whether a text contains nothing but white space. */
 export function isBlank(text: string | undefined): boolean {
   return text === undefined || text.trim() === ''

@@ -18,7 +18,6 @@ import {
 } from '../model/policy.js'
 import { messageOf } from '../base/errors.js'
 import type { Project } from '../model/project.js'
-import { maxBodyBytes, probeHttp, probeTcp } from '../http/outgoing/probe.js'
 import { runProcess, scriptCommand } from '../core/proc/run.js'
 import { StepFailure } from './failure.js'
 import type { CheckSources } from './needs.js'
@@ -198,6 +197,7 @@ async function attemptHttp(
   { sources, checked, options }: { sources: CheckSources; checked: Checked; options: Options }
 ): Promise<Attempt> {
   const filled = (text: string): string => text.replaceAll('${SVC_DEPLOY_ID}', checked.deployId)
+  const { maxBodyBytes, probeHttp } = await import('../http/outgoing/probe.js')
   const answer = await probeHttp({
     ...options,
     url: http,
@@ -217,6 +217,7 @@ async function attemptHttp(
 async function attemptTcp(place: string, hosts: readonly string[], options: Options): Promise<Attempt> {
   const parsed = parsePlace(place)
   if (parsed === null) return { ok: false, message: `"${place}" is not like "127.0.0.1:5432"` }
+  const { probeTcp } = await import('../http/outgoing/probe.js')
   const complaint = await probeTcp({ ...options, ...parsed, hosts })
   return { ok: complaint === null, message: complaint ?? 'connected' }
 }

@@ -30,7 +30,6 @@ import {
   locksOn
 } from '../core/store/tables/locks.js'
 import { findProject } from '../core/store/tables/projects.js'
-import { writeZipFile } from '../core/archive/write-file.js'
 import { sha256 } from '../base/digests.js'
 import { formatBytes } from '../base/shared/api.js'
 import type { FoundFile } from '../core/install/target-file.js'
@@ -325,6 +324,7 @@ export class Maintenances {
     const archive = await open(archivePath, 'wx', 0o600)
     try {
       const source = { path, kind: 'file', source: contents, bytes: contents.length } as const
+      const { writeZipFile } = await import('../core/archive/write-file.js')
       await writeZipFile([{ ...source, mode: fileMode, mtimeMs: clock.now() }], archive)
       await turn.extract(archivePath)
     } finally {

@@ -10,6 +10,7 @@ import {
   hasControlCharacter,
   maxLineBytes,
   oneLine,
+  parseHttpUrl,
   parseUrl,
   readText,
   readTextIfAny,
@@ -191,4 +192,6 @@ for (const [word, meant] of casesForSuggest) {
 t.test('returns a URL, or null', async t => {
   t.equal(parseUrl('https://a.example/b')?.pathname, '/b')
   for (const text of ['', 'a b', '//a', 'http://', 'https://[']) t.equal(parseUrl(text), null, text)
+  t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
+  for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
 })

@@ -17,9 +17,10 @@ t.test('does not load the fleet of a server without nodes', async t => {
   t.ok(stage.server.services.fleet.running(), 'a server with an open enrollment does')
 })
 
-t.test('svc serve without nodes loads no module of the fleet', async t => {
+t.test('svc serve without nodes loads no module of the fleet, and none for archives and outgoing TLS', async t => {
   const isOfFleet = (path: string): boolean => /\/lib\/(fleet|cluster)\//.test(path)
-  t.same((await loadedModules(t)).filter(isOfFleet), [])
+  const isForLater = (path: string): boolean => isOfFleet(path) || /\/(yauzl|yazl)\/|^node:(dns|https|tls)/.test(path)
+  t.same((await loadedModules(t)).filter(isForLater), [])
   const used = await loadedModules(t, server => server.api('POST', '/api/enrollments', {}))
   t.ok(used.some(isOfFleet), 'an enrollment does')
 })

@@ -1,5 +1,5 @@
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../base/config/home.js'
-import { parseHttpUrl } from '../../http/outgoing/post.js'
+import { parseHttpUrl } from '../../base/text.js'
 import { telemetryState, type TelemetryState } from '../../operate/telemetry/telemetry.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'

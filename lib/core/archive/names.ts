@@ -230,6 +230,22 @@ export function quoteName(name: string): string {
   return JSON.stringify(shown.replace(harmful, '\ufffd'))
 }
 
+/** The refusal of an archive whose uncompressed size exceeds the limit (setting `max_extracted_size`). */
+export function extractedTooLarge(limitBytes: number): Refusal {
+  const limit = limitBytes >= 1024 * 1024 ? `${Math.floor(limitBytes / 1024 / 1024)} MB` : `${limitBytes} bytes`
+  return tooLarge('extracted_too_large', `its uncompressed size is more than ${limit} (setting max_extracted_size)`)
+}
+
+/** The refusal of an archive with more entries than `most`. */
+export function tooManyEntries(count: number, most: number): Refusal {
+  return tooLarge('too_many_entries', `it contains ${count} entries, but at most ${most} are allowed`)
+}
+
+/** The refusal of an archive that is larger than a limit. */
+export function tooLarge(code: string, reason: string): Refusal {
+  return new Refusal('too_large', code, `Cannot extract the archive: ${reason}`)
+}
+
 /** Returns the refusal (`invalid`) of an archive because of one of its entries. */
 export function refuse(code: string, name: string, reason: string): Refusal {
   return new Refusal('invalid', code, refusalSentence(name, reason))

@@ -27,17 +27,9 @@ import {
   signatures,
   type ZipRecord
 } from '../../base/shared/zip-records.js'
-import { refuse } from './names.js'
+import { extractedTooLarge, refuse, tooManyEntries } from './names.js'
 import { damagedIndex, damagedPack, type PackIndex, readIndex, readNumbers } from './pack-index.js'
-import {
-  type Archive,
-  type ArchiveEntry,
-  type ArchiveLimits,
-  extractedTooLarge,
-  openArchive,
-  type Pack,
-  tooManyEntries
-} from './read.js'
+import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from './read.js'
 
 /** The endings of the files that may be beside a kept archive, or in its place. */
 export type PackEnding = 'index' | 'pack'
@@ -131,7 +123,7 @@ function openPackFile(archivePath: string, name: string, open: (path: string) =>
 
 /** Reads an archive of open files, which it owns from then on. Refuses like `openKept`. */
 export async function openKeptFiles(files: KeptFiles, limits: ArchiveLimits): Promise<Archive> {
-  if (files.kind === 'zip') return openArchive(files.file, limits)
+  if (files.kind === 'zip') return (await import('./read.js')).openArchive(files.file, limits)
   if (files.kind === 'pack') return archiveOfPack(files.file)
   const { name, index } = files
   const packs: Pack[] = []
@@ -175,6 +167,7 @@ export async function openPack(file: ReadableFile, name: string): Promise<Pack> 
     read: (into, position) => file.read(into.subarray(0, Math.max(0, zipBytes - position)), position),
     close: () => {}
   }
+  const { openArchive } = await import('./read.js')
   let archive: Archive
   try {
     archive = await openArchive(zip, anyArchive)

@@ -24,7 +24,7 @@ import * as yauzl from 'yauzl'
 import { OpenFile, type ReadableFile } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
 import { localBytes, signatures } from '../../base/shared/zip-records.js'
-import { quoteName, readName, refuse } from './names.js'
+import { extractedTooLarge, quoteName, readName, refuse, tooLarge, tooManyEntries } from './names.js'
 
 /** An entry of an archive, checked. */
 export interface ArchiveEntry {
@@ -332,21 +332,6 @@ function checkExtent(entries: ArchiveEntry[], central: number, limits: ArchiveLi
   }
   if (totalBytes > limits.maxExtractedBytes) throw extractedTooLarge(limits.maxExtractedBytes)
   return totalBytes
-}
-
-/** The refusal of an archive whose uncompressed size exceeds the limit (setting `max_extracted_size`). */
-export function extractedTooLarge(limitBytes: number): Refusal {
-  const limit = limitBytes >= 1024 * 1024 ? `${Math.floor(limitBytes / 1024 / 1024)} MB` : `${limitBytes} bytes`
-  return tooLarge('extracted_too_large', `its uncompressed size is more than ${limit} (setting max_extracted_size)`)
-}
-
-/** The refusal of an archive with more entries than `most`. */
-export function tooManyEntries(count: number, most: number): Refusal {
-  return tooLarge('too_many_entries', `it contains ${count} entries, but at most ${most} are allowed`)
-}
-
-function tooLarge(code: string, reason: string): Refusal {
-  return new Refusal('too_large', code, `Cannot extract the archive: ${reason}`)
 }
 
 function broken(code: string, reason: string, cause?: unknown): Refusal {

@@ -20,7 +20,7 @@ import { readIndex } from '../archive/pack-index.js'
 import { endsLikePack } from '../archive/pack-index.js'
 import { anyArchive, findKept, openKept } from '../archive/pack-set.js'
 import { shareArchive } from '../archive/pack-write.js'
-import { type Archive, type ArchiveEntry, type ArchiveLimits, openArchive } from '../archive/read.js'
+import type { Archive, ArchiveEntry, ArchiveLimits } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
 import { applyDelta } from '../archive/tree-delta.js'
 import { writeTree } from '../archive/tree-wire.js'
@@ -122,6 +122,7 @@ async function assemble(
 ): Promise<Assembled> {
   const { maxArchiveBytes, ...readLimits } = limits
   const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
+  const { openArchive } = await import('../archive/read.js')
   const contents = await openArchive(sent.contents, { ...readLimits, mayBeEmpty: true })
   try {
     const files = contents.entries.filter(({ kind }) => kind !== 'directory')

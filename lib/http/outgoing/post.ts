@@ -40,16 +40,6 @@ export type Posted =
 
 const maxAnswerBytes = 64 * 1024
 
-/** Parses the URL of a receiver. Returns null if it is not an HTTP URL. */
-export function parseHttpUrl(text: string): URL | null {
-  try {
-    const url = new URL(text)
-    return url.protocol === 'http:' || url.protocol === 'https:' ? url : null
-  } catch {
-    return null
-  }
-}
-
 /** Sends `body` as JSON. Rejects only with the signal's reason. */
 export async function post(
   url: URL,

@@ -4,10 +4,13 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
-import * as tls from 'node:tls'
+import { createRequire } from 'node:module'
 import type { SecureContext } from 'node:tls'
 import { reasonOf } from '../../base/errors.js'
 import { expiryOfPem } from '../tls/expiry.js'
+
+/** Loads TLS with the first connection that needs it: 0.4 MB for nothing on a server that makes none. */
+const tls = (): typeof import('node:tls') => createRequire(import.meta.url)('node:tls') as typeof import('node:tls')
 
 export interface TrustNeeds {
   /** Returns the path of the file; empty: there is none. */
@@ -36,7 +39,7 @@ export function createTrust({ path, extraPath, expiring = () => {} }: TrustNeeds
     const state = stateOf(file)
     if (known?.state !== state) {
       const own = readAuthorities(file)
-      const context = tls.createSecureContext({ ca: [...authoritiesOfNode(extraPath), ...own] })
+      const context = tls().createSecureContext({ ca: [...authoritiesOfNode(extraPath), ...own] })
       known = { state, context, expiresAtMs: expiryOfPem(own.join('\n')) }
     }
     expiring(known.expiresAtMs)
@@ -73,9 +76,9 @@ function stateOf(file: string): string {
 
 /** Node's authorities. `ca` replaces them, and before Node 22.15 nothing returns those of NODE_EXTRA_CA_CERTS. */
 function authoritiesOfNode(extraPath: string | undefined): readonly string[] {
-  const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] }
+  const { getCACertificates } = tls() as { getCACertificates?: (type: 'default') => string[] }
   if (getCACertificates !== undefined) return getCACertificates('default')
-  return [...tls.rootCertificates, ...(extraPath ? extraAuthorities(extraPath) : [])]
+  return [...tls().rootCertificates, ...(extraPath ? extraAuthorities(extraPath) : [])]
 }
 
 /** Node ignores a wrong file, with a warning. */

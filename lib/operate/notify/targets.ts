@@ -19,7 +19,7 @@ import {
   suggestedKind
 } from '../../model/setting.js'
 import { targetAddressFault, targetSecretFault } from '../../model/notification-address.js'
-import { parseUrl } from '../../base/text.js'
+import { parseHttpUrl, parseUrl } from '../../base/text.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import { projectNames } from '../../core/store/tables/projects.js'
 import {
@@ -31,7 +31,6 @@ import {
   updateNotificationTarget
 } from '../../core/store/tables/server.js'
 import { kindOfSetting, takesSecret } from './payloads.js'
-import { parseHttpUrl } from '../../http/outgoing/post.js'
 
 /** The fields of a target that a client can set. Undefined keeps the current value or the default. */
 export interface TargetFields {

@@ -6,8 +6,7 @@ import { reasonOf } from '../../base/errors.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
 import { maxNotificationTargets, type NotificationKind, settingsTargetId } from '../../model/setting.js'
 import type { Store } from '../../core/store/database.js'
-import { post, type Posted } from '../../http/outgoing/post.js'
-import { sendMail } from '../../http/outgoing/smtp.js'
+import type { Posted } from '../../http/outgoing/post.js'
 import { readMailAddress } from '../../model/notification-address.js'
 import { type MailText, mailMessage } from './mail.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
@@ -286,7 +285,8 @@ export class Webhook {
       'x-svc-event': notification.event,
       ...message.headers
     }
-    return this.#trusted(message.url, secureContext => {
+    return this.#trusted(message.url, async secureContext => {
+      const { post } = await import('../../http/outgoing/post.js')
       return post(message.url, { headers, body: message.body, limitMs, secureContext, signal })
     })
   }
@@ -300,6 +300,7 @@ export class Webhook {
     const message = mailMessage(text, { ...address, id, atMs: this.#needs.clock.now() })
     return this.#trusted(url, async secureContext => {
       const mail = { ...address, password: secret, message, limitMs: mailLimitMs, secureContext, signal }
+      const { sendMail } = await import('../../http/outgoing/smtp.js')
       const sent = await sendMail(mail)
       if (sent.outcome === 'sent') return { outcome: 'answered', status: 250, text: null }
       return sent.outcome === 'refused'

@@ -4,7 +4,7 @@ import { arch, platform } from 'node:os'
 import { type Clock, instantOf } from '../../base/clock.js'
 import { type Environment, type GlobalConfig, type Home, readConfig, writeConfig } from '../../base/config/home.js'
 import type { TelemetryEvent, TelemetryReport } from '../../model/setting.js'
-import { parseHttpUrl, post } from '../../http/outgoing/post.js'
+import { parseHttpUrl } from '../../base/text.js'
 
 /** Whether and where reports are sent. There is no built-in address: by default nothing leaves the machine. */
 export interface TelemetryState {
@@ -63,6 +63,7 @@ export async function sendReport(request: ReportRequest): Promise<void> {
       os: platform(),
       arch: arch()
     }
+    const { post } = await import('../../http/outgoing/post.js')
     await post(url, {
       headers: { 'user-agent': `svc/${version}` },
       body: JSON.stringify(report),

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { reasonOf } from '../../../lib/base/errors.js'
-import { createLookup, type LookupSources, parseHttpUrl, post, type Posted } from '../../../lib/http/outgoing/post.js'
+import { createLookup, type LookupSources, post, type Posted } from '../../../lib/http/outgoing/post.js'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { startNameServer } from '../../support/name-server.js'
 import { type Behaviour, startReceiver } from '../../support/receiver.js'
@@ -83,11 +83,6 @@ t.test('post: sends user and password of the URL as a header', async t => {
   const url = new URL(receiver.url.replace('//', '//me:p%40ss@'))
   await post(url, { headers: {}, body: '{}', limitMs: 5_000, signal: never })
   t.equal(receiver.requests[0]?.headers.authorization, `Basic ${Buffer.from('me:p@ss').toString('base64')}`)
-})
-
-t.test('accepts only HTTP URLs', async t => {
-  t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
-  for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
 })
 
 t.test('trusts the authorities of a context', async t => {
