@@ -7,7 +7,7 @@
  * whatever their clocks say, and no line follows a hole, if etcd goes back to a snapshot in which this hub leads. The
  * transaction may be carried out twice: if the line exists and is this one, it was accepted the first time. If no
  * member answers in time, or one refuses after another one did not answer, the outcome is unknown, and the hub stops
- * leading.
+ * leading. That holds also if this hub leads no more: etcd may have gone back meanwhile, and other hubs may have the line.
  *
  * etcd may be restored from an older snapshot, and then grow past the number that a hub has. Each value is sealed with
  * a random nonce, so its tag tells two lines of the same number apart: the log remembers the tag of a line that was
@@ -65,6 +65,13 @@ const pageLines = 32
 /** Pause after an error of etcd while the log is followed. */
 const pauseMs = 250
 
+interface Put {
+  key: string
+  value: Buffer
+  revision: number
+  onUnanswered: () => void
+}
+
 interface Page {
   /** The revision of etcd at that moment. */
   revision: number
@@ -107,13 +114,16 @@ export class EtcdLog implements RedoLog {
     if (revision === null) throw new LostLeadership()
     const key = keys.line(first)
     const value = await this.#values.seal(first, transactions, revision)
-    const modRevision = await this.#put(key, value, revision).catch(async (error: unknown) => {
-      if (error instanceof Unreachable) throw new UnknownOutcome(error)
+    let isUnanswered = false
+    const onUnanswered = (): void => void (isUnanswered = true)
+    const modRevision = await this.#put({ key, value, revision, onUnanswered }).catch(async (error: unknown) => {
+      const isLost = error instanceof LostLeadership || error instanceof LostLine
+      if (error instanceof Unreachable || (isLost && isUnanswered)) throw new UnknownOutcome(error)
       if (!(error instanceof EtcdError)) throw error
       const written = await findLine(client, key, value).catch((cause: unknown) => {
         throw new UnknownOutcome(cause)
       })
-      if (written === undefined) throw error.isRepeated ? new UnknownOutcome(error) : error
+      if (written === undefined) throw isUnanswered ? new UnknownOutcome(error) : error
       return written.modRevision
     })
     this.#end = { key, modRevision }
@@ -230,7 +240,7 @@ export class EtcdLog implements RedoLog {
   }
 
   /** Puts a line into the log. Returns the revision of it. */
-  async #put(key: string, value: Buffer, revision: number): Promise<number> {
+  async #put({ key, value, revision, onUnanswered }: Put): Promise<number> {
     const { client, keys } = this.#needs
     if (this.#end === null) throw new LostLeadership()
     const before = this.#end
@@ -244,7 +254,7 @@ export class EtcdLog implements RedoLog {
         then: [{ put: key, value }],
         otherwise: [{ range: { key } }, { range: { key: keys.leader } }, { range: { key: before.key } }]
       },
-      { limitMs: appendMs }
+      { limitMs: appendMs, onUnanswered }
     )
     if (answer.succeeded) return answer.revision
     const [[line] = [], [leader] = [], [last] = []] = answer.ranges

@@ -149,7 +149,8 @@ export async function rekeyLog(outside: Outside, { key, holders, revision, end, 
     { key: end.key, modRevision: end.modRevision },
     ...kept.map(entry => ({ key: entry.key, createRevision: entry.createRevision }))
   ]
-  const at = await client.transact({ when, then }).then(
+  let isUnanswered = false
+  const at = await client.transact({ when, then }, { onUnanswered: () => void (isUnanswered = true) }).then(
     answer => (answer.succeeded ? answer.revision : null),
     async (error: unknown) => {
       if (!(error instanceof EtcdError || error instanceof Unreachable)) throw error
@@ -160,7 +161,7 @@ export async function rekeyLog(outside: Outside, { key, holders, revision, end, 
   )
   // It may have been carried out twice: then the second time found another line before.
   const done = at ?? (await findHistory(outside, next))
-  if (done === null) throw new LostLeadership()
+  if (done === null) throw isUnanswered ? new UnknownOutcome(new LostLeadership()) : new LostLeadership()
   sealing.use(key)
   return done
 }

@@ -108,6 +108,27 @@ t.test('an append whose answer is lost is accepted once', { skip }, async t => {
   ])
 })
 
+t.test(
+  'an append whose answer is lost, and whose line is gone when it is sent again, may be known to other hubs',
+  { skip },
+  async t => {
+    const { client, log, lead, keys } = await aStage(t)
+    const { transact } = client
+    await log.append(1, [one(1)])
+    for (const goBack of [() => client.delete(keys.line(1)), () => lead()]) {
+      client.transact = async (transaction, limits) => {
+        await transact(transaction, limits)
+        limits?.onUnanswered?.()
+        client.transact = transact
+        await client.delete(keys.line(2))
+        await goBack()
+        return transact(transaction, limits)
+      }
+      await t.rejects(log.append(2, [one(2)]), UnknownOutcome)
+    }
+  }
+)
+
 t.test('an error after the write is resolved by reading the line', { skip }, async t => {
   const { client, log, read } = await aStage(t)
   const { transact } = client
@@ -120,8 +141,9 @@ t.test('an error after the write is resolved by reading the line', { skip }, asy
     throw new EtcdError(13, 'internal error')
   }
   await t.rejects(log.append(2, [one(2)]), { code: 13 })
-  client.transact = async () => {
-    throw Object.assign(new EtcdError(8, 'mvcc: database space exceeded'), { isRepeated: true })
+  client.transact = async (_, limits) => {
+    limits?.onUnanswered?.()
+    throw new EtcdError(8, 'mvcc: database space exceeded')
   }
   await t.rejects(log.append(2, [one(2)]), UnknownOutcome, 'another member may still carry it out')
   client.transact = transact

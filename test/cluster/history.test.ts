@@ -210,6 +210,12 @@ t.test('an answer that is lost, and one that never comes', { skip }, async t => 
   const [one, two] = [randomBytes(32), randomBytes(32)]
   await t.rejects(rekeyLog(outside, { ...given, key: one }), UnknownOutcome)
   t.notOk(sealing.keys[0]?.equals(one))
+  client.transact = async (transaction, limits) => {
+    if (transaction.when.length > 0) limits?.onUnanswered?.()
+    return transact(transaction, limits)
+  }
+  const other = { ...end, modRevision: end.modRevision + 1 }
+  await t.rejects(rekeyLog(outside, { ...given, end: other, key: one }), UnknownOutcome, 'etcd may have gone back')
   lose(true)
   await rekeyLog(outside, { ...given, key: two })
   t.same(sealing.keys, [two])

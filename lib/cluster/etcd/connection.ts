@@ -31,6 +31,8 @@ export interface AskOptions {
   /** Time limit of the whole request, over all members. */
   limitMs?: number
   signal?: AbortSignal | undefined
+  /** Called when an attempt was sent and not answered: a member may have done it, or may still do it. */
+  onUnanswered?: (() => void) | undefined
 }
 
 export interface StreamOptions {
@@ -140,7 +142,7 @@ export class EtcdConnection {
       request.on('error', error => reject(error))
       request.on('socket', socket => {
         if (!socket.connecting) return
-        const late = setTimeout(() => request.destroy(new Error(`no connection within ${connectMs} ms`)), connectMs)
+        const late = setTimeout(() => request.destroy(new NoConnection()), connectMs)
         socket.once('connect', () => clearTimeout(late))
         socket.once('close', () => clearTimeout(late))
       })
@@ -200,7 +202,7 @@ export class EtcdConnection {
 
   /** Calls `work` with one member after the other until one answers, or the time is up. */
   async #overMembers<T>(
-    { limitMs = defaultLimitMs, signal }: AskOptions,
+    { limitMs = defaultLimitMs, signal, onUnanswered }: AskOptions,
     work: (member: URL, signal: AbortSignal) => Promise<T>
   ): Promise<T> {
     const deadlineMs = performance.now() + limitMs
@@ -216,10 +218,8 @@ export class EtcdConnection {
         return await work(member, limit.signal)
       } catch (error) {
         signal?.throwIfAborted()
-        if (error instanceof EtcdError && !error.isPassing) {
-          error.isRepeated = failed > 0
-          throw error
-        }
+        if (error instanceof EtcdError && !error.isPassing) throw error
+        if (!wasUnsent(error)) onUnanswered?.()
         last = limit.signal.aborted ? new Error(`${member.host} did not answer in time`) : error
         if (this.#current === at) this.#current = (at + 1) % this.#members.length
         if (++failed % this.#members.length === 0) await pause(pauseMs, signal)
@@ -238,6 +238,17 @@ function agentsOf({ ca, cert, key }: EtcdOptions): Record<'http:' | 'https:', ht
   }
   const kept = { keepAlive: true, keepAliveMsecs: 5000, scheduling: 'lifo' as const, timeout: 0 }
   return { 'http:': new http.Agent(kept), 'https:': new https.Agent({ ...kept, ...tls, minVersion: 'TLSv1.2' }) }
+}
+
+class NoConnection extends Error {
+  constructor() {
+    super(`no connection within ${connectMs} ms`)
+  }
+}
+
+/** Whether an attempt failed before anything was sent. */
+function wasUnsent(error: unknown): boolean {
+  return error instanceof NoConnection || (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
 }
 
 interface Sent {

@@ -9,8 +9,6 @@ const [invalidArgument, deadlineExceeded, notFound, exhausted, outOfRange, unava
 /** An error that etcd answered with. */
 export class EtcdError extends Error {
   readonly code: number
-  /** Whether an earlier attempt at the same request got no answer: it may still be carried out. */
-  isRepeated = false
 
   constructor(code: number, message: string) {
     super(`etcd: ${message.replace(/^etcdserver: /, '')}`)

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { EtcdConnection, countMembers } from '../../../lib/cluster/etcd/connection.js'
 import { EtcdError, Unreachable } from '../../../lib/cluster/etcd/errors.js'
 import { makeSigned } from '../../support/certificates.js'
+import { freePort } from '../../support/free-port.js'
 import { anEtcd, startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
 
@@ -66,13 +67,18 @@ t.test('says of a refusal whether another member was asked before, and did not a
     t.teardown(() => server.close())
     endpoints.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   }
-  for (const [asked, isRepeated] of [
-    [endpoints.slice(1), false],
-    [endpoints, true]
+  const closed = `http://127.0.0.1:${await freePort()}`
+  for (const [asked, expected] of [
+    [endpoints.slice(1), 0],
+    [endpoints, 1],
+    [[closed, ...endpoints.slice(1)], 0]
   ] as const) {
     const connection = new EtcdConnection({ endpoints: [...asked] })
-    const error = await connection.ask(...read).catch((refused: unknown) => refused)
-    t.match(error, { isFull: true, isRepeated })
+    let unanswered = 0
+    const [path, body] = read
+    const asking = connection.ask(path, body, { onUnanswered: () => void unanswered++ })
+    t.match(await asking.catch((refused: unknown) => refused), { isFull: true })
+    t.equal(unanswered, expected)
     connection.close()
   }
 })
