@@ -1,15 +1,18 @@
 /*
  * What goes wrong around a deployment without anybody's fault: the disk of the data directory is full while copies of
- * replaced files are written, and the target is unmounted while a deployment waits for its confirmation.
+ * replaced files are written or a whole archive is assembled, a bit of a kept archive flips, and the target is unmounted
+ * while a deployment waits for its confirmation.
  */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { pendingReverts } from '../../lib/core/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
+import { sendChanges } from '../support/changes-stage.js'
 import { contentsOf, leftIn } from '../support/held.js'
 import { smallDisk } from '../support/small-disk.js'
 import { until } from '../support/until.js'
@@ -40,6 +43,67 @@ for (const exact of ['best', 'required'] as const) {
     t.equal(next.status, 'success', 'there is space for the small file')
   })
 }
+
+const large = randomBytes(1_500_000).toString('latin1')
+
+t.test('a disk that is full while a whole archive is assembled loses nothing that is kept', async t => {
+  const disk = smallDisk(t, 6_000_000)
+  if (disk === null) return
+  const places = { deployments: join(disk, 'deployments'), tmp: join(disk, 'tmp') }
+  await Promise.all(Object.values(places).map(each => mkdir(each)))
+  const stage = await deployStage(t, undefined, places)
+  stage.values.share_archives = false
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': 'one', large })
+  const filler = join(disk, 'filler')
+  const before = (await readdir(places.deployments)).sort()
+  const free = Number(execFileSync('df', ['--output=avail', '-B1', disk]).toString().split('\n')[1])
+  await writeFile(filler, Buffer.alloc(free - 1_000_000))
+  const send = () => sendChanges(stage.deployer, project, { 'a.txt': 'two', large })
+  await t.rejects(send(), { code: 'disk_full', message: /Free some space in the data directory/ })
+  t.same(await readdir(places.tmp), [])
+  t.same((await readdir(places.deployments)).sort(), before)
+  t.equal(await contentsOf(project), 'one')
+  stage.values.share_archives = true
+  t.match(await send(), { status: 'success', reusedFrom: first.id }, 'there is space for what has changed')
+  t.equal(await contentsOf(project), 'two')
+})
+
+t.test(
+  'a flipped bit of a kept archive ends a rollback with its name, and a push of changes as a whole one',
+  async t => {
+    const stage = await deployStage(t)
+    const project = await stage.addProject()
+    const text = (word: string): string => Array.from({ length: 300 }, (_, n) => `${word}${n * 7919}`).join(' ')
+    const first = await stage.deploy(project, { 'a.txt': text('a'), 'b.txt': text('b') })
+    const second = await sendChanges(stage.deployer, project, { 'a.txt': text('a'), 'b.txt': text('other') })
+    const third = await sendChanges(stage.deployer, project, { 'a.txt': text('new'), 'b.txt': text('other') })
+    const flip = (name: string, at: number): void => {
+      const path = join(stage.home.deployments, name)
+      const bytes = readFileSync(path)
+      bytes.writeUInt8((bytes[at] as number) ^ 16, at)
+      writeFileSync(path, bytes)
+    }
+    const back = async (id: string) => await (await stage.deployer.rollback(id, { actor: admin })).finished
+    // The contents of "a.txt" begin after a local header of 30 bytes and the name.
+    flip(`${first.id}.zip`, 100)
+    for (const id of [first.id, second.id])
+      t.match(await back(id), { status: 'failed', placed: null, errorMessage: /a\.txt/ }, id)
+    t.equal(await contentsOf(project), text('new'), 'nothing was touched')
+    t.match(await back(third.id), { status: 'success' }, 'it needs nothing of that file')
+    const next = await sendChanges(stage.deployer, project, { 'a.txt': text('a'), 'b.txt': text('other'), c: 'c' })
+    t.match(next, { status: 'success' }, 'what is sent does not depend on it either')
+    const pack = `${third.id}.pack`
+    // The CRC of its last entry.
+    flip(pack, readFileSync(join(stage.home.deployments, pack)).lastIndexOf('PK\x01\x02') + 16)
+    t.match(await back(third.id), { status: 'failed', placed: null, errorMessage: /its packs are not those/ })
+    await t.rejects(
+      sendChanges(stage.deployer, project, { 'a.txt': text('a') }, { deployId: third.id, treeSha256: '' }),
+      { code: 'base_gone' },
+      'so the client sends everything'
+    )
+  }
+)
 
 t.test('a target that is unmounted while a deployment waits is not written to, and goes back later', async t => {
   const stage = await deployStage(t)

@@ -350,11 +350,15 @@ class History {
     if (kept.length === 0) return 'nothing'
     const id = this.#random.oneOf(kept)
     const place = join(this.#stage.home.deployments, `${id}.zip`)
-    const indexes = kept.map(id => besideArchive(join(this.#stage.home.deployments, `${id}.zip`), 'index'))
-    const isShared = indexes.some(path => existsSync(path) && readIndex(readFileSync(path), path).packs.includes(id))
+    const isShared = kept
+      .filter(other => other !== id)
+      .map(other => besideArchive(join(this.#stage.home.deployments, `${other}.zip`), 'index'))
+      .some(path => existsSync(path) && readIndex(readFileSync(path), path).packs.includes(id))
     try {
-      if (isShared) await this.#stage.deployer.deleteArchive(id, { force: true, actor: admin })
-      else for (const path of [place, besideArchive(place, 'index')]) rmSync(path, { force: true })
+      if (isShared) {
+        await this.#stage.deployer.deleteArchive(id, { force: true, actor: admin })
+        this.#model.deletedArchives.add(id)
+      } else for (const path of [place, besideArchive(place, 'index')]) rmSync(path, { force: true })
     } catch (error) {
       if (error instanceof Refusal && error.code === 'archive_needed') return 'nothing'
       throw error

@@ -66,6 +66,8 @@ export class TargetModel {
   readonly placed: Placed[] = []
   /** Deployments whose archive somebody removed. */
   readonly lostArchives = new Set<string>()
+  /** Those that svc has removed itself: it copies what it replaces of them from then on. */
+  readonly deletedArchives = new Set<string>()
 
   /** Returns an independent copy. */
   copy(): TargetModel {
@@ -76,6 +78,7 @@ export class TargetModel {
     for (const path of this.ownedDirectories) copy.ownedDirectories.add(path)
     for (const { id, changes } of this.placed) copy.placed.push({ id, changes: new Map(changes) })
     for (const id of this.lostArchives) copy.lostArchives.add(id)
+    for (const id of this.deletedArchives) copy.deletedArchives.add(id)
     return copy
   }
 
@@ -267,7 +270,8 @@ export class TargetModel {
     const [known, found] = [this.owned.get(path), this.files.get(path)]
     if (found !== undefined && next !== null && hasSameContents(found, next)) return own
     if (known === undefined || found === undefined || !hasSameContents(found, known)) return `before of ${id}`
-    return known.isScripted ? ofScript : known.since
+    if (known.isScripted) return ofScript
+    return this.deletedArchives.has(known.since) ? `before of ${id}` : known.since
   }
 
   #prune(contained: ReadonlySet<string>, protect: string | null, changes: Map<string, Earlier>): void {
