@@ -204,7 +204,7 @@ export async function findUnrecordedFiles(
 
 /** Pattern of the names: fingerprint, file, deployment, and whether there was an old file. */
 const asidePattern =
-  /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|log|manifest|scripted|sbom\.json))\.(before|absent)$/
+  /^[\w-]{43}\.([0-9a-f]{16})\.((dep_\w+)\.(?:zip|index|log|manifest|scripted|sbom\.json))\.(before|absent)$/
 
 /** Restores a file, or removes what was set aside. Returns whether it did either. */
 async function settleAside(

@@ -13,7 +13,7 @@ const random = createRandom(11)
 const text = (): string => Array.from({ length: 700 }, () => random.below(2 ** 31).toString(36)).join(' ')
 
 /** A server with pushes of one project, made by the command. */
-async function stagePushes(t: Test) {
+async function stagePushes(t: Test, pushes = 4) {
   const cwd = t.testdir()
   const serving = await startServe(t, cwd)
   const project = await serving.createProject({ name: 'shop', deployPath: join(cwd, 'target') })
@@ -30,14 +30,16 @@ async function stagePushes(t: Test) {
     const { code, stdout, stderr } = await svc(['push', '--project', project.id, '--out', site, ...words], { cwd, env })
     t.equal(code, 0, stdout + stderr)
   }
+  let changed = 0
+  const change = (): void => writeFileSync(join(site, `f${changed++}.js`), text())
   await push()
-  for (let n = 0; n < 3; n++) {
-    writeFileSync(join(site, `f${n}.js`), text())
+  for (let n = 1; n < pushes; n++) {
+    change()
     await push('--incremental', 'require')
   }
   const rows = (await serving.deployments(project.id)).reverse()
-  t.equal(rows.length, 4)
-  return { cwd, serving, project, rows }
+  t.equal(rows.length, pushes)
+  return { cwd, serving, project, rows, push, change }
 }
 
 const namesIn = (home: string): string[] =>
@@ -91,6 +93,37 @@ t.test('an export contains the whole archive as its record says, and is imported
   t.equal(imported.code, 0, imported.stdout + imported.stderr)
   await fresh.api('POST', `/api/deployments/${live?.id}/rollback`)
   t.match((await fresh.deployments(project.id))[0], { status: 'success', treeSha256: live?.treeSha256 })
+})
+
+t.test('an import replaces archives that others share contents with', async t => {
+  const { cwd, serving, project, rows, push, change } = await stagePushes(t, 1)
+  const env = { SVC_HOME: serving.home }
+  const packages = ['whole.zip', 'shared.zip']
+  for (const path of packages) {
+    t.match(
+      await svc(['export', '--out', path], { cwd, env }),
+      { code: 0 },
+      'the first is a whole archive, the second an index'
+    )
+    change()
+    await push('--incremental', 'require')
+  }
+  await serving.stop()
+  for (const path of packages) {
+    const imported = await svc(['import', path, '--strategy', 'overwrite', '--yes'], { cwd, env })
+    t.equal(imported.code, 0, imported.stdout + imported.stderr)
+  }
+  t.match((await svc(['verify', '--archives'], { cwd, env })).stdout, /The archives are intact: 3 archives/)
+  const whole = namesIn(serving.home).filter(name => name.endsWith('.zip'))
+  t.equal(whole.length, 2)
+  for (const name of whole) t.notOk(namesIn(serving.home).includes(name.replace('.zip', '.index')), 'one of both')
+  const again = await startServe(t, cwd)
+  const all = await again.deployments(project.id)
+  t.equal(all.length, rows.length + 2)
+  for (const { id, treeSha256 } of all) {
+    await again.api('POST', `/api/deployments/${id}/rollback`)
+    t.match((await again.deployments(project.id))[0], { status: 'success', treeSha256, rollbackOf: id }, id)
+  }
 })
 
 t.test('the storage page counts each file once, and cleaning leaves what others need', async t => {

@@ -392,6 +392,8 @@ async function placeFiles(
       for (const ending of ['.log', '.manifest', '.scripted', '.sbom.json', '.zip']) {
         const from = parts.find(part => part.ending === ending)?.path
         if (from !== undefined || ending !== '.zip') await place(id, ending, from)
+        // The archive may be one that shares contents: the whole one takes its place.
+        if (from !== undefined && ending === '.zip' && isShared) await place(id, '.index', undefined)
       }
     }
     return { putBack, forget }

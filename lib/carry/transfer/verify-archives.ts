@@ -45,7 +45,7 @@ export async function verifyArchives(deployments: string): Promise<Finding[]> {
   }
   for (const [damage, ids] of affected) if (ids.length > 0) findings.push(findingOf(damage, ids))
   if (findings.length > 0) return findings
-  const count = names.filter(name => /^dep_[a-z2-7]{16}\.(zip|index)$/.test(name)).length
+  const count = new Set(names.flatMap(name => /^(dep_[a-z2-7]{16})\.(zip|index)$/.exec(name)?.[1] ?? [])).size
   return [
     {
       check: 'archives',

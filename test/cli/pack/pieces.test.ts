@@ -166,7 +166,7 @@ t.test('begins again where the upload was lost, and stops at what waiting does n
   const unknown = new Refusal('not_found', 'upload_unknown', 'gone')
   t.equal((await send(['ok', unknown])).result, 'upl_2')
   t.equal((await send(Array.from({ length: 9 }, () => unknown))).result, 'upload_unknown')
-  for (const code of ['token_revoked', 'disk_full', 'piece_too_long'])
+  for (const code of ['token_revoked', 'token_expired', 'disk_full', 'piece_too_long'])
     t.match(await send([new Refusal('invalid', code, 'no')]), { result: code, lengths: [mega] })
   const tls = new Refusal('unavailable', 'unreachable', 'tls', {
     cause: Object.assign(new Error(), { code: 'CERT_HAS_EXPIRED' })
