@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkAll } from './crash-checks.js'
+import { uploads } from './crash-deploys.js'
 import type { CrashClient } from './crash-client.js'
 import { backUp, checkRestored, restoreBackup, startWithoutDisks, stepClock } from './crash-events.js'
 import { closeLane, keepForLater, noteKill, openLane, type CrashOptions, type Lane } from './crash-lane.js'
@@ -185,6 +186,8 @@ async function renewProjects(lane: Lane, needs: LoadNeeds): Promise<void> {
   if (model.projects.length >= 3) return
   for (const files of [25, 300]) await addProject(needs, { files })
   await addProject(needs, { files: 25, runAs })
+  // A base for uploads of changes.
+  for (const project of model.projects) await uploads(needs, project, [])
 }
 
 /** Starts a server that is killed during its start. */

@@ -40,18 +40,22 @@ t.test('pushes of changes that are cut at random bytes', async t => {
     if (random.below(4) === 0) rmSync(place(random.oneOf(readdirSync(place('')))))
     let cuts = 1 + random.below(2)
     const arm = (): void => void (relay.left = cuts-- > 0 ? 1 + random.below(mostBytes) : Infinity)
+    let restarted: Promise<void> = Promise.resolve()
+    async function restart(): Promise<void> {
+      seen.kills++
+      await server.stop('SIGKILL')
+      server = await startServeProcess(t, cwd)
+    }
     relay.onCut = async () => {
       seen.cuts++
-      if (random.below(2) === 0) {
-        seen.kills++
-        await server.stop('SIGKILL')
-        server = await startServeProcess(t, cwd)
-      }
+      await (restarted = random.below(2) === 0 ? restart() : restarted)
       arm()
     }
     arm()
     const { code, stdout, stderr } = await push()
     relay.left = Infinity
+    // The last cut may have come after everything was said.
+    await restarted
     seen.pushes++
     const rows = (await server.deployments(shop.id)).slice(0, -known)
     const wanted = snapshot(join(cwd, 'site'))
