@@ -21,7 +21,7 @@ import { treeOfArchive } from '../core/archive/archive-tree.js'
 import type { ArchiveLimits } from '../core/archive/read.js'
 import type { Executors } from '../core/install/unpack/executors.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
-import { setBeforeFrom } from '../core/store/tables/deployments.js'
+import { findDeployment, setBeforeFrom } from '../core/store/tables/deployments.js'
 import type { ExactState } from './exact-state.js'
 import { composeExact, exactChangeOf, type ExactGoal, exactSentence, exactState } from './exact.js'
 import { type DeployFiles, modesOf, permissionsOf, sharedChanges } from './files.js'
@@ -162,6 +162,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         limits: exact === null ? limits : unlimited,
         expected: planned.plan?.expected,
         treeSha256: row.treeSha256 ?? undefined,
+        likelyTree: treeOfSource(needs, row),
         ownership: await withEarlyChanges(await ownershipOf(needs, project, asked), files.scripted(row.id), {
           deployId: row.id,
           sequence: 0,
@@ -207,6 +208,13 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     watch: () => watchScripts(needs, planned, project)
   }
   return run
+}
+
+/** Returns the tree that the archive of an earlier deployment had; undefined: it has another one, or none is known. */
+function treeOfSource({ store }: TurnNeeds, { rollbackOf, promotedFrom, exact }: DeploymentRow): string | undefined {
+  const id = rollbackOf ?? promotedFrom
+  const source = id === null || exact ? undefined : findDeployment(store, id)
+  return source === undefined || source.exact ? undefined : (source.treeSha256 ?? undefined)
 }
 
 /** Extracts an archive. What was signed is named if the archive does not contain it. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { readTree } from '../../lib/core/archive/tree-wire.js'
 import { sha256 } from '../../lib/base/digests.js'
+import { updateDeployment } from '../../lib/core/store/tables/deployments.js'
 import { stageChanges } from '../support/changes-stage.js'
 import { admin } from '../support/deploy-stage.js'
 
@@ -129,4 +130,35 @@ t.test('other contents of the same size and time are found by the digest of the 
   await send(shop, { a: 'one', b: 'TWO', c: 'y' })
   t.match(await send(shop, { a: 'one', b: 'six', c: 'y' }), { status: 'success' })
   t.strictSame([read('a'), read('b'), read('c')], ['one', 'six', 'y'])
+})
+
+t.test('a rollback reads nothing of what is in place, unless the tree of its release is another one', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  const first = await stage.deploy(shop, { a: 'one', b: 'two' })
+  await sleep(coarseMs)
+  await send(shop, { a: 'one', b: 'other' })
+  await sleep(coarseMs)
+  const archive = join(stage.home.deployments, `${first.id}.zip`)
+  const back = async () => {
+    const row = await (await stage.deployer.rollback(first.id, { actor: admin })).finished
+    await stage.deployer.ownedTree(shop.id)
+    await sleep(coarseMs)
+    return row
+  }
+  const whole = readFileSync(archive)
+  const damaged = Buffer.from(whole)
+  // The contents of "a" follow a header of 30 bytes and its name.
+  damaged.writeUInt8((damaged[31] as number) ^ 1, 31)
+  writeFileSync(archive, damaged)
+  t.match(await back(), { status: 'success', treeSha256: first.treeSha256 }, '"a" proves to be in place')
+  t.strictSame([read('a'), read('b')], ['one', 'two'])
+
+  await stage.store.write(tx => updateDeployment(tx, first.id, { treeSha256: 'f'.repeat(64) }))
+  t.match(await back(), { status: 'failed', errorMessage: /"a"/ }, 'everything is read')
+  writeFileSync(archive, whole)
+  t.match(await back(), { status: 'success', treeSha256: first.treeSha256 })
+  await stage.store.write(tx => updateDeployment(tx, first.id, { treeSha256: first.treeSha256 }))
+  editSecretly(join(shop.deployPath, 'a'), 'ONE')
+  t.match(await back(), { status: 'success' })
+  t.equal(read('a'), 'one', 'what was touched is put right')
 })

@@ -67,6 +67,8 @@ export interface ExtractOptions {
   expected?: Expected | undefined
   /** The tree that the archive must have; absent: any. */
   treeSha256?: string | undefined
+  /** As in `ExtractionJob`. */
+  likelyTree?: string | undefined
   /** What svc owns in the target; absent: nothing is known. */
   ownership?: Ownership | undefined
   /** Paths that the archive must not touch (core/install/guard.ts); absent: none. */
@@ -109,6 +111,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     treeSha256,
+    likelyTree,
     ownership,
     reserved,
     isDurable = true,
@@ -127,6 +130,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     limits,
     expected,
     treeSha256,
+    likelyTree,
     ownership,
     reserved,
     isDurable,

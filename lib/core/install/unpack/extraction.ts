@@ -69,6 +69,8 @@ export interface ExtractionJob {
   expected?: Expected | undefined
   /** The tree that the archive must have; undefined: any. */
   treeSha256?: string | undefined
+  /** The tree that the archive had before, if it need not have one: it saves reading what proves to be in place. */
+  likelyTree?: string | undefined
   /** What svc owns in the target; default: nothing is known. */
   ownership?: Ownership | undefined
   /** Whether the result is synced to disk before the extraction finishes (setting `durable_targets`); default: true. */
@@ -197,9 +199,10 @@ async function extractInto(
     )
     const isPending = (index: number): boolean => records.outcome(index) === 'pending'
     const order = canonicalOrder(items)
+    const likelyTree = job.treeSha256 ?? job.likelyTree
     const untouched = await takeProven(job, { disk, folders, items, records, toleranceMs, check })
     await stageEntries(archive, { stage, isPending, check, pause, second })
-    if (untouched.length > 0 && treeOfItems({ items, order, records, archiveModes }) !== job.treeSha256) {
+    if (untouched.length > 0 && treeOfItems({ items, order, records, archiveModes }) !== likelyTree) {
       untouched.forEach(records.reopen)
       await stageEntries(archive, { stage, isPending, check, pause })
     }
@@ -236,11 +239,11 @@ async function extractInto(
 
 /** Settles the files whose owned entries prove that they are as they were, if the tree of the archive is known. */
 async function takeProven(
-  { treeSha256, ownership }: ExtractionJob,
+  { treeSha256, likelyTree, ownership }: ExtractionJob,
   needs: Omit<Parameters<typeof takeUntouched>[0], 'tree'>
 ): Promise<number[]> {
   const tree = ownership?.tree ?? null
-  return treeSha256 === undefined || tree === null ? [] : await takeUntouched({ ...needs, tree })
+  return (treeSha256 ?? likelyTree) === undefined || tree === null ? [] : await takeUntouched({ ...needs, tree })
 }
 
 /** Every file that is replaced is then copied into the before-images. */
