@@ -102,6 +102,15 @@ const spare: Readonly<Record<string, (fixture: AccessFixture) => Promise<string>
   'DELETE /api/log-sources/:sourceId': ({ addSource }) => addSource()
 }
 
+/** Signs in once for each route, and for each attempt at the route that signs out. */
+function oncePerRoute(begin: () => Promise<Headers>): (route: string) => Promise<Headers> {
+  let known: { route: string; headers: Promise<Headers> } | undefined
+  return route => {
+    if (known?.route !== route || route === 'DELETE /api/auth/session') known = { route, headers: begin() }
+    return known.headers
+  }
+}
+
 async function callersOf(stage: Stage, fixture: AccessFixture, nowMs: number): Promise<Caller[]> {
   const { shop, forum, mint } = fixture
   const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
@@ -121,12 +130,12 @@ async function callersOf(stage: Stage, fixture: AccessFixture, nowMs: number): P
       const limited = isLimited ? { limitedTo: 'shop' as const } : {}
       add(what, () => bearer(token), { column, isNamed: true, ...limited, seesScripts, ...own })
       if (!isLimited) continue
-      const sessionOf = async (): Promise<Headers> => (await signIn(stage.as(null), { token })).headers
+      const sessionOf = oncePerRoute(async () => (await signIn(stage.as(null), { token })).headers)
       const session = { column, isNamed: true, ...limited, seesScripts, ...own } as const
       add(`session of ${what}`, sessionOf, { ...session, session: 'with header' })
       add(
         `session of ${what}, without the CSRF header`,
-        async () => ({ cookie: (await sessionOf())['cookie'] as string }),
+        async route => ({ cookie: (await sessionOf(route))['cookie'] as string }),
         { ...session, session: 'without header' }
       )
     }
@@ -143,7 +152,7 @@ async function callersOf(stage: Stage, fixture: AccessFixture, nowMs: number): P
   add('admin token', () => bearer(adminToken), { column: 'admin', seesScripts: true })
   add(
     'session of the admin token, without the CSRF header',
-    async () => ({ cookie: (await signIn(stage.as(null))).cookie }),
+    oncePerRoute(async () => ({ cookie: (await signIn(stage.as(null))).cookie })),
     { column: 'admin', session: 'without header', seesScripts: true }
   )
 

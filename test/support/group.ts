@@ -6,9 +6,12 @@
  * runs, `t` is its subtest, so its directories, teardowns and settings are its own.
  */
 import { relative, resolve } from 'node:path'
-import t from 'tap'
 import { processorSeconds } from './processor-time.js'
 import { closeShared, share } from './shared-in-process.js'
+import { withoutDomains } from './without-domains.js'
+
+withoutDomains()
+const { default: t } = await import('tap')
 
 const timeoutMs = Number(process.env['TAP_TIMEOUT']) * 1000
 const files = process.argv.slice(2)
@@ -45,10 +48,17 @@ function redirect(): void {
   }
 }
 
+function innermost(test: Root): Root {
+  const [active] = (test as Partial<Root>).activeSubtests ?? []
+  return active === undefined ? test : innermost(active as Root)
+}
+
 t.setTimeout(0)
 const runTest = t.test.bind(t)
 redirect()
 share()
+// An error that nothing catches fails the test that runs, and the files after it still run.
+process.setUncaughtExceptionCaptureCallback(error => innermost(current).threw(error))
 for (const file of files) {
   const before = processorSeconds()
   await runTest(file, { timeout: timeoutMs }, async subtest => {
