@@ -17,6 +17,7 @@ import { maySwitchUser } from '../../lib/core/proc/identity.js'
 import { stageChanges } from '../support/changes-stage.js'
 import { createRandom } from '../support/random.js'
 import { contentsOf, sharedArchives } from '../support/shared-archive.js'
+import { repetitions } from '../support/thorough.js'
 import { zipOf } from '../support/zips.js'
 
 /** Files of a build, of which some change. */
@@ -162,7 +163,7 @@ t.test(
 t.test('a process that is killed while it prunes leaves every other release readable', async t => {
   const random = createRandom(Date.now() % 1e6)
   const program = fileURLToPath(new URL('./packs-killed.js', import.meta.url))
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < repetitions(2, 8); round++) {
     const { top, add, pathOf } = await sharedArchives(t)
     const build = createBuild(100, 3000)
     const releases = [{ id: (await add(build.files())).id, files: build.files() }]

@@ -6,7 +6,7 @@ import { repetitions } from '../support/thorough.js'
 
 /* Random histories of a fleet: nodes and hub crash, the network loses, doubles, delays, reorders and is cut, users act. */
 
-const seeds = repetitions(100, 1000)
+const seeds = repetitions(40, 1000)
 
 t.test(`${seeds} histories of 60 nodes keep what rollouts promise`, async t => {
   const ends: Record<string, number> = {}
