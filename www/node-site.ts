@@ -12,7 +12,7 @@ import { NodeAwayPage } from './pages/node-away.js'
 import type { PageContext } from './pages/page.js'
 import type { Place } from './router.js'
 import { createCalls } from './server/calls.js'
-import { createFleetCalls } from './server/project-calls.js'
+import { createFleetCalls } from './server/events.js'
 import { createMarks, createChanges } from './state/resource.js'
 
 /** The pages of a node. */

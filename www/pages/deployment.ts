@@ -1,5 +1,5 @@
 import { type Said, css, type Wish } from '../elements/element.js'
-import { createExactCalls, type ExactCalls, createRolloutCalls, followEvents } from '../server/project-calls.js'
+import { createExactCalls, type ExactCalls, createRolloutCalls, followEvents } from '../server/events.js'
 import type { Deployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'

@@ -4,7 +4,7 @@ import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { kindWords } from '../elements/logs/log-format.js'
 import { loaded, type Resource } from '../state/resource.js'
-import { createLogCalls, type LogCalls } from '../server/project-calls.js'
+import { createLogCalls, type LogCalls } from '../server/events.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 

@@ -2,7 +2,7 @@ import { notice, said, type Said, css, SvcElement } from '../elements/element.js
 import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { createFleetCalls, type FleetCalls } from '../server/project-calls.js'
+import { createFleetCalls, type FleetCalls } from '../server/events.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { exactWords } from '../elements/base/words.js'

@@ -2,7 +2,7 @@ import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../
 import type { Marks, Waiting } from '../../lib/model/waiting.js'
 import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
-import { createLockCalls, type LockCalls, type Restriction } from '../server/project-calls.js'
+import { createLockCalls, type LockCalls, type Restriction } from '../server/events.js'
 import { deploymentWords, inForce, projectStatus, spanWords } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'

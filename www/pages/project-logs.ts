@@ -12,13 +12,7 @@ import { SvcLogSources } from '../elements/logs/svc-log-sources.js'
 import { levelOf } from '../elements/logs/level-filter.js'
 import { isNothing, type Sought } from '../state/log-search.js'
 import { type MergedHit, MergedSearch } from '../state/merged-log.js'
-import {
-  createFleetCalls,
-  createLogCalls,
-  type LogCalls,
-  createPlaceCalls,
-  type PlaceCalls
-} from '../server/project-calls.js'
+import { createFleetCalls, createLogCalls, type LogCalls, createPlaceCalls, type PlaceCalls } from '../server/events.js'
 import { countWords, t } from '../words/t.js'
 import { hasFleet, isLookingAtNode, may } from '../state/session.js'
 

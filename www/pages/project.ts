@@ -16,7 +16,7 @@ import {
   createFleetCalls,
   createRolloutCalls,
   type FleetCalls
-} from '../server/project-calls.js'
+} from '../server/events.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ProjectOverview } from '../../lib/model/health.js'

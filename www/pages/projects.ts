@@ -7,7 +7,7 @@ import {
   type Labels,
   type PlaceCalls,
   type ProjectCalls
-} from '../server/project-calls.js'
+} from '../server/events.js'
 import { panelPath } from '../dom/address.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { type LabelTable, SvcLabel, SvcMarked, SvcStatus, SvcTime } from '../elements/base/facts.js'

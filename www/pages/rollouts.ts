@@ -6,7 +6,7 @@ import { Page, roomTabs } from './page.js'
 import { rolloutRows, SvcMark } from '../elements/fleet/marks.js'
 import { SvcRollouts } from '../elements/fleet/svc-rollouts.js'
 import { fleetRoom } from '../router.js'
-import { createRolloutCalls, type RolloutCalls, type RolloutQuery } from '../server/project-calls.js'
+import { createRolloutCalls, type RolloutCalls, type RolloutQuery } from '../server/events.js'
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { t } from '../words/t.js'
 

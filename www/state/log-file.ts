@@ -13,7 +13,7 @@ import { numberWords, t } from '../words/t.js'
 import { errorWords, streamWords } from '../words/errors.js'
 import { type HeldLimits, HeldLog, type LinePart, type LogLine, type LogText } from './held-lines.js'
 import { type ConnectionState, pauseMs, Refused } from '../server/client.js'
-import { followEvents, type LogCalls, type RangeQuery } from '../server/project-calls.js'
+import { followEvents, type LogCalls, type RangeQuery } from '../server/events.js'
 import type { ServerEvent } from '../shared/api.js'
 
 /* Converts windows and offsets from the server to loaded lines. Pure. */

@@ -1,5 +1,5 @@
 import type { LogHit } from '../../lib/model/log-source.js'
-import { readEvents, type LogCalls, type LogSearchQuery } from '../server/project-calls.js'
+import { readEvents, type LogCalls, type LogSearchQuery } from '../server/events.js'
 import { Refused } from '../server/client.js'
 import type { ServerEvent } from '../shared/api.js'
 import { Announcer } from './held-lines.js'

@@ -11,7 +11,7 @@ import { timeOfLine } from '../shared/log-line.js'
 import { Announcer, type LogLine, type LogText } from './held-lines.js'
 import { serverNow } from '../server/client.js'
 import type { LogHit } from '../../lib/model/log-source.js'
-import type { LogCalls } from '../server/project-calls.js'
+import type { LogCalls } from '../server/events.js'
 import { LogSearch, type LogSearching, type SearchState, type Sought } from './log-search.js'
 
 export interface MergedNeeds {

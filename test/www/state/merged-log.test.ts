@@ -2,7 +2,7 @@ import t from 'tap'
 import { createOutput } from '../../support/growing-text.js'
 import { Announcer, type LogLine, type LogText } from '../../../www/state/held-lines.js'
 import { MergedLog, MergedSearch } from '../../../www/state/merged-log.js'
-import type { LogSearchQuery } from '../../../www/server/project-calls.js'
+import type { LogSearchQuery } from '../../../www/server/events.js'
 
 const at = (second: number, words: string): string => `${new Date(1e12 + second * 1000).toISOString()} ${words}`
 const line = (text: string): LogLine => ({ at: '', text })

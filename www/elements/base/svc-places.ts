@@ -4,7 +4,7 @@ import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'
-import type { PlaceCalls } from '../../server/project-calls.js'
+import type { PlaceCalls } from '../../server/events.js'
 import { errorLine } from './form.js'
 
 /**

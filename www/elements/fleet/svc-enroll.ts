@@ -1,7 +1,7 @@
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { Calls } from '../../server/calls.js'
-import type { FleetCalls, IssuedToken } from '../../server/project-calls.js'
+import type { FleetCalls, IssuedToken } from '../../server/events.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { exactWords } from '../base/words.js'

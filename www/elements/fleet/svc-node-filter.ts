@@ -1,7 +1,7 @@
 import { said, type Said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/project-calls.js'
+import type { FleetCalls } from '../../server/events.js'
 import { may } from '../../state/session.js'
 import { countWords, t } from '../../words/t.js'
 import { createRowChoice } from '../base/row-choice.js'

@@ -5,7 +5,7 @@ import { numberWords, t } from '../../words/t.js'
 import { errorWords, serverWords, twoLines } from '../../words/errors.js'
 import { countRows, phaseOrder, troubled } from './marks.js'
 import type { Wave } from '../../state/rollout-live.js'
-import type { RolloutCalls } from '../../server/project-calls.js'
+import type { RolloutCalls } from '../../server/events.js'
 import { spanWords, stepWords } from '../base/words.js'
 import { stripAnsi } from '../logs/log-format.js'
 

@@ -1,5 +1,5 @@
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { LogCalls, NewLogSource, PlaceCalls } from '../../server/project-calls.js'
+import type { LogCalls, NewLogSource, PlaceCalls } from '../../server/events.js'
 import { Refused } from '../../server/client.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'

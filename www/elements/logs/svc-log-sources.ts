@@ -1,7 +1,7 @@
 import { notice, said, css, SvcElement } from '../element.js'
 import type { LogKind, LogSource } from '../../../lib/model/log-source.js'
 import { Refused } from '../../server/client.js'
-import type { LogCalls } from '../../server/project-calls.js'
+import type { LogCalls } from '../../server/events.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 import { kinds, kindWords } from './log-format.js'

@@ -1,6 +1,6 @@
 import { notice, type Said, css, SvcElement } from '../element.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
-import type { LogCalls } from '../../server/project-calls.js'
+import type { LogCalls } from '../../server/events.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { type Connection, serverNow } from '../../server/client.js'
 import { LogFile } from '../../state/log-file.js'

@@ -1,5 +1,5 @@
 import type { Pm2Binding, Pm2Details } from '../../../lib/model/machine.js'
-import type { ProjectCalls } from '../../server/project-calls.js'
+import type { ProjectCalls } from '../../server/events.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { createResource, type Resource } from '../../state/resource.js'

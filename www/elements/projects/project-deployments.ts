@@ -1,6 +1,6 @@
 import { said, css, SvcElement } from '../element.js'
 import type { DriftReport, RollbackPlan, FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/plan.js'
-import type { ExactCalls } from '../../server/project-calls.js'
+import type { ExactCalls } from '../../server/events.js'
 import { download } from '../../dom/address.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/api.js'

@@ -3,7 +3,7 @@ import { html, type Template, keyed } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import type { Label } from '../../../lib/model/project.js'
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { PlaceCalls } from '../../server/project-calls.js'
+import type { PlaceCalls } from '../../server/events.js'
 import { field, type Field } from '../base/form.js'
 
 /** Quotes a word for a POSIX shell. */

@@ -1,6 +1,6 @@
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { FileContent, FileEntry } from '../../../lib/model/manifest.js'
-import type { ProjectCalls } from '../../server/project-calls.js'
+import type { ProjectCalls } from '../../server/events.js'
 import { download } from '../../dom/address.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'

@@ -1,7 +1,7 @@
 import { said, css, SvcElement, type Wish } from '../element.js'
 import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
 import { maxLockReasonLength, defaultLockSeconds, maxLockSeconds } from '../../shared/api.js'
-import type { LockCalls, Restriction } from '../../server/project-calls.js'
+import type { LockCalls, Restriction } from '../../server/events.js'
 import { Refused } from '../../server/client.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'

@@ -1,5 +1,5 @@
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { Labels, PlaceCalls, ProjectCalls } from '../../server/project-calls.js'
+import type { Labels, PlaceCalls, ProjectCalls } from '../../server/events.js'
 import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'

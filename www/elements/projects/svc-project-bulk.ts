@@ -1,7 +1,7 @@
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { BulkAction } from '../../../lib/model/bulk.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { Labels, ProjectCalls } from '../../server/project-calls.js'
+import type { Labels, ProjectCalls } from '../../server/events.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { serverWords } from '../../words/errors.js'

@@ -1,7 +1,7 @@
 import { css, notice, said, type Said, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ElementTable } from '../../pages/page.js'
-import type { Labels, PlaceCalls, ProjectCalls, ProjectFields } from '../../server/project-calls.js'
+import type { Labels, PlaceCalls, ProjectCalls, ProjectFields } from '../../server/events.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { errorWords, fieldLabels } from '../../words/errors.js'
 import { t } from '../../words/t.js'

@@ -7,7 +7,7 @@ import { projectMarks, projectStatus } from '../base/words.js'
 import { labelList, type LabelTable } from '../base/facts.js'
 import { may, type ProjectGroup } from '../../state/session.js'
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { Labels, ProjectCalls } from '../../server/project-calls.js'
+import type { Labels, ProjectCalls } from '../../server/events.js'
 import { createRowChoice } from '../base/row-choice.js'
 import type { SvcRows } from '../base/svc-rows.js'
 

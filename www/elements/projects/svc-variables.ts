@@ -1,7 +1,7 @@
 import { notice, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../../lib/model/variable.js'
-import type { ProjectCalls, VariablesChange } from '../../server/project-calls.js'
+import type { ProjectCalls, VariablesChange } from '../../server/events.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import { t } from '../../words/t.js'

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { followEvents } from '../../../www/server/project-calls.js'
+import { followEvents } from '../../../www/server/events.js'
 import { createNdjsonReader } from '../../../lib/base/shared/api.js'
 import { everyCut } from '../../support/cuts.js'
 
