@@ -28,10 +28,10 @@ export const revokeKeyFields = {
 }
 
 /** Handlers of the keys that may sign releases. */
-export function signingKeyHandlers({ signingKeys }: ApiServices) {
+export function signingKeyHandlers({ signingKeys, deployer }: ApiServices) {
   return {
-    /** `GET /api/signing-keys`: the keys by name. */
-    list: () => json({ items: signingKeys.list() }),
+    /** `GET /api/signing-keys`: the keys by name, and those of the file. */
+    list: () => json({ items: signingKeys.list(), file: deployer.signersFile() }),
 
     /** `POST /api/signing-keys`: trusts a key. */
     trust: async request => {

@@ -9,6 +9,7 @@ import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/ses
 import { type Context, exitCodes } from './command.js'
 import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
+import { receiptOption, withReceipt } from './receipt-file.js'
 import { nothingKnown, pageOf } from './run-result.js'
 import type { Paint } from './terminal/output.js'
 import { confirmation, Interrupted, withInterrupts } from './terminal/prompt.js'
@@ -20,6 +21,7 @@ export const exactOptions = {
   force: { type: 'switch', help: 'take back files that were edited on the server, too' },
   'dry-run': { type: 'switch', help: 'only show what would happen' },
   ...witnessOption,
+  ...receiptOption,
   message: sharedOptions.message,
   yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
   ...adminOptions,
@@ -51,6 +53,8 @@ interface Started {
   given: GivenOptions
   /** The value of --witness; undefined: the command has no such option. */
   witness?: string
+  /** The value of --receipt. */
+  receipt?: string | undefined
   /** Whether it begins later: then the command ends as soon as the server has it. Default: false. */
   isScheduled?: boolean
 }
@@ -77,7 +81,9 @@ export async function runAndReport(api: Api, started: Started, context: Context)
     return watchRun(run, context, { api, projectId, given, print, tellsEnd: !json, signal })
   })
   if (watched === null) return reportScheduled({ api, known, json }, context)
-  const finish = () => reportRun(watched, context, { api, what: done, json, given, known })
+  const tell = () => reportRun(watched, context, { api, what: done, json, given, known })
+  const wish = { client: api.client, deployId: watched.deployId, path: started.receipt }
+  const finish = () => withReceipt(wish, context, tell)
   if (started.witness === undefined) return await finish()
   return await withWitness({ client: api.client, mode: started.witness }, context, finish)
 }
@@ -92,10 +98,11 @@ export async function undoLast(
     yes: boolean
     json: boolean
     witness: string
+    receipt: string | undefined
   },
   context: Context
 ): Promise<number> {
-  const { env, server, token, message, json, force, witness } = options
+  const { env, server, token, message, json, force, witness, receipt } = options
   checkMessage(message)
   const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
   const given = { env, server, project, token }
@@ -117,7 +124,8 @@ export async function undoLast(
     message,
     json,
     given,
-    witness
+    witness,
+    receipt
   }
   return runAndReport(api, undo, context)
 }

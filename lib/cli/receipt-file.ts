@@ -16,7 +16,7 @@ import type { ReceiptSubject } from '../model/receipt.js'
 import type { TreeEntry } from '../base/shared/tree-text.js'
 import type { Client } from './client/client.js'
 import { readText } from './client/answer.js'
-import { exitCodes, type Context } from './command.js'
+import { exitCodes, type Context, usage } from './command.js'
 
 const fileMode = 0o644
 /** Maximum size of a file of receipts: about 60,000 of them. */
@@ -36,6 +36,12 @@ export async function fetchReceipt(client: Client, deployId: string, form?: 'res
 export const receiptOption = {
   receipt: { type: 'text', value: 'file', help: 'write the receipt of the deployment to this file' }
 } as const
+
+/** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
+export function refuseLateReceipt({ at, receipt }: { at: string | undefined; receipt: string | undefined }): void {
+  if (at !== undefined && receipt !== undefined)
+    throw usage('--receipt', '--receipt and --at exclude each other: the receipt is made at the end of the deployment')
+}
 
 interface ReceiptWish {
   client: Client

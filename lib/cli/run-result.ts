@@ -51,9 +51,12 @@ function codeOf(error: unknown): string {
   return String((error as NodeJS.ErrnoException | null)?.code ?? 'internal')
 }
 
-/** Returns the address of a deployment's page: the one that the server sent, else one below the address of the API. */
+/**
+ * Returns the address of a deployment's page: the one that the server sent, else one below the address of the API. A server that
+ * was reached by its socket has none.
+ */
 export function pageOf(api: Pick<Api, 'address'>, deployId: string | null, page: string | null): string | null {
-  if (page !== null || deployId === null) return page
+  if (page !== null || deployId === null || !/^https?:/.test(api.address)) return page
   return `${api.address}/deployments/${encodeURIComponent(deployId)}`
 }
 

@@ -1,4 +1,4 @@
-import { oneLine } from '../base/text.js'
+import { oneLine, parseUrl } from '../base/text.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { UploadPermit } from '../model/access.js'
 import type { Api } from './client/api.js'
@@ -156,7 +156,7 @@ async function* unprinted(
 
 /** Says where to find the result of a deployment whose server does not come back. */
 function lostLine(deployId: string, { api, given, permit }: WatchOptions): string {
-  const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== new URL(api.address).origin)
+  const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== parseUrl(api.address)?.origin)
   const words = permit?.rollout ? ['rollout', 'status'] : ['logs', '-f', deployId]
   const [other] = others
   if (other === undefined) {

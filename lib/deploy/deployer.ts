@@ -182,6 +182,8 @@ export interface Deployer
   signatureDemand(projectId: string): SignatureDemand
   /** Verifies who signed the releases of an import. See `Signatures`. */
   signers: Signatures['signers']
+  /** Returns the keys of `keys/allowed_signers`. See `Signatures`. */
+  signersFile: Signatures['signersFile']
   /** Lists the statement of a deployment, its signatures, and the list of its components. */
   attestations(deployId: string): Promise<AttestationFile[]>
   /** Returns one of these files. Refuses 404. */
@@ -432,6 +434,7 @@ export function createDeployer(needs: DeployNeeds): Deployer {
       return { prune, force }
     },
     signers: () => signatures.signers(),
+    signersFile: () => signatures.signersFile(),
     signatureDemand: projectId => signatures.demand(requireProject(projectId)),
     ...createAttestations({ store, files }),
     countAhead: queue.count,

@@ -27,7 +27,7 @@ import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf, type SignaturePolicy } from '../model/policy.js'
 import type { ManifestFile } from '../model/manifest.js'
 import type { Project } from '../model/project.js'
-import type { Attestation } from '../model/signing-key.js'
+import type { Attestation, SignersFile } from '../model/signing-key.js'
 import { type SignedBy, type Statement, type StatementClaim, statedScripts } from '../model/statement.js'
 import { findAttestation, firstAccepted, highestSequence, listSigningKeys } from '../core/store/tables/signing-keys.js'
 import { archivedDeployments } from '../core/store/tables/deployments.js'
@@ -199,6 +199,19 @@ export function createSignatures({
       throw new Refusal('forbidden', 'signature_missing', sentence)
     },
 
+    /** Returns the keys of `keys/allowed_signers`; null: the server was not started with --require-signatures. */
+    signersFile(): SignersFile | null {
+      if (!requireSignatures) return null
+      try {
+        const signers = readSignersFile(signersFile(home.directory))
+        const keys = signers.map(({ key: { kind, fingerprint }, ...signer }) => ({ ...signer, kind, fingerprint }))
+        return { keys, problem: null }
+      } catch (error) {
+        if (error instanceof Refusal) return { keys: [], problem: error.message }
+        throw error
+      }
+    },
+
     /** Says what the rule of a project asks for; null: nothing. */
     demand(project: Pick<Project, 'policy'>): SignatureDemand {
       const { require, threshold, sbom, isOfServer, trusted, keys } = ruleOf(project)
@@ -287,7 +300,7 @@ function missing(judged: Judged): Refusal | null {
   const who = rule.isOfServer ? 'This server takes' : `Project ${project.name} takes`
   const of = signed.kind === 'push' ? 'this one is not signed' : 'the kept release is not signed'
   const what = `${who} only releases that ${countOf(rule.threshold, 'trusted key')} signed, and ${of}`
-  return denied('signature_missing', `${what}. Sign it: svc push --sign-key`)
+  return denied('signature_missing', `${what}. Sign it with --sign-key of svc push or svc bundle`)
 }
 
 function denied(code: string, sentence: string): Refusal {
@@ -326,7 +339,8 @@ function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null 
     return denied('signature_other_project', sentence)
   }
   if (notAfter !== null && at >= notAfter) {
-    return denied('signature_expired', `The statement has expired at ${notAfter}. Sign again: svc push --sign-key`)
+    const sentence = `The statement has expired at ${notAfter}. Sign again with --sign-key of svc push or svc bundle`
+    return denied('signature_expired', sentence)
   }
   if (highest === null || sequence >= highest) return null
   const sentence = `The release has the sequence ${sequence}, and one with ${highest} was deployed: it was signed earlier. Sign again to deploy it`

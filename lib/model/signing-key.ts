@@ -27,6 +27,16 @@ export interface SigningKey {
   createdAt: Instant
 }
 
+/** A key of the file `keys/allowed_signers`. @schema FileKey */
+export type FileKey = Pick<SigningKey, 'kind' | 'fingerprint' | 'name' | 'notBefore' | 'notAfter'>
+
+/** The file `keys/allowed_signers`, if the server takes only releases that one of its keys has signed. @schema SignersFile */
+export interface SignersFile {
+  keys: FileKey[]
+  /** Why it cannot be used. Then every release is refused. */
+  problem: string | null
+}
+
 /** The statement of a release and its signatures, as the client sent them. */
 export interface Attestation {
   deployId: string

@@ -1,9 +1,12 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
+import { readPublicKey } from '../../lib/core/proof/keys.js'
 import { startServer } from '../support/server.js'
 import { aKey, signedBy, statementOf } from '../support/signed-releases.js'
 import { makeZip } from '../support/make-zip.js'
 import { startChromium } from './chromium.js'
-import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard } from './stage.js'
+import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard, until } from './stage.js'
 import { survey, violations } from './survey.js'
 
 /* Who signs releases: the keys, the policy of a project, and what the page of a deployment says. */
@@ -80,4 +83,96 @@ t.test('a key is trusted, a policy asks for it, and a deployment names it', { sk
   await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
   await page.getByText('The key was revoked. It has signed 1 deployment.').waitFor()
   await keys.getByText(/revoked/).waitFor()
+})
+
+t.test('a dropped folder is signed by the key of the browser', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront', { policy: { signatures: { require: 'refuse' } } } as never)
+  const folder = join(stage.sites, '../dropped')
+  mkdirSync(join(folder, 'site'), { recursive: true })
+  writeFileSync(join(folder, 'site/index.html'), '<h1>Shop</h1>')
+  writeFileSync(join(folder, 'site/app.js'), 'shop()')
+  const { page } = await openDuring(t, browser, stage.url, `projects/${shop.id}`, { viewport: desktop })
+  const drop = () => page.locator('svc-upload input[webkitdirectory]').setInputFiles(join(folder, 'site'))
+  await drop()
+  const dialog = page.getByRole('dialog')
+  const deploy = dialog.getByRole('button', { name: 'Deploy', exact: true })
+  await dialog.getByText('This release must be signed.').waitFor()
+  t.equal(await deploy.isDisabled(), true, 'nothing signs it yet')
+  await dialog.getByRole('button', { name: 'Make a key' }).click()
+  await dialog.getByText('Let the server trust this key').click()
+  const publicText = (await dialog.locator('svc-sign pre').textContent()) ?? ''
+  t.match(publicText, /^-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA/)
+  t.same([...(await survey(page)), ...(await violations(page))], [])
+  await photograph(page, 'sign-desktop', { isWhole: true })
+  const { fingerprint } = readPublicKey(publicText)
+  await dialog.getByText(fingerprint, { exact: true }).waitFor()
+
+  await deploy.click()
+  await page
+    .getByText(/is not a trusted key/)
+    .first()
+    .waitFor()
+  t.notOk(existsSync(join(stage.sites, 'storefront/index.html')), 'a key that nobody trusts signs nothing')
+  t.equal((await stage.client.post('/api/signing-keys', { public: publicText, name: 'browser' })).status, 200)
+  await drop()
+  await deploy.click()
+  await page.waitForURL(/deployments\/dep_/)
+  await until(async () => (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body[0]?.status === 'success')
+  const [row] = (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body as [{ id: string; signedBy: unknown }]
+  t.match(row.signedBy, [{ name: 'browser', fingerprint }])
+  t.ok(existsSync(join(stage.sites, 'storefront/index.html')))
+  const script = `new Promise(resolve => {
+    const opening = indexedDB.open('svc-signing')
+    opening.onsuccess = () => {
+      const asked = opening.result.transaction('keys').objectStore('keys').get('release')
+      asked.onsuccess = () => {
+        crypto.subtle.exportKey('pkcs8', asked.result.privateKey).then(() => resolve('readable'), ({ name }) => resolve(name))
+      }
+    }
+  })`
+  t.equal(await page.evaluate(script), 'InvalidAccessError', 'no script of the page reads the private key')
+
+  for (const [name, options] of [
+    ['phone-dark-zh', { ...onPhone, colorScheme: 'dark', locale: 'zh-CN' }],
+    ['desktop-dark', { viewport: desktop, colorScheme: 'dark' }]
+  ] as const) {
+    const { page } = await openDuring(t, browser, stage.url, `projects/${shop.id}?deploy`, options)
+    const input = page.locator('svc-upload input[webkitdirectory]')
+    if ((await input.count()) === 0)
+      await page
+        .getByRole('button', { name: /^(Deploy|部署)/ })
+        .first()
+        .click()
+    await input.setInputFiles(join(folder, 'site'))
+    await page.locator('svc-sign .own button').first().click()
+    await page.locator('svc-sign summary').click()
+    t.same([...(await survey(page)), ...(await violations(page))], [], name)
+    t.ok(await isWithin(page), name)
+    await photograph(page, `sign-${name}`, { isWhole: true })
+  }
+
+  const next = await stage.createProject('next', { policy: { signatures: { require: 'refuse' } } } as never)
+  const { page: old } = await openDuring(t, browser, stage.url, `projects/${next.id}`, { viewport: desktop })
+  await old.evaluate(`crypto.subtle.generateKey = () => Promise.reject(new DOMException('no', 'NotSupportedError'))`)
+  await old.locator('svc-upload input[webkitdirectory]').setInputFiles(join(folder, 'site'))
+  await old.getByText('This browser has no Ed25519 keys. A newer one has. Push it from a terminal instead:').waitFor()
+  t.equal(await old.getByRole('button', { name: 'Deploy', exact: true }).isDisabled(), true)
+})
+
+t.test('the keys of a server that was started with --require-signatures', { skip }, async t => {
+  const stage = await startServer(t, { environment: { SVC_REQUIRE_SIGNATURES: '1' } })
+  const path = join(stage.home.directory, 'keys/allowed_signers')
+  mkdirSync(dirname(path), { recursive: true })
+  const line = aKey('ana').row.public.split('\n')[1]
+  writeFileSync(path, `ana@laptop ${line}\n`)
+  const { page } = await openDuring(t, browser, stage.url, 'access', { viewport: desktop })
+  const keys = page.locator('svc-signing-keys')
+  await keys.getByText('ana@laptop', { exact: true }).waitFor()
+  t.equal(await keys.getByRole('button', { name: 'Trust key' }).count(), 0)
+  t.same([...(await survey(page)), ...(await violations(page))], [])
+  await photograph(page, 'machine-keys-desktop', { isWhole: true })
+  writeFileSync(path, 'ana what is this\n')
+  await page.reload()
+  await keys.getByText(/Every release is refused: .*contains no key/).waitFor()
 })

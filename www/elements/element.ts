@@ -8,6 +8,7 @@ import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { Found } from '../archive/gather.js'
 import type { DigestedTree } from '../archive/plan-tree.js'
 import type { PackEntry } from '../archive/zip.js'
+import type { BrowserKey } from '../browser-key.js'
 import type { LogSearching, Sought } from '../state/log-search.js'
 import type { NodeFilter } from './fleet/node-filter.js'
 import type { ProjectFilter } from './projects/project-filter.js'
@@ -247,6 +248,8 @@ export interface Sayings {
     planId: string | null
     /** The tree of the entries; null if it was not digested. */
     tree: DigestedTree | null
+    /** The key that signs it; null: nothing does. */
+    signer: BrowserKey | null
   }
   /** The form is left without placing anything. */
   placecancel: object
@@ -280,6 +283,8 @@ export interface Sayings {
   settingssaved: object
   /** The reader wants to see this line in the output. */
   showline: { line: number }
+  /** The key that is to sign the release; null: none does. */
+  signerchange: { key: BrowserKey | null }
   /** Log files were added. Contains their number. */
   sourcesadded: { count: number }
   /** The reader cancelled. */

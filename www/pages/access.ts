@@ -1,4 +1,4 @@
-import type { SigningKey } from '../../lib/model/signing-key.js'
+import type { SignersFile, SigningKey } from '../../lib/model/signing-key.js'
 import type { TokenList } from '../../lib/model/access.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
@@ -37,7 +37,7 @@ export class AccessPage extends Page {
   #projects!: Resource<ChoosableProject[]>
   #maxDays!: Resource<number>
   #keyCalls!: SigningKeyCalls
-  #keys!: Resource<SigningKey[]>
+  #keys!: Resource<{ items: SigningKey[]; file: SignersFile | null }>
 
   protected override connected(): void {
     this.entitle(t('Access'), [{ words: t('Settings'), address: 'settings' }, { words: t('Access') }])
@@ -90,7 +90,7 @@ export class AccessPage extends Page {
           ${
             this.#keys.value === undefined
               ? null
-              : html`<svc-signing-keys .keys="${this.#keys.value}" .projects="${this.#projects.value ?? []}" .calls="${this.#keyCalls}"
+              : html`<svc-signing-keys .keys="${this.#keys.value.items}" .file="${this.#keys.value.file}" .projects="${this.#projects.value ?? []}" .calls="${this.#keyCalls}"
                   @keyschange="${() => void this.#keys.load()}"></svc-signing-keys>`
           }
         </div>`

@@ -123,7 +123,7 @@ export type SigningKeyCalls = ReturnType<typeof createSigningKeyCalls>
 export function createSigningKeyCalls(client: Pick<Client, 'ask'>) {
   const call = createCall(client)
   return {
-    list: async (signal?: AbortSignal) => (await call('GET /api/signing-keys', { signal })).items,
+    list: (signal?: AbortSignal) => call('GET /api/signing-keys', { signal }),
     trust: async (body: Given<'POST /api/signing-keys'>['body']) =>
       (await call('POST /api/signing-keys', { body })).key,
     /** Revokes a key. The answer lists the deployments that it has signed. */

@@ -18,6 +18,8 @@ export interface UploadOptions {
   planId: string | null
   /** Set if the archive contains only what has changed since a release. */
   changes: Pick<Changes, 'base' | 'treeSha256' | 'delta'> | null
+  /** The statement about the release, and its signature. */
+  attached: { statement: string; signature: string } | null
   onProgress: (sentBytes: number, totalBytes: number) => void
   signal: AbortSignal
 }
@@ -54,7 +56,7 @@ export function upload(options: UploadOptions): Promise<string> {
   })
 }
 
-function formOf({ projectId, message, provenance, planId, changes, file }: UploadOptions): FormData {
+function formOf({ projectId, message, provenance, planId, changes, attached, file }: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
@@ -64,6 +66,10 @@ function formOf({ projectId, message, provenance, planId, changes, file }: Uploa
     form.set('base', changes.base)
     form.set('treeSha256', changes.treeSha256)
     form.set('tree', changes.delta, 'tree')
+  }
+  if (attached !== null) {
+    form.set('statement', attached.statement)
+    form.set('signature', attached.signature)
   }
   // The file is last, so the server knows its project before its bytes arrive.
   if (file instanceof File) form.set('file', file)

@@ -1,5 +1,5 @@
 import type { SignedDeployment } from '../../projects/signing-keys.js'
-import type { SigningKey } from '../../model/signing-key.js'
+import type { SignersFile, SigningKey } from '../../model/signing-key.js'
 import type { revokeKeyFields, trustFields } from '../signing.js'
 import type {
   AccessReport,
@@ -87,10 +87,15 @@ export interface AccessRoutes {
     /** The token was created. */
     answer: NewToken
   }
-  /** List the keys that may sign releases. */
+  /**
+   * List the keys that may sign releases.
+   *
+   * If the server was started with `--require-signatures`, `file` has the keys of its file `keys/allowed_signers`: then only they
+   * count.
+   */
   'GET /api/signing-keys': {
     /** The keys, by name. */
-    answer: { items: SigningKey[] }
+    answer: { items: SigningKey[]; file: SignersFile | null }
   }
   /**
    * Trust a key that signs releases.

@@ -18,6 +18,7 @@ import { formFields } from '../pack/push-fields.js'
 import { requestPlan, type Wishes } from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, uploadArchive } from '../pack/upload-archive.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
+import { withReceipt } from '../receipt-file.js'
 import { nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
@@ -35,6 +36,8 @@ export interface ApplyOptions {
   prune: boolean
   yes: boolean
   json: boolean
+  /** The file for the receipt. */
+  receipt: string | undefined
 }
 
 interface Applying {
@@ -110,7 +113,10 @@ async function apply(
     const watching = { api, projectId, given, permit, print: log.line, tellsEnd: !json, signal }
     const watched = await watchRun(run, context, watching).finally(() => log.close())
     const { harmless } = log
-    return () => reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
+    const tell = () =>
+      reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
+    const wish = { client: api.client, deployId: watched.deployId, path: options.receipt }
+    return () => withReceipt(wish, context, tell)
   } finally {
     await place.discard()
   }

@@ -128,7 +128,7 @@ const ownConnection = { connection: 'close' }
 export function createApi(client: Client) {
   const call = createCall(client)
   return {
-    /** Address of the server. */
+    /** Address of the server, or the path of its socket. */
     address: client.address,
     /** The client that sends the requests. */
     client,
@@ -191,7 +191,7 @@ export function createApi(client: Client) {
       call('POST /api/tokens/:id/rotate', { id, body }),
     revokeToken: async (id: string): Promise<void> => void (await call('DELETE /api/tokens/:id', { id })),
     /** Lists the keys that may sign releases. */
-    signingKeys: async () => (await call('GET /api/signing-keys')).items,
+    signingKeys: () => call('GET /api/signing-keys'),
     trustKey: (body: Given<'POST /api/signing-keys'>['body']) => call('POST /api/signing-keys', { body }),
     revokeKey: (id: string, body: Given<'POST /api/signing-keys/:id/revoke'>['body']) =>
       call('POST /api/signing-keys/:id/revoke', { id, body }),

@@ -161,8 +161,8 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
   }
 
   return {
-    /** Address of the server, safe to print. */
-    address,
+    /** Address of the server, or the path of its socket; safe to print. */
+    address: socketPath ?? address,
     /** Returns the answer of a successful request, its body unread. Throws any other answer as a Refusal. */
     open,
     /** Sends a GET to the address itself and returns the status, whatever it is. Refuses `unreachable`. */

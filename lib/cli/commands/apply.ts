@@ -5,6 +5,7 @@ import { applyBundle } from '../bundle/apply.js'
 import { mayBeBundle } from '../bundle/volumes.js'
 import { defineCommand, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, serverFileName, sharedOptions } from '../common-options.js'
+import { receiptOption } from '../receipt-file.js'
 import { variables } from '../pack/push-fields.js'
 
 /** The command that applies a file: that of a server, or a bundle. */
@@ -25,6 +26,7 @@ export const commands = {
         repeatable: true,
         help: 'of a bundle: set a variable for the scripts'
       },
+      receipt: { ...receiptOption.receipt, help: 'of a bundle: write the receipt of the deployment to this file' },
       yes: { ...sharedOptions.yes, help: 'do not ask before the changes; required without a terminal' },
       json: { type: 'switch', help: 'print the changes, or the result of the deployment, as JSON' },
       ...adminOptions
@@ -44,7 +46,7 @@ export const commands = {
       ['apply shop.svcb --project shop', 'show what a bundle would change, and deploy it']
     ],
     async run({ options, operands }, context) {
-      const { 'dry-run': isTrial, json, prune, secrets, yes } = options
+      const { 'dry-run': isTrial, json, prune, secrets, yes, receipt } = options
       const name = operands.file ?? serverFileName
       const path = resolve(context.cwd, name)
       if (await isBundle(path)) {
@@ -52,9 +54,9 @@ export const commands = {
         if (secrets) throw usage('--secrets', '--secrets is for the file of a server: a bundle contains none')
         const given = { env, server, token, project }
         const setEnv = variables(options['set-env'])
-        return await applyBundle(path, { given, setEnv, isTrial, prune, yes, json }, context)
+        return await applyBundle(path, { given, setEnv, isTrial, prune, yes, json, receipt }, context)
       }
-      for (const flag of ['project', 'set-env'] as const)
+      for (const flag of ['project', 'set-env', 'receipt'] as const)
         if (options[flag]?.length) throw usage(`--${flag}`, `--${flag} is for a bundle, and "${name}" is none`)
       const { applyServerFile } = await import('./server-file.js').catch(noServerFile)
       return await applyServerFile({ name, server: options, isTrial, prune, secrets, yes, json }, context)

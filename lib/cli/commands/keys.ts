@@ -4,7 +4,7 @@ import { basename, resolve } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { publicKeyOf } from '../../core/proof/keys.js'
-import type { SigningKey } from '../../model/signing-key.js'
+import type { SignersFile, SigningKey } from '../../model/signing-key.js'
 import type { Api } from '../client/api.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
@@ -36,16 +36,19 @@ export const commands = {
 
   'keys list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print the keys as JSON' },
+      json: { type: 'switch', help: 'print {items, file} as JSON: the keys, and those of allowed_signers' },
       ...adminOptions
     },
-    details: `Lists the keys that may sign releases. A fingerprint is what "ssh-keygen -l" shows.\n\n${adminDetails('admin')}`,
+    details:
+      'Lists the keys that may sign releases. A fingerprint is what "ssh-keygen -l" shows. Of a server that was started\n' +
+      `with --require-signatures, it lists keys/allowed_signers: only these count.\n\n${adminDetails('admin')}`,
     examples: [['keys list', 'list the keys of the configured server']],
     async run({ options }, context) {
       const { output } = context
       const { api } = await openAdmin(context, options)
-      const keys = await api.signingKeys()
-      if (options.json) return output.json(keys)
+      const { items: keys, file = null } = await api.signingKeys()
+      if (options.json) return output.json({ items: keys, file })
+      if (file !== null) return listFile(file, context)
       if (keys.length === 0) return output.note('No key is trusted. "svc keys trust" trusts one.')
       const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
       output.table(keys, [
@@ -57,7 +60,7 @@ export const commands = {
           cell: ({ projectIds }) => projectIds?.map(id => names.get(id) ?? id).join(', ') ?? 'all',
           shrinkTo: 10
         },
-        { header: 'VALIDITY', cell: validityOf },
+        { header: 'VALIDITY', cell: key => validityOf(key) },
         { header: 'ID', cell: ({ id }) => id }
       ])
     }
@@ -145,6 +148,19 @@ export const commands = {
   })
 } satisfies Family
 
+/** Lists the keys of the file, which count alone. */
+function listFile({ keys, problem }: SignersFile, { output }: Context): void {
+  if (problem !== null) return output.error(`Every release is refused: ${problem}`)
+  output.note('The server was started with --require-signatures: only the keys in keys/allowed_signers count.')
+  if (keys.length === 0) return output.note('The file contains none, so every release is refused.')
+  output.table(keys, [
+    { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
+    { header: 'KIND', cell: ({ kind }) => kind },
+    { header: 'FINGERPRINT', cell: ({ fingerprint }) => fingerprint },
+    { header: 'VALIDITY', cell: key => validityOf({ ...key, revokedAt: null }) }
+  ])
+}
+
 async function writeNew(path: string, text: string, mode: number): Promise<void> {
   try {
     await writeFile(path, text, { mode, flag: 'wx' })
@@ -165,7 +181,11 @@ async function readPublic(file: string, { cwd, host }: Context): Promise<string>
   })
 }
 
-function validityOf({ notBefore, notAfter, revokedAt }: SigningKey): string {
+function validityOf({
+  notBefore,
+  notAfter,
+  revokedAt
+}: Pick<SigningKey, 'notBefore' | 'notAfter' | 'revokedAt'>): string {
   if (revokedAt !== null) return `revoked as of ${minuteOf(revokedAt)}`
   const parts = [
     ...(notBefore === null ? [] : [`from ${minuteOf(notBefore)}`]),
@@ -175,7 +195,7 @@ function validityOf({ notBefore, notAfter, revokedAt }: SigningKey): string {
 }
 
 async function findKey(api: Api, word: string): Promise<SigningKey> {
-  const keys = await api.signingKeys()
+  const { items: keys } = await api.signingKeys()
   const found = keys.find(({ id, name, fingerprint }) => [id, name, fingerprint].includes(word))
   if (found !== undefined) return found
   throw new Refusal('not_found', 'no_such_key', `No key has the name, fingerprint or id "${word}": svc keys list`)

@@ -7,6 +7,7 @@ import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../comm
 import { runAndReport, showRollback } from '../exact-run.js'
 import { findProject } from '../client/named-project.js'
 import { atOption, confirmOptions, overrideOption, readAt, readConfirmOptions } from '../push-options.js'
+import { receiptOption, refuseLateReceipt } from '../receipt-file.js'
 import { messageWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 
@@ -29,6 +30,7 @@ export const commands = {
       confirm: confirmOptions.confirm,
       ...overrideOption,
       ...atOption,
+      ...receiptOption,
       'dry-run': { type: 'switch', help: 'only show what would happen' },
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
@@ -48,6 +50,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { env, server, token, release, message, override, json } = options
       const startAt = readAt(options.at, Date.now())
+      refuseLateReceipt(options)
       checkMessage(message)
       const isDry = options['dry-run']
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A promotion', done: 'promoted' })
@@ -76,6 +79,7 @@ export const commands = {
           message,
           json,
           given: { env, server, token },
+          receipt: options.receipt,
           isScheduled: startAt !== undefined
         },
         context

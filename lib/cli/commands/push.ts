@@ -54,7 +54,7 @@ import {
   rolloutOptions,
   type Waiting
 } from '../push-options.js'
-import { receiptOption, withReceipt } from '../receipt-file.js'
+import { receiptOption, refuseLateReceipt, withReceipt } from '../receipt-file.js'
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -163,6 +163,7 @@ export const commands = {
         const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
         const startAt = readAt(options.at, Date.now())
+        refuseLateReceipt(options)
         const rollout = readRolloutOptions(options)
         const given = await packConfiguration(context, options, {
           ...(postDeployAsync !== undefined && {

@@ -85,7 +85,8 @@ export const commands = {
           message,
           json,
           given,
-          witness: options.witness
+          witness: options.witness,
+          receipt: options.receipt
         },
         context
       )

@@ -21,7 +21,8 @@ import { digestOf } from '../../core/proof/signers.js'
 import { isOpensshKey, readOpensshKey, readSshSignature, sshSigned } from '../../core/proof/sshsig.js'
 import { writeStatement } from '../../core/proof/statement.js'
 import type { Provenance } from '../../model/provenance.js'
-import { type Attached, signingNamespace, statementDays } from '../../model/statement.js'
+import { statedTimes, statementDays } from '../../base/shared/statement-text.js'
+import { type Attached, signingNamespace } from '../../model/statement.js'
 import { readSbom } from '../../model/sbom.js'
 import type { UploadPermit } from '../../model/access.js'
 import { type Context, usage } from '../command.js'
@@ -235,8 +236,7 @@ function statementAbout(
       message: message || null,
       scripts: { ...(preDeploy !== undefined && { preDeploy }), ...(postDeploy !== undefined && { postDeploy }) },
       env,
-      notAfter: new Date(now + days * 86_400_000).toISOString(),
-      sequence: Math.floor(now / 1000),
+      ...statedTimes(now, days),
       builder: `svc/${readVersion()} ${hostname()}`,
       sbomSha256: sbom === null ? null : sha256(sbom).toString('hex')
     },

@@ -7,10 +7,8 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
 import { rawPublicKey } from '../../base/signing-key.js'
+import { envelopeHead } from '../../base/shared/statement-text.js'
 import { checked, line, list, mapped, object, readFields, withDefault } from '../../base/fields.js'
-
-/** The type of an in-toto statement as a payload. */
-export const statementType = 'application/vnd.in-toto+json'
 
 /** A signature of an envelope, over `signedBytes`. */
 export interface EnvelopeSignature {
@@ -35,8 +33,10 @@ const sshType = 'ssh-ed25519'
 
 /** Returns what a signature covers ("PAE", DSSE protocol). */
 export function signedBytes(payloadType: string, payload: Uint8Array): Buffer {
-  const head = `DSSEv1 ${Buffer.byteLength(payloadType)} ${payloadType} ${payload.length} `
-  return Buffer.concat([Buffer.from(head), payload])
+  return Buffer.concat([
+    Buffer.from(envelopeHead(payloadType, Buffer.byteLength(payloadType), payload.length)),
+    payload
+  ])
 }
 
 /** Returns the name of an Ed25519 key as `ssh-keygen -l` prints it: `SHA256:` and 43 characters. */

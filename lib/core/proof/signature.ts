@@ -5,7 +5,8 @@
 import type { KeyObject } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
 import { maxSignatureBytes, maxSignatures } from '../../model/statement.js'
-import { type EnvelopeSignature, fingerprintOf, isSignedBy, readEnvelope, sealed, statementType } from './dsse.js'
+import { type EnvelopeSignature, fingerprintOf, isSignedBy, readEnvelope, sealed } from './dsse.js'
+import { statementType } from '../../base/shared/statement-text.js'
 import type { PublicKey } from './keys.js'
 import { isMinisign, isMinisigned, type MinisignSignature, readMinisignSignature } from './minisign.js'
 import { isSshSigned, readSshSignature, type SshSignature } from './sshsig.js'
@@ -19,7 +20,7 @@ export type Signature =
 
 /** Returns the refusal of a signature that is not good. */
 export function badSignature(why: string): Refusal {
-  const sentence = `Cannot use the signature: ${why}. Sign again with svc push --sign-key`
+  const sentence = `Cannot use the signature: ${why}. Sign again with --sign-key of svc push or svc bundle`
   return new Refusal('forbidden', 'signature_bad', sentence, { field: 'signature' })
 }
 

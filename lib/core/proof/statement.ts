@@ -19,12 +19,13 @@ import {
 import { Refusal } from '../../base/errors.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 import {
-  maxStatementBytes,
   predicateType,
   pushBuildType,
-  type Statement,
+  type StatedOrigin,
+  statementText,
   statementVersion
-} from '../../model/statement.js'
+} from '../../base/shared/statement-text.js'
+import { maxStatementBytes, type Statement } from '../../model/statement.js'
 
 /** Maximum depth of a statement. */
 const maxDepth = 32
@@ -112,7 +113,7 @@ export function readStatement(bytes: Uint8Array): Statement {
 }
 
 function unusable(why: string): Refusal {
-  const sentence = `Cannot use the statement: ${why}. Sign again with svc push --sign-key`
+  const sentence = `Cannot use the statement: ${why}. Sign again with --sign-key of svc push or svc bundle`
   return new Refusal('forbidden', 'signature_bad', sentence, { field: 'statement' })
 }
 
@@ -153,47 +154,7 @@ function refuseDoubledKeys(text: string): void {
   }
 }
 
-/** What a client states beside what the server checks: where the files come from. */
-export interface StatedOrigin {
-  commit: string | null
-  repository: string | null
-  /** The run of a continuous integration system. */
-  invocationId: string | null
-  startedOn: string
-}
-
-/** Returns the bytes of a statement. Keys are in a fixed order. */
+/** Returns the bytes of a statement. */
 export function writeStatement(statement: Statement, origin: StatedOrigin): Buffer {
-  const { name, treeSha256, projectId, alsoFor, message, scripts, env, notAfter, sequence, builder } = statement
-  const { commit, repository, invocationId, startedOn } = origin
-  const uri = repository === null ? 'git' : `git+${repository}`
-  const dependencies = commit === null ? [] : [{ uri, digest: { gitCommit: commit } }]
-  const byproducts =
-    statement.sbomSha256 === null ? [] : [{ name: 'sbom.json', digest: { sha256: statement.sbomSha256 } }]
-  const written = {
-    _type: statementVersion,
-    subject: [{ name, digest: { sha256: treeSha256 } }],
-    predicateType,
-    predicate: {
-      buildDefinition: {
-        buildType: pushBuildType,
-        externalParameters: {
-          projectId,
-          ...(alsoFor.length > 0 && { alsoFor }),
-          ...(message !== null && { message }),
-          ...(Object.keys(scripts).length > 0 && { scripts }),
-          ...(env.length > 0 && { env }),
-          ...(notAfter !== null && { notAfter }),
-          sequence
-        },
-        ...(dependencies.length > 0 && { resolvedDependencies: dependencies })
-      },
-      runDetails: {
-        builder: { id: builder ?? 'svc' },
-        metadata: { ...(invocationId !== null && { invocationId }), startedOn },
-        ...(byproducts.length > 0 && { byproducts })
-      }
-    }
-  }
-  return Buffer.from(JSON.stringify(written))
+  return Buffer.from(statementText(statement, origin))
 }

@@ -53,9 +53,13 @@ t.test('a bundle is planned, then deployed with its scripts, its message and its
 t.test('on the machine of the server, its owner needs neither address nor token', async t => {
   const { stage, cwd, run, target } = await stageOf(t)
   writeTestBundle(join(cwd, 'shop.svcb'))
-  const { code, stderr } = await run('apply shop.svcb --yes', { SVC_HOME: stage.home.directory })
+  const { code, stdout, stderr } = await run('apply shop.svcb --yes --receipt r.json', {
+    SVC_HOME: stage.home.directory
+  })
   t.equal(code, 0, stderr)
   t.ok(existsSync(target('index.html')))
+  t.match(readFileSync(join(cwd, 'r.json'), 'utf8'), /^{"payloadType":/)
+  t.notMatch(stdout + stderr, /localhost/, 'a page that nobody can open is not named')
 })
 
 t.test('what cannot be applied is refused, and nothing is deployed', async t => {

@@ -111,3 +111,31 @@ t.test('receipts from the push to a restored backup, verified offline', async t 
     return JSON.parse(Buffer.from(payload, 'base64').toString()).predicate.deployment.id
   }
 })
+
+t.test('rollback, undo and promote write a receipt', async t => {
+  const cwd = t.testdir({ out: {} })
+  const server = await startServe(t, cwd)
+  const env = { SVC_HOME: server.home }
+  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const first = await server.upload(shop, { 'index.html': 'one' })
+  await first.finished
+  await (await server.upload(shop, { 'index.html': 'two' })).finished
+  cpSync(join(server.home, 'keys/server.pub'), join(cwd, 'server.pub'))
+  const admin = ['--server', server.url, '--token', server.adminToken]
+  const elsewhere = await server.createProject({ name: 'elsewhere', deployPath: join(cwd, 'elsewhere') })
+  for (const [origin, ...words] of [
+    ['rollback', 'rollback', shop.id, '--to', first.deployId, '--yes'],
+    ['promotion', 'promote', shop.id, elsewhere.id, '--yes'],
+    ['rollback', 'undo', shop.id, '--yes']
+  ] as const) {
+    const ended = await svc([...words, ...admin, '--receipt', 'out/more.json'], { cwd, env })
+    t.match(ended, { code: 0, stderr: /The receipt is in out\/more.json/ }, words[0])
+    const text = (await svc(['receipt', 'verify', 'out/more.json', '--key', 'server.pub', '--json'], { cwd, env }))
+      .stdout
+    t.match(text, /"ok": true/)
+    const { payload } = JSON.parse(readFileSync(join(cwd, 'out/more.json'), 'utf8')) as { payload: string }
+    t.match(Buffer.from(payload, 'base64').toString(), `"trigger":"${origin}"`, words[0])
+  }
+  const late = ['promote', shop.id, elsewhere.id, '--at', '23:59', '--receipt', 'late.json', '--yes', ...admin]
+  t.match(await svc(late, { cwd, env }), { code: 2, stderr: /--receipt and --at exclude/ })
+})

@@ -10,9 +10,9 @@ import {
   isSignedBy,
   readEnvelope,
   sealed,
-  signedBytes,
-  statementType
+  signedBytes
 } from '../../../lib/core/proof/dsse.js'
+import { statementType } from '../../../lib/base/shared/statement-text.js'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const payload = Buffer.from('{"a": 1}\n')

@@ -5,7 +5,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
-import { envelopeText, sealed, statementType } from '../../../lib/core/proof/dsse.js'
+import { envelopeText, sealed } from '../../../lib/core/proof/dsse.js'
+import { statementType } from '../../../lib/base/shared/statement-text.js'
 import { type PublicKey, publicKeyOf, readAllowedSigners, readPublicKey } from '../../../lib/core/proof/keys.js'
 import { minisigned } from '../../../lib/core/proof/minisign.js'
 import {

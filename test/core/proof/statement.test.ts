@@ -1,6 +1,7 @@
 /* Statements: written and read, in-toto's own form, and what is none. */
 import t from 'tap'
-import { readStatement, type StatedOrigin, writeStatement } from '../../../lib/core/proof/statement.js'
+import type { StatedOrigin } from '../../../lib/base/shared/statement-text.js'
+import { readStatement, writeStatement } from '../../../lib/core/proof/statement.js'
 import type { Statement } from '../../../lib/model/statement.js'
 
 const statement: Statement = {

@@ -1,5 +1,5 @@
 import { css, notice, said, type Said, SvcElement } from '../element.js'
-import type { SigningKey } from '../../../lib/model/signing-key.js'
+import type { FileKey, SignersFile, SigningKey } from '../../../lib/model/signing-key.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { SigningKeyCalls } from '../../server/admin-calls.js'
 import { countWords, t } from '../../words/t.js'
@@ -100,7 +100,7 @@ export class SvcRevokeKey extends SvcElement {
   }
 }
 
-/** The keys that may sign releases: list, trust, revoke. Properties: `keys`, `projects`, `calls`. Events: `keyschange`, `notice`. */
+/** The keys that may sign releases: list, trust, revoke. Properties: `keys`, `file`, `projects`, `calls`. Events: `keyschange`, `notice`. */
 export class SvcSigningKeys extends SvcElement {
   static override sheet = css`
     svc-signing-keys {
@@ -119,11 +119,29 @@ export class SvcSigningKeys extends SvcElement {
   `
 
   keys: readonly SigningKey[] = []
+  /** The keys of `keys/allowed_signers`, which then count alone. */
+  file: SignersFile | null = null
   projects: readonly ChoosableProject[] = []
   calls!: SigningKeyCalls
   #dialog: Dialog | null = null
 
   protected override view(): Template {
+    return this.file === null ? this.#own() : this.#ofMachine(this.file)
+  }
+
+  #ofMachine({ keys, problem }: SignersFile): Template {
+    return html`
+      <div class="section-head"><h2>${t('Keys that sign releases')}</h2></div>
+      <p class="muted small">${t('The server was started with --require-signatures: only the keys in the file keys/allowed_signers of its data directory count, and only who can write it can change them.')}</p>
+      ${problem === null ? null : errorLine(t('Every release is refused: {why}', { why: problem }))}
+      ${
+        problem === null && keys.length === 0
+          ? html`<p class="card padded muted">${t('The file contains no key, so every release is refused.')}</p>`
+          : html`<ul class="card" aria-label="${t('Keys that sign releases')}" hidden="${keys.length === 0}">${keys.map(fileRow)}</ul>`
+      }`
+  }
+
+  #own(): Template {
     return html`
       <div class="section-head">
         <h2>${t('Keys that sign releases')}</h2>
@@ -187,13 +205,25 @@ export class SvcSigningKeys extends SvcElement {
   }
 }
 
-function endWords({ revokedAt, notAfter }: SigningKey): string | null {
+function fileRow(key: FileKey): Template {
+  const ended = endWords({ ...key, revokedAt: null })
+  return html`
+    <li class="${ended === null ? null : 'ended'}">
+      <div class="what">
+        <b translate="no">${key.name}</b>
+        <code translate="no">${key.fingerprint}</code>
+        <span>${[key.kind, ended ?? untilWords(key)].filter(Boolean).join(' · ')}</span>
+      </div>
+    </li>`
+}
+
+function endWords({ revokedAt, notAfter }: Pick<SigningKey, 'revokedAt' | 'notAfter'>): string | null {
   if (revokedAt !== null) return t('revoked {when}', { when: timeWords(revokedAt) })
   if (notAfter !== null && Date.parse(notAfter) < serverNow()) return t('expired {when}', { when: timeWords(notAfter) })
   return null
 }
 
-function untilWords({ notAfter }: SigningKey): string {
+function untilWords({ notAfter }: Pick<SigningKey, 'notAfter'>): string {
   return notAfter === null ? '' : t('until {when}', { when: timeWords(notAfter) })
 }
 

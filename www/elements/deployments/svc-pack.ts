@@ -1,4 +1,5 @@
-import { said, css, SvcElement } from '../element.js'
+import type { SignatureDemand, UploadPermit } from '../../../lib/model/access.js'
+import { said, type Said, css, SvcElement } from '../element.js'
 import {
   type ContentEntry,
   type Contents,
@@ -20,6 +21,7 @@ import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Client } from '../../server/client.js'
+import type { BrowserKey } from '../../browser-key.js'
 import type { PlanBody, PlanWishes, requestPlan } from '../../server/events.js'
 import type { planView } from './plan-view.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -27,6 +29,7 @@ import { countWords, numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { field, question } from '../base/form.js'
 import { SvcLog } from '../logs/svc-log.js'
+import { SvcSign } from './svc-sign.js'
 
 /** The reader's choice: one zip, or files and folders to pack here. */
 export type Chosen = { kind: 'zip'; file: File } | { kind: 'files'; found: readonly Found[] }
@@ -130,12 +133,17 @@ export class SvcPack extends SvcElement {
   /** Whether the reader may want these: they were needed once, and the boxes stay. */
   #offers: PlanWishes = noWishes
   #hasToFocus = false
+  /** What is asked of releases; null: no signature. */
+  #demand: SignatureDemand | null = null
+  #demanded: Promise<void> = Promise.resolve()
+  #signer: BrowserKey | null = null
 
   protected override changed(name: string): void {
     if (name === 'chosen') void this.#look()
   }
 
   protected override connected(): void {
+    this.#demanded = this.#askDemand()
     void this.#look()
   }
 
@@ -164,6 +172,11 @@ export class SvcPack extends SvcElement {
         </dl>
         <div class="notes">${this.#notes(seen)}${this.#leftOutLine()}</div>
         ${refusal === null ? this.#planLines() : null}
+        ${
+          this.#demand === null || refusal !== null
+            ? null
+            : html`<svc-sign .demand="${this.#demand}" @signerchange="${(event: Event) => this.#signs(event as Said<'signerchange'>)}"></svc-sign>`
+        }
         ${field({
           form: 'pack',
           name: 'message',
@@ -174,7 +187,10 @@ export class SvcPack extends SvcElement {
               ? t('Shown in the history.')
               : t('Shown in the history. Files with the same name are replaced; other files stay.')
         })}`,
-      submission: { problem: refusal, isBusy: seen === null || refusal !== null || this.#mustWait },
+      submission: {
+        problem: refusal,
+        isBusy: seen === null || refusal !== null || this.#mustWait || this.#needsSigner
+      },
       answer: t('Deploy'),
       kind: 'primary',
       onAnswer: event => this.#want(event),
@@ -294,8 +310,9 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#seen = seen
       this.#hasToFocus = true
-      const canPlan = this.nodeCount === 0 && this.#problem === null
-      if (canPlan && this.#limitRefusal() === null && this.#refusal(seen) === null) {
+      await this.#demanded
+      const needsTree = this.nodeCount === 0 || this.#demand !== null
+      if (needsTree && this.#problem === null && this.#limitRefusal() === null && this.#refusal(seen) === null) {
         void this.#plan(seen, AbortSignal.any([looking.signal, this.signal]))
       }
     } catch (error) {
@@ -341,7 +358,8 @@ export class SvcPack extends SvcElement {
     if (this.#seen === null) return
     const { entries, bytes } = this.#seen
     const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
-    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId, tree: this.#planBody?.tree ?? null }))
+    const tree = this.#planBody?.tree ?? null
+    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId, tree, signer: this.#signer }))
   }
 
   /** Whether the plan is not known yet, or says that the deployment would be refused. */
@@ -418,7 +436,36 @@ export class SvcPack extends SvcElement {
     } catch (error) {
       return this.#failed(error, signal)
     }
-    if (!signal.aborted) await this.#ask()
+    if (signal.aborted) return
+    if (this.nodeCount === 0) return await this.#ask()
+    // Nodes plan for themselves: only the signature needs the tree.
+    this.#planned = { state: 'none' }
+    this.update()
+  }
+
+  /** Learns what the project, or the owner of the server, asks of releases. The upload reports what this cannot. */
+  async #askDemand(): Promise<void> {
+    try {
+      const query = new URLSearchParams({ projectId: this.project.id })
+      const asked = { signal: this.signal }
+      const { signatures } = await this.client.ask<UploadPermit>('GET', `api/deploy/check?${query}`, asked)
+      if (signatures === undefined || signatures.require === 'off') return
+      this.#demand = signatures
+      this.update()
+    } catch {
+      // Without it, the deployment is possible as before.
+    }
+  }
+
+  #signs({ key }: Said<'signerchange'>): void {
+    this.#signer = key
+    this.update()
+  }
+
+  /** Whether the server would refuse the release because nothing signs it. */
+  get #needsSigner(): boolean {
+    if (this.#demand?.require === 'refuse' && this.#signer === null) return true
+    return this.#signer !== null && this.#planBody === null
   }
 
   /** Asks for a plan of what was digested. */
@@ -490,4 +537,4 @@ function named(names: readonly string[], say: (list: string) => string): Templat
 }
 
 /** The elements of this module, which is loaded when something is dropped. */
-export const elements = { 'svc-pack': SvcPack, 'svc-log': SvcLog, ...SvcLog.parts }
+export const elements = { 'svc-pack': SvcPack, 'svc-sign': SvcSign, 'svc-log': SvcLog, ...SvcLog.parts }

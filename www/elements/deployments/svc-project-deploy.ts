@@ -11,8 +11,9 @@ import { CannotPack, type PackEntry, packZip } from '../../archive/zip.js'
 import type { ElementTable } from '../../pages/page.js'
 import type { DigestedTree } from '../../archive/plan-tree.js'
 import type { Changes } from '../../server/changes.js'
-import { type Client, Refused, Unreachable } from '../../server/client.js'
-import { isProxyLimit, upload } from '../../server/upload.js'
+import { type Client, Refused, serverNow, Unreachable } from '../../server/client.js'
+import type { BrowserKey } from '../../browser-key.js'
+import { isProxyLimit, upload, type UploadOptions } from '../../server/upload.js'
 import {
   commandView,
   curlCommand,
@@ -168,8 +169,12 @@ interface Sending {
   planId: string | null
   /** Null: the file is the whole archive. */
   changes: Changes | null
+  /** What was signed, and the signature. */
+  attached: Signed | null
   signal: AbortSignal
 }
+
+type Signed = NonNullable<UploadOptions['attached']>
 
 /** The origin of a deployment from the panel before anything is known about it. */
 const nothingKnown: Provenance = {
@@ -362,11 +367,13 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message, planId, tree }: Said<'packwanted'>): void {
+  #begin(chosen: Chosen, { entries, bytes, message, planId, tree, signer }: Said<'packwanted'>): void {
     this.#chosen = null
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
-      const asked = { name, message, planId, changes: null, signal }
+      const isSigned = signer !== null && tree !== null
+      const attached = isSigned ? await this.#sign(signer, { treeSha256: tree.treeSha256, message }) : null
+      const asked = { name, message, planId, changes: null, attached, signal }
       if (chosen.kind === 'zip') return this.#send(chosen.file, asked)
       if (entries === null) return
       const changes = tree === null ? null : await this.#findChanges(tree, signal)
@@ -383,6 +390,12 @@ export class SvcProjectDeploy extends SvcElement {
       }
       await this.#send(await this.#pack(entries, { name, bytes, signal }), asked)
     })
+  }
+
+  async #sign(signer: BrowserKey, asked: { treeSha256: string; message: string }): Promise<Signed> {
+    const { signRelease } = await import('../../browser-key.js')
+    const { id, name } = this.project
+    return signRelease(signer, { ...asked, message: asked.message || null, projectId: id, name }, serverNow())
   }
 
   /** Returns what has changed since the newest release. The modules are loaded only here. */
@@ -418,7 +431,7 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  async #send(file: File, { name, message, planId, changes, signal }: Sending): Promise<void> {
+  async #send(file: File, { name, message, planId, changes, attached, signal }: Sending): Promise<void> {
     let sentBytes = 0
     const onProgress = (doneBytes: number, totalBytes: number): void => {
       sentBytes = doneBytes
@@ -439,6 +452,7 @@ export class SvcProjectDeploy extends SvcElement {
         provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
         planId,
         changes,
+        attached,
         onProgress: content instanceof File ? onProgress : () => {},
         signal
       })

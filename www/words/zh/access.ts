@@ -83,6 +83,10 @@ export const words: Words = {
   'Trust a key': '信任一个密钥',
   'A project can refuse releases that none of these keys has signed: Safety, in its settings.':
     '项目可以拒绝未经这些密钥签署的发布：见项目设置中的“安全”。',
+  'The server was started with --require-signatures: only the keys in the file keys/allowed_signers of its data directory count, and only who can write it can change them.':
+    '服务器以 --require-signatures 启动：只有数据目录中 keys/allowed_signers 文件里的密钥有效，也只有能写该文件的人可以更改它们。',
+  'Every release is refused: {why}': '所有发布都会被拒绝：{why}',
+  'The file contains no key, so every release is refused.': '该文件不含任何密钥，因此所有发布都会被拒绝。',
   'No key is trusted yet.': '还没有受信任的密钥。',
   'Public key': '公钥',
   'A line of an OpenSSH public key or of allowed_signers, a public key of minisign, or one of "svc keys generate".':

@@ -366,6 +366,23 @@ export const words: Words = {
     '未签名的发布会被拒绝。须签署的密钥数：{count}。',
   'A release that is not signed is deployed with a warning.': '未签名的发布会照常部署并给出警告。',
   'A push without a list of components (SBOM) is refused.': '没有组件清单（SBOM）的推送会被拒绝。',
+  'This release must be signed.': '此发布必须签署。',
+  'This release should be signed.': '此发布应当签署。',
+  'Push it from a terminal instead:': '请改为在终端中推送：',
+  'It needs a list of components (SBOM), which the panel cannot send.': '需要组件清单（SBOM），面板无法发送。',
+  'It needs the signatures of {count} keys, and this browser has one.':
+    '需要 {count} 个密钥的签名，而此浏览器只有一个密钥。',
+  'A browser signs only on pages with HTTPS.': '浏览器只能在 HTTPS 页面上签署。',
+  'This browser has no Ed25519 keys. A newer one has.': '此浏览器不支持 Ed25519 密钥，较新的浏览器支持。',
+  'Looking for the key of this browser…': '正在查找此浏览器的密钥…',
+  'This browser can sign with a key of its own. It never leaves this browser, and nobody can read it.':
+    '此浏览器可用自己的密钥签署。密钥不会离开此浏览器，任何人都无法读取。',
+  'Make a key': '生成密钥',
+  'Sign it with the key of this browser': '用此浏览器的密钥签署',
+  'Let the server trust this key': '让服务器信任此密钥',
+  'An admin adds its public half under Settings → Access, or with svc keys trust. If the server was started with --require-signatures, its second line belongs into keys/allowed_signers, after a name.':
+    '管理员可在“设置 → 访问”中添加其公钥，或使用 svc keys trust。若服务器以 --require-signatures 启动，请将第二行连同前面的名称写入 keys/allowed_signers。',
+  'Forget this key': '忘记此密钥',
   'Before a deployment begins': '部署开始之前',
   'Nobody needs to approve it.': '无需任何人批准。',
   'Others approve its files.': '须由其他人批准其文件。',
