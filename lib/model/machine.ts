@@ -154,6 +154,8 @@ export interface ProjectUsage {
   projectId: string
   archiveCount: number
   archiveBytes: Bytes
+  /** Size of the archives if each were whole: those of uploads of changes share contents. */
+  wholeArchiveBytes: Bytes
   logBytes: Bytes
   /** Size of the target; null if it is missing, or too large to be measured during a request. */
   deployPathBytes: Bytes | null

@@ -155,7 +155,8 @@ const totalRows: readonly TotalRow[] = [
   { kind: 'fourth', key: 'database', words: 'Database' }
 ]
 
-function totals({ home, totals }: StorageUsage): Template {
+function totals(usage: StorageUsage): Template {
+  const { home, totals } = usage
   const percent = home.percentUsed
   return html`
     <div class="totals number">
@@ -167,12 +168,26 @@ function totals({ home, totals }: StorageUsage): Template {
           <li><i data-kind="${kind}"></i><b>${formatBytes(totals[key])}</b><span class="muted small">${t(words)}</span></li>`
         )}
       </ul>
+      ${sharedLine(usage)}
       ${
         percent === null
           ? null
           : html`<p class="muted small">${t('The disk is {percent} full, including the files of other programs.', { percent: percentWords(percent) })}</p>`
       }
     </div>`
+}
+
+/** Says what is saved because archives share contents; null: nothing. */
+function sharedLine({ projects }: StorageUsage): Template | null {
+  const sum = (of: (each: ProjectUsage) => number): number => projects.reduce((all, each) => all + of(each), 0)
+  const [kept, whole] = [sum(each => each.archiveBytes), sum(each => each.wholeArchiveBytes)]
+  if (whole <= kept) return null
+  const archives = countWords(
+    sum(each => each.archiveCount),
+    'archive'
+  )
+  const sizes = { archives, kept: formatBytes(kept), whole: formatBytes(whole) }
+  return html`<p class="muted small">${t('{archives} in {kept}; if each were whole: {whole}.', sizes)}</p>`
 }
 
 /** Returns the projects that use storage. */

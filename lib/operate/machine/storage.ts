@@ -10,7 +10,7 @@ import type { Project } from '../../model/project.js'
 import type { Reader, Store } from '../../core/store/database.js'
 import { withNodes } from '../../core/store/tables/fleet.js'
 import { findProject, readProjects } from '../../core/store/tables/projects.js'
-import { number, rowReader, text } from '../../core/store/tables/table.js'
+import { nullable, number, rowReader, text } from '../../core/store/tables/table.js'
 import { readDisk } from './disk.js'
 
 /** A request to remove files. */
@@ -169,7 +169,7 @@ const ownersPerPage = 500
 export type Kept = Omit<ProjectUsage, 'projectId' | 'deployPathBytes'>
 
 /** A project without stored files. */
-const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, logBytes: 0 }
+const nothingKept: Kept = { archiveCount: 0, archiveBytes: 0, wholeArchiveBytes: 0, logBytes: 0 }
 
 /** Archives, and what they share (deploy/packs.ts). */
 const archiveEnding = /\.(?:zip|index|pack)$/
@@ -193,16 +193,30 @@ export async function measureKept(store: Reader, home: { directory: string; depl
   return { ...files, database }
 }
 
-const readOwner = rowReader('deployments', { position: number, id: text, projectId: text })
+const readOwner = rowReader('deployments', {
+  position: number,
+  id: text,
+  projectId: text,
+  archiveBytes: nullable(number),
+  archiveSha256: nullable(text)
+})
+
+/** The project of a deployment, and its archive. */
+interface Owner {
+  projectId: string
+  archiveBytes: number | null
+  archiveSha256: string | null
+}
 
 /** Returns the project of each deployment. Reads in pages, so that other requests can run in between. */
-async function ownersOf(store: Reader): Promise<Map<string, string>> {
-  const owners = new Map<string, string>()
-  const sql = 'SELECT position, id, projectId FROM deployments WHERE position > ? ORDER BY position LIMIT ?'
+async function ownersOf(store: Reader): Promise<Map<string, Owner>> {
+  const owners = new Map<string, Owner>()
+  const columns = 'position, id, projectId, archiveBytes, archiveSha256'
+  const sql = `SELECT ${columns} FROM deployments WHERE position > ? ORDER BY position LIMIT ?`
   let position = -1
   for (;;) {
     const rows = store.all(sql, position, ownersPerPage).map(readOwner)
-    for (const { id, projectId } of rows) owners.set(id, projectId)
+    for (const { id, position: _, ...owner } of rows) owners.set(id, owner)
     if (rows.length < ownersPerPage) return owners
     position = rows.at(-1)?.position as number
     await nextTurn()
@@ -212,7 +226,7 @@ async function ownersOf(store: Reader): Promise<Map<string, string>> {
 /** Counts the files in `deployments/`, in total and by project. */
 async function measureDeployments(
   directory: string,
-  owners: ReadonlyMap<string, string>
+  owners: ReadonlyMap<string, Owner>
 ): Promise<Omit<KeptFiles, 'database'>> {
   const projects = new Map<string, Kept>()
   const counted = new Set<string>()
@@ -225,12 +239,20 @@ async function measureDeployments(
     const isArchive = archiveEnding.test(name)
     const file = `${stats.dev}:${stats.ino}`
     sums[isArchive ? 'archives' : 'logs'] += countOnce(file, stats)
-    const projectId = owners.get(name.slice(0, name.indexOf('.')))
-    if (projectId === undefined) return
+    const owner = owners.get(name.slice(0, name.indexOf('.')))
+    if (owner === undefined) return
+    const { projectId, archiveBytes, archiveSha256 } = owner
     const kept = projects.get(projectId) ?? { ...nothingKept }
     projects.set(projectId, kept)
     if (isArchive && !/\.(?:(before|scripted|marks)\.zip|pack)$/.test(name)) kept.archiveCount++
-    kept[isArchive ? 'archiveBytes' : 'logBytes'] += countOnce(`${projectId} ${file}`, stats)
+    const own = countOnce(`${projectId} ${file}`, stats)
+    kept[isArchive ? 'archiveBytes' : 'logBytes'] += own
+    if (name.endsWith('.zip')) kept.wholeArchiveBytes += own
+    // A rollback has the same archive as its source.
+    const key = `${projectId} ${archiveSha256}`
+    if (!name.endsWith('.index') || counted.has(key)) return
+    counted.add(key)
+    kept.wholeArchiveBytes += archiveBytes ?? 0
   })
   return { ...sums, projects }
 }

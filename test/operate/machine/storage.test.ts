@@ -76,6 +76,7 @@ t.test('storage', async t => {
         projectId: project.id,
         archiveCount: 3,
         archiveBytes: 1050,
+        wholeArchiveBytes: 1050,
         logBytes: 34,
         deployPathBytes: 600
       }
@@ -86,6 +87,7 @@ t.test('storage', async t => {
         projectId: gone.id,
         archiveCount: 0,
         archiveBytes: 0,
+        wholeArchiveBytes: 0,
         logBytes: 0,
         deployPathBytes: null
       }
@@ -156,7 +158,10 @@ t.test('counts a file with several names once, in total and in each project', as
   const kept = await measureKept(store, home)
   t.match(kept, { archives: 1057, logs: 30 })
   t.equal(kept.database, statSync(join(directory, 'svc.db')).size + statSync(join(directory, 'svc.db.redo')).size)
-  t.strictSame([...kept.projects], [[project.id, { archiveCount: 2, archiveBytes: 1050, logBytes: 30 }]])
+  t.strictSame(
+    [...kept.projects],
+    [[project.id, { archiveCount: 2, archiveBytes: 1050, wholeArchiveBytes: 1050, logBytes: 30 }]]
+  )
 })
 
 t.test('counts a missing directory as empty', async t => {

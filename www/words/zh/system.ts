@@ -72,6 +72,7 @@ export const words: Words = {
   'Archives and earlier files': '压缩包和先前的文件',
   Archives: '压缩包',
   'Output and file lists': '输出与文件清单',
+  '{archives} in {kept}; if each were whole: {whole}.': '{archives}，占用 {kept}；若各自完整保存则为 {whole}。',
   'The disk is {percent} full, including the files of other programs.': '磁盘已用 {percent}（包括其他程序的内容）。',
   'No project uses storage yet.': '还没有项目，没有保留任何内容。',
   Size: '大小',
