@@ -373,7 +373,7 @@ export const deploymentReaders: Readers<Deployment> = {
   }
 }
 
-/** The error of a deployment that the end of a process interrupted, by what it had come to. */
+/** The error of a deployment that the end of a process interrupted, for each state that it can have had. */
 export const restarted = {
   server: {
     queued: 'The server was restarted before the deployment started',
