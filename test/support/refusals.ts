@@ -31,8 +31,14 @@ export interface FoundRefusal {
   sentences: Text[]
 }
 
-/** Returns the refusals in the sources below `lib`, in order of their files. */
-export function findRefusals(): FoundRefusal[] {
+let found: readonly FoundRefusal[] | undefined
+
+/** Returns the refusals in the sources below `lib`, in order of their files. Several files of a group ask for them. */
+export function findRefusals(): readonly FoundRefusal[] {
+  return (found ??= readRefusals())
+}
+
+function readRefusals(): FoundRefusal[] {
   const reading = readProgram()
   return reading.constructions.map(node => {
     const [, code, sentence] = node.arguments ?? []
