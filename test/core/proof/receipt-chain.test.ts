@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import t from 'tap'
 import { readReceipts, receiptsHeader, verifyReceipts } from '../../../lib/core/proof/receipt-chain.js'
 import type { Receipt } from '../../../lib/model/receipt.js'
@@ -163,7 +162,7 @@ t.test('a chain of 1,000 is verified in less than a second', async t => {
     key,
     Array.from({ length: 1000 }, (_, index) => index + 1)
   ).join('')
-  const startMs = performance.now()
+  const before = process.cpuUsage()
   const { receipts } = readReceipts(texts, 'file')
   const trust = {
     keys: [{ fingerprint: key.fingerprint, key: key.publicKey }],
@@ -171,8 +170,10 @@ t.test('a chain of 1,000 is verified in less than a second', async t => {
     revoked: new Set<string>()
   }
   t.strictSame(verifyReceipts(receipts, trust).faults, [])
-  const tookMs = performance.now() - startMs
-  t.comment(`${Math.round(tookMs)} ms`)
-  // A busy machine may take longer than the figure that docs/proof.md promises for a free one.
-  t.ok(tookMs < 3000, `it took ${Math.round(tookMs)} ms`)
+  // Of this process: other programs of a busy machine are not counted.
+  const { user, system } = process.cpuUsage(before)
+  const tookMs = Math.round((user + system) / 1000)
+  t.comment(`${tookMs} ms`)
+  // The figure of a free machine is half of it: beside other programs, the processor itself is slower.
+  t.ok(tookMs < 2000, `it took ${tookMs} ms`)
 })

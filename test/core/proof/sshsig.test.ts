@@ -48,16 +48,56 @@ function hardware(flags: number, change: (counter: Buffer) => Buffer = counter =
   const inner = Buffer.concat([type, sshString(sig), change(presence)])
   const head = Buffer.concat([Buffer.from('SSHSIG'), Buffer.from([0, 0, 0, 1])])
   const bytes = Buffer.concat([head, ...[blob, ...parts, inner].map(sshString)])
-  return `-----BEGIN SSH SIGNATURE-----\n${bytes.toString('base64')}\n-----END SSH SIGNATURE-----\n`
+  const lines = bytes.toString('base64').match(/.{1,70}/g) ?? []
+  const signature = ['-----BEGIN SSH SIGNATURE-----', ...lines, '-----END SSH SIGNATURE-----', ''].join('\n')
+  return { signature, publicText: `sk-ssh-ed25519@openssh.com ${blob.toString('base64')}` }
 }
 
 t.test('signatures of a key in hardware', async t => {
-  t.equal(isSshSigned(message, readSshSignature(hardware(1))), true, 'flags and counter are part of what is signed')
-  t.equal(isSshSigned(message, readSshSignature(hardware(0))), false, 'somebody must have touched the key')
-  const other = hardware(1, () => Buffer.from([1, 0, 0, 0, 8]))
-  t.equal(isSshSigned(message, readSshSignature(other)), false, 'another counter is not signed')
-  t.throws(() => readSshSignature(hardware(1, presence => presence.subarray(1))), Refusal)
-  t.throws(() => readSshSignature(hardware(1, presence => Buffer.concat([presence, presence]))), Refusal)
+  const read = (...given: Parameters<typeof hardware>) => readSshSignature(hardware(...given).signature)
+  t.equal(isSshSigned(message, read(1)), true, 'flags and counter are part of what is signed')
+  t.equal(isSshSigned(message, read(0)), false, 'somebody must have touched the key')
+  t.equal(isSshSigned(message, read(5)), true, 'a PIN was asked for, too')
+  t.equal(
+    isSshSigned(
+      message,
+      read(1, () => Buffer.from([1, 0, 0, 0, 8]))
+    ),
+    false,
+    'another counter is not signed'
+  )
+  t.equal(
+    isSshSigned(
+      message,
+      read(0, () => Buffer.from([1, 0, 0, 0, 7]))
+    ),
+    false,
+    'nor are other flags'
+  )
+  t.throws(() => read(1, presence => presence.subarray(1)), Refusal)
+  t.throws(() => read(1, presence => Buffer.concat([presence, presence])), Refusal)
+})
+
+t.test('ssh-keygen agrees about a key in hardware', { skip: missing('ssh-keygen') }, async t => {
+  const directory = t.testdir()
+  const changed = (counter: number) => () => Buffer.from([1, 0, 0, 0, counter])
+  for (const [name, given] of [
+    ['touched', hardware(1)],
+    ['another counter', hardware(1, changed(8))],
+    ['other flags', hardware(0, changed(7))],
+    ['more after it', hardware(1, presence => Buffer.concat([presence, Buffer.from([0])]))]
+  ] as const) {
+    const accepted = isAcceptedBySsh(directory, given.publicText, { message, signature: given.signature })
+    const ours = (): boolean => {
+      try {
+        return isSshSigned(message, readSshSignature(given.signature))
+      } catch {
+        return false
+      }
+    }
+    t.equal(accepted, name === 'touched', name)
+    t.equal(ours(), accepted, name)
+  }
 })
 
 t.test('what is no signature', async t => {
