@@ -54,6 +54,9 @@ t.test('a folder that is deployed again sends what has changed', { skip }, async
   const third = await deploy()
   t.match(third, { reusedFrom: second.id, treeSha256: second.treeSha256 }, 'nothing has changed')
 
+  await page.goto(`${stage.url}/storage`)
+  await page.getByText(/^3 archives in .* KB; if each were whole: .* KB\.$/).waitFor()
+
   // The release is removed between the question and the upload.
   let refusals = 0
   await page.route('**/api/deploy/upload', route => {
