@@ -21,6 +21,8 @@ import { exitCodes, type Context, usage } from './command.js'
 const fileMode = 0o644
 /** Maximum size of a file of receipts: about 60,000 of them. */
 const maxFileBytes = 512 * 1024 * 1024
+/** All receipts of a server take their time. */
+const answerLimitMs = 5 * 60_000
 const receiptName = /\.(json|jsonl)$/
 const shownDifferences = 10
 const typeBits = 0o170000
@@ -30,6 +32,16 @@ export async function fetchReceipt(client: Client, deployId: string, form?: 'res
   const path = `/api/deployments/${encodeURIComponent(deployId)}/receipt`
   const answer = await client.open({ path, query: { form }, accept: 'application/vnd.in-toto+dsse' })
   return readText(answer, maxReceiptBytes)
+}
+
+/** Returns the receipts of the server, and their text as the server sent it. */
+export async function fetchReceipts(
+  client: Client,
+  query: { projectId?: string | undefined; since?: string | undefined }
+): Promise<ReceiptFile & { text: string }> {
+  const call = { path: '/api/receipts', query, accept: 'application/x-ndjson', answerLimitMs } as const
+  const text = await readText(await client.open(call), maxFileBytes)
+  return { text, ...readReceipts(text, 'The answer of the server') }
 }
 
 /** The option of commands that write the receipt of what they did. */

@@ -1,11 +1,13 @@
 import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'
+import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { actorText } from '../../base/shared/actor-text.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
+import { fetchReceipts } from '../receipt-file.js'
 import { csvLine } from '../terminal/csv.js'
 import { entriesOf, maxPage } from './entries.js'
 
@@ -86,8 +88,9 @@ export async function makeReport({ api, head, names, proof }: ReportNeeds): Prom
   const { since, until } = head
   const rows: Report['rows'] = { deployments: [], approvals: [], rights: [], settings: [], failures: [], others: [] }
   let [refusedSignIns, entries] = [0, 0]
+  const receipts = await receiptsSince(api, since)
   for await (const deployment of deploymentsOf(api, since, until))
-    rows.deployments.push(deploymentRow(deployment, names))
+    rows.deployments.push(deploymentRow(deployment, { names, receipt: receipts.get(deployment.id) }))
   for await (const entry of entriesOf(api, { since, until })) {
     entries++
     const section = sectionOf(entry.action)
@@ -108,7 +111,24 @@ async function* deploymentsOf(api: Api, since: string, until: string): AsyncGene
   }
 }
 
-function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string>): ReportRow {
+/** Returns the SHA-256 of each receipt by its deployment: the name of its file. A server of before 1.2 has none. */
+async function receiptsSince({ client }: Api, since: string): Promise<Map<string, string>> {
+  try {
+    const { receipts } = await fetchReceipts(client, { since })
+    return new Map(receipts.map(({ sha256, receipt }) => [receipt.deployment.id, sha256]))
+  } catch (error) {
+    if (error instanceof Refusal && error.kind === 'not_found') return new Map()
+    throw error
+  }
+}
+
+interface RowNeeds {
+  names: ReadonlyMap<string, string>
+  /** The SHA-256 of its receipt. */
+  receipt: string | undefined
+}
+
+function deploymentRow(deployment: Deployment, { names, receipt }: RowNeeds): ReportRow {
   const { startTime, projectId, projectName, actor, message, provenance, treeSha256, override } = deployment
   const more = [
     message,
@@ -118,6 +138,8 @@ function deploymentRow(deployment: Deployment, names: ReadonlyMap<string, string
       : `commit ${provenance.commit}${provenance.dirty ? ' with uncommitted changes' : ''}`,
     provenance?.author == null ? null : `author ${provenance.author}`,
     treeSha256 == null ? null : `tree ${treeSha256}`,
+    ...(deployment.signedBy ?? []).map(({ name, fingerprint }) => `signed by ${name} (${fingerprint})`),
+    receipt === undefined ? null : `receipt ${receipt}`,
     ...(deployment.approvals ?? []).map(({ decision, name }) => `${decision} by ${actorText(name, () => undefined)}`),
     deployment.errorMessage
   ]

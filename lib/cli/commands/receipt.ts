@@ -4,12 +4,11 @@ import { reasonOf, Refusal } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
 import { countOf } from '../../base/text.js'
 import { readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
-import { readReceipts, type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
+import { type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
 import { readTrustedKey, type TrustedKey } from '../../core/proof/server-keys.js'
 import type { ManifestFile } from '../../model/manifest.js'
 import { propertiesOf } from '../../model/receipt.js'
 import { projectIdFor } from '../audit/entries.js'
-import { readText } from '../client/answer.js'
 import { openAdmin, openProject } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import {
@@ -20,11 +19,9 @@ import {
   sharedOptions,
   timeOption
 } from '../common-options.js'
-import { fetchReceipt, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
+import { fetchReceipt, fetchReceipts, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
 
 const fileMode = 0o644
-const maxExportBytes = 512 * 1024 * 1024
-const answerLimitMs = 5 * 60_000
 
 /** The commands for the receipts of deployments. */
 export const commands = {
@@ -177,9 +174,7 @@ export const commands = {
       const path = resolve(context.cwd, options.out ?? `svc-receipts-${at}.jsonl`)
       const { api } = await openAdmin(context, options)
       const query = { projectId: await projectIdFor(api, project), since }
-      const call = { path: '/api/receipts', query, accept: 'application/x-ndjson', answerLimitMs } as const
-      const text = await readText(await api.client.open(call), maxExportBytes)
-      const { receipts } = readReceipts(text, 'The answer of the server')
+      const { text, receipts } = await fetchReceipts(api.client, query)
       await replaceFile(path, text, fileMode)
       context.output.note(`Exported ${countOf(receipts.length, 'receipt')}`)
       context.output.result(json, { path, receipts: receipts.length }, path)
