@@ -1,5 +1,4 @@
 import { setBase } from './dom/address.js'
-import { createCalls } from './server/calls.js'
 import { createClient, createConnection, pauseMs } from './server/client.js'
 import { SvcApp, SvcNotices } from './elements/base/svc-app.js'
 import type { Overlays } from './overlays.js'
@@ -66,9 +65,8 @@ const client = createClient({ base, session, connection, prove: () => prove() })
 const app = document.createElement('svc-app') as SvcApp
 document.body.append(app)
 
-const calls = createCalls(client)
 const changes = createChanges({
-  ask: calls.changeVersions,
+  ask: () => client.call('GET /api/changes'),
   isActive: () => !document.hidden && session.id !== null && connection.state === 'open',
   intervalMs: 5000
 })
@@ -76,12 +74,11 @@ document.addEventListener('visibilitychange', changes.look)
 
 const context: PageContext = {
   client,
-  calls,
   session,
   preferences,
   connection,
   changes,
-  marks: createMarks({ ask: calls.marks, changes }),
+  marks: createMarks({ ask: () => client.call('GET /api/marks'), changes }),
   go: (path, options) => router.go(path, options),
   guard: guard => void (router.guard = guard),
   readings: [],
@@ -132,7 +129,9 @@ const findAgainMs = 10_000
 async function findAgain(): Promise<void> {
   for (let attempt = 0; connection.state === 'lost'; attempt++) {
     await new Promise(resolve => setTimeout(resolve, pauseMs(attempt, Math.random)))
-    await context.calls.health(AbortSignal.timeout(findAgainMs)).catch(() => {})
+    await context.client
+      .call('GET /api/health', { alsoGood: 503, signal: AbortSignal.timeout(findAgainMs) })
+      .catch(() => {})
   }
 }
 

@@ -11,8 +11,6 @@ import { SvcNodeBanner } from './elements/fleet/svc-node-banner.js'
 import { NodeAwayPage } from './pages/node-away.js'
 import type { PageContext } from './pages/page.js'
 import type { Place } from './router.js'
-import { createCalls } from './server/calls.js'
-import { createFleetCalls } from './server/events.js'
 import { createMarks, createChanges } from './state/resource.js'
 
 /** The pages of a node. */
@@ -46,18 +44,16 @@ export function createNodeSite({
 }): NodeSite {
   hub.define({ 'svc-node-banner': SvcNodeBanner, 'svc-page-node-away': NodeAwayPage, 'svc-mark': SvcMark })
   const base = `nodes/${encodeURIComponent(id)}/`
-  const fleet = createFleetCalls(hub.client)
   const client = createNodeClient(hub.client, id)
   const banner = document.createElement('svc-node-banner') as SvcNodeBanner
   let node: ListedNode | null = null
   let timer: ReturnType<typeof setInterval> | undefined
 
   const isActive = (): boolean => !document.hidden && hub.session.id !== null && hub.connection.state === 'open'
-  const calls = createCalls(client)
-  const changes = createChanges({ ask: calls.changeVersions, isActive, intervalMs: lookMs })
+  const changes = createChanges({ ask: () => client.call('GET /api/changes'), isActive, intervalMs: lookMs })
 
   async function ask(): Promise<void> {
-    node = await fleet.node(id)
+    node = (await hub.client.call('GET /api/nodes/:node', { node: id })).node
     banner.node = node
     site.frame.crumbs = crumbsOf(node)
   }
@@ -73,9 +69,8 @@ export function createNodeSite({
     context: {
       ...hub,
       client,
-      calls,
       changes,
-      marks: createMarks({ ask: calls.marks, changes }),
+      marks: createMarks({ ask: () => client.call('GET /api/marks'), changes }),
       go: (path, options) => hub.go(`${base}${path}`, options),
       readings: []
     },

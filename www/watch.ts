@@ -1,11 +1,12 @@
+import { witnessOf } from './state/audit-witness.js'
+import { readDeployments } from './server/requests.js'
+import { Refused, Unreachable } from './server/client.js'
 import type { DeploymentRow } from '../lib/model/deployment.js'
 import { notice, type Said } from './elements/element.js'
 import { deploymentWords } from './elements/base/words.js'
 import { t } from './words/t.js'
 import { errorWords } from './words/errors.js'
 import type { PageContext } from './pages/page.js'
-import { Refused, Unreachable } from './server/client.js'
-import { createAdminCalls } from './server/admin-calls.js'
 
 /** Creates a function that returns the deployments that finished since its last call. Pure except for its memory. */
 export function createEnded(): (newest: readonly DeploymentRow[]) => DeploymentRow[] {
@@ -31,7 +32,7 @@ export function watchEnded({ app, context }: { app: HTMLElement; context: PageCo
   async function look(): Promise<void> {
     if (context.session.id === null) return
     try {
-      const { items } = await context.calls.deployments({ limit: looked })
+      const { items } = await readDeployments(context.client, { limit: looked })
       for (const deployment of ended(items).filter(isElsewhere))
         app.dispatchEvent(noticeOf(deployment, addressOf(deployment)))
     } catch (error) {
@@ -61,7 +62,7 @@ const everyMs = 60 * 60_000
 
 /** Compares the audit log of the server with what this browser saw, now and each hour; a fault is a notice that stays. */
 export function watchAudit({ app, context }: { app: HTMLElement; context: PageContext }): void {
-  const witness = createAdminCalls(context.client).auditWitness()
+  const witness = witnessOf(context.client)
 
   async function look(): Promise<void> {
     if (context.session.id === null) return

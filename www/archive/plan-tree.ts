@@ -17,7 +17,7 @@ import {
 } from '../shared/tree-text.js'
 import { deflated, localBytes, stored } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
-import type { PlanBody } from '../server/events.js'
+import type { PlanBody } from '../server/requests.js'
 import { readZip, type ZipEntry } from './read-zip.js'
 import type { PackEntry } from './zip.js'
 

@@ -1,7 +1,7 @@
 /* The events of the panel's elements, and what each of them says. */
 import { render, type Template } from '../dom/html.js'
 import type { AccessToken } from '../../lib/model/access.js'
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ListedNode, ListedPlacement } from '../../lib/model/node.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
@@ -161,7 +161,7 @@ export interface Sayings {
   /** The reader chose another deployment to compare with. */
   against: { deployId: string }
   /** The archive was deleted. `deployment` is the changed record. */
-  archivedeleted: { deployment: Deployment }
+  archivedeleted: { deployment: ListedDeployment }
   /** A deployment was started here. */
   begun: { deployId: string }
   /** An action was applied to the chosen rows. `left` are those that were not asked for, because it was stopped. */
@@ -169,11 +169,11 @@ export interface Sayings {
   /** Something was deleted. */
   cleaned: object
   /** A held deployment was confirmed or reverted. Contains the updated record. */
-  decided: { deployment: Deployment }
+  decided: { deployment: ListedDeployment }
   /** The deployment was cancelled. */
   deploymentcancel: object
   /** The status of the deployment was corrected. Contains the updated record. */
-  deploymentmark: { deployment: Deployment }
+  deploymentmark: { deployment: ListedDeployment }
   /** The server has received an archive; its deployment is running or queued. */
   deploystarted: { deployId: string }
   /** The dialog was closed by Escape or by its close button. The listener removes its content. */

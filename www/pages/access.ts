@@ -1,3 +1,4 @@
+import { usualMaxDays } from '../server/requests.js'
 import type { SignersFile, SigningKey } from '../../lib/model/signing-key.js'
 import type { TokenList } from '../../lib/model/access.js'
 import { css } from '../elements/element.js'
@@ -6,15 +7,6 @@ import { elements as factorElements } from '../elements/access/svc-second-factor
 import { elements as tokenElements } from '../elements/access/svc-tokens.js'
 import type { ChoosableProject } from '../elements/access/svc-token-form.js'
 import { Page, roomTabs } from './page.js'
-import {
-  createSecondFactorCalls,
-  createSigningKeyCalls,
-  createTokenCalls,
-  type SecondFactorCalls,
-  type SigningKeyCalls,
-  type TokenCalls,
-  usualMaxDays
-} from '../server/admin-calls.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { holderNow } from '../state/session.js'
 import { t } from '../words/t.js'
@@ -31,34 +23,34 @@ export class AccessPage extends Page {
     }
   `
 
-  #calls!: TokenCalls
-  #factorCalls!: SecondFactorCalls
   #list!: Resource<TokenList>
   #projects!: Resource<ChoosableProject[]>
   #maxDays!: Resource<number>
-  #keyCalls!: SigningKeyCalls
   #keys!: Resource<{ items: SigningKey[]; file: SignersFile | null }>
 
   protected override connected(): void {
     this.entitle(t('Access'), [{ words: t('Settings'), address: 'settings' }, { words: t('Access') }])
-    this.#calls = createTokenCalls(this.context.client)
-    this.#factorCalls = createSecondFactorCalls(this.context.client)
-    this.#list = this.resource(signal => this.#calls.list(signal))
+    this.#list = this.resource(signal => this.context.client.call('GET /api/tokens', { signal }))
     this.#projects = this.resource(async signal => {
-      const projects = await this.context.calls.projects(signal)
+      const projects = await this.context.client.call('GET /api/projects', { signal })
       return projects.sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }))
     })
-    this.#maxDays = this.resource(signal => this.#calls.maxDays(signal))
-    this.#keyCalls = createSigningKeyCalls(this.context.client)
+    this.#maxDays = this.resource(signal => this.#longestDays(signal))
     this.#keys = this.resource(async signal => {
       const [keys, { elements }] = await Promise.all([
-        this.#keyCalls.list(signal),
+        this.context.client.call('GET /api/signing-keys', { signal }),
         import('../elements/access/svc-signing-keys.js')
       ])
       this.context.define(elements)
       return keys
     })
     this.repeat(refreshMs, () => void this.#list.refresh())
+  }
+
+  /** Returns the longest lifetime of a token in days, as the settings say. */
+  async #longestDays(signal: AbortSignal): Promise<number> {
+    const { token_max_days: days } = await this.context.client.call('GET /api/settings', { signal })
+    return Number(days) || usualMaxDays
   }
 
   /** Returns the second factor of the own token. The admin token cannot have one. */
@@ -69,7 +61,7 @@ export class AccessPage extends Page {
       <section class="own">
         <h2 class="anywhere">${t('Second factor of {name}', { name })}</h2>
         <div class="card padded">
-          <svc-second-factor .calls="${this.#factorCalls}" @factorchange="${() => void this.#list.load()}"></svc-second-factor>
+          <svc-second-factor .client="${this.context.client}" @factorchange="${() => void this.#list.load()}"></svc-second-factor>
         </div>
       </section>`
   }
@@ -86,11 +78,11 @@ export class AccessPage extends Page {
         <div class="sheet">
           ${this.#ownFactor()}
           <svc-tokens .list="${list}" .projects="${this.#projects.value ?? []}" .maxDays="${this.#maxDays.value ?? usualMaxDays}"
-            .calls="${this.#calls}" @tokenschange="${() => void this.#list.load()}"></svc-tokens>
+            .client="${this.context.client}" @tokenschange="${() => void this.#list.load()}"></svc-tokens>
           ${
             this.#keys.value === undefined
               ? null
-              : html`<svc-signing-keys .keys="${this.#keys.value.items}" .file="${this.#keys.value.file}" .projects="${this.#projects.value ?? []}" .calls="${this.#keyCalls}"
+              : html`<svc-signing-keys .keys="${this.#keys.value.items}" .file="${this.#keys.value.file}" .projects="${this.#projects.value ?? []}" .client="${this.context.client}"
                   @keyschange="${() => void this.#keys.load()}"></svc-signing-keys>`
           }
         </div>`

@@ -5,9 +5,8 @@ import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { addressWords, clockTimeWords, dateWords, exactWords, roleWords } from '../elements/base/words.js'
 import { Page, roomTabs } from './page.js'
-import type { AuditSight, AuditWitness } from '../state/audit-witness.js'
+import { type AuditSight, type AuditWitness, witnessOf } from '../state/audit-witness.js'
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
-import { type AdminCalls, createAdminCalls, createTokenCalls } from '../server/admin-calls.js'
 import { serverNow } from '../server/client.js'
 import { isRole, may } from '../state/session.js'
 import { countWords, t } from '../words/t.js'
@@ -84,7 +83,6 @@ export class AuditPage extends Page {
     }
   `
 
-  #calls!: AdminCalls
   #shown!: Resource<Shown>
   #projects!: Resource<Project[]>
   /** The named tokens, if the user may see them. */
@@ -98,10 +96,9 @@ export class AuditPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Audit log'), [{ words: t('System'), address: 'system' }, { words: t('Audit log') }])
-    this.#calls = createAdminCalls(this.context.client)
-    this.#projects = this.resource(signal => this.context.calls.projects(signal))
-    if (may('tokens')) this.#tokens = this.resource(signal => createTokenCalls(this.context.client).list(signal))
-    this.#witness = this.#calls.auditWitness()
+    this.#projects = this.resource(signal => this.context.client.call('GET /api/projects', { signal }))
+    if (may('tokens')) this.#tokens = this.resource(signal => this.context.client.call('GET /api/tokens', { signal }))
+    this.#witness = witnessOf(this.context.client)
     this.#sight = this.resource(() => this.#witness.look())
     this.#begin()
     this.follow(['audit'], () => {
@@ -135,8 +132,8 @@ export class AuditPage extends Page {
   async #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {
     const { query } = this.place
     const sought = Math.min(mostRefreshed, limit)
-    const items = await this.#calls.audit(
-      {
+    const { items } = await this.context.client.call('GET /api/audit', {
+      query: {
         action: query.get('action') ?? undefined,
         projectId: query.get('project') ?? undefined,
         tokenId: query.get('token') ?? undefined,
@@ -145,7 +142,7 @@ export class AuditPage extends Page {
         before
       },
       signal
-    )
+    })
     return { items, isWhole: items.length < sought }
   }
 

@@ -1,9 +1,11 @@
+import { placeOf } from '../server/calls.js'
+import { readDeployments, readOutput } from '../server/requests.js'
+import { Refused } from '../server/client.js'
+import { followEvents, openOutput } from '../server/events.js'
 import { type Said, css, type Wish } from '../elements/element.js'
-import { createExactCalls, type ExactCalls, createRolloutCalls, followEvents } from '../server/events.js'
-import type { Deployment } from '../../lib/model/deployment.js'
+import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
-import { Refused } from '../server/client.js'
 import { begunAt, type ServerEvent, formatBytes, isWaitingToBegin, shownStatus, waitingOf } from '../shared/api.js'
 import { download, panelPath } from '../dom/address.js'
 import { html, type Template } from '../dom/html.js'
@@ -37,7 +39,8 @@ import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-line
 import { hasFleet, isLookingAtNode } from '../state/session.js'
 
 /** Whether the card of approvals is shown. Usually it is not. */
-const hasApproval = (deployment: Deployment): boolean => isWaitingToBegin(deployment) || deployment.approvals.length > 0
+const hasApproval = (deployment: ListedDeployment): boolean =>
+  isWaitingToBegin(deployment) || deployment.approvals.length > 0
 const loadApproval = async () => ({
   elements: { 'svc-approval': (await import('../elements/deployments/svc-approval.js')).SvcApproval }
 })
@@ -110,8 +113,7 @@ export class DeploymentPage extends Page {
     }
   `
 
-  #exactCalls!: ExactCalls
-  #deployment!: Resource<Deployment>
+  #deployment!: Resource<ListedDeployment>
   #project: Resource<Project> | undefined
   #streamProblem: string | null = null
   #lastStepsMs = 0
@@ -126,11 +128,10 @@ export class DeploymentPage extends Page {
   }
 
   protected override connected(): void {
-    const { calls } = this.context
-    this.#exactCalls = createExactCalls(this.context.client)
+    const { client } = this.context
     this.entitle(t('Deployment'), [{ words: t('Deployments'), address: 'deployments' }])
     this.#deployment = this.resource(async signal => {
-      const record = calls.deploymentRecord(this.#id, signal)
+      const record = client.call('GET /api/logs/:deployId', { deployId: this.#id, query: { output: 'end' }, signal })
       if (this.#output !== undefined) return await record
       const [deployment] = await Promise.all([record, this.#openOutput()])
       // So that nothing moves when the card comes.
@@ -165,11 +166,10 @@ export class DeploymentPage extends Page {
 
   /** Loads the rollout of the deployment once. Its own page follows it. */
   #findRollout(): void {
-    const calls = createRolloutCalls(this.context.client)
     this.#rollouts ??= this.resource(async signal => {
       const query = { deployId: this.#id, projectId: this.#deployment.value?.projectId, limit: 1 }
-      const [rollouts, { elements }] = await Promise.all([
-        calls.list(query, signal),
+      const [{ rollouts }, { elements }] = await Promise.all([
+        this.context.client.call('GET /api/rollouts', { query, signal }),
         import('../elements/fleet/svc-rollouts.js')
       ])
       this.context.define(elements)
@@ -201,7 +201,8 @@ export class DeploymentPage extends Page {
 
   /** Loads the end of the output. If this fails, the stream delivers all of it later. */
   async #openOutput(): Promise<void> {
-    const read: DeploymentOutputNeeds['read'] = query => this.context.calls.outputWindow(this.#id, query, this.signal)
+    const read: DeploymentOutputNeeds['read'] = query =>
+      readOutput(this.context.client, { ...query, deployId: this.#id }, this.signal)
     const output = new DeploymentOutput({ read })
     await output.open().catch(() => {})
     this.#output = output
@@ -211,7 +212,8 @@ export class DeploymentPage extends Page {
   async #follow(output: DeploymentOutput): Promise<void> {
     try {
       await followEvents({
-        open: (lastId, signal) => this.context.calls.outputStream(this.#id, lastId || String(output.told), signal),
+        open: (lastId, signal) =>
+          openOutput(this.context.client, { id: this.#id, lastEventId: lastId || String(output.told), signal }),
         onEvent: event => this.#event(event),
         onConnection: state => this.context.connection.set(state),
         isFinal: error => error instanceof Refused,
@@ -244,7 +246,7 @@ export class DeploymentPage extends Page {
     if (known === undefined) return
     try {
       const query = { projectId: known.projectId, limit: neighbours }
-      const { items } = await this.context.calls.deployments(query, this.signal)
+      const { items } = await readDeployments(this.context.client, query, this.signal)
       const now = items.find(item => item.id === this.#id)
       const wasInBackground = this.#isInBackground
       if (now !== undefined && (this.#isGoing || wasInBackground)) this.#deployment.set({ ...known, ...now })
@@ -267,7 +269,7 @@ export class DeploymentPage extends Page {
     if (this.#deployment.value !== undefined) this.#wish = null
   }
 
-  #page(deployment: Deployment): Template {
+  #page(deployment: ListedDeployment): Template {
     const { projectName, projectId, status, startTime } = deployment
     const hasBackgroundFailure = deployment.backgroundFailed === true
     const sign = hasBackgroundFailure
@@ -300,7 +302,7 @@ export class DeploymentPage extends Page {
             ? null
             : html`<a class="button" href="deployments/${deployment.id}?against">${t('Compare…')}</a>`
         }
-        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .wish="${this.#wish}" .calls="${this.context.calls}" .exactCalls="${this.#exactCalls}"
+        <svc-deployment-actions .deployment="${deployment}" .isRollout="${this.#isRollout}" .wish="${this.#wish}" .client="${this.context.client}"
           @rolledback="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'rolledback'>).deployId}`)}"
           @deploymentcancel="${() => void this.#deployment.load()}"
           @deploymentmark="${(event: Event) => this.#marked(event as Said<'deploymentmark'>)}"></svc-deployment-actions>
@@ -330,11 +332,11 @@ export class DeploymentPage extends Page {
       }
       ${
         hasApproval(deployment) && this.late(loadApproval, true)
-          ? html`<svc-approval .deployment="${deployment}" .waiting="${waitingOf(deployment)}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
+          ? html`<svc-approval .deployment="${deployment}" .waiting="${waitingOf(deployment)}" .client="${this.context.client}" .wanted="${this.place.query.get('decide')}"
               @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-approval>`
           : null
       }
-      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .calls="${this.context.calls}" .wanted="${this.place.query.get('decide')}"
+      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .client="${this.context.client}" .wanted="${this.place.query.get('decide')}"
         @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-hold>
       <div class="body">
         <div class="aside">
@@ -368,8 +370,10 @@ export class DeploymentPage extends Page {
   }
 
   /** Shows project, date and target. */
-  #placeOf({ projectId, projectName, startTime }: Deployment): Template {
-    this.#project ??= this.resource(signal => this.context.calls.project(projectId, signal))
+  #placeOf({ projectId, projectName, startTime }: ListedDeployment): Template {
+    this.#project ??= this.resource(signal =>
+      this.context.client.call('GET /api/projects/:id', { id: projectId, signal })
+    )
     const target = this.#isRollout ? undefined : this.#project.value?.deployPath
     return html`
       <dl class="place">
@@ -379,10 +383,10 @@ export class DeploymentPage extends Page {
       </dl>`
   }
 
-  #compare(deployment: Deployment, against: string): Template {
+  #compare(deployment: ListedDeployment, against: string): Template {
     return html`
       <section class="section">
-        <svc-compare .deployment="${deployment}" .calls="${this.context.calls}" .against="${against === '' ? null : against}"
+        <svc-compare .deployment="${deployment}" .client="${this.context.client}" .against="${against === '' ? null : against}"
           @against="${(event: Event) => this.#compareWith((event as Event & { deployId: string }).deployId)}"></svc-compare>
       </section>`
   }
@@ -398,17 +402,17 @@ export class DeploymentPage extends Page {
   }
 
   /** Loads the line that the correction added to the output after its stream had ended. */
-  #archive(deployment: Deployment): Template | null {
+  #archive(deployment: ListedDeployment): Template | null {
     const { archiveBytes, uploadedBytes } = deployment
     if (archiveBytes === null) return null
     const size = formatBytes(archiveBytes)
     const words =
       uploadedBytes === null ? size : t('{size}, of which {sent} were sent', { size, sent: formatBytes(uploadedBytes) })
-    return html`<svc-archive .deployment="${deployment}" .size="${words}" .exactCalls="${this.#exactCalls}"
+    return html`<svc-archive .deployment="${deployment}" .size="${words}" .client="${this.context.client}"
       @archivedeleted="${(event: Event) => this.#marked(event as Said<'archivedeleted'>)}"></svc-archive>`
   }
 
-  #receipt({ status }: Deployment): Template | null {
+  #receipt({ status }: ListedDeployment): Template | null {
     if (status !== 'success' && status !== 'failed') return null
     const fetch = (): void => void this.#downloadReceipt()
     return html`<button type="button" class="quiet receipt" @click="${fetch}">${t('Download the receipt')}</button>`
@@ -421,19 +425,27 @@ export class DeploymentPage extends Page {
 
   async #downloadReceipt(): Promise<void> {
     await this.attempt(async () => {
-      download(await this.context.calls.receipt(this.#id), `${this.#id}.receipt.json`)
+      const answer = await this.context.client.send(
+        'GET',
+        placeOf('GET /api/deployments/:id/receipt', { id: this.#id })
+      )
+      download(await answer.blob(), `${this.#id}.receipt.json`)
     })
   }
 
   async #download(): Promise<void> {
     await this.attempt(async () => {
-      download(await this.context.calls.output(this.#id), `${this.#id}.log`)
+      const answer = await this.context.client.send(
+        'GET',
+        placeOf('GET /api/logs/:deployId/output', { deployId: this.#id })
+      )
+      download(await answer.blob(), `${this.#id}.log`)
     })
   }
 }
 
 /** Links to the deployment that a rollback went to, or that an undo undid. */
-function origin({ rollbackOf, undoOf, promotedFrom, exact }: Deployment): Template | null {
+function origin({ rollbackOf, undoOf, promotedFrom, exact }: ListedDeployment): Template | null {
   if (promotedFrom !== null)
     return html`<a href="deployments/${promotedFrom}">${t('the release of another project')}</a>`
   if (undoOf !== null) return html`<a href="deployments/${undoOf}">${t('undoes a deployment')}</a>`
@@ -449,7 +461,7 @@ function printed(output: DeploymentOutput | undefined): Template {
 }
 
 /** Shows commit, branch and author at the top. */
-function lead({ provenance, commitUrl }: Deployment): Template | null {
+function lead({ provenance, commitUrl }: ListedDeployment): Template | null {
   const origin = originOf(provenance)
   if (provenance === null || origin === null) return null
   return html`
@@ -459,7 +471,7 @@ function lead({ provenance, commitUrl }: Deployment): Template | null {
     </p>`
 }
 
-function originSection(deployment: Deployment): Template {
+function originSection(deployment: ListedDeployment): Template {
   return html`
     <section class="details">
       <h2>${t('Origin')}</h2>
@@ -468,7 +480,7 @@ function originSection(deployment: Deployment): Template {
     </section>`
 }
 
-function facts(deployment: Deployment, archive: unknown, receipt: unknown): Array<[string, unknown]> {
+function facts(deployment: ListedDeployment, archive: unknown, receipt: unknown): Array<[string, unknown]> {
   const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, signedBy = [] } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
@@ -486,7 +498,7 @@ function facts(deployment: Deployment, archive: unknown, receipt: unknown): Arra
 }
 
 /** The keys that signed the release, as the server verified them. */
-function signers(signedBy: Deployment['signedBy']): Template {
+function signers(signedBy: ListedDeployment['signedBy']): Template {
   const rows = signedBy.map(
     ({ name, fingerprint }) =>
       html`<b translate="no">${name}</b><br><code class="cut" translate="no" title="${fingerprint}">${fingerprint.slice(0, 19)}…</code>`

@@ -1,5 +1,6 @@
+import type { Client } from '../server/client.js'
+import { type DeploymentPage, type DeploymentQuery, readDeployments } from '../server/requests.js'
 import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment.js'
-import type { Calls, DeploymentPage, DeploymentQuery } from '../server/calls.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
@@ -21,17 +22,17 @@ export type ListQuery = Pick<DeploymentQuery, 'projectId' | 'status' | 'branch' 
 
 /** What a request for the list needs. */
 interface ListNeeds {
-  calls: Pick<Calls, 'deployments'>
+  client: Client
   query: ListQuery
   signal: AbortSignal
 }
 
 /** Loads the newest page and puts it before the known deployments. If there is a gap, older ones are dropped. */
 export async function refreshed(
-  { calls, query, signal }: ListNeeds,
+  { client, query, signal }: ListNeeds,
   knownNow: () => Shown | undefined
 ): Promise<Shown> {
-  const newest = await calls.deployments({ ...query, limit: pageSize }, signal)
+  const newest = await readDeployments(client, { ...query, limit: pageSize }, signal)
   const known = knownNow()
   return known === undefined ? newest : merged(known, newest)
 }
@@ -46,8 +47,9 @@ export function merged(known: Shown, newest: Shown): Shown {
 }
 
 /** Loads the page after the last known deployment. */
-export async function continued({ calls, query, signal }: ListNeeds, known: Shown): Promise<Shown> {
-  const { items, total } = await calls.deployments(
+export async function continued({ client, query, signal }: ListNeeds, known: Shown): Promise<Shown> {
+  const { items, total } = await readDeployments(
+    client,
     { ...query, limit: pageSize, before: known.items.at(-1)?.id },
     signal
   )
@@ -88,7 +90,7 @@ export class DeploymentsPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Deployments'), [{ words: t('Deployments') }])
-    this.#projects = this.resource(signal => this.context.calls.projects(signal))
+    this.#projects = this.resource(signal => this.context.client.call('GET /api/projects', { signal }))
     this.#begin()
     this.followMarks()
     this.follow(['deployments'], () => {
@@ -109,7 +111,7 @@ export class DeploymentsPage extends Page {
     this.#isLoadingMore = false
     const filter = this.#filter
     this.#shown = createResource<Shown>({
-      load: signal => refreshed({ calls: this.context.calls, query: this.#query, signal }, () => this.#shown.value),
+      load: signal => refreshed({ client: this.context.client, query: this.#query, signal }, () => this.#shown.value),
       onChange: () => {
         if (filter === this.#filter) this.update()
       },
@@ -245,7 +247,7 @@ export class DeploymentsPage extends Page {
     this.#isLoadingMore = true
     this.update()
     await this.attempt(async () => {
-      const next = await continued({ calls: this.context.calls, query: this.#query, signal: this.signal }, shown)
+      const next = await continued({ client: this.context.client, query: this.#query, signal: this.signal }, shown)
       if (resource === this.#shown) resource.set(next)
     })
     this.#isLoadingMore = false

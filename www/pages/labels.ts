@@ -5,7 +5,6 @@ import { SvcDialog } from '../elements/base/form.js'
 import { SvcConflict } from '../elements/base/saving.js'
 import { SvcLabel } from '../elements/base/facts.js'
 import { SvcLabels } from '../elements/projects/svc-labels.js'
-import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
 
 /** Categories and tags, side by side. */
@@ -17,14 +16,11 @@ export class LabelsPage extends Page {
     }
   `
 
-  #calls!: AdminCalls
-
   protected override connected(): void {
     this.entitle(t('Categories and tags'), [
       { words: t('Settings'), address: 'settings' },
       { words: t('Categories and tags') }
     ])
-    this.#calls = createAdminCalls(this.context.client)
   }
 
   protected override view(): Template {
@@ -37,8 +33,8 @@ export class LabelsPage extends Page {
       </div>
       ${roomTabs('settings', 'labels')}
       <div class="both">
-        <svc-labels kind="category" .calls="${this.#calls}"></svc-labels>
-        <svc-labels kind="tag" .calls="${this.#calls}"></svc-labels>
+        <svc-labels kind="category" .client="${this.context.client}"></svc-labels>
+        <svc-labels kind="tag" .client="${this.context.client}"></svc-labels>
       </div>`
   }
 }

@@ -1,3 +1,4 @@
+import type { BegunSession } from '../state/session.js'
 import { Refused } from '../server/client.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
@@ -106,7 +107,9 @@ export class LoginPage extends Page {
     this.update()
     try {
       const fields = code === undefined ? given : { ...given, code: code.trim() }
-      this.context.session.begin(await this.context.calls.login(fields))
+      const { client, session } = this.context
+      const begun = await client.call('POST /api/auth/login', { body: { ...fields, session: true } })
+      session.begin(begun.session as BegunSession)
     } catch (error) {
       this.#refuse(error, given)
     }

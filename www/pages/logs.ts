@@ -4,7 +4,6 @@ import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { kindWords } from '../elements/logs/log-format.js'
 import { loaded, type Resource } from '../state/resource.js'
-import { createLogCalls, type LogCalls } from '../server/events.js'
 import { t } from '../words/t.js'
 import { Page } from './page.js'
 
@@ -78,17 +77,18 @@ export class LogsPage extends Page {
     }
   `
 
-  #calls!: LogCalls
   #groups!: Resource<Group[]>
   #chosen = new Set<string>()
 
   protected override connected(): void {
-    this.#calls = createLogCalls(this.context.client)
     this.#groups = this.resource(signal => this.#load(signal))
   }
 
   async #load(signal: AbortSignal): Promise<Group[]> {
-    const [projects, sources] = await Promise.all([this.context.calls.projects(signal), this.#calls.allSources(signal)])
+    const [projects, sources] = await Promise.all([
+      this.context.client.call('GET /api/projects', { signal }),
+      this.context.client.call('GET /api/log-sources', { signal }).then(answer => answer.items)
+    ])
     const groups = projects.map(project => ({
       project,
       sources: sources.filter(({ projectId }) => projectId === project.id)
@@ -225,7 +225,7 @@ export class LogsPage extends Page {
           keyed(
             source.id,
             html`
-          <svc-log-file class="card" .source="${source}" .calls="${this.#calls}"
+          <svc-log-file class="card" .source="${source}" .client="${this.context.client}"
             .connection="${this.context.connection}"></svc-log-file>`
           )
         )}
@@ -241,7 +241,7 @@ export class LogsPage extends Page {
           keyed(
             sources.map(({ id }) => id).join(),
             html`
-          <svc-merged-log class="card" .sources="${sources}" .calls="${this.#calls}"
+          <svc-merged-log class="card" .sources="${sources}" .client="${this.context.client}"
             .connection="${this.context.connection}"></svc-merged-log>`
           )
         ]}

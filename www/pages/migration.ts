@@ -7,7 +7,6 @@ import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/form.js'
 import { SvcExport } from '../elements/settings/svc-export.js'
 import { SvcImport } from '../elements/settings/svc-import.js'
-import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { numberWords, t } from '../words/t.js'
 import { serverWords, twoLines } from '../words/errors.js'
 
@@ -31,7 +30,6 @@ export class MigrationPage extends Page {
     }
   `
 
-  #calls!: AdminCalls
   #projects!: Resource<Project[]>
   #findings!: Resource<Finding[]>
 
@@ -40,9 +38,10 @@ export class MigrationPage extends Page {
       { words: t('Settings'), address: 'settings' },
       { words: t('Export and import') }
     ])
-    this.#calls = createAdminCalls(this.context.client)
-    this.#projects = this.resource(signal => this.context.calls.projects(signal))
-    this.#findings = this.resource(signal => this.#calls.verify(signal))
+    this.#projects = this.resource(signal => this.context.client.call('GET /api/projects', { signal }))
+    this.#findings = this.resource(
+      async signal => (await this.context.client.call('GET /api/migration/verify', { signal })).findings
+    )
   }
 
   protected override view(): Template {
@@ -58,7 +57,7 @@ export class MigrationPage extends Page {
         <section class="section">
           <h2>${t('Export')}</h2>
           <div class="card padded">
-            <svc-export .calls="${this.#calls}" .client="${this.context.client}" .projects="${this.#projects.value ?? []}"></svc-export>
+            <svc-export .client="${this.context.client}" .projects="${this.#projects.value ?? []}"></svc-export>
           </div>
         </section>
         <section class="section">

@@ -10,7 +10,6 @@ import { labelTexts, stateOf } from '../elements/fleet/node-filter.js'
 import { nodeTabs } from '../elements/fleet/svc-node-banner.js'
 import { SvcNodeActions } from '../elements/fleet/svc-node-actions.js'
 import { SvcPlaced } from '../elements/fleet/svc-placed.js'
-import { createFleetCalls, type FleetCalls } from '../server/events.js'
 import { formatBytes } from '../shared/api.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { countWords, t } from '../words/t.js'
@@ -32,7 +31,6 @@ export class NodePage extends Page {
     }
   `
 
-  #calls!: FleetCalls
   #node!: Resource<ListedNode>
   readonly #colors = createTreeColors()
 
@@ -41,9 +39,10 @@ export class NodePage extends Page {
   }
 
   protected override connected(): void {
-    this.#calls = createFleetCalls(this.context.client)
     this.entitle(t('Node'), [{ words: t('Fleet'), address: 'nodes' }])
-    this.#node = this.resource(signal => this.#calls.node(this.#id, signal))
+    this.#node = this.resource(
+      async signal => (await this.context.client.call('GET /api/nodes/:node', { node: this.#id, signal })).node
+    )
     this.repeat(refreshMs, () => void this.#node.refresh())
   }
 
@@ -70,7 +69,7 @@ export class NodePage extends Page {
             ${labels.length === 0 ? null : html`<span class="labels" translate="no">${labels.map(label => html`<span>${label}</span>`)}</span>`}
           </div>
         </div>
-        <svc-node-actions .node="${node}" .calls="${this.#calls}"
+        <svc-node-actions .node="${node}" .client="${this.context.client}"
           @nodechange="${(event: Event) => this.#node.set((event as Said<'nodechange'>).node)}"
           @nodeforgotten="${(event: Event) => this.#forgotten(event as Said<'nodeforgotten'>)}"></svc-node-actions>
       </div>

@@ -1,8 +1,8 @@
+import type { Client } from '../server/client.js'
 import { notice, said, type Said, css, SvcElement } from '../elements/element.js'
 import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { createFleetCalls, type FleetCalls } from '../server/events.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { exactWords } from '../elements/base/words.js'
@@ -32,7 +32,7 @@ import { serverAddress } from '../elements/projects/project-fields.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { learnFleet, may } from '../state/session.js'
 
-/** Tokens that no machine has used yet. Properties: `items`, `calls`. Events: `enrolled` after a change, `notice`. */
+/** Tokens that no machine has used yet. Properties: `items`, `client`. Events: `enrolled` after a change, `notice`. */
 export class SvcEnrollments extends SvcElement {
   static override sheet = css`
     svc-enrollments {
@@ -46,7 +46,7 @@ export class SvcEnrollments extends SvcElement {
   `
 
   items: readonly Enrollment[] = []
-  calls!: Pick<FleetCalls, 'revokeEnrollment'>
+  client!: Client
 
   protected override view(): Template {
     return html`<ul>${this.items.map(item => keyed(item.id, html`<li>${this.#row(item)}</li>`))}</ul>`
@@ -66,7 +66,7 @@ export class SvcEnrollments extends SvcElement {
 
   async #revoke(id: string): Promise<void> {
     try {
-      await this.calls.revokeEnrollment(id)
+      await this.client.call('DELETE /api/enrollments/:id', { id })
       this.dispatchEvent(notice(t('The token was revoked')))
     } catch (error) {
       this.dispatchEvent(notice(errorWords(error), 'failed'))
@@ -105,7 +105,6 @@ export class NodesPage extends Page {
     }
   `
 
-  #calls!: FleetCalls
   #nodes!: Resource<ListedNode[]>
   #enrollments: Resource<Enrollment[]> | undefined
   #index: NodeIndex = createNodeIndex([])
@@ -118,11 +117,10 @@ export class NodesPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Nodes'), [{ words: t('Fleet') }])
-    this.#calls = createFleetCalls(this.context.client)
     this.#nodes = this.resource(async signal => {
       const isFirst = this.#loadedMs === 0
       const [{ nodes, releases }] = await Promise.all([
-        this.#calls.fleet(signal),
+        this.context.client.call('GET /api/nodes', { signal }),
         isFirst ? this.#loadWaiting(signal) : null
       ])
       this.#loadedMs = performance.now()
@@ -130,7 +128,10 @@ export class NodesPage extends Page {
       this.#index = createNodeIndex(nodes)
       return nodes
     })
-    if (may('enroll')) this.#enrollments = this.resource(signal => this.#calls.enrollments(signal))
+    if (may('enroll'))
+      this.#enrollments = this.resource(
+        async signal => (await this.context.client.call('GET /api/enrollments', { signal })).enrollments
+      )
     this.repeat(refreshMs, () => {
       const isLong = this.#index.nodes.length > manyNodes
       if (!isLong || performance.now() - this.#loadedMs > manyRefreshMs) void this.#nodes.refresh()
@@ -187,7 +188,7 @@ export class NodesPage extends Page {
 
   /** Learns what waits before the nodes are shown, which it would move. */
   async #loadWaiting(signal: AbortSignal): Promise<void> {
-    const { waiting } = await this.context.calls.marks(signal).catch(() => ({ waiting: [] }))
+    const { waiting } = await this.context.client.call('GET /api/marks', { signal }).catch(() => ({ waiting: [] }))
     if (waiting.length > 0) {
       this.context.define((await loadWaiting()).elements)
       this.#canShowWaits = true
@@ -235,7 +236,7 @@ export class NodesPage extends Page {
     const listing: NodeListing = { all: this.#index.nodes, found, groups, filter, view }
     return html`
       <svc-node-choice class="${view === 'list' || found.length === 0 ? 'card' : null}" .listing="${listing}" .colors="${this.#colors}"
-        .calls="${this.#calls}" @bulkdone="${() => void this.#nodes.load()}"></svc-node-choice>`
+        .client="${this.context.client}" @bulkdone="${() => void this.#nodes.load()}"></svc-node-choice>`
   }
 
   #empty(): Template {
@@ -264,7 +265,7 @@ export class NodesPage extends Page {
       <section class="section">
         <h2>${t('Waiting for their machine')}</h2>
         <div class="card">
-          <svc-enrollments .items="${items}" .calls="${this.#calls}"
+          <svc-enrollments .items="${items}" .client="${this.context.client}"
             @enrolled="${() => void this.#enrollments?.load()}"></svc-enrollments>
         </div>
       </section>`
@@ -272,7 +273,7 @@ export class NodesPage extends Page {
 
   #form(): Template {
     return html`
-      <svc-enroll .calls="${this.#calls}" .archives="${this.context.calls.archives}"
+      <svc-enroll .client="${this.context.client}"
         .server="${serverAddress(this.context.client.address(''))}" @enrolled="${() => void this.#enrollments?.load()}"
         @enrolldone="${() => this.#show(this.#filter)}"></svc-enroll>`
   }

@@ -2,10 +2,10 @@ import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../
 import type { Marks, Waiting } from '../../lib/model/waiting.js'
 import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
-import { createLockCalls, type LockCalls, type Restriction } from '../server/events.js'
+import type { Restriction } from '../server/requests.js'
+import { serverNow } from '../server/client.js'
 import { deploymentWords, inForce, projectStatus, spanWords } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
-import { serverNow } from '../server/client.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { isWaitingToBegin } from '../shared/api.js'
@@ -70,7 +70,6 @@ export class OverviewPage extends Page {
   `
 
   #overview!: Resource<Overview>
-  #lockCalls!: LockCalls
   #locks!: Resource<readonly Restriction[]>
   #waits: readonly Waiting[] = []
   #canShowWaits = false
@@ -84,7 +83,6 @@ export class OverviewPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Overview'), [{ words: t('Overview') }])
-    this.#lockCalls = createLockCalls(this.context.client)
     this.#overview = this.resource(signal => this.#load(signal))
     this.#locks = this.resource(signal => this.#loadLocks(signal))
     this.#observer = new IntersectionObserver(entries => {
@@ -122,7 +120,10 @@ export class OverviewPage extends Page {
 
   async #load(signal: AbortSignal): Promise<Overview> {
     const areDaysOld = performance.now() - this.#daysAtMs > daysRefreshMs
-    const overview = await this.context.calls.overview(areDaysOld ? shownDays : null, signal)
+    const overview = await this.context.client.call('GET /api/overview', {
+      query: { days: (areDaysOld ? shownDays : null) ?? undefined },
+      signal
+    })
     if (overview.days !== null) {
       this.#days = overview.days
       this.#daysAtMs = performance.now()
@@ -143,7 +144,7 @@ export class OverviewPage extends Page {
   }
 
   async #loadLocks(signal: AbortSignal): Promise<readonly Restriction[]> {
-    const locks = await this.#lockCalls.list(null, signal)
+    const locks = await this.context.client.call('GET /api/locks', { query: { kind: 'all' }, signal })
     // Usually nothing is locked.
     if (locks.length > 0) this.context.define((await import('../elements/projects/svc-locks.js')).elements)
     return locks
@@ -168,7 +169,9 @@ export class OverviewPage extends Page {
   /** Reads the machine while its charts are shown. The overview itself reports failures. */
   async #read(): Promise<void> {
     if (this.#machine === undefined) return
-    const reading = await this.context.calls.resources(this.signal).catch(() => null)
+    const reading = await this.context.client
+      .call('GET /api/system/resources', { signal: this.signal })
+      .catch(() => null)
     if (reading === null) return
     this.#machine.addReading(this.context.readings, reading)
     this.update()
@@ -188,7 +191,7 @@ export class OverviewPage extends Page {
       return html`
         ${top}
         <svc-first-steps .project="${newestProject ?? undefined}" .server="${this.context.client.address('')}"
-          .archives="${this.context.calls.archives}"></svc-first-steps>
+          .client="${this.context.client}"></svc-first-steps>
         ${figures(overview, isLost)}`
     }
     return html`
@@ -236,7 +239,7 @@ export class OverviewPage extends Page {
     return html`
       <section class="section">
         <h2>${locks.every(({ kind }) => kind === 'maintenance') ? t('In maintenance') : t('Locked')}</h2>
-        <svc-locks .items="${locks}" .calls="${this.#lockCalls}"
+        <svc-locks .items="${locks}" .client="${this.context.client}"
           @lockschange="${() => void this.#locks.refresh()}"></svc-locks>
       </section>`
   }

@@ -1,6 +1,5 @@
 import { notice, type NoticeKind, said, SvcElement, type Wish } from '../elements/element.js'
 import type { ResourceSnapshot } from '../../lib/model/machine.js'
-import type { Calls } from '../server/calls.js'
 import { type Client, type Connection, Refused } from '../server/client.js'
 import type { Crumb } from '../elements/base/svc-app.js'
 import { t, countWords } from '../words/t.js'
@@ -22,7 +21,6 @@ export type LoadElements = () => Promise<{ elements: ElementTable }>
 /** The services that every page can use. */
 export interface PageContext {
   client: Client
-  calls: Calls
   session: Session
   preferences: Preferences
   connection: Connection

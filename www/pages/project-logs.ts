@@ -12,7 +12,6 @@ import { SvcLogSources } from '../elements/logs/svc-log-sources.js'
 import { levelOf } from '../elements/logs/level-filter.js'
 import { isNothing, type Sought } from '../state/log-search.js'
 import { type MergedHit, MergedSearch } from '../state/merged-log.js'
-import { createFleetCalls, createLogCalls, type LogCalls, createPlaceCalls, type PlaceCalls } from '../server/events.js'
 import { countWords, t } from '../words/t.js'
 import { hasFleet, isLookingAtNode, may } from '../state/session.js'
 
@@ -37,8 +36,6 @@ export class ProjectLogsPage extends Page {
     }
   `
 
-  #calls!: LogCalls
-  #places!: PlaceCalls
   #project!: Resource<Project>
   #sources!: Resource<LogSource[]>
   /** Null on a server without nodes. */
@@ -53,15 +50,18 @@ export class ProjectLogsPage extends Page {
   }
 
   protected override connected(): void {
-    const { client, calls } = this.context
-    this.#calls = createLogCalls(client)
-    this.#places = createPlaceCalls(client)
+    const { client } = this.context
     this.entitle(t('Logs'), [{ words: t('Projects'), address: 'projects' }])
-    this.#project = this.resource(signal => calls.project(this.#projectId, signal))
-    this.#sources = this.resource(signal => this.#calls.sources(this.#projectId, signal))
+    this.#project = this.resource(signal => client.call('GET /api/projects/:id', { id: this.#projectId, signal }))
+    this.#sources = this.resource(
+      async signal =>
+        (await this.context.client.call('GET /api/projects/:id/log-sources', { id: this.#projectId, signal })).items
+    )
     if (hasFleet() && !isLookingAtNode()) {
-      const fleet = createFleetCalls(client)
-      this.#placements = this.resource(signal => fleet.placements(this.#projectId, signal))
+      this.#placements = this.resource(
+        async signal =>
+          (await client.call('GET /api/projects/:id/placements', { id: this.#projectId, signal })).placements
+      )
     }
     this.signal.addEventListener('abort', () => this.#search?.cancel())
     this.moved()
@@ -124,7 +124,9 @@ export class ProjectLogsPage extends Page {
   }
 
   async #addPm2(): Promise<void> {
-    this.#added((await this.#calls.addPm2(this.#projectId)).length)
+    this.#added(
+      (await this.context.client.call('POST /api/projects/:id/log-sources/pm2', { id: this.#projectId })).items.length
+    )
   }
 
   get #isPlaced(): boolean {
@@ -160,7 +162,7 @@ export class ProjectLogsPage extends Page {
               ${may('add_logs') ? html`<a class="button" href="${`${address}/logs?add`}">${icon('plus')}${t('Add log files')}</a>` : null}
             </div>`
             : html`
-            <svc-log-sources .sources="${sources}" .calls="${this.#calls}"
+            <svc-log-sources .sources="${sources}" .client="${this.context.client}"
               @sourceschange="${() => void this.#sources.load()}"></svc-log-sources>`
         )}
       </div>`
@@ -182,7 +184,7 @@ export class ProjectLogsPage extends Page {
               sources.map(({ label }) => label)
             )
       void this.#search?.run(
-        this.#calls,
+        this.context.client,
         sources.map(({ id }) => id)
       )
     }
@@ -209,7 +211,7 @@ export class ProjectLogsPage extends Page {
 
   #form(project: Project): Template {
     return html`
-      <svc-log-add .projectId="${project.id}" .start="${'/var/log'}" .calls="${this.#calls}" .places="${this.#places}"
+      <svc-log-add .projectId="${project.id}" .start="${'/var/log'}" .client="${this.context.client}"
         @sourcesadded="${(event: Event) => this.#added((event as Said<'sourcesadded'>).count)}"
         @sourcescancel="${() => this.#close()}"></svc-log-add>`
   }
@@ -249,7 +251,7 @@ export class ProjectLogsPage extends Page {
           !this.late(loadFile, true)
             ? null
             : html`
-            <svc-log-file .source="${source}" .calls="${this.#calls}" .connection="${this.context.connection}"
+            <svc-log-file .source="${source}" .client="${this.context.client}" .connection="${this.context.connection}"
               .place="${placeOf(this.place.query)}"
               @logplace="${(event: Event) => this.#moveTo(source, (event as Said<'logplace'>).place)}"></svc-log-file>`
         }

@@ -1,22 +1,9 @@
+import { type Labels, type Restriction, readLabels } from '../server/requests.js'
+import { serverNow } from '../server/client.js'
 import { type Said, css, type Wish } from '../elements/element.js'
 import type { ListedPlacement } from '../../lib/model/node.js'
 import type { ListedRollout } from '../../lib/model/rollout.js'
 import type { TreeSummary } from '../../lib/model/plan.js'
-import {
-  createExactCalls,
-  createLockCalls,
-  createPlaceCalls,
-  createProjectCalls,
-  type ExactCalls,
-  type Labels,
-  type LockCalls,
-  type PlaceCalls,
-  type ProjectCalls,
-  type Restriction,
-  createFleetCalls,
-  createRolloutCalls,
-  type FleetCalls
-} from '../server/events.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ProjectOverview } from '../../lib/model/health.js'
@@ -38,7 +25,6 @@ import type { Waiting } from '../../lib/model/waiting.js'
 import { inForce, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
 import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
-import { serverNow } from '../server/client.js'
 import { SvcDialog } from '../elements/base/form.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { hasFleet, holderNow, isLookingAtNode, may } from '../state/session.js'
@@ -84,14 +70,9 @@ export class ProjectPage extends Page {
     }
   `
 
-  #calls!: ProjectCalls
-  #places!: PlaceCalls
-  #lockCalls!: LockCalls
   #locks!: Resource<readonly Restriction[]>
-  #exactCalls!: ExactCalls
   /** Undefined until it is known that the project has files on this server, and for a project on nodes. */
   #tree: Resource<TreeSummary> | undefined
-  #fleetCalls!: FleetCalls
   /** Null on a server without nodes. */
   #placements: Resource<ListedPlacement[]> | null = null
   #rollouts: Resource<ListedRollout[]> | undefined
@@ -106,18 +87,15 @@ export class ProjectPage extends Page {
 
   protected override connected(): void {
     const id = this.place.params['id'] as string
-    const { calls, client } = this.context
-    this.#calls = createProjectCalls(client)
-    this.#places = createPlaceCalls(client)
+    const { client } = this.context
     this.entitle(t('Project'), [{ words: t('Projects'), address: 'projects' }])
-    this.#project = this.resource(signal => calls.project(id, signal))
-    this.#labels = this.resource(signal => this.#calls.labels(signal))
-    this.#overview = this.resource(signal => calls.projectOverview(id, signal))
-    this.#exactCalls = createExactCalls(client)
-    this.#fleetCalls = createFleetCalls(client)
+    this.#project = this.resource(signal => client.call('GET /api/projects/:id', { id, signal }))
+    this.#labels = this.resource(signal => readLabels(this.context.client, signal))
+    this.#overview = this.resource(signal => client.call('GET /api/projects/:id/overview', { id, signal }))
     if (hasFleet() && !isLookingAtNode()) this.#findNodes(id)
-    this.#lockCalls = createLockCalls(client)
-    this.#locks = this.resource(signal => this.#lockCalls.list(id, signal))
+    this.#locks = this.resource(signal =>
+      this.context.client.call('GET /api/locks', { query: { kind: 'all', projectId: id ?? undefined }, signal })
+    )
     // The other tabs have no place for another request: the frame follows them soon.
     if (this.#tab === 'deployments') this.followMarks()
     else this.context.marks.hear(() => this.update(), this.signal)
@@ -144,13 +122,20 @@ export class ProjectPage extends Page {
 
   /** Finds out where the project is. A placed one has no files on this server. */
   #findNodes(id: string): void {
-    const rollouts = createRolloutCalls(this.context.client)
     this.#placements = this.resource(async signal => {
-      const placements = await this.#fleetCalls.placements(id, signal)
+      const { placements } = await this.context.client.call('GET /api/projects/:id/placements', { id, signal })
       if (placements.length === 0) this.#findTree(id)
       if (placements.length > 0) {
         this.#tree = undefined
-        this.#rollouts ??= this.resource(signal => rollouts.list({ projectId: id, limit: shownRollouts }, signal))
+        this.#rollouts ??= this.resource(
+          async signal =>
+            (
+              await this.context.client.call('GET /api/rollouts', {
+                query: { projectId: id, limit: shownRollouts },
+                signal
+              })
+            ).rollouts
+        )
         // The list of a project's rollouts needs its marks, whichever tab is shown.
         if (!this.#loadedTabs.has('nodes')) this.context.define((await late.nodes()).elements)
       }
@@ -166,7 +151,7 @@ export class ProjectPage extends Page {
   /** Looks for what svc put into the target. Only the tab of the deployments shows it. */
   #findTree(id: string): void {
     if (this.#tree !== undefined || this.#tab !== 'deployments') return
-    this.#tree = this.resource(signal => this.#exactCalls.summary(id, { drift: false, signal }))
+    this.#tree = this.resource(signal => this.context.client.call('GET /api/projects/:id/tree', { id, signal }))
     void this.#searchEdits(id)
   }
 
@@ -183,7 +168,9 @@ export class ProjectPage extends Page {
   /** Searches for edited files, which may take a while. Without the result, the page is complete all the same. */
   async #searchEdits(id: string): Promise<void> {
     const { signal } = this
-    const summary = await this.#exactCalls.summary(id, { drift: true, signal }).catch(() => null)
+    const summary = await this.context.client
+      .call('GET /api/projects/:id/tree', { id, query: { drift: '1' }, signal })
+      .catch(() => null)
     if (summary !== null && !signal.aborted) this.#tree?.set(summary)
   }
 
@@ -241,14 +228,14 @@ export class ProjectPage extends Page {
               this.#locks.value === undefined ||
               locks.some(({ kind }) => kind === 'maintenance')
                 ? null
-                : html`<svc-maintenance .projectId="${project.id}" .calls="${this.#lockCalls}" .wish="${this.#wish}"></svc-maintenance>`
+                : html`<svc-maintenance .projectId="${project.id}" .client="${this.context.client}" .wish="${this.#wish}"></svc-maintenance>`
             }
             ${
               !may('lock') ||
               this.#locks.value === undefined ||
               locks.some(({ kind, projectId }) => kind === 'lock' && projectId !== null)
                 ? null
-                : html`<svc-lock .projectId="${project.id}" .calls="${this.#lockCalls}" .wish="${this.#wish}"></svc-lock>`
+                : html`<svc-lock .projectId="${project.id}" .client="${this.context.client}" .wish="${this.#wish}"></svc-lock>`
             }
             ${
               this.#overview.value === undefined || this.#isInPage !== false || !may('deploy')
@@ -263,13 +250,13 @@ export class ProjectPage extends Page {
         locks.length === 0
           ? null
           : html`
-          <svc-locks single="" .items="${locks}" .calls="${this.#lockCalls}"
+          <svc-locks single="" .items="${locks}" .client="${this.context.client}"
             @lockschange="${() => void this.#locks.refresh()}"></svc-locks>`
       }
       ${
         project.pm2AppName === null || !this.#isHere || !may('pm2') || !this.late(loadPm2, true)
           ? null
-          : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .calls="${this.#calls}"></svc-pm2>`
+          : html`<svc-pm2 .projectId="${project.id}" .name="${project.pm2AppName}" .client="${this.context.client}"></svc-pm2>`
       }
       ${projectTabs(project.id, this.#tab === 'deployments' ? '' : this.#tab, { isPlaced: this.#isPlaced })}
       ${this.context.connection.state === 'lost' ? null : (staleLine(this.#overview) ?? staleLine(this.#project))}
@@ -337,7 +324,7 @@ export class ProjectPage extends Page {
     if (this.#tab === 'nodes') {
       return html`
         <svc-project-nodes .project="${project}" .placements="${placements}" .rollouts="${this.#rollouts?.value ?? []}"
-          .calls="${this.#fleetCalls}" .define="${this.context.define}"
+          .client="${this.context.client}" .define="${this.context.define}"
           @placed="${(event: Event) => this.#placements?.set((event as Said<'placed'>).placements)}"></svc-project-nodes>`
     }
     if (this.#tab === 'files') return placements.length > 0 ? onNodes('files', placements) : this.#files(project)
@@ -389,7 +376,7 @@ export class ProjectPage extends Page {
           this.#tree?.value === undefined || overview.deploymentCount === 0
             ? null
             : html`
-            <svc-owned class="card" .projectId="${project.id}" .calls="${this.#exactCalls}" .summary="${this.#tree.value}"
+            <svc-owned class="card" .projectId="${project.id}" .client="${this.context.client}" .summary="${this.#tree.value}"
               @verified="${() => void this.#tree?.refresh()}"
               @begun="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'begun'>).deployId}`)}"></svc-owned>`
         }
@@ -433,14 +420,13 @@ export class ProjectPage extends Page {
   #files(project: Project): Template {
     const go = (event: Event): void => this.context.go(fileAddress(project.id, (event as Said<'filego'>).path))
     return html`
-      <svc-files .project="${project}" .calls="${this.#calls}" .path="${this.place.query.get('path') ?? ''}"
+      <svc-files .project="${project}" .client="${this.context.client}" .path="${this.place.query.get('path') ?? ''}"
         @filego="${go}"></svc-files>`
   }
 
   #settings(project: Project): Template {
     return html`
-      <svc-project-settings .project="${project}" .context="${this.context}" .calls="${this.#calls}"
-        .places="${this.#places}" .labels="${this.#labels.value ?? none}" .isPlaced="${this.#isPlaced}"
+      <svc-project-settings .project="${project}" .context="${this.context}" .client="${this.context.client}" .labels="${this.#labels.value ?? none}" .isPlaced="${this.#isPlaced}"
         @projectchange="${(event: Event) => this.#project.set((event as Said<'projectchange'>).project)}"
         @projectdeleted="${(event: Event) => this.#deleted(event as Said<'projectdeleted'>)}"></svc-project-settings>`
   }

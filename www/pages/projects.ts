@@ -1,13 +1,7 @@
+import { type Labels, readLabels } from '../server/requests.js'
 import { type Said, css } from '../elements/element.js'
 import type { Family } from '../../lib/model/family.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import {
-  createPlaceCalls,
-  createProjectCalls,
-  type Labels,
-  type PlaceCalls,
-  type ProjectCalls
-} from '../server/events.js'
 import { panelPath } from '../dom/address.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { type LabelTable, SvcLabel, SvcMarked, SvcStatus, SvcTime } from '../elements/base/facts.js'
@@ -44,8 +38,6 @@ export class ProjectsPage extends Page {
     svc-page-projects > .page-head { align-items: center; }
   `
 
-  #calls!: ProjectCalls
-  #places!: PlaceCalls
   #projects!: Resource<Project[]>
   #labels!: Resource<Labels>
   #index: ProjectIndex = createProjectIndex([], [])
@@ -56,16 +48,14 @@ export class ProjectsPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('Projects'), [{ words: t('Projects') }])
-    this.#calls = createProjectCalls(this.context.client)
-    this.#places = createPlaceCalls(this.context.client)
     this.#projects = this.resource(async signal => {
-      const projects = await this.context.calls.projects(signal)
+      const projects = await this.context.client.call('GET /api/projects', { signal })
       this.#loadedMs = performance.now()
       this.#reindex(projects, this.#labels?.value)
       return projects
     })
     this.#labels = this.resource(async signal => {
-      const labels = await this.#calls.labels(signal)
+      const labels = await readLabels(this.context.client, signal)
       this.#reindex(this.#projects.value, labels)
       return labels
     })
@@ -83,7 +73,9 @@ export class ProjectsPage extends Page {
   protected override moved(): void {
     if (this.#isDialogOpen && !this.#isFormLoaded) void this.attempt(() => this.#loadForm())
     if (this.#filter.view === 'families')
-      this.#families ??= this.resource(signal => this.context.calls.families(signal))
+      this.#families ??= this.resource(
+        async signal => (await this.context.client.call('GET /api/families', { signal })).families
+      )
   }
 
   async #loadForm(): Promise<void> {
@@ -153,7 +145,7 @@ export class ProjectsPage extends Page {
     const categories = this.#labels.value?.categories.map(({ id }) => id) ?? []
     const groups = groupsOf(found, this.context.preferences.grouping, categories)
     return html`
-      <svc-project-list plain="${!may('change_projects')}" .calls="${this.#calls}"
+      <svc-project-list plain="${!may('change_projects')}" .client="${this.context.client}"
         .listing="${{ all: projects, groups, labels: this.#labels.value ?? none, table: this.#table, marks }}"
         @projectpin="${(event: Event) => void this.#pin((event as Said<'projectpin'>).project)}"
         @bulkdone="${() => this.#reload()}"></svc-project-list>`
@@ -188,7 +180,7 @@ export class ProjectsPage extends Page {
 
   #form(): Template {
     return html`
-      <svc-new-project .calls="${this.#calls}" .places="${this.#places}" .labels="${this.#labels.value ?? none}"
+      <svc-new-project .client="${this.context.client}" .labels="${this.#labels.value ?? none}"
         .environments="${this.#index.environments}"
         @projectcreated="${(event: Event) => this.#created(event as Said<'projectcreated'>)}"></svc-new-project>`
   }
@@ -208,7 +200,12 @@ export class ProjectsPage extends Page {
 
   async #pin(project: Project): Promise<void> {
     await this.attempt(async () => {
-      const changed = await this.#calls.pin(project.id, !project.pinned)
+      const changed = (
+        await this.context.client.call('PUT /api/projects/:id/pin', {
+          id: project.id,
+          body: { pinned: !project.pinned }
+        })
+      ).project
       const projects = (this.#projects.value ?? []).map(other => (other.id === changed.id ? changed : other))
       this.#reindex(projects, this.#labels.value)
       this.#projects.set(projects)

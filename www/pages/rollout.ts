@@ -1,3 +1,5 @@
+import { placeOf } from '../server/calls.js'
+import { Refused } from '../server/client.js'
 import { type Said, css } from '../elements/element.js'
 import type { ListedRollout, RolloutEvent } from '../../lib/model/rollout.js'
 import { html, icon, type Template } from '../dom/html.js'
@@ -9,8 +11,6 @@ import { shortTree } from '../elements/base/words.js'
 import { policyRows, SvcMark, troubled } from '../elements/fleet/marks.js'
 import { SvcRolloutActions } from '../elements/fleet/svc-rollout-actions.js'
 import { SvcRolloutBar, SvcRolloutFailures, SvcRolloutWaves } from '../elements/fleet/svc-rollout-waves.js'
-import { Refused } from '../server/client.js'
-import { createRolloutCalls, type RolloutCalls } from '../server/events.js'
 import { createLiveRollout, followRollout } from '../state/rollout-live.js'
 import { loaded } from '../state/resource.js'
 import { numberWords, t } from '../words/t.js'
@@ -38,7 +38,6 @@ export class RolloutPage extends Page {
     }
   `
 
-  #calls!: RolloutCalls
   #live = createLiveRollout()
   #problem: unknown
   #isFollowing = false
@@ -51,7 +50,6 @@ export class RolloutPage extends Page {
   }
 
   protected override connected(): void {
-    this.#calls = createRolloutCalls(this.context.client)
     this.#live = createLiveRollout()
     this.entitle(t('Rollout'), [
       { words: t('Fleet'), address: 'nodes' },
@@ -68,7 +66,11 @@ export class RolloutPage extends Page {
     this.#problem = undefined
     try {
       await followRollout({
-        open: signal => this.#calls.events(this.#id, signal),
+        open: signal =>
+          this.context.client.send('GET', placeOf('GET /api/rollouts/:rolloutId/events', { rolloutId: this.#id }), {
+            signal,
+            headers: { accept: 'application/x-ndjson' }
+          }),
         onEvent: event => this.#take(event),
         onConnection: state => this.context.connection.set(state),
         isFinal: error => error instanceof Refused,
@@ -95,7 +97,10 @@ export class RolloutPage extends Page {
   async #look(): Promise<void> {
     const known = this.#live.rollout
     if (known === undefined) return
-    const found = await this.#calls.list({ projectId: known.projectId, limit: neighbours }, this.signal).catch(() => [])
+    const found = await this.context.client
+      .call('GET /api/rollouts', { query: { projectId: known.projectId, limit: neighbours }, signal: this.signal })
+      .then(({ rollouts }) => rollouts)
+      .catch(() => [])
     const last = found[0]
     this.#later = last !== undefined && last.number > known.number ? last : null
     this.update()
@@ -143,7 +148,7 @@ export class RolloutPage extends Page {
           </div>
         </div>
       </div>
-      <svc-rollout-actions .rollout="${rollout}" .isReplaced="${this.#later !== null}" .calls="${this.#calls}"
+      <svc-rollout-actions .rollout="${rollout}" .isReplaced="${this.#later !== null}" .client="${this.context.client}"
         @rolloutchange="${(event: Event) => this.#changed(event as Said<'rolloutchange'>)}"></svc-rollout-actions>
       ${this.#later === null ? null : html`<p class="muted">${t('A later rollout took its place:')} <a href="rollouts/${this.#later.id}">${t('Rollout {number}', { number: numberWords(this.#later.number) })}</a></p>`}
       ${this.#problem === undefined ? null : errorLine(errorWords(this.#problem))}
@@ -159,7 +164,7 @@ export class RolloutPage extends Page {
           : html`
           <section class="section">
             <h2>${t('Nodes that need attention')}</h2>
-            <svc-rollout-failures .rolloutId="${rollout.id}" .nodes="${failed}" .calls="${this.#calls}"></svc-rollout-failures>
+            <svc-rollout-failures .rolloutId="${rollout.id}" .nodes="${failed}" .client="${this.context.client}"></svc-rollout-failures>
           </section>`
       }
       <section class="section">

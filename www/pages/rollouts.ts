@@ -6,7 +6,7 @@ import { Page, roomTabs } from './page.js'
 import { rolloutRows, SvcMark } from '../elements/fleet/marks.js'
 import { SvcRollouts } from '../elements/fleet/svc-rollouts.js'
 import { fleetRoom } from '../router.js'
-import { createRolloutCalls, type RolloutCalls, type RolloutQuery } from '../server/events.js'
+import type { RolloutQuery } from '../server/requests.js'
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { t } from '../words/t.js'
 
@@ -28,13 +28,11 @@ export class RolloutsPage extends Page {
     }
   `
 
-  #calls!: RolloutCalls
   #shown!: Resource<Shown>
   #filter = ''
   #isLoadingMore = false
 
   protected override connected(): void {
-    this.#calls = createRolloutCalls(this.context.client)
     this.entitle(t('Rollouts'), [{ words: t('Fleet'), address: 'nodes' }, { words: t('Rollouts') }])
     this.#begin()
     this.repeat(refreshMs, () => {
@@ -66,7 +64,8 @@ export class RolloutsPage extends Page {
   async #load(more: Partial<RolloutQuery>, signal: AbortSignal): Promise<Shown> {
     const text = (name: string): string | undefined => this.place.query.get(name) || undefined
     const query = { projectId: text('project'), deployId: text('deployment'), state: this.#state, limit: pageSize }
-    const items = await this.#calls.list({ ...query, ...more }, signal)
+    const items = (await this.context.client.call('GET /api/rollouts', { query: { ...query, ...more }, signal }))
+      .rollouts
     return { items, hasMore: items.length === pageSize }
   }
 

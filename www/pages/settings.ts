@@ -1,3 +1,4 @@
+import { readSettings } from '../server/requests.js'
 import type { SettingDescription } from '../../lib/model/setting.js'
 import { css, type Said } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
@@ -14,7 +15,6 @@ import {
   type SvcNotificationTargets,
   elements as targetElements
 } from '../elements/settings/svc-notification-targets.js'
-import { type AdminCalls, createAdminCalls, createTargetCalls, type TargetCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
 
 interface Shown {
@@ -30,23 +30,22 @@ export class SettingsPage extends Page {
     }
   `
 
-  #calls!: AdminCalls
-  #targetCalls!: TargetCalls
   #shown!: Resource<Shown>
   #cards!: UnsavedCards
   #sought: { key: string } | null = null
 
   protected override connected(): void {
     this.entitle(t('Settings'), [{ words: t('Settings') }])
-    this.#calls = createAdminCalls(this.context.client)
-    this.#targetCalls = createTargetCalls(this.context.client)
     this.#cards = new UnsavedCards({
       update: () => this.update(),
       guard: this.context.guard,
       signal: this.signal
     })
     this.#shown = this.resource(async signal => {
-      const [schema, now] = await Promise.all([this.#calls.settingsSchema(signal), this.#calls.settings(signal)])
+      const [schema, now] = await Promise.all([
+        this.context.client.call('GET /api/settings/schema', { signal }).then(answer => answer.settings),
+        readSettings(this.context.client, signal)
+      ])
       return { schema, now }
     })
     this.moved()
@@ -71,18 +70,18 @@ export class SettingsPage extends Page {
     const isUnknown = key !== undefined && !schema.some(setting => setting.key === key)
     return html`
       <div class="sheet">
-        <svc-notification-targets .calls="${this.#targetCalls}"></svc-notification-targets>
+        <svc-notification-targets .client="${this.context.client}"></svc-notification-targets>
         ${isUnknown ? errorLine(t('There is no setting “{key}” on this server.', { key })) : null}
         ${groupSettings(schema).map(card => keyed(card.words, this.#card(card, now)))}
-        <svc-sessions .calls="${this.#calls}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
-        <svc-admin-token .calls="${this.#calls}"></svc-admin-token>
+        <svc-sessions .client="${this.context.client}" .session="${this.context.session}" .changes="${this.context.changes}"></svc-sessions>
+        <svc-admin-token .client="${this.context.client}"></svc-admin-token>
       </div>`
   }
 
   #card(card: CardOfSettings, now: SettingValues): Template {
     const isHere = card.settings.some(({ key }) => key === this.#sought?.key)
     return html`
-      <svc-setting-card .card="${card}" .shown="${now}" .calls="${this.#calls}" .sought="${isHere ? this.#sought : null}"
+      <svc-setting-card .card="${card}" .shown="${now}" .client="${this.context.client}" .sought="${isHere ? this.#sought : null}"
         @unsaved="${(event: Event) => this.#cards.set(t(card.words), (event as Said<'unsaved'>).isUnsaved)}"
         @settingssaved="${() => void this.#saved()}"></svc-setting-card>`
   }

@@ -1,3 +1,4 @@
+import { readSettings } from '../server/requests.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import type { ProjectUsage, StorageUsage } from '../../lib/model/machine.js'
 import { css } from '../elements/element.js'
@@ -9,7 +10,6 @@ import { SvcDialog } from '../elements/base/form.js'
 import { type MeterPart, SvcMeter } from '../elements/machine/machine-facts.js'
 import { percentWords } from '../elements/base/words.js'
 import { formatBytes } from '../shared/api.js'
-import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
 interface Shown {
@@ -67,18 +67,16 @@ export class StoragePage extends Page {
     }
   `
 
-  #calls!: AdminCalls
   #shown!: Resource<Shown>
   #areAllShown = false
 
   protected override connected(): void {
     this.entitle(t('Storage'), [{ words: t('System'), address: 'system' }, { words: t('Storage') }])
-    this.#calls = createAdminCalls(this.context.client)
     this.#shown = this.resource(async signal => {
       const [usage, projects, settings] = await Promise.all([
-        this.#calls.storage(signal),
-        this.context.calls.projects(signal),
-        this.#calls.settings(signal)
+        this.context.client.call('GET /api/storage', { signal }),
+        this.context.client.call('GET /api/projects', { signal }),
+        readSettings(this.context.client, signal)
       ])
       return { usage, projects, keep: Number(settings.values['keep_archives'] ?? 10) }
     })
@@ -121,7 +119,7 @@ export class StoragePage extends Page {
       <section class="section">
         <h2>${t('Clean up')}</h2>
         <div class="card padded">
-          <svc-clean .calls="${this.#calls}" .keep="${shown.keep}" .projects="${shown.projects}"
+          <svc-clean .client="${this.context.client}" .keep="${shown.keep}" .projects="${shown.projects}"
             @cleaned="${() => void this.#shown.load()}"></svc-clean>
         </div>
       </section>`

@@ -9,7 +9,6 @@ import { addReading, elements as machineElements } from '../elements/machine/svc
 import { elements as historyElements } from '../elements/machine/svc-history.js'
 import { percentWords, spanWords } from '../elements/base/words.js'
 import { isCutOff, formatBytes } from '../shared/api.js'
-import { type AdminCalls, createAdminCalls } from '../server/admin-calls.js'
 import { t } from '../words/t.js'
 import { serverWords, twoLines } from '../words/errors.js'
 import { may } from '../state/session.js'
@@ -57,7 +56,6 @@ export class SystemPage extends Page {
     }
   `
 
-  #calls!: AdminCalls
   #health!: Resource<HealthDetail>
   #reading!: Resource<ResourceSnapshot>
   /** Undefined if the token may not see them. */
@@ -66,21 +64,22 @@ export class SystemPage extends Page {
 
   protected override connected(): void {
     this.entitle(t('System'), [{ words: t('System') }])
-    this.#calls = createAdminCalls(this.context.client)
     this.#health = this.resource(async signal => {
-      const health = await this.#calls.healthDetail(signal)
+      const health = await this.context.client.call('GET /api/health/detail', { alsoGood: 503, signal })
       if (health.cluster !== undefined) {
         this.context.define((await import('../elements/machine/svc-cluster.js')).elements)
       }
       return health
     })
     this.#reading = this.resource(async signal => {
-      const reading = await this.context.calls.resources(signal)
+      const reading = await this.context.client.call('GET /api/system/resources', { signal })
       addReading(this.context.readings, reading)
       return reading
     })
-    if (may('pm2_apps')) this.#apps = this.resource(signal => this.#calls.pm2Apps(signal))
-    this.#history = this.resource(signal => this.context.calls.history(signal))
+    if (may('pm2_apps')) this.#apps = this.resource(signal => this.context.client.call('GET /api/pm2/apps', { signal }))
+    this.#history = this.resource(signal =>
+      this.context.client.call('GET /api/system/history', { query: { step: 5 }, signal })
+    )
     this.repeat(historyMs, () => void this.#history.load())
     this.repeat(refreshMs, () => {
       void this.#health.load()

@@ -70,7 +70,7 @@ export class TerminalPage extends Page {
   }
 
   protected override connected(): void {
-    const { client, calls } = this.context
+    const { client } = this.context
     this.#kept.onChange = () => this.update()
     this.signal.addEventListener('abort', () => {
       this.#kept.onChange = () => {}
@@ -78,7 +78,7 @@ export class TerminalPage extends Page {
     this.#ground = this.resource(async signal => {
       const [availability, projects] = await Promise.all([
         client.ask<TerminalAvailability>('GET', 'api/terminal/available', { signal }),
-        calls.projects(signal)
+        client.call('GET /api/projects', { signal })
       ])
       if (availability.available) this.#arrive()
       return { availability, projects }

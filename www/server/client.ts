@@ -1,4 +1,5 @@
 import { hasDots } from '../dom/address.js'
+import { type Call, createCall, type Method, type SendOptions } from './calls.js'
 import type { SignedIn } from '../../lib/model/access.js'
 import type { Session } from '../state/session.js'
 
@@ -51,11 +52,6 @@ export class Refused extends Error {
   }
 }
 
-/** Returns the header that limits a change to one state of a record. Null sets no limit. */
-export function ifMatch(tag: string | null): Record<string, string> {
-  return tag === null ? {} : { 'if-match': `"${tag}"` }
-}
-
 /** A request that did not reach the server, or whose answer was cut. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
@@ -64,20 +60,9 @@ export class Unreachable extends Error {
   }
 }
 
-/** The HTTP methods of the API. */
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-
-export interface SendOptions {
-  /** Sent as JSON, or unchanged if it is a Blob. */
-  body?: unknown
-  headers?: Record<string, string>
-  /** A status besides 2xx that is not a refusal. */
-  alsoGood?: number
-  signal?: AbortSignal | undefined
-}
-
 /** Sends requests to the server. */
 export interface Client {
+  call: Call
   /** Returns the address of a path below the base, for example `api/projects`. */
   address(path: string): string
   /** Returns the JSON of the answer. Throws Refused, Unreachable, or the reason of the signal. */
@@ -209,7 +194,7 @@ export function createClient(needs: {
     throw new Refused(403, { error: 'Nothing was done without your token.', code: 'proof_required' }, null)
   }
 
-  return { address, send, ask, changeHeaders, ensureProven }
+  return { call: createCall(ask), address, send, ask, changeHeaders, ensureProven }
 }
 
 /** Number of cached answers. The oldest one is removed. */

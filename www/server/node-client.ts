@@ -1,3 +1,4 @@
+import { createCall } from './calls.js'
 import type { Client } from './client.js'
 
 /*
@@ -19,10 +20,12 @@ export function pathOnHub(nodeId: string, path: string): string {
 /** Creates the client of a node. */
 export function createNodeClient(client: Client, nodeId: string): Client {
   const at = (path: string): string => pathOnHub(nodeId, path)
+  const ask: Client['ask'] = (method, path, options) => client.ask(method, at(path), options)
   return {
     ...client,
+    call: createCall(ask),
     address: path => client.address(at(path)),
-    ask: (method, path, options) => client.ask(method, at(path), options),
+    ask,
     send: (method, path, options) => client.send(method, at(path), options)
   }
 }

@@ -1,5 +1,5 @@
 import type { Provenance } from '../../lib/model/provenance.js'
-import { deployIdHeader } from './calls.js'
+import { deployIdHeader } from './requests.js'
 import type { Changes } from './changes.js'
 import { Refused, Unreachable } from './client.js'
 import type { ImportResult, Strategy } from '../../lib/model/transfer.js'

@@ -1,4 +1,5 @@
 import type { AuditCheckpoint, ConsistencyProof } from '../../lib/model/audit.js'
+import { type Client, Refused } from '../server/client.js'
 import { isConsistent } from '../shared/merkle-proof.js'
 import { createSha256 } from '../shared/sha256.js'
 import type { TokenStorage } from './session.js'
@@ -37,6 +38,22 @@ const rewritten = 'The audit log was rewritten: it does not begin with the {befo
 const gone = 'The server does not show its audit log any more, which had {before} entries.'
 const incomparable =
   'The audit log cannot be compared with the {before} entries that this browser saw: hashes of old entries were removed.'
+
+/** Returns null for what the server does not have, or cannot prove any more. */
+function orNull(error: unknown): null {
+  if (error instanceof Refused && (error.status === 404 || error.status === 409)) return null
+  throw error
+}
+
+/** Returns the witness of a server. What it saw is in the storage of the browser. */
+export function witnessOf({ address, call }: Client, storage: TokenStorage = localStorage): AuditWitness {
+  return createAuditWitness({
+    base: address(''),
+    storage,
+    checkpoint: () => call('GET /api/audit/checkpoint').catch(orNull),
+    proof: (from, to) => call('GET /api/audit/proof', { query: { from, to } }).catch(orNull)
+  })
+}
 
 /** Creates the witness of a panel. It compares trees, and leaves signatures to the command line. */
 export function createAuditWitness({ base, storage, checkpoint, proof }: AuditWitnessNeeds) {

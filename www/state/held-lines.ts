@@ -4,7 +4,7 @@
  */
 import type { LogWindow } from '../../lib/model/log-source.js'
 import type { OutputLine } from '../../lib/model/deployment.js'
-import type { OutputWindow, OutputWindowQuery } from '../server/calls.js'
+import type { OutputWindow, OutputWindowQuery } from '../server/requests.js'
 
 /** One line of a log, as a view shows it. */
 export interface LogLine {

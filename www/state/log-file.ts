@@ -1,3 +1,5 @@
+import { Refused, pauseMs, type Client, type ConnectionState } from '../server/client.js'
+import { type RangeQuery, followEvents, openLogStream, readLogRange } from '../server/events.js'
 /*
  * A log file on the server. Only a part is loaded: windows of whole lines by byte (§4.9 `range`), and new lines (§6.3).
  * Each event of the stream and each window contains the offset of its end.
@@ -12,8 +14,6 @@ import type { LogWindow } from '../../lib/model/log-source.js'
 import { numberWords, t } from '../words/t.js'
 import { errorWords, streamWords } from '../words/errors.js'
 import { type HeldLimits, HeldLog, type LinePart, type LogLine, type LogText } from './held-lines.js'
-import { type ConnectionState, pauseMs, Refused } from '../server/client.js'
-import { followEvents, type LogCalls, type RangeQuery } from '../server/events.js'
 import type { ServerEvent } from '../shared/api.js'
 
 /* Converts windows and offsets from the server to loaded lines. Pure. */
@@ -63,7 +63,7 @@ export type LogFileState = 'loading' | 'open' | 'missing' | 'binary' | 'failed'
 
 export interface LogFileNeeds {
   id: string
-  calls: Pick<LogCalls, 'meta' | 'range' | 'stream'>
+  client: Client
   onConnection: (state: ConnectionState) => void
   signal: AbortSignal
   limits?: HeldLimits
@@ -187,7 +187,8 @@ export class LogFile extends HeldLog implements LogText {
   }
 
   #read(query: Omit<RangeQuery, 'size'>, size = windowBytes): Promise<LogWindow> {
-    return this.#needs.calls.range(this.#needs.id, { ...query, size }, this.#needs.signal)
+    const { client, id, signal } = this.#needs
+    return readLogRange(client, { ...query, sourceId: id, size }, signal)
   }
 
   #showEnd(window: LogWindow): void {
@@ -266,10 +267,11 @@ export class LogFile extends HeldLog implements LogText {
   }
 
   async #follow(): Promise<void> {
-    const { id, calls, signal, onConnection } = this.#needs
+    const { id, client, signal, onConnection } = this.#needs
     try {
       await followEvents({
-        open: async (lastId, signal) => calls.stream(id, (await this.#isFarBehind(lastId)) ? '' : lastId, signal),
+        open: async (lastId, signal) =>
+          openLogStream(client, { id, lastEventId: (await this.#isFarBehind(lastId)) ? '' : lastId, signal }),
         onEvent: event => this.#event(event),
         onConnection,
         isFinal: error => error instanceof Refused,
@@ -283,8 +285,8 @@ export class LogFile extends HeldLog implements LogText {
   /** Whether more was written while the connection was lost than is worth loading. */
   async #isFarBehind(lastId: string): Promise<boolean> {
     if (lastId === '') return false
-    const { id, calls, signal } = this.#needs
-    const size = await calls.meta(id, signal).then(
+    const { id, client, signal } = this.#needs
+    const size = await client.call('GET /api/log-sources/:sourceId/meta', { sourceId: id, signal }).then(
       meta => meta.size,
       () => 0
     )

@@ -1,6 +1,6 @@
+import { Refused, type Client } from '../server/client.js'
+import { type LogSearchQuery, openLogSearch, readEvents } from '../server/events.js'
 import type { LogHit } from '../../lib/model/log-source.js'
-import { readEvents, type LogCalls, type LogSearchQuery } from '../server/events.js'
-import { Refused } from '../server/client.js'
 import type { ServerEvent } from '../shared/api.js'
 import { Announcer } from './held-lines.js'
 import { errorWords, streamWords } from '../words/errors.js'
@@ -54,14 +54,14 @@ export class LogSearch extends Announcer implements LogSearching {
     this.sought = sought
   }
 
-  async run(calls: Pick<LogCalls, 'search'>, sourceId: string): Promise<void> {
-    this.#goOn = () => void this.run(calls, sourceId)
+  async run(client: Client, sourceId: string): Promise<void> {
+    this.#goOn = () => void this.run(client, sourceId)
     try {
       // Every line matches if only a level or a time is given.
       const any = this.sought.q === '' ? { q: '^', isRegex: true } : {}
       const toOffset = this.hits.at(-1)?.offset ?? null
       const query = { ...this.sought, ...any, maxHits, context: contextLines, toOffset }
-      const response = await calls.search(sourceId, query, this.#stop.signal)
+      const response = await openLogSearch(client, { ...query, sourceId }, this.#stop.signal)
       await readEvents(
         response,
         event => this.#event(event),

@@ -9,9 +9,8 @@
  */
 import { timeOfLine } from '../shared/log-line.js'
 import { Announcer, type LogLine, type LogText } from './held-lines.js'
-import { serverNow } from '../server/client.js'
+import { serverNow, type Client } from '../server/client.js'
 import type { LogHit } from '../../lib/model/log-source.js'
-import type { LogCalls } from '../server/events.js'
 import { LogSearch, type LogSearching, type SearchState, type Sought } from './log-search.js'
 
 export interface MergedNeeds {
@@ -329,12 +328,12 @@ export class MergedSearch extends Announcer implements LogSearching {
     for (const [source, search] of this.#searches.entries()) search.addEventListener('change', () => this.#take(source))
   }
 
-  async run(calls: Pick<LogCalls, 'search'>, sourceIds: readonly string[]): Promise<void> {
+  async run(client: Client, sourceIds: readonly string[]): Promise<void> {
     const waiting = [...this.#searches.entries()]
     const runSome = async (): Promise<void> => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         const [index, search] = next
-        if (search.state === 'running') await search.run(calls, sourceIds[index] as string)
+        if (search.state === 'running') await search.run(client, sourceIds[index] as string)
       }
     }
     await Promise.all(Array.from({ length: maxRunning }, runSome))

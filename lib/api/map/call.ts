@@ -1,5 +1,7 @@
 /* What the clients derive from the map of routes: what a route takes, and what it answers. */
 import type { Shape } from '../../base/fields.js'
+import type { RollbackPlan } from '../../model/plan.js'
+import type { Ran } from './common.js'
 import type { Routes } from './routes.js'
 
 /** The name of a route: its method and path, for example `GET /api/projects/:id`. */
@@ -26,8 +28,9 @@ export type Given<R extends Route> = Params<R> &
   (Routes[R] extends { query: infer Q } ? { query?: OrAbsent<Q> } : unknown) &
   (Routes[R] extends { body?: infer B } ? { body?: Body<NonNullable<B>> } : unknown)
 
-/** What a route answers as JSON. */
-export type Answered<R extends Route> = Routes[R] extends { answer: infer A } ? A : never
+/** What a route answers as JSON. A client asks for a plan so; a run it follows as a stream. */
+export type Answered<R extends Route> = Routes[R] extends { answer: infer A } ? Wanted<A> : never
+type Wanted<A> = RollbackPlan extends A ? Exclude<A, Ran> : A
 
 /** The arguments after the name of a route: what it takes, and what the client has besides. */
 export type Arguments<R extends Route, Options> =

@@ -1,6 +1,7 @@
 import '../../support/without-dom.js'
 import t from 'tap'
 import type { Deployment } from '../../../lib/model/deployment.js'
+import type { Client } from '../../../www/server/client.js'
 import { continued, merged, refreshed, type Shown } from '../../../www/pages/deployments.js'
 
 const shown = (ids: string, total = ids.length): Shown => ({ items: [...ids].map(id => ({ id }) as Deployment), total })
@@ -22,14 +23,15 @@ t.test('puts the newest deployments before the known ones', async t => {
 
 t.test('pages contain no deployment twice', async t => {
   const asked: unknown[] = []
-  const calls = {
-    deployments: async (query: unknown) => {
-      asked.push(query)
-      return shown('cb', 4)
+  const client = {
+    send: async (_method, path) => {
+      asked.push(Object.fromEntries(new URL(path, 'http://svc').searchParams))
+      const { items, total } = shown('cb', 4)
+      return new Response(JSON.stringify(items), { headers: { 'x-total-count': String(total) } })
     }
-  }
+  } as Pick<Client, 'send'> as Client
   const { signal } = new AbortController()
-  t.equal(ids(await refreshed({ calls, query: { status: 'failed' }, signal }, () => undefined)), 'cb')
-  t.equal(ids(await continued({ calls, query: {}, signal }, shown('dc', 4))), 'dcb')
-  t.match(asked, [{ status: 'failed', limit: 100 }, { before: 'c' }])
+  t.equal(ids(await refreshed({ client, query: { status: 'failed' }, signal }, () => undefined)), 'cb')
+  t.equal(ids(await continued({ client, query: {}, signal }, shown('dc', 4))), 'dcb')
+  t.match(asked, [{ status: 'failed', limit: '100' }, { before: 'c' }])
 })

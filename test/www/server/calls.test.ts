@@ -1,6 +1,8 @@
 import t from 'tap'
-import { createCall, placeOf, startDeployment } from '../../../www/server/calls.js'
-import type { Client, SendOptions } from '../../../www/server/client.js'
+import { createCall, placeOf } from '../../../www/server/calls.js'
+import { startDeployment } from '../../../www/server/requests.js'
+import type { SendOptions } from '../../../www/server/calls.js'
+import type { Client } from '../../../www/server/client.js'
 
 function seen() {
   const asked: Array<[method: string, path: string, options: SendOptions | undefined]> = []
@@ -8,7 +10,7 @@ function seen() {
     asked.push([method, path, options])
     return { lock: 'a' } as never
   }
-  return { asked, call: createCall({ ask }) }
+  return { asked, call: createCall(ask) }
 }
 
 t.test('a route with its parameters, its query and its body', async t => {
@@ -50,7 +52,10 @@ t.test('starts a deployment and leaves its stream', async t => {
     sent.push(given)
     return new Response(body, { headers: { 'x-svc-deploy-id': 'dep_1' } })
   }
-  const id = await startDeployment({ send }, 'POST /api/projects/:id/undo', { id: 'proj_1', body: { message: null } })
+  const id = await startDeployment({ send } as Client, 'POST /api/projects/:id/undo', {
+    id: 'proj_1',
+    body: { message: null }
+  })
   t.equal(id, 'dep_1')
   t.ok(isCancelled)
   t.strictSame(sent, [

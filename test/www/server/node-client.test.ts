@@ -33,8 +33,10 @@ t.test('a client of a node keeps what belongs to the session', async t => {
   const node = createNodeClient(hub, 'node_1')
   await node.ask('GET', 'api/projects')
   await node.send('GET', 'api/log-sources/x/stream')
+  await node.call('GET /api/pm2/apps')
   await node.ensureProven()
-  t.same(asked, ['api/nodes/node_1/at/projects', 'api/nodes/node_1/at/log-sources/x/stream', 'proof'])
+  const [first, second] = ['api/nodes/node_1/at/projects', 'api/nodes/node_1/at/log-sources/x/stream']
+  t.same(asked, [first, second, 'api/nodes/node_1/at/pm2/apps', 'proof'])
   t.equal(node.address('api/projects/p/download'), 'http://hub/api/nodes/node_1/at/projects/p/download')
   t.same(await node.changeHeaders(), { 'x-svc-csrf': 'the-csrf' })
 })

@@ -6,7 +6,7 @@ import {
   DeploymentOutput,
   findTime
 } from '../../../www/state/held-lines.js'
-import type { OutputWindow, OutputWindowQuery } from '../../../www/server/calls.js'
+import type { OutputWindow, OutputWindowQuery } from '../../../www/server/requests.js'
 
 const part = (start: number, ...texts: string[]): LinePart => ({
   lines: texts.map(text => ({ at: '', text })),

@@ -7,7 +7,6 @@ import { startCutProxy } from '../../support/cut-proxy.js'
 import { signIn, withCookie } from '../../support/session.js'
 import { startServer } from '../../support/server.js'
 import { createClient, createConnection } from '../../../www/server/client.js'
-import { createLogCalls } from '../../../www/server/events.js'
 import type { HeldLimits } from '../../../www/state/held-lines.js'
 import { LogFile } from '../../../www/state/log-file.js'
 import { createSession } from '../../../www/state/session.js'
@@ -43,7 +42,7 @@ async function openFile(
   const life = new AbortController()
   const file = new LogFile({
     id: body.items[0].id,
-    calls: createLogCalls(client),
+    client,
     onConnection: state => connection.set(state),
     signal: life.signal,
     limits

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createOutput } from '../../support/growing-text.js'
 import { Announcer, type LogLine, type LogText } from '../../../www/state/held-lines.js'
 import { MergedLog, MergedSearch } from '../../../www/state/merged-log.js'
-import type { LogSearchQuery } from '../../../www/server/events.js'
+import type { Client } from '../../../www/server/client.js'
 
 const at = (second: number, words: string): string => `${new Date(1e12 + second * 1000).toISOString()} ${words}`
 const line = (text: string): LogLine => ({ at: '', text })
@@ -272,22 +272,30 @@ const hit = (offset: number, text: string, before: string[] = []): string =>
 const done = 'event: done\ndata: {}\n\n'
 
 /** A server whose searches answer with these streams. */
-const callsOf = (streams: Record<string, string>) => ({
-  asked: [] as Array<{ id: string; query: LogSearchQuery }>,
-  async search(id: string, query: LogSearchQuery) {
-    this.asked.push({ id, query })
-    return new Response(streams[id])
+/** A client whose searches are answered by a function. */
+function searching(answer: (id: string, query: URLSearchParams, signal?: AbortSignal) => Promise<Response>): Client {
+  const send: Client['send'] = (_method, path, options) => {
+    const { pathname, searchParams } = new URL(path, 'http://svc')
+    return answer(pathname.split('/')[3] ?? '', searchParams, options?.signal)
   }
-})
+  return { send } as Client
+}
+
+const clientOf = (streams: Record<string, string>): Client => searching(async id => new Response(streams[id]))
 
 t.test('sorts hits of several files newest first, those without a time last', async t => {
-  const calls = callsOf({
+  const asked: Array<{ id: string; query: unknown }> = []
+  const streams: Record<string, string> = {
     one: hit(30, 'error of no time') + hit(20, `${timeOf(4)} error a4`) + hit(10, `${timeOf(1)} error a1`) + done,
     two: `:progress 5/10\n\n${hit(9, '  at error', [`${timeOf(3)} b3`])}${hit(5, `${timeOf(2)} error b2`)}${done}`
+  }
+  const client = searching(async (id, query) => {
+    asked.push({ id, query: Object.fromEntries(query) })
+    return new Response(streams[id])
   })
   const search = new MergedSearch(sought, ['one.log', 'two.log'])
   t.equal(search.state, 'running')
-  await search.run(calls, ['one', 'two'])
+  await search.run(client, ['one', 'two'])
   t.same(
     search.hits.map(({ source, offset }) => [source, offset]),
     [
@@ -303,16 +311,16 @@ t.test('sorts hits of several files newest first, those without a time last', as
     [1e12 + 4000, 1e12 + 3000, 1e12 + 2000, 1e12 + 1000, null]
   )
   t.equal(search.state, 'done')
-  t.match(calls.asked, [
-    { id: 'one', query: sought },
-    { id: 'two', query: sought }
+  t.match(asked, [
+    { id: 'one', query: { q: sought.q, order: 'newest' } },
+    { id: 'two', query: { q: sought.q, order: 'newest' } }
   ])
 })
 
 t.test('reports the error of a file with its name, and keeps the hits of the others', async t => {
   const refused = `event: error\ndata: ${JSON.stringify({ message: 'The file is gone' })}\n\n`
   const search = new MergedSearch(sought, ['one.log', 'two.log'])
-  await search.run(callsOf({ one: refused, two: hit(5, `${timeOf(2)} error`) + done }), ['one', 'two'])
+  await search.run(clientOf({ one: refused, two: hit(5, `${timeOf(2)} error`) + done }), ['one', 'two'])
   t.equal(search.state, 'failed')
   t.equal(search.problem, 'one.log: The file is gone')
   t.equal(search.hits.length, 1)
@@ -322,7 +330,7 @@ t.test('loads older hits of the other files if one cannot be searched', async t 
   const refused = `event: error\ndata: ${JSON.stringify({ message: 'No times' })}\n\n`
   const search = new MergedSearch(sought, ['one.log', 'two.log'])
   const cut = `event: truncated\ndata: {"maxHits":1}\n\n${done}`
-  await search.run(callsOf({ one: refused, two: hit(5, `${timeOf(2)} error`) + cut }), ['one', 'two'])
+  await search.run(clientOf({ one: refused, two: hit(5, `${timeOf(2)} error`) + cut }), ['one', 'two'])
   t.equal(search.state, 'cut')
   t.equal(search.problem, 'one.log: No times')
 })
@@ -330,10 +338,10 @@ t.test('loads older hits of the other files if one cannot be searched', async t 
 t.test('can be cancelled', async t => {
   const search = new MergedSearch(sought, ['one.log', 'two.log'])
   const over = search.run(
-    {
-      search: (_id, _query, signal) =>
-        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-    },
+    searching(
+      (_id, _query, signal) =>
+        new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    ),
     ['one', 'two']
   )
   search.cancel()
@@ -357,13 +365,11 @@ t.test('loads older hits on request, and shows no file further back than the oth
   const search = new MergedSearch({ ...sought, level: 'error' }, ['one.log', 'two.log'])
   const shown = (): string => search.hits.map(({ text }) => text.split(' ').at(-1)).join(' ')
   await search.run(
-    {
-      search: async (id, query) => {
-        asked.push([id, query.toOffset])
-        t.equal(query.level, 'error')
-        return new Response(pages[id]?.shift())
-      }
-    },
+    searching(async (id, query) => {
+      asked.push([id, query.get('toOffset')])
+      t.equal(query.get('level'), 'error')
+      return new Response(pages[id]?.shift())
+    }),
     ['one', 'two']
   )
   t.equal(search.state, 'cut')
@@ -381,8 +387,8 @@ t.test('loads older hits on request, and shows no file further back than the oth
   t.same(asked, [
     ['one', null],
     ['two', null],
-    ['one', 80],
-    ['two', 20]
+    ['one', '80'],
+    ['two', '20']
   ])
 })
 
@@ -392,14 +398,12 @@ t.test('searches two files at a time', async t => {
   let most = 0
   const search = new MergedSearch(sought, names)
   await search.run(
-    {
-      search: async () => {
-        most = Math.max(most, ++running)
-        await new Promise(resolve => setTimeout(resolve, 1))
-        running--
-        return new Response(done)
-      }
-    },
+    searching(async () => {
+      most = Math.max(most, ++running)
+      await new Promise(resolve => setTimeout(resolve, 1))
+      running--
+      return new Response(done)
+    }),
     names
   )
   t.equal(most, 2)

@@ -37,7 +37,7 @@ const own: Readonly<Record<string, string>> = {
   'pages/deployment.ts': 'a pause between requests',
   'pages/login.ts': 'a wait that begins here',
   'server/client.ts': 'the way of an answer',
-  'server/events.ts': 'says the clock of this machine to the server',
+  'server/requests.ts': 'says the clock of this machine to the server',
   'server/terminal.ts': 'a silence'
 }
 

@@ -1,7 +1,8 @@
+import type { Client } from '../../server/client.js'
 import { said, css, SvcElement } from '../element.js'
 import { authenticatorAddress } from '../../dom/address.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { BegunFactor, SecondFactorCalls } from '../../server/admin-calls.js'
+import type { BegunFactor } from '../../server/requests.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
 import { t } from '../../words/t.js'
 import { codeField, errorLine, Submission, submitted, SvcDialog } from '../base/form.js'
@@ -14,7 +15,7 @@ type Step =
   | { kind: 'remove' }
 
 /**
- * The second factor of the token that is signed in: added with an authenticator, removed with a code. Property: `calls`.
+ * The second factor of the token that is signed in: added with an authenticator, removed with a code. Property: `client`.
  * Event: `factorchange`.
  */
 export class SvcSecondFactor extends SvcElement {
@@ -32,7 +33,7 @@ export class SvcSecondFactor extends SvcElement {
     }
   `
 
-  calls!: SecondFactorCalls
+  client!: Client
   #isOn!: Resource<boolean>
   #step: Step = { kind: 'rest' }
   #focused: Step | null = this.#step
@@ -42,7 +43,7 @@ export class SvcSecondFactor extends SvcElement {
     this.#step = { kind: 'rest' }
     this.#focused = this.#step
     this.#isOn = createResource({
-      load: signal => this.calls.isOn(signal),
+      load: async signal => (await this.client.call('GET /api/tokens/self', { signal })).secondFactor,
       onChange: () => this.update(),
       signal: this.signal
     })
@@ -146,14 +147,15 @@ export class SvcSecondFactor extends SvcElement {
 
   async #begin(): Promise<void> {
     await this.#submission.run(async () => {
-      this.#go({ kind: 'enrol', factor: await this.calls.begin() })
+      this.#go({ kind: 'enrol', factor: await this.client.call('POST /api/auth/second-factor') })
     })
   }
 
   async #confirm(event: Event): Promise<void> {
     const { code = '' } = submitted(event)
     await this.#submission.run(async () => {
-      const codes = await this.calls.confirm(code.trim())
+      const codes = (await this.client.call('POST /api/auth/second-factor/confirm', { body: { code: code.trim() } }))
+        .recoveryCodes
       this.#set(true)
       this.#go({ kind: 'codes', codes })
     })
@@ -162,7 +164,7 @@ export class SvcSecondFactor extends SvcElement {
   async #remove(event: Event): Promise<void> {
     const { code = '' } = submitted(event)
     await this.#submission.run(async () => {
-      await this.calls.remove(code.trim())
+      await this.client.call('DELETE /api/auth/second-factor', { body: { code: code.trim() } })
       this.#set(false)
       this.#go({ kind: 'rest' })
     })

@@ -1,19 +1,18 @@
 import { css, notice, said, type Said, SvcElement } from '../element.js'
 import type { FileKey, SignersFile, SigningKey } from '../../../lib/model/signing-key.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import type { SigningKeyCalls } from '../../server/admin-calls.js'
 import { countWords, t } from '../../words/t.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
-import { serverNow } from '../../server/client.js'
+import { serverNow, type Client } from '../../server/client.js'
 import type { ChoosableProject } from './svc-token-form.js'
 import { timeWords } from '../base/words.js'
 
 type Dialog = { kind: 'trust' } | { kind: 'revoke'; key: SigningKey }
 
-/** Form to trust a key by pasting it. Properties: `projects`, `calls`. Events: `keysaved`, `keycancel`. */
+/** Form to trust a key by pasting it. Properties: `projects`, `client`. Events: `keysaved`, `keycancel`. */
 export class SvcTrustKey extends SvcElement {
   projects: readonly ChoosableProject[] = []
-  calls!: Pick<SigningKeyCalls, 'trust'>
+  client!: Client
   readonly #submission = new Submission(this)
   #hasOpened = false
 
@@ -60,20 +59,22 @@ export class SvcTrustKey extends SvcElement {
   async #trust(event: Event): Promise<void> {
     const { public: text = '', name = '', project = '' } = submitted(event)
     await this.#submission.run(async () => {
-      await this.calls.trust({
-        public: text,
-        ...(name.trim() !== '' && { name }),
-        projectIds: project === '' ? null : [project]
+      await this.client.call('POST /api/signing-keys', {
+        body: {
+          public: text,
+          ...(name.trim() !== '' && { name }),
+          projectIds: project === '' ? null : [project]
+        }
       })
       this.dispatchEvent(said('keysaved', { words: t('The key is trusted') }))
     })
   }
 }
 
-/** Asks before a key is revoked. Properties: `key`, `calls`. Events: `keysaved`, `keycancel`. */
+/** Asks before a key is revoked. Properties: `key`, `client`. Events: `keysaved`, `keycancel`. */
 export class SvcRevokeKey extends SvcElement {
   key!: SigningKey
-  calls!: Pick<SigningKeyCalls, 'revoke'>
+  client!: Client
   readonly #submission = new Submission(this)
 
   protected override view(): Template {
@@ -91,7 +92,7 @@ export class SvcRevokeKey extends SvcElement {
   async #revoke(event: Event): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
-      const { deployments } = await this.calls.revoke(this.key.id)
+      const { deployments } = await this.client.call('POST /api/signing-keys/:id/revoke', { id: this.key.id, body: {} })
       const signed = countWords(deployments.length, 'deployment')
       this.dispatchEvent(
         said('keysaved', { words: t('The key was revoked. It has signed {deployments}.', { deployments: signed }) })
@@ -100,7 +101,7 @@ export class SvcRevokeKey extends SvcElement {
   }
 }
 
-/** The keys that may sign releases: list, trust, revoke. Properties: `keys`, `file`, `projects`, `calls`. Events: `keyschange`, `notice`. */
+/** The keys that may sign releases: list, trust, revoke. Properties: `keys`, `file`, `projects`, `client`. Events: `keyschange`, `notice`. */
 export class SvcSigningKeys extends SvcElement {
   static override sheet = css`
     svc-signing-keys {
@@ -122,7 +123,7 @@ export class SvcSigningKeys extends SvcElement {
   /** The keys of `keys/allowed_signers`, which then count alone. */
   file: SignersFile | null = null
   projects: readonly ChoosableProject[] = []
-  calls!: SigningKeyCalls
+  client!: Client
   #dialog: Dialog | null = null
 
   protected override view(): Template {
@@ -189,8 +190,8 @@ export class SvcSigningKeys extends SvcElement {
 
   #content(dialog: Dialog): Template {
     return dialog.kind === 'trust'
-      ? html`<svc-trust-key .projects="${this.projects}" .calls="${this.calls}"></svc-trust-key>`
-      : html`<svc-revoke-key .key="${dialog.key}" .calls="${this.calls}"></svc-revoke-key>`
+      ? html`<svc-trust-key .projects="${this.projects}" .client="${this.client}"></svc-trust-key>`
+      : html`<svc-revoke-key .key="${dialog.key}" .client="${this.client}"></svc-revoke-key>`
   }
 
   #saved(words: string): void {

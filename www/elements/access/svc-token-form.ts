@@ -2,11 +2,11 @@ import { said, type Said, css, SvcElement } from '../element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { numberWords, t } from '../../words/t.js'
 import type { AccessRole, AccessToken } from '../../../lib/model/access.js'
-import { type TokenCalls, type TokenFields, usualMaxDays } from '../../server/admin-calls.js'
+import { type TokenFields, usualMaxDays } from '../../server/requests.js'
+import { serverNow, type Client } from '../../server/client.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { roleWords } from '../base/words.js'
 import { afterDays, daysProblem, daysUntil, limits, readAddresses, roleRows } from './token-row.js'
-import { serverNow } from '../../server/client.js'
 
 /** A project to choose. */
 export interface ChoosableProject {
@@ -113,7 +113,7 @@ const usualDays = 90
 
 /**
  * The form of a named token. Properties: `token`, the one to change, or null for a new one; `projects`, all of them;
- * `maxDays`, the longest lifetime; `calls`. Events: `tokensaved`, `tokencancel`.
+ * `maxDays`, the longest lifetime; `client`. Events: `tokensaved`, `tokencancel`.
  */
 export class SvcTokenForm extends SvcElement {
   static override sheet = css`
@@ -130,7 +130,7 @@ export class SvcTokenForm extends SvcElement {
   token: AccessToken | null = null
   projects: readonly ChoosableProject[] = []
   maxDays = usualMaxDays
-  calls!: Pick<TokenCalls, 'create' | 'update'>
+  client!: Client
   #role: AccessRole = 'viewer'
   #isLimited = false
   #chosen: readonly string[] = []
@@ -284,10 +284,13 @@ export class SvcTokenForm extends SvcElement {
     await this.#submission.run(async () => {
       const saved =
         token === null
-          ? await this.calls
-              .create(fields)
+          ? await this.client
+              .call('POST /api/tokens', { body: fields })
               .then(({ record, token }) => said('tokensaved', { token: record, secret: token }))
-          : said('tokensaved', { token: await this.calls.update(token.id, fields), secret: null })
+          : said('tokensaved', {
+              token: (await this.client.call('PATCH /api/tokens/:id', { id: token.id, body: fields })).record,
+              secret: null
+            })
       this.dispatchEvent(saved)
     })
   }

@@ -1,22 +1,22 @@
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { AccessToken, BuiltInToken, TokenList } from '../../../lib/model/access.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { type TokenCalls, usualMaxDays } from '../../server/admin-calls.js'
+import { usualMaxDays } from '../../server/requests.js'
+import { serverNow, type Client } from '../../server/client.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorLine, field, question, Submission, submitted, SvcDialog } from '../base/form.js'
-import { serverNow } from '../../server/client.js'
 import { afterDays, daysProblem, findTokens, stateOf, tokenRow } from './token-row.js'
 import { holderNow } from '../../state/session.js'
 import { SvcCopy, SvcTime } from '../base/facts.js'
 import { type ChoosableProject, SvcProjectChoice, SvcTokenForm } from './svc-token-form.js'
 
 /**
- * Asks before the second factor of another token is removed. Properties: `token`, `calls`. Events: `tokensaved`,
+ * Asks before the second factor of another token is removed. Properties: `token`, `client`. Events: `tokensaved`,
  * `tokencancel`.
  */
 export class SvcTokenFactor extends SvcElement {
   token!: AccessToken
-  calls!: Pick<TokenCalls, 'removeFactor'>
+  client!: Client
   readonly #submission = new Submission(this)
 
   protected override view(): Template {
@@ -33,16 +33,16 @@ export class SvcTokenFactor extends SvcElement {
     event.preventDefault()
     const { token } = this
     await this.#submission.run(async () => {
-      await this.calls.removeFactor(token.id)
+      await this.client.call('DELETE /api/tokens/:id/second-factor', { id: token.id })
       this.dispatchEvent(said('tokensaved', { token: { ...token, secondFactor: false }, secret: null }))
     })
   }
 }
 
-/** Asks before a token is revoked. Properties: `token`, `calls`. Events: `tokensaved`, `tokencancel`. */
+/** Asks before a token is revoked. Properties: `token`, `client`. Events: `tokensaved`, `tokencancel`. */
 export class SvcTokenRevoke extends SvcElement {
   token!: AccessToken
-  calls!: Pick<TokenCalls, 'revoke'>
+  client!: Client
   readonly #submission = new Submission(this)
 
   protected override view(): Template {
@@ -62,7 +62,7 @@ export class SvcTokenRevoke extends SvcElement {
     event.preventDefault()
     const { token } = this
     await this.#submission.run(async () => {
-      await this.calls.revoke(token.id)
+      await this.client.call('DELETE /api/tokens/:id', { id: token.id })
       this.dispatchEvent(
         said('tokensaved', { token: { ...token, revokedAt: new Date(serverNow()).toISOString() }, secret: null })
       )
@@ -81,12 +81,12 @@ const overlaps: ReadonlyArray<{ seconds: number; words: string }> = [
 const usualOverlapSeconds = hourSeconds
 
 /**
- * Asks how to replace the secret of a token. Properties: `token`, `calls`; `maxDays`, the longest lifetime. Events:
+ * Asks how to replace the secret of a token. Properties: `token`, `client`; `maxDays`, the longest lifetime. Events:
  * `tokensaved` with the new secret, `tokencancel`.
  */
 export class SvcTokenRotate extends SvcElement {
   token!: AccessToken
-  calls!: Pick<TokenCalls, 'rotate'>
+  client!: Client
   maxDays = usualMaxDays
   #hasOpened = false
   readonly #submission = new Submission(this)
@@ -132,9 +132,12 @@ export class SvcTokenRotate extends SvcElement {
     const problem = days === '' ? null : daysProblem(days, this.maxDays)
     if (problem !== null) return this.#submission.refuse(problem)
     await this.#submission.run(async () => {
-      const { record, token } = await this.calls.rotate(this.token.id, {
-        overlapSeconds: Number(overlap),
-        ...(days !== '' && { expiresAt: afterDays(Number(days), serverNow()) })
+      const { record, token } = await this.client.call('POST /api/tokens/:id/rotate', {
+        id: this.token.id,
+        body: {
+          overlapSeconds: Number(overlap),
+          ...(days !== '' && { expiresAt: afterDays(Number(days), serverNow()) })
+        }
       })
       this.dispatchEvent(said('tokensaved', { token: record, secret: token }))
     })
@@ -153,7 +156,7 @@ type Dialog =
 
 /**
  * The named tokens and the built-in ones: find, create, change, rotate, revoke. Properties: `list`, `projects`,
- * `maxDays`, `calls`. Events: `tokenschange`, `notice`.
+ * `maxDays`, `client`. Events: `tokenschange`, `notice`.
  */
 export class SvcTokens extends SvcElement {
   static override sheet = css`
@@ -196,7 +199,7 @@ export class SvcTokens extends SvcElement {
   list: TokenList = { items: [], builtIn: [] }
   projects: readonly ChoosableProject[] = []
   maxDays = usualMaxDays
-  calls!: TokenCalls
+  client!: Client
   #dialog: Dialog | null = null
   #text = ''
   #most = pageRows
@@ -290,16 +293,16 @@ export class SvcTokens extends SvcElement {
   }
 
   #content(dialog: Dialog): Template {
-    const { calls, projects, maxDays } = this
+    const { client, projects, maxDays } = this
     if (dialog.kind === 'secret') return this.#secret(dialog.secret)
     if (dialog.kind === 'rotate')
-      return html`<svc-token-rotate .token="${dialog.token}" .calls="${calls}" .maxDays="${maxDays}"></svc-token-rotate>`
+      return html`<svc-token-rotate .token="${dialog.token}" .client="${client}" .maxDays="${maxDays}"></svc-token-rotate>`
     if (dialog.kind === 'revoke')
-      return html`<svc-token-revoke .token="${dialog.token}" .calls="${calls}"></svc-token-revoke>`
+      return html`<svc-token-revoke .token="${dialog.token}" .client="${client}"></svc-token-revoke>`
     if (dialog.kind === 'factor')
-      return html`<svc-token-factor .token="${dialog.token}" .calls="${calls}"></svc-token-factor>`
+      return html`<svc-token-factor .token="${dialog.token}" .client="${client}"></svc-token-factor>`
     const token = dialog.kind === 'edit' ? dialog.token : null
-    return html`<svc-token-form .token="${token}" .projects="${projects}" .maxDays="${maxDays}" .calls="${calls}"></svc-token-form>`
+    return html`<svc-token-form .token="${token}" .projects="${projects}" .maxDays="${maxDays}" .client="${client}"></svc-token-form>`
   }
 
   #secret(secret: string): Template {

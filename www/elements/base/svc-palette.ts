@@ -6,9 +6,9 @@ import { said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms, shownTabs, tabs } from '../../router.js'
-import type { FoundGroup } from '../../server/calls.js'
-import { may, type Right } from '../../state/session.js'
+import type { FoundGroup } from '../../server/requests.js'
 import { serverNow } from '../../server/client.js'
+import { may, type Right } from '../../state/session.js'
 
 const statuses: Readonly<Record<string, string>> = {
   queued: 'Queued',
@@ -317,15 +317,19 @@ export class SvcPalette extends SvcElement {
     this.update()
   }
 
+  async #search(q: string, signal: AbortSignal): Promise<readonly FoundGroup[]> {
+    const { groups } = await this.context.client.call('GET /api/search', { query: { q }, signal })
+    return groups.filter(({ items }) => items.length > 0)
+  }
+
   async #find(): Promise<void> {
     this.#asked = new AbortController()
     const signal = AbortSignal.any([this.#asked.signal, this.signal])
     try {
-      const { search } = this.context.calls
       const name = commandsIn(this.#text).find(({ name }) => name !== '')?.name
       const [found, named] = await Promise.all([
-        search(this.#text, signal),
-        name === undefined ? null : search(name, signal)
+        this.#search(this.#text, signal),
+        name === undefined ? null : this.#search(name, signal)
       ])
       this.#found = found
       this.#named = (named ?? found).find(({ type }) => type === 'projects')?.items ?? []

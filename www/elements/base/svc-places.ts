@@ -1,10 +1,10 @@
+import type { Client } from '../../server/client.js'
 import { stepsOf } from './svc-rows.js'
 import type { Inclusion, PlaceEntry, PlaceHome, PlaceListing } from '../../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'
-import type { PlaceCalls } from '../../server/events.js'
 import { errorLine } from './form.js'
 
 /**
@@ -95,7 +95,7 @@ export function placeEntry(
  * Chooses a directory or files on the server by browsing its directories. It can be inside a form; none of its controls
  * is submitted.
  *
- * Properties: `calls`, from createPlaceCalls(client); `start`, the absolute path to begin at (missing parts are
+ * Properties: `client`; `start`, the absolute path to begin at (missing parts are
  * ignored; empty is the home directory of the server). Attributes: `include`, which is `dirs` (chooses the open
  * directory), `files` or `both`; `multiple`, for several files of several directories. Events: `placeschosen`,
  * `placescancel`. Keys in the list: Up, Down, Home and End move; Right or Enter opens a directory; Left opens its
@@ -159,7 +159,7 @@ export class SvcPlaces extends SvcElement {
     }
   `
 
-  calls!: PlaceCalls
+  client!: Client
   start = ''
   #home: PlaceHome | null = null
   #listing: PlaceListing | null = null
@@ -267,7 +267,7 @@ export class SvcPlaces extends SvcElement {
 
   async #begin(): Promise<void> {
     try {
-      this.#home = await this.calls.home(this.signal)
+      this.#home = await this.client.call('GET /api/fs/home', { signal: this.signal })
     } catch (error) {
       if (!this.signal.aborted) this.#fail(error)
       return
@@ -283,7 +283,8 @@ export class SvcPlaces extends SvcElement {
     try {
       const signal = AbortSignal.any([asked.signal, this.signal])
       const include = this.include === 'dirs' ? 'dirs' : 'both'
-      const list = (at: string): Promise<PlaceListing> => this.calls.list(at, include, signal)
+      const list = (at: string): Promise<PlaceListing> =>
+        this.client.call('GET /api/fs/list', { query: { path: at, include }, signal })
       this.#listing = isLenient ? await listNearest(list, path, this.#home as PlaceHome) : checked(await list(path))
       this.#find = ''
       this.#problem = null

@@ -1,5 +1,5 @@
 /* The origin of a deployment's files, as its client claims it. */
-import type { Deployment, DeploymentRow, DeploymentStep, ListedDeployment } from '../../../lib/model/deployment.js'
+import type { DeploymentRow, DeploymentStep, ListedDeployment } from '../../../lib/model/deployment.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { outsideAddress } from '../../dom/address.js'
 import { html, icon, type IconName, type Template } from '../../dom/html.js'
@@ -7,14 +7,12 @@ import { t, numberWords } from '../../words/t.js'
 import { serverWords, twoLines } from '../../words/errors.js'
 import { commitTitle, commitWords, spanWords, stepWords } from '../base/words.js'
 import { notice, said, css, SvcElement } from '../element.js'
-import type { ExactCalls } from '../../server/events.js'
 import { may, mayDecide } from '../../state/session.js'
 import { question, Submission, errorLine } from '../base/form.js'
 import type { LogLine, LogText } from '../../state/held-lines.js'
 import { plainFormat, plainStyle } from '../logs/log-format.js'
 import { lineNode } from '../logs/log-line.js'
-import type { Calls } from '../../server/calls.js'
-import { serverNow } from '../../server/client.js'
+import { serverNow, type Client } from '../../server/client.js'
 
 /** Returns what sent the archive, and who. */
 export function senderWords({
@@ -60,7 +58,7 @@ export function outside(text: string, words: unknown): unknown {
 }
 
 /**
- * Shows the size of the archive of a deployment, and deletes it. Properties: `deployment`, `exactCalls`, `size` in words. Events:
+ * Shows the size of the archive of a deployment, and deletes it. Properties: `deployment`, `client`, `size` in words. Events:
  * `archivedeleted`, `notice`.
  */
 export class SvcArchive extends SvcElement {
@@ -69,7 +67,7 @@ export class SvcArchive extends SvcElement {
   `
 
   deployment!: DeploymentRow
-  exactCalls!: ExactCalls
+  client!: Client
   size = ''
   #isAsking = false
   #isForced = false
@@ -118,7 +116,10 @@ export class SvcArchive extends SvcElement {
 
   async #delete(): Promise<void> {
     const isDone = await this.#submission.run(async () => {
-      const deployment = await this.exactCalls.deleteArchive(this.deployment.id, this.#isForced)
+      const { deployment } = await this.client.call('DELETE /api/deployments/:id/archive', {
+        id: this.deployment.id,
+        query: { force: this.#isForced ? 'true' : undefined }
+      })
       this.dispatchEvent(notice(t('Archive deleted')))
       this.dispatchEvent(said('archivedeleted', { deployment }))
     })
@@ -159,7 +160,7 @@ export class SvcFailure extends SvcElement {
     }
   `
 
-  deployment!: Deployment
+  deployment!: ListedDeployment
   #output: LogText | undefined
   #detach = new AbortController()
 
@@ -311,7 +312,7 @@ type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'che
 
 /**
  * What happens after the files of a deployment are in place: its checks, the time that is left to confirm it, and the
- * buttons to confirm or revert it. Properties: `deployment`, `calls`; `wanted`, the button that gets the focus. Events: `decided`, `notice`.
+ * buttons to confirm or revert it. Properties: `deployment`, `client`; `wanted`, the button that gets the focus. Events: `decided`, `notice`.
  */
 export class SvcHold extends SvcElement {
   static override sheet = css`
@@ -340,7 +341,7 @@ export class SvcHold extends SvcElement {
     }
   `
 
-  calls!: Pick<Calls, 'confirm' | 'revert'>
+  client!: Client
   deployment: Held = { id: '', status: 'queued', heldFor: null, holdUntil: null, checks: [], steps: [], tokenId: null }
   /** The decision that a link asked for: its button gets the focus once, and nobody but the user presses it. */
   wanted: string | null = null
@@ -436,7 +437,8 @@ export class SvcHold extends SvcElement {
 
   async #decide(decision: 'confirm' | 'revert'): Promise<void> {
     await this.#submission.run(async () => {
-      const deployment = await this.calls[decision](this.deployment.id)
+      const { id } = this.deployment
+      const { deployment } = await this.client.call(`POST /api/deployments/:id/${decision}`, { id })
       this.dispatchEvent(said('decided', { deployment }))
       const words = decision === 'confirm' ? t('The deployment was confirmed') : t('The earlier files are back')
       if (decision === 'confirm' || deployment.revertedAt !== null) this.dispatchEvent(notice(words))

@@ -1,19 +1,18 @@
-import type { Deployment } from '../../../lib/model/deployment.js'
+import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { Approval } from '../../../lib/model/policy.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
-import type { Calls } from '../../server/calls.js'
 import { css, notice, said, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 import { actorName, roleWords, timeWords, waitingWords } from '../base/words.js'
-import { serverNow } from '../../server/client.js'
+import { serverNow, type Client } from '../../server/client.js'
 import { mayApprove } from '../../state/session.js'
 import { countWords, t } from '../../words/t.js'
 import { rollbackPlanView } from './plan-view.js'
 
 type Shown = Pick<
-  Deployment,
+  ListedDeployment,
   | 'id'
   | 'projectId'
   | 'status'
@@ -34,7 +33,7 @@ const fallback: Pick<Approval, 'count' | 'roles' | 'notPusher'> = { count: 1, ro
 
 /**
  * A deployment that waits before it begins: what it waits for, what it would change, both decisions, and who has decided.
- * Properties: `deployment`, `waiting`, `calls`, `wanted` (the decision that a link asked for: its dialog opens). Events: `decided`,
+ * Properties: `deployment`, `waiting`, `client`, `wanted` (the decision that a link asked for: its dialog opens). Events: `decided`,
  * `notice`.
  */
 export class SvcApproval extends SvcElement {
@@ -61,7 +60,7 @@ export class SvcApproval extends SvcElement {
     }
   `
 
-  calls!: Pick<Calls, 'planWaiting' | 'approve' | 'reject' | 'project'>
+  client!: Client
   deployment!: Shown
   /** What it waits for; null: it has begun. */
   waiting: Pick<Waiting, 'for' | 'until'> | null = null
@@ -83,12 +82,12 @@ export class SvcApproval extends SvcElement {
   async #load(): Promise<void> {
     const { id, projectId } = this.deployment
     await Promise.allSettled([
-      this.calls.project(projectId, this.signal).then(({ policy }) => {
+      this.client.call('GET /api/projects/:id', { id: projectId, signal: this.signal }).then(({ policy }) => {
         this.#approval = policy.approval ?? fallback
         if (this.wanted === 'approve' || this.wanted === 'reject') this.#dialog = this.#mayDecide ? this.wanted : 'none'
         this.update()
       }),
-      this.calls.planWaiting(id, this.signal).then(
+      this.client.call('GET /api/deployments/:id/plan', { id, signal: this.signal }).then(
         plan => (this.#plan = plan),
         (error: Error) => (this.#problem = error.name === 'AbortError' ? null : error.message)
       )
@@ -187,9 +186,12 @@ export class SvcApproval extends SvcElement {
     const comment = submitted(event)['comment']?.trim() || null
     const { id, treeSha256 } = this.deployment
     await this.#submission.run(async () => {
-      const deployment = isApproval
-        ? await this.calls.approve(id, { treeSha256: treeSha256 ?? '', comment })
-        : await this.calls.reject(id, comment)
+      const { deployment } = isApproval
+        ? await this.client.call('POST /api/deployments/:id/approve', {
+            id,
+            body: { treeSha256: treeSha256 ?? '', comment }
+          })
+        : await this.client.call('POST /api/deployments/:id/reject', { id, body: { comment } })
       this.#dialog = 'none'
       this.dispatchEvent(said('decided', { deployment }))
       this.dispatchEvent(notice(isApproval ? t('The deployment was approved') : t('The deployment was rejected')))

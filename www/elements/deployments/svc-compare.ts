@@ -1,3 +1,5 @@
+import { readDeployments } from '../../server/requests.js'
+import { serverNow, type Client } from '../../server/client.js'
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
 import { agoWords, deploymentWords, spanWords, stepWords } from '../base/words.js'
 import { begunAt, formatBytes } from '../../shared/api.js'
@@ -5,11 +7,9 @@ import { countWords, numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { said, css, SvcElement } from '../element.js'
 import type { Changes } from '../../../lib/model/manifest.js'
-import type { Calls } from '../../server/calls.js'
 import { html, type Template } from '../../dom/html.js'
 import { errorLine } from '../base/form.js'
 import { liveBefore } from './svc-deployment-actions.js'
-import { serverNow } from '../../server/client.js'
 
 /* Compares two deployments as rows of text. Pure. */
 
@@ -113,7 +113,7 @@ const offered = 100
 const pageSize = 100
 
 /**
- * Compares a deployment with another deployment of its project. Properties: `deployment`, `calls`; `against`, the id of
+ * Compares a deployment with another deployment of its project. Properties: `deployment`, `client`; `against`, the id of
  * the other deployment, or null for the one that was live before it. Event: `against`.
  */
 export class SvcCompare extends SvcElement {
@@ -148,7 +148,7 @@ export class SvcCompare extends SvcElement {
     }
   `
 
-  calls!: Calls
+  client!: Client
   deployment!: DeploymentRow
   against: string | null = null
   #others: readonly DeploymentRow[] | null = null
@@ -284,19 +284,24 @@ export class SvcCompare extends SvcElement {
     const { id, projectId } = this.deployment
     this.#problem = null
     try {
-      const { items } = await this.calls.deployments({ projectId, limit: offered }, this.signal)
+      const { items } = await readDeployments(this.client, { projectId, limit: offered }, this.signal)
       let other =
         this.against === null
           ? liveBefore(items, this.deployment)
           : (items.find(item => item.id === this.against) ?? null)
-      if (this.against !== null && other === null) other = await this.calls.deployment(this.against, this.signal)
+      if (this.against !== null && other === null)
+        other = await this.client.call('GET /api/logs/:deployId', { deployId: this.against, signal: this.signal })
       if (mine !== this.#asked) return
       this.#others = items.filter(item => item.id !== id)
       this.#other = other
       this.#changes = null
       this.update()
       if (other === null || other.fileCount === null || this.deployment.fileCount === null) return
-      const changes = await this.calls.changes(id, other.id, this.signal)
+      const changes = await this.client.call('GET /api/deployments/:id/changes', {
+        id,
+        query: { against: other.id },
+        signal: this.signal
+      })
       if (mine !== this.#asked) return
       this.#changes = changes
       this.#show((['changed', 'added', 'removed'] as const).find(kind => changes[kind].length > 0) ?? 'changed', 0)

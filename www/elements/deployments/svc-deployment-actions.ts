@@ -1,10 +1,10 @@
+import type { Client } from '../../server/client.js'
 import type { DeploymentRow, FinalStatus, ListedDeployment } from '../../../lib/model/deployment.js'
 import { shownStatus, formatBytes } from '../../shared/api.js'
 import { notice, said, css, SvcElement, type Wish } from '../element.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { Calls } from '../../server/calls.js'
-import type { ExactCalls, RollbackWish } from '../../server/events.js'
+import { readDeployments, type RollbackWish, startDeployment } from '../../server/requests.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, question, type Question, Submission, submitted } from '../base/form.js'
@@ -74,7 +74,7 @@ interface Rollback {
 
 /**
  * The actions on a deployment, each with a confirmation: roll back to it, deploy it again, promote it to another project,
- * cancel it, correct its status. Properties: `deployment`, `calls`, `exactCalls`; `isRollout`: it was rolled out to nodes, and so is what goes
+ * cancel it, correct its status. Properties: `deployment`, `client`; `isRollout`: it was rolled out to nodes, and so is what goes
  * back to it; `wish`: the dialog to open, if its button is there. Events: `rolledback`, `deploymentcancel`, `deploymentmark`, `notice`.
  */
 export class SvcDeploymentActions extends SvcElement {
@@ -101,8 +101,7 @@ export class SvcDeploymentActions extends SvcElement {
     }
   `
 
-  calls!: Calls
-  exactCalls!: ExactCalls
+  client!: Client
   deployment!: ListedDeployment
   isRollout = false
   wish: Wish | null = null
@@ -259,10 +258,17 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #findLastGood({ projectId }: DeploymentRow): Promise<void> {
     try {
-      const { broken } = await this.calls.projectOverview(projectId, this.signal)
+      const { broken } = await this.client.call('GET /api/projects/:id/overview', {
+        id: projectId,
+        signal: this.signal
+      })
       const wanted = broken === null ? null : wayBackOf(broken)
       if (wanted === null) return
-      this.#lastGood = await this.calls.deploymentRecord(wanted.id, this.signal)
+      this.#lastGood = await this.client.call('GET /api/logs/:deployId', {
+        deployId: wanted.id,
+        query: { output: 'end' },
+        signal: this.signal
+      })
       this.update()
     } catch {
       // The rollback is only an offer. Without it, the page still shows what failed.
@@ -279,17 +285,19 @@ export class SvcDeploymentActions extends SvcElement {
   }
 
   async #openRollback(source: DeploymentRow): Promise<void> {
-    const { calls } = this
+    const { client } = this
     this.#loadPlanView().catch(error => this.#submission.refuse(error))
     const mode = source.exact && !this.isRollout ? 'exact' : null
     this.#rollback = { source, project: null, inPlace: null, mode, force: false, plan: null }
     this.#open('roll_back')
     // These facts are optional. If they cannot be loaded, the rollback reports the problem itself.
     await Promise.allSettled([
-      calls.project(source.projectId, this.signal).then(project => this.#tell(source, { project })),
-      calls
-        .deployments({ projectId: source.projectId, limit: neighbours }, this.signal)
-        .then(({ items }) => this.#tell(source, { inPlace: liveAmong(items) })),
+      client
+        .call('GET /api/projects/:id', { id: source.projectId, signal: this.signal })
+        .then(project => this.#tell(source, { project })),
+      readDeployments(client, { projectId: source.projectId, limit: neighbours }, this.signal).then(({ items }) =>
+        this.#tell(source, { inPlace: liveAmong(items) })
+      ),
       // The nodes check for themselves what would change.
       this.isRollout ? null : this.#planOrSay()
     ])
@@ -301,7 +309,9 @@ export class SvcDeploymentActions extends SvcElement {
     this.#loadPlanView().catch(error => this.#submission.refuse(error))
     try {
       const { projectId } = this.deployment
-      const others = (await this.calls.projects(this.signal)).filter(({ id }) => id !== projectId)
+      const others = (await this.client.call('GET /api/projects', { signal: this.signal })).filter(
+        ({ id }) => id !== projectId
+      )
       const isWaiting = ({ policy }: Project): boolean => policy.promoteFrom?.projectId === projectId
       // First those whose releases come from here.
       const projects = [...others.filter(isWaiting), ...others.filter(other => !isWaiting(other))]
@@ -322,7 +332,11 @@ export class SvcDeploymentActions extends SvcElement {
     this.#submission.refuse(null)
     if (to === '') return
     try {
-      const plan = await this.exactCalls.planPromotion(to, this.deployment.id, AbortSignal.any([signal, this.signal]))
+      const plan = await this.client.call('POST /api/projects/:id/promote', {
+        id: to,
+        body: { from: this.deployment.id, dryRun: true },
+        signal: AbortSignal.any([signal, this.signal])
+      })
       this.#promotion = { ...this.#promotion, plan }
       this.update()
     } catch (error) {
@@ -332,7 +346,9 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #promote(to: string, reason: string): Promise<void> {
     if (to === '') throw new Error(t('Choose a project.'))
-    this.dispatchEvent(said('rolledback', { deployId: await this.exactCalls.promote(to, this.deployment.id, reason) }))
+    const given = { id: to, body: { from: this.deployment.id, message: reason || null } }
+    const deployId = await startDeployment(this.client, 'POST /api/projects/:id/promote', given)
+    this.dispatchEvent(said('rolledback', { deployId }))
   }
 
   #tell(source: DeploymentRow, known: Partial<Rollback>): void {
@@ -347,11 +363,11 @@ export class SvcDeploymentActions extends SvcElement {
     if (this.#rollback === null) return
     const planning = (this.#planning = new AbortController())
     const { source, mode, force } = this.#rollback
-    const plan = await this.exactCalls.planRollback(
-      source.id,
-      wishOf({ mode, force }),
-      AbortSignal.any([planning.signal, this.signal])
-    )
+    const plan = await this.client.call('POST /api/deployments/:id/rollback', {
+      id: source.id,
+      body: { ...wishOf({ mode, force }), dryRun: true },
+      signal: AbortSignal.any([planning.signal, this.signal])
+    })
     const now = this.#rollback
     if (now?.mode === mode && now.force === force) this.#tell(source, { plan, mode: plan.mode })
   }
@@ -375,19 +391,23 @@ export class SvcDeploymentActions extends SvcElement {
 
   async #rollBack({ id }: DeploymentRow, reason: string): Promise<void> {
     const { mode, force } = this.#rollback ?? { mode: null, force: false }
-    this.dispatchEvent(
-      said('rolledback', { deployId: await this.exactCalls.rollback(id, reason, wishOf({ mode, force })) })
-    )
+    const given = { id, body: { ...wishOf({ mode, force }), message: reason || null } }
+    const deployId = await startDeployment(this.client, 'POST /api/deployments/:id/rollback', given)
+    this.dispatchEvent(said('rolledback', { deployId }))
   }
 
   async #cancel(): Promise<void> {
-    await this.calls.cancel(this.deployment.id)
+    await this.client.call('POST /api/deployments/:id/cancel', { id: this.deployment.id })
     this.dispatchEvent(notice(t('The deployment was cancelled')))
     this.dispatchEvent(said('deploymentcancel'))
   }
 
   async #mark(status: FinalStatus): Promise<void> {
-    this.dispatchEvent(said('deploymentmark', { deployment: await this.calls.mark(this.deployment.id, status) }))
+    const { deployment } = await this.client.call('PATCH /api/deployments/:id/status', {
+      id: this.deployment.id,
+      body: { status }
+    })
+    this.dispatchEvent(said('deploymentmark', { deployment }))
     this.dispatchEvent(notice(status === 'failed' ? t('Marked as failed') : t('Marked as success')))
   }
 }

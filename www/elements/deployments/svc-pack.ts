@@ -20,9 +20,9 @@ import { mayLoosen } from '../../state/session.js'
 import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
+import type { PlanBody, PlanWishes, requestPlan } from '../../server/requests.js'
 import type { Client } from '../../server/client.js'
 import type { BrowserKey } from '../../browser-key.js'
-import type { PlanBody, PlanWishes, requestPlan } from '../../server/events.js'
 import type { planView } from './plan-view.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
@@ -60,7 +60,7 @@ interface PlanModules {
 async function loadPlanning(): Promise<PlanModules> {
   const [tree, calls, view] = await Promise.all([
     import('../../archive/plan-tree.js'),
-    import('../../server/events.js'),
+    import('../../server/requests.js'),
     import('./plan-view.js')
   ])
   return { ...tree, ...calls, ...view }

@@ -1,7 +1,7 @@
+import type { Client } from '../../server/client.js'
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
-import type { Calls } from '../../server/calls.js'
-import type { FleetCalls, IssuedToken } from '../../server/events.js'
+import type { IssuedToken } from '../../server/requests.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { exactWords } from '../base/words.js'
@@ -21,8 +21,8 @@ const usualSeconds = 60 * minuteSeconds
 const maxName = 100
 
 /**
- * Issues a one-time token for a machine, and shows it once with the commands to run there. Properties: `calls`; `server`,
- * the address for commands; `archives` reads the checksums. Events: `enrolled`, `enrolldone`.
+ * Issues a one-time token for a machine, and shows it once with the commands to run there. Properties: `client`; `server`,
+ * the address for commands. Events: `enrolled`, `enrolldone`.
  */
 export class SvcEnroll extends SvcElement {
   static override sheet = css`
@@ -36,8 +36,7 @@ export class SvcEnroll extends SvcElement {
     }
   `
 
-  calls!: Pick<FleetCalls, 'enroll'>
-  archives!: Calls['archives']
+  client!: Client
   server = ''
   #sum: string | null = null
   #issued: IssuedToken | null = null
@@ -45,9 +44,9 @@ export class SvcEnroll extends SvcElement {
   readonly #submission = new Submission(this)
 
   protected override connected(): void {
-    this.archives(this.signal).then(
-      ({ agent }) => {
-        this.#sum = agent
+    this.client.call('GET /api/settings/status', { signal: this.signal }).then(
+      ({ archives }) => {
+        this.#sum = archives.agent
         this.update()
       },
       () => {}
@@ -130,7 +129,9 @@ export class SvcEnroll extends SvcElement {
     const { labels, wrong } = readLabels(text)
     if (wrong !== null) return this.#submission.refuse(t('“{line}” is not a label. Write name=value.', { line: wrong }))
     await this.#submission.run(async () => {
-      this.#issued = await this.calls.enroll({ name: name.trim() || null, labels, seconds: Number(seconds) })
+      this.#issued = await this.client.call('POST /api/enrollments', {
+        body: { name: name.trim() || null, labels, seconds: Number(seconds) }
+      })
       this.#hasFocused = false
       this.dispatchEvent(said('enrolled'))
     })

@@ -1,7 +1,7 @@
+import type { Client } from '../../server/client.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/events.js'
 import { may } from '../../state/session.js'
 import { t } from '../../words/t.js'
 import { confirmation, field, question, Submission, submitted } from '../base/form.js'
@@ -11,7 +11,7 @@ const maxName = 100
 type Dialog = 'none' | 'drain' | 'edit' | 'forget'
 
 /**
- * What can be done to a node: drain it, change its name and labels, forget it. Properties: `node`, `calls`. Events:
+ * What can be done to a node: drain it, change its name and labels, forget it. Properties: `node`, `client`. Events:
  * `nodechange`, `nodeforgotten`, `notice`.
  */
 export class SvcNodeActions extends SvcElement {
@@ -25,7 +25,7 @@ export class SvcNodeActions extends SvcElement {
   `
 
   node!: ListedNode
-  calls!: Pick<FleetCalls, 'drain' | 'updateNode' | 'forget'>
+  client!: Client
   #dialog: Dialog = 'none'
   readonly #submission = new Submission(this)
 
@@ -121,7 +121,10 @@ export class SvcNodeActions extends SvcElement {
 
   async #drain(isDrained: boolean): Promise<void> {
     const isDone = await this.#submission.run(async () =>
-      this.#changed(await this.calls.drain(this.node.id, isDrained))
+      this.#changed(
+        (await this.client.call('PUT /api/nodes/:node/drain', { node: this.node.id, body: { drained: isDrained } }))
+          .node
+      )
     )
     if (isDone) this.#open('none')
     else if (this.#dialog === 'none') this.dispatchEvent(notice(this.#submission.problem ?? '', 'failed'))
@@ -133,7 +136,9 @@ export class SvcNodeActions extends SvcElement {
     if (wrong !== null) return this.#submission.refuse(t('“{line}” is not a label. Write name=value.', { line: wrong }))
     const { id } = this.node
     const isDone = await this.#submission.run(async () =>
-      this.#changed(await this.calls.updateNode(id, { name: name.trim(), labels }))
+      this.#changed(
+        (await this.client.call('PATCH /api/nodes/:node', { node: id, body: { name: name.trim(), labels } })).node
+      )
     )
     if (isDone) this.#open('none')
   }
@@ -142,7 +147,7 @@ export class SvcNodeActions extends SvcElement {
     const { confirmation: typed = '' } = submitted(event)
     const { node } = this
     if (typed.trim() !== node.name) return this.#submission.refuse(t('The name does not match.'))
-    if (await this.#submission.run(() => this.calls.forget(node.id))) {
+    if (await this.#submission.run(() => this.client.call('DELETE /api/nodes/:node', { node: node.id }))) {
       this.#open('none')
       this.dispatchEvent(said('nodeforgotten', { node }))
     }

@@ -1,8 +1,7 @@
-import { Refused } from '../../server/client.js'
+import { Refused, type Client } from '../../server/client.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/events.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { question } from '../base/form.js'
@@ -68,7 +67,7 @@ interface Task {
 const shownNames = 8
 
 /**
- * Drains or undrains the chosen nodes, each with a request of its own. Properties: `nodes`, the chosen ones; `calls`.
+ * Drains or undrains the chosen nodes, each with a request of its own. Properties: `nodes`, the chosen ones; `client`.
  * Events: `bulkdone`, `notice`.
  */
 export class SvcNodeBulk extends SvcElement {
@@ -84,7 +83,7 @@ export class SvcNodeBulk extends SvcElement {
     }
   `
 
-  calls!: Pick<FleetCalls, 'drain'>
+  client!: Client
   nodes: readonly ListedNode[] = []
   #task: Task | null = null
   /** The number of answers, or null if nothing is in progress. */
@@ -178,7 +177,9 @@ export class SvcNodeBulk extends SvcElement {
     this.#isStopped = false
     this.#answered = 0
     this.update()
-    const { done, failed, left } = await askEach(nodes, ({ id }) => this.calls.drain(id, isDraining), {
+    const body = { drained: isDraining }
+    const drain = ({ id }: ListedNode) => this.client.call('PUT /api/nodes/:node/drain', { node: id, body })
+    const { done, failed, left } = await askEach(nodes, drain, {
       isStopped: () => this.#isStopped || !this.isConnected,
       onProgress: count => {
         this.#answered = count

@@ -1,7 +1,7 @@
+import type { Client } from '../../server/client.js'
 import { said, type Said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/events.js'
 import { may } from '../../state/session.js'
 import { countWords, t } from '../../words/t.js'
 import { createRowChoice } from '../base/row-choice.js'
@@ -32,7 +32,7 @@ export interface NodeListing {
 }
 
 /**
- * The nodes as a grid or as a list, and the actions on chosen ones. Properties: `listing`, `colors`, `calls`. Class:
+ * The nodes as a grid or as a list, and the actions on chosen ones. Properties: `listing`, `colors`, `client`. Class:
  * `card`, for a list. Event: `bulkdone`, whose failures are listed here. Keys: those of
  * www/elements/base/row-choice.ts, in the list also those of svc-rows.
  */
@@ -52,7 +52,7 @@ export class SvcNodeChoice extends SvcElement {
     }
   `
 
-  calls!: Pick<FleetCalls, 'drain'>
+  client!: Client
   listing!: NodeListing
   colors!: TreeColors
   #done: Said<'bulkdone'> | null = null
@@ -83,7 +83,7 @@ export class SvcNodeChoice extends SvcElement {
     const { ids } = this.#choice
     const address = addressOf({ ...filterOf(new URLSearchParams()), view: filter.view })
     const actions = (): Template => html`
-      <svc-node-bulk .nodes="${all.filter(({ id }) => ids.has(id))}" .calls="${this.calls}"
+      <svc-node-bulk .nodes="${all.filter(({ id }) => ids.has(id))}" .client="${this.client}"
         @bulkdone="${(event: Event) => this.#finished(event as Said<'bulkdone'>)}"></svc-node-bulk>`
     return html`
       <svc-choice-head .all="${all}" .found="${found}" .choice="${this.#choice}" .ids="${ids}" .words="${nodesWords}"

@@ -1,8 +1,8 @@
+import type { Client } from '../../server/client.js'
 import { said, css, SvcElement } from '../element.js'
 import type { ListedNode, ListedPlacement } from '../../../lib/model/node.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { html, keyed, type Template } from '../../dom/html.js'
-import type { FleetCalls } from '../../server/events.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
@@ -12,7 +12,7 @@ import { createNodeIndex, filterOf, labelTexts, type NodeIndex } from './node-fi
 const shownNodes = 100
 
 /**
- * The form that places a project on nodes. Properties: `project`; `placements`, where it is now; `calls`. Events:
+ * The form that places a project on nodes. Properties: `project`; `placements`, where it is now; `client`. Events:
  * `placed`, `placecancel`.
  */
 export class SvcPlaceForm extends SvcElement {
@@ -30,7 +30,7 @@ export class SvcPlaceForm extends SvcElement {
 
   project!: Project
   placements: readonly ListedPlacement[] = []
-  calls!: FleetCalls
+  client!: Client
   #nodes!: Resource<ListedNode[]>
   #index: NodeIndex = createNodeIndex([])
   #text = ''
@@ -41,7 +41,7 @@ export class SvcPlaceForm extends SvcElement {
     this.#nodes = createResource({
       load: async signal => {
         const placed = new Set(this.placements.map(({ nodeId }) => nodeId))
-        const nodes = (await this.calls.nodes(signal)).filter(({ id }) => !placed.has(id))
+        const nodes = (await this.client.call('GET /api/nodes', { signal })).nodes.filter(({ id }) => !placed.has(id))
         this.#index = createNodeIndex(nodes)
         return nodes
       },
@@ -131,7 +131,10 @@ export class SvcPlaceForm extends SvcElement {
     const path = deployPath.trim()
     const add = [...this.#chosen].map(node => ({ node, ...(path !== '' && { deployPath: path }) }))
     await this.#submission.run(async () => {
-      const { placements } = await this.calls.place(this.project.id, { add, remove: [] })
+      const { placements } = await this.client.call('PATCH /api/projects/:id/placements', {
+        id: this.project.id,
+        body: { add, remove: [] }
+      })
       this.dispatchEvent(said('placed', { placements }))
     })
   }

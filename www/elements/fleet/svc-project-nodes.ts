@@ -1,10 +1,10 @@
+import type { Client } from '../../server/client.js'
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { ListedPlacement } from '../../../lib/model/node.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import type { ElementTable } from '../../pages/page.js'
-import type { FleetCalls } from '../../server/events.js'
 import { may } from '../../state/session.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
@@ -18,7 +18,7 @@ const fewNodes = 12
 
 /**
  * The nodes of a project: what is in place on each, and where to place it. Properties: `project`, `placements`,
- * `rollouts`, the last ones; `calls`; `define`, registers elements that are loaded late. Events: `placed`, `notice`.
+ * `rollouts`, the last ones; `client`; `define`, registers elements that are loaded late. Events: `placed`, `notice`.
  */
 export class SvcProjectNodes extends SvcElement {
   static override sheet = css`
@@ -36,7 +36,7 @@ export class SvcProjectNodes extends SvcElement {
   project!: Project
   placements: readonly ListedPlacement[] = []
   rollouts: readonly ListedRollout[] = []
-  calls!: FleetCalls
+  client!: Client
   define!: (elements: ElementTable) => void
   #text = ''
   #dialog: 'none' | 'place' | ListedPlacement = 'none'
@@ -130,7 +130,7 @@ export class SvcProjectNodes extends SvcElement {
     const dialog = this.#dialog
     if (dialog === 'none') return null
     if (dialog === 'place') {
-      return html`<svc-place-form .project="${this.project}" .placements="${this.placements}" .calls="${this.calls}"></svc-place-form>`
+      return html`<svc-place-form .project="${this.project}" .placements="${this.placements}" .client="${this.client}"></svc-place-form>`
     }
     const isLast = this.placements.length === 1
     return question({
@@ -172,7 +172,10 @@ export class SvcProjectNodes extends SvcElement {
   async #remove(event: Event, { nodeId }: ListedPlacement): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
-      const { placements } = await this.calls.place(this.project.id, { add: [], remove: [nodeId] })
+      const { placements } = await this.client.call('PATCH /api/projects/:id/placements', {
+        id: this.project.id,
+        body: { add: [], remove: [nodeId] }
+      })
       this.dispatchEvent(said('placed', { placements }))
       this.placements = placements
       this.#open('none')

@@ -2,20 +2,19 @@ import { notice, said, css, SvcElement } from '../element.js'
 import { takingPart } from '../../shared/api.js'
 import type { ListedRollout } from '../../../lib/model/rollout.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { RolloutCalls } from '../../server/events.js'
 import { may } from '../../state/session.js'
 import { numberWords, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import { question, Submission } from '../base/form.js'
 import { spanWords } from '../base/words.js'
 import { actionsOf, type RolloutAction } from './marks.js'
-import { serverNow } from '../../server/client.js'
+import { serverNow, type Client } from '../../server/client.js'
 
 type Asked = 'none' | 'resume' | 'revert_wave' | 'revert_all'
 
 /**
  * The state of a rollout and what can be done to it, at the top of the window whatever is shown below. Halt acts at once:
- * it changes nothing on the nodes, and can be resumed. Properties: `rollout`, `calls`; `isReplaced`: a later rollout
+ * it changes nothing on the nodes, and can be resumed. Properties: `rollout`, `client`; `isReplaced`: a later rollout
  * gives the orders. Events: `rolloutchange`, `notice`.
  */
 export class SvcRolloutActions extends SvcElement {
@@ -49,7 +48,7 @@ export class SvcRolloutActions extends SvcElement {
 
   rollout!: ListedRollout
   isReplaced = false
-  calls!: RolloutCalls
+  client!: Client
   #asked: Asked = 'none'
   #sent: RolloutAction | null = null
   readonly #submission = new Submission(this)
@@ -75,7 +74,7 @@ export class SvcRolloutActions extends SvcElement {
           <span class="number">${nowWords(rollout)}</span>
         </div>
         <div class="actions">
-          ${has('approve') ? html`<button type="button" class="primary" disabled="${this.#submission.isBusy}" @click="${() => void this.#do('approve', () => this.calls.approve(rollout.id))}">${icon('play')}${rollout.state === 'pausing' ? t('Begin wave {wave} now', { wave: numberWords(rollout.wave + 1) }) : t('Approve wave {wave}', { wave: numberWords(rollout.wave + 1) })}</button>` : null}
+          ${has('approve') ? html`<button type="button" class="primary" disabled="${this.#submission.isBusy}" @click="${() => void this.#do('approve', () => this.client.call('POST /api/rollouts/:rolloutId/approve', { rolloutId: rollout.id }))}">${icon('play')}${rollout.state === 'pausing' ? t('Begin wave {wave} now', { wave: numberWords(rollout.wave + 1) }) : t('Approve wave {wave}', { wave: numberWords(rollout.wave + 1) })}</button>` : null}
           ${has('resume') ? ask('resume', t('Resume…'), 'primary') : null}
           ${has('revert_wave') ? ask('revert_wave', t('Revert wave {wave}…', { wave: numberWords(rollout.wave) })) : null}
           ${has('revert_all') ? ask('revert_all', t('Revert all…')) : null}
@@ -83,7 +82,7 @@ export class SvcRolloutActions extends SvcElement {
             has('halt')
               ? html`
               <button type="button" class="danger primary halt" disabled="${this.#sent === 'halt'}"
-                @click="${() => void this.#do('halt', () => this.calls.halt(rollout.id))}">${icon('pause')}${t('Halt')}</button>`
+                @click="${() => void this.#do('halt', () => this.client.call('POST /api/rollouts/:rolloutId/halt', { rolloutId: rollout.id, body: {} }))}">${icon('pause')}${t('Halt')}</button>`
               : null
           }
         </div>
@@ -106,7 +105,7 @@ export class SvcRolloutActions extends SvcElement {
     const ask = (
       words: string,
       answer: string,
-      more: { kind?: string; work: () => Promise<ListedRollout> }
+      more: { kind?: string; work: () => Promise<{ rollout: ListedRollout }> }
     ): Template =>
       question({
         asked: html`<p>${words}</p>`,
@@ -128,20 +127,33 @@ export class SvcRolloutActions extends SvcElement {
             'Nodes that failed or went back try again, and the waves go on. Nodes that do not answer are skipped, and get the release when they are back.'
           ),
           t('Resume'),
-          { kind: 'primary', work: () => this.calls.resume(id) }
+          {
+            kind: 'primary',
+            work: () => this.client.call('POST /api/rollouts/:rolloutId/resume', { rolloutId: id })
+          }
         )
       case 'revert_wave':
         return ask(
           t('The nodes of this wave get back exactly the files that they had before. Earlier waves keep the release.'),
           t('Revert wave {wave}', { wave: numberWords(wave) }),
-          { work: () => this.calls.revert(id, wave) }
+          {
+            work: () =>
+              this.client.call('POST /api/rollouts/:rolloutId/revert', {
+                rolloutId: id,
+                body: { wave }
+              })
+          }
         )
       case 'revert_all':
         return ask(
           t('Every node that has the release gets back exactly the files that it had before.'),
           t('Revert all'),
           {
-            work: () => this.calls.revert(id, null)
+            work: () =>
+              this.client.call('POST /api/rollouts/:rolloutId/revert', {
+                rolloutId: id,
+                body: {}
+              })
           }
         )
     }
@@ -152,19 +164,19 @@ export class SvcRolloutActions extends SvcElement {
     this.#submission.refuse(null)
   }
 
-  async #answer(work: () => Promise<ListedRollout>): Promise<void> {
+  async #answer(work: () => Promise<{ rollout: ListedRollout }>): Promise<void> {
     const isDone = await this.#submission.run(async () =>
-      this.dispatchEvent(said('rolloutchange', { rollout: await work() }))
+      this.dispatchEvent(said('rolloutchange', { rollout: (await work()).rollout }))
     )
     if (isDone) this.#ask('none')
   }
 
   /** Acts without a question. A refusal becomes a notice. */
-  async #do(action: RolloutAction, work: () => Promise<ListedRollout>): Promise<void> {
+  async #do(action: RolloutAction, work: () => Promise<{ rollout: ListedRollout }>): Promise<void> {
     this.#sent = action
     this.update()
     try {
-      this.dispatchEvent(said('rolloutchange', { rollout: await work() }))
+      this.dispatchEvent(said('rolloutchange', { rollout: (await work()).rollout }))
     } catch (error) {
       this.dispatchEvent(notice(errorWords(error), 'failed'))
     }

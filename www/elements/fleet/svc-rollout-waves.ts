@@ -1,3 +1,4 @@
+import type { Client } from '../../server/client.js'
 import type { ListedRollout, ListedRolloutNode } from '../../../lib/model/rollout.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import { numberWords, t } from '../../words/t.js'
 import { errorWords, serverWords, twoLines } from '../../words/errors.js'
 import { countRows, phaseOrder, troubled } from './marks.js'
 import type { Wave } from '../../state/rollout-live.js'
-import type { RolloutCalls } from '../../server/events.js'
 import { spanWords, stepWords } from '../base/words.js'
 import { stripAnsi } from '../logs/log-format.js'
 
@@ -100,7 +100,7 @@ const pageRows = 20
 
 /**
  * The nodes of a rollout that need attention, the worst first: what failed, with the step and the end of the output.
- * Properties: `rolloutId`, `nodes`, `calls`.
+ * Properties: `rolloutId`, `nodes`, `client`.
  */
 export class SvcRolloutFailures extends SvcElement {
   static override sheet = css`
@@ -122,7 +122,7 @@ export class SvcRolloutFailures extends SvcElement {
 
   rolloutId = ''
   nodes: readonly ListedRolloutNode[] = []
-  calls!: Pick<RolloutCalls, 'node'>
+  client!: Client
   #most = pageRows
   /** What was loaded about nodes: the whole node, or why it could not be loaded. */
   readonly #known = new Map<string, ListedRolloutNode | string>()
@@ -186,7 +186,9 @@ export class SvcRolloutFailures extends SvcElement {
   async #load(nodeId: string): Promise<void> {
     if (this.#known.has(nodeId)) return
     try {
-      this.#known.set(nodeId, await this.calls.node(this.rolloutId, nodeId, this.signal))
+      const { rolloutId, signal } = this
+      const given = { rolloutId, node: nodeId, signal }
+      this.#known.set(nodeId, (await this.client.call('GET /api/rollouts/:rolloutId/nodes/:node', given)).node)
     } catch (error) {
       if (this.signal.aborted) return
       this.#known.set(nodeId, errorWords(error))

@@ -1,6 +1,6 @@
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { LogCalls, NewLogSource, PlaceCalls } from '../../server/events.js'
-import { Refused } from '../../server/client.js'
+import type { NewLogSource } from '../../server/requests.js'
+import { Refused, type Client } from '../../server/client.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { SvcPlaces } from '../base/svc-places.js'
@@ -20,7 +20,7 @@ const most = 50
 
 /**
  * Adds log files to a project: chosen by browsing the server, or typed, one per line. Properties: `projectId`; `start`,
- * the directory to browse first; `calls`, `places`. Events: `sourcesadded`, `sourcescancel`.
+ * the directory to browse first; `client`. Events: `sourcesadded`, `sourcescancel`.
  */
 export class SvcLogAdd extends SvcElement {
   static override sheet = css`
@@ -34,8 +34,7 @@ export class SvcLogAdd extends SvcElement {
 
   projectId = ''
   start = ''
-  calls!: LogCalls
-  places!: PlaceCalls
+  client!: Client
   #typed = ''
   #isBrowsing = false
   readonly #submission = new Submission(this)
@@ -48,7 +47,7 @@ export class SvcLogAdd extends SvcElement {
         ${
           this.#isBrowsing
             ? html`
-            <svc-places include="files" multiple="" .calls="${this.places}" .start="${this.start}"
+            <svc-places include="files" multiple="" .client="${this.client}" .start="${this.start}"
               @placeschosen="${(event: Event) => this.#chosen((event as Said<'placeschosen'>).paths)}"
               @placescancel="${() => this.#browse(false)}"></svc-places>`
             : html`
@@ -109,7 +108,9 @@ export class SvcLogAdd extends SvcElement {
     const { paths = '' } = submitted(event)
     const items: NewLogSource[] = typedPaths(paths).map(filePath => ({ filePath, ...kindOf(filePath) }))
     await this.#submission.run(async () => {
-      const added = await this.calls.add(this.projectId, items)
+      const added = (
+        await this.client.call('POST /api/projects/:id/log-sources', { id: this.projectId, body: { items } })
+      ).items
       this.dispatchEvent(said('sourcesadded', { count: added.length }))
     })
   }

@@ -1,11 +1,11 @@
+import { placeOf } from '../../server/calls.js'
+import type { Client, Connection } from '../../server/client.js'
 import { type LogPlace, notice, said, type Said, css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
-import type { LogCalls } from '../../server/events.js'
 import { download } from '../../dom/address.js'
-import type { Connection } from '../../server/client.js'
 import { LogFile } from '../../state/log-file.js'
 import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
 import { isNothing, LogSearch, noSought, patternOf, type Sought } from '../../state/log-search.js'
@@ -149,7 +149,7 @@ export class SvcLogRail extends SvcElement {
 const railBytes = 512 * 1024
 
 /**
- * A log file of the server: its end, its growth, any part of it, and a search through all of it. Properties: `calls`,
+ * A log file of the server: its end, its growth, any part of it, and a search through all of it. Properties: `client`,
  * `connection`, `source`; `place`, the position to begin at. Attribute: `plain`, without a search. Event: `logplace`.
  * Keys: those of `svc-log`; `/` focuses the search, `n` and `N` go to the next and the previous hit.
  */
@@ -177,7 +177,7 @@ export class SvcLogFile extends SvcElement {
     }
   `
 
-  calls!: LogCalls
+  client!: Client
   connection!: Connection
   source!: LogSource
   place: LogPlace = { at: null, sought: null }
@@ -188,8 +188,8 @@ export class SvcLogFile extends SvcElement {
   #filter!: LevelFilter
 
   protected override connected(): void {
-    const { calls, source, connection, signal } = this
-    const file = new LogFile({ id: source.id, calls, onConnection: state => connection.set(state), signal })
+    const { client, source, connection, signal } = this
+    const file = new LogFile({ id: source.id, client, onConnection: state => connection.set(state), signal })
     this.#file = file
     this.#filter = new LevelFilter({ element: this, text: file, onChange: () => this.update(), signal })
     this.#at = this.place.at
@@ -329,7 +329,7 @@ export class SvcLogFile extends SvcElement {
     this.#search = search
     this.#isSearching = true
     search.addEventListener('change', () => this.update(), { signal: this.signal })
-    void search.run(this.calls, this.source.id)
+    void search.run(this.client, this.source.id)
     this.update()
   }
 
@@ -351,7 +351,10 @@ export class SvcLogFile extends SvcElement {
 
   async #download(): Promise<void> {
     try {
-      download(this.calls.downloadAddress(this.source.id), '')
+      download(
+        this.client.address(placeOf('GET /api/log-sources/:sourceId/download', { sourceId: this.source.id })),
+        ''
+      )
     } catch (error) {
       this.#failed(error)
     }

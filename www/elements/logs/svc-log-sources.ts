@@ -1,7 +1,6 @@
 import { notice, said, css, SvcElement } from '../element.js'
 import type { LogKind, LogSource } from '../../../lib/model/log-source.js'
-import { Refused } from '../../server/client.js'
-import type { LogCalls } from '../../server/events.js'
+import { Refused, type Client } from '../../server/client.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 import { kinds, kindWords } from './log-format.js'
@@ -20,7 +19,7 @@ interface Tool {
 }
 
 /**
- * The log files of a project: sizes, names, kinds and order. Properties: `sources`, `calls`. Event: `sourceschange`.
+ * The log files of a project: sizes, names, kinds and order. Properties: `sources`, `client`. Event: `sourceschange`.
  */
 export class SvcLogSources extends SvcElement {
   static override sheet = css`
@@ -69,7 +68,7 @@ export class SvcLogSources extends SvcElement {
     }
   `
 
-  calls!: LogCalls
+  client!: Client
   readonly #selection = createSelection()
   sources: readonly LogSource[] = []
   #standings = new Map<string, Standing>()
@@ -216,7 +215,9 @@ export class SvcLogSources extends SvcElement {
     const work = async (): Promise<void> => {
       for (let source = waiting.shift(); source !== undefined && !this.signal.aborted; source = waiting.shift()) {
         try {
-          this.#standings.set(source.id, { size: (await this.calls.meta(source.id, this.signal)).size })
+          const given = { sourceId: source.id, signal: this.signal }
+          const { size } = await this.client.call('GET /api/log-sources/:sourceId/meta', given)
+          this.#standings.set(source.id, { size })
         } catch (error) {
           if (!(error instanceof Refused)) return
           this.#standings.set(source.id, { problem: errorWords(error), isMissing: error.code === 'file_missing' })
@@ -256,7 +257,10 @@ export class SvcLogSources extends SvcElement {
   async #save(event: Event, { id }: LogSource): Promise<void> {
     const { label = '', kind } = submitted(event)
     await this.#do(async () => {
-      await this.calls.change(id, { label: label.trim(), kind: kind as LogKind })
+      await this.client.call('PATCH /api/log-sources/:sourceId', {
+        sourceId: id,
+        body: { label: label.trim(), kind: kind as LogKind }
+      })
       this.#changing = null
     })
   }
@@ -269,7 +273,8 @@ export class SvcLogSources extends SvcElement {
     order.splice(index + by, 0, moved)
     await this.#do(async () => {
       for (const [sortOrder, source] of order.entries()) {
-        if (source.sortOrder !== sortOrder) await this.calls.change(source.id, { sortOrder })
+        if (source.sortOrder !== sortOrder)
+          await this.client.call('PATCH /api/log-sources/:sourceId', { sourceId: source.id, body: { sortOrder } })
       }
     })
     const { problem } = this.#submission
@@ -282,7 +287,9 @@ export class SvcLogSources extends SvcElement {
       const ids = [...this.#selection.ids]
       // The server accepts 200 at a time.
       for (let at = 0; at < ids.length; at += 200) {
-        const { failed } = await this.calls.remove(ids.slice(at, at + 200))
+        const { failed } = await this.client.call('POST /api/log-sources/bulk', {
+          body: { ids: ids.slice(at, at + 200), action: 'delete' }
+        })
         const [first] = failed
         if (first !== undefined) throw new Error(first.error)
       }

@@ -1,8 +1,7 @@
 import { notice, type Said, css, SvcElement } from '../element.js'
 import type { LogSource } from '../../../lib/model/log-source.js'
-import type { LogCalls } from '../../server/events.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { type Connection, serverNow } from '../../server/client.js'
+import { serverNow, type Client, type Connection } from '../../server/client.js'
 import { LogFile } from '../../state/log-file.js'
 import { SvcLog } from './svc-log.js'
 import { focusSearch, pressForSearch, SvcLogSearch } from './svc-log-search.js'
@@ -20,7 +19,7 @@ const limits = { maxLines: 300_000 }
 
 /**
  * Several log files as one, in the order of the times in their lines, with one search. Properties, set before it enters
- * the page: `sources`, `calls`, `connection`. Keys: those of `svc-log`; `/` focuses the search, `n` and `N` go to the
+ * the page: `sources`, `client`, `connection`. Keys: those of `svc-log`; `/` focuses the search, `n` and `N` go to the
  * next and the previous hit.
  */
 export class SvcMergedLog extends SvcElement {
@@ -45,7 +44,7 @@ export class SvcMergedLog extends SvcElement {
   `
 
   sources: readonly LogSource[] = []
-  calls!: LogCalls
+  client!: Client
   connection!: Connection
   #files: LogFile[] = []
   #merged: MergedLog | null = null
@@ -54,9 +53,9 @@ export class SvcMergedLog extends SvcElement {
   #filter!: LevelFilter
 
   protected override connected(): void {
-    const { calls, connection, signal } = this
+    const { client, connection, signal } = this
     this.#files = this.sources.map(
-      ({ id }) => new LogFile({ id, calls, onConnection: state => connection.set(state), signal, limits })
+      ({ id }) => new LogFile({ id, client, onConnection: state => connection.set(state), signal, limits })
     )
     this.#merged = new MergedLog({ parts: this.#files, signal })
     this.#filter = new LevelFilter({ element: this, text: this.#merged, onChange: () => this.update(), signal })
@@ -122,7 +121,7 @@ export class SvcMergedLog extends SvcElement {
       )
       this.#search = search
       void search.run(
-        this.calls,
+        this.client,
         this.sources.map(({ id }) => id)
       )
     }

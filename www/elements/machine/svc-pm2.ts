@@ -1,5 +1,5 @@
+import type { Client } from '../../server/client.js'
 import type { Pm2Binding, Pm2Details } from '../../../lib/model/machine.js'
-import type { ProjectCalls } from '../../server/events.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { createResource, type Resource } from '../../state/resource.js'
@@ -12,7 +12,7 @@ const refreshMs = 5000
 
 /**
  * The state of the PM2 application of a project, updated while it is visible. Properties: `projectId`; `name` of the
- * application; `calls`.
+ * application; `client`.
  */
 export class SvcPm2 extends SvcElement {
   static override sheet = css`
@@ -32,7 +32,7 @@ export class SvcPm2 extends SvcElement {
   `
 
   projectId = ''
-  calls!: ProjectCalls
+  client!: Client
   name = ''
   #binding!: Resource<Pm2Binding>
 
@@ -42,7 +42,7 @@ export class SvcPm2 extends SvcElement {
 
   protected override connected(): void {
     this.#binding = createResource<Pm2Binding>({
-      load: signal => this.calls.pm2(this.projectId, signal),
+      load: signal => this.client.call('GET /api/projects/:id/pm2', { id: this.projectId, signal }),
       onChange: () => this.update(),
       signal: this.signal
     })

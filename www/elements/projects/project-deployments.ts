@@ -1,6 +1,9 @@
+import { placeOf } from '../../server/calls.js'
+import { startDeployment } from '../../server/requests.js'
+import type { Client } from '../../server/client.js'
+import { verifyTarget } from '../../server/events.js'
 import { said, css, SvcElement } from '../element.js'
 import type { DriftReport, RollbackPlan, FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/plan.js'
-import type { ExactCalls } from '../../server/events.js'
 import { download } from '../../dom/address.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/api.js'
@@ -35,7 +38,7 @@ const stateWords: Record<FindingState, string> = {
 /**
  * The files that svc put into the target of a project: how many, whether they are as deployed, with a verification, a
  * repair, the list of edited files, and the undo of the last deployment.
- * Properties: `projectId`, `calls`, `summary`. Event: `begun`.
+ * Properties: `projectId`, `client`, `summary`. Event: `begun`.
  */
 export class SvcOwned extends SvcElement {
   static override sheet = css`
@@ -67,7 +70,7 @@ export class SvcOwned extends SvcElement {
   `
 
   projectId!: string
-  calls!: ExactCalls
+  client!: Client
   summary!: TreeSummary
   #progress: { done: number; files: number } | null = null
   /** Null before a verification. */
@@ -176,7 +179,11 @@ export class SvcOwned extends SvcElement {
   #edited({ path, found, mtime }: DriftReport['files'][number]): Template {
     if (found === null || mtime === null) return html`<b translate="no">${path}</b><span>${t('removed')}</span>`
     const name = path.split('/').at(-1) ?? path
-    const fetch = (): void => download(this.calls.driftAddress(this.projectId, path), name)
+    const fetch = (): void =>
+      download(
+        this.client.address(placeOf('GET /api/projects/:id/drift/file', { id: this.projectId, query: { path } })),
+        name
+      )
     return html`
       <b translate="no">${path}</b>
       <span>${t('edited')} <svc-time at="${mtime}"></svc-time></span>
@@ -192,7 +199,7 @@ export class SvcOwned extends SvcElement {
     this.#drift = null
     this.#show('drift')
     try {
-      this.#drift = await this.calls.drift(this.projectId, this.signal)
+      this.#drift = await this.client.call('GET /api/projects/:id/drift', { id: this.projectId, signal: this.signal })
       this.update()
     } catch (error) {
       this.#submission.refuse(error)
@@ -211,7 +218,10 @@ export class SvcOwned extends SvcElement {
         answer: t('Repair'),
         kind: 'primary',
         onRefusal,
-        onAnswer: event => void this.#do(event, () => this.calls.repair(this.projectId, paths))
+        onAnswer: event =>
+          void this.#do(event, () =>
+            startDeployment(this.client, 'POST /api/projects/:id/repair', { id: this.projectId, body: { paths } })
+          )
       })
     }
     const canTakeBack = this.#force || (this.#plan?.counts.drifted ?? 0) > 0
@@ -235,7 +245,12 @@ export class SvcOwned extends SvcElement {
       onRefusal,
       onAnswer: event => {
         const { reason = '' } = submitted(event)
-        void this.#do(event, () => this.calls.undo(this.projectId, reason.trim(), this.#force ? { force: true } : {}))
+        void this.#do(event, () =>
+          startDeployment(this.client, 'POST /api/projects/:id/undo', {
+            id: this.projectId,
+            body: { ...(this.#force ? { force: true } : {}), message: reason.trim() || null }
+          })
+        )
       }
     })
   }
@@ -249,8 +264,12 @@ export class SvcOwned extends SvcElement {
     this.#force = force
     this.#plan = null
     this.#show('undo')
-    this.calls
-      .planUndo(this.projectId, force ? { force } : {}, this.signal)
+    this.client
+      .call('POST /api/projects/:id/undo', {
+        id: this.projectId,
+        body: { ...(force ? { force } : {}), dryRun: true },
+        signal: this.signal
+      })
       .then(plan => {
         if (this.#force === force) this.#plan = plan
         this.update()
@@ -276,7 +295,7 @@ export class SvcOwned extends SvcElement {
     this.update()
     let isComplete = false
     try {
-      await this.calls.verify(this.projectId, {
+      await verifyTarget(this.client, this.projectId, {
         signal: this.signal,
         onEvent: event => {
           if (event.event === 'progress') this.#progress = { done: event.done, files: Math.max(1, event.files) }

@@ -1,9 +1,9 @@
+import type { Client } from '../../server/client.js'
 import { publicUrl } from '../../dom/address.js'
 import { html, type Template, keyed } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import type { Label } from '../../../lib/model/project.js'
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { PlaceCalls } from '../../server/events.js'
 import { field, type Field } from '../base/form.js'
 
 /** Quotes a word for a POSIX shell. */
@@ -97,7 +97,7 @@ export const clientScripts: ReadonlyArray<{ value: string; allowed: boolean | nu
 
 /** The parameters of `pathField`. */
 export interface PathField extends Pick<Field, 'form' | 'value' | 'error' | 'hint' | 'placeholder' | 'onInput'> {
-  calls: PlaceCalls
+  client: Client
   /** The directories of the server are open below the field. */
   isChoosing: boolean
   /** The directory at which they open. */
@@ -109,7 +109,7 @@ export interface PathField extends Pick<Field, 'form' | 'value' | 'error' | 'hin
 /**
  * Returns the field for the target of a project: typed, or chosen on the server. The user must register `svc-places`.
  */
-export function pathField({ calls, isChoosing, start, onChoosing, onChosen, ...own }: PathField): Template {
+export function pathField({ client, isChoosing, start, onChoosing, onChosen, ...own }: PathField): Template {
   const chosen = ({ paths: [path] }: Said<'placeschosen'>): void => {
     if (path !== undefined) onChosen(path)
     onChoosing(false)
@@ -128,7 +128,7 @@ export function pathField({ calls, isChoosing, start, onChoosing, onChosen, ...o
     ${
       isChoosing
         ? html`
-        <svc-places include="dirs" .calls="${calls}" .start="${start}"
+        <svc-places include="dirs" .client="${client}" .start="${start}"
           @placeschosen="${(event: Event) => chosen(event as Said<'placeschosen'>)}"
           @placescancel="${() => onChoosing(false)}"></svc-places>`
         : null

@@ -1,6 +1,7 @@
+import { placeOf } from '../../server/calls.js'
+import type { Client } from '../../server/client.js'
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { FileContent, FileEntry } from '../../../lib/model/manifest.js'
-import type { ProjectCalls } from '../../server/events.js'
 import { download } from '../../dom/address.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource } from '../../state/resource.js'
@@ -25,8 +26,11 @@ interface Shown {
   content: FileContent | null
 }
 
+const downloadOf = (id: string, path: string): string =>
+  placeOf('GET /api/projects/:id/download', { id, query: { path } })
+
 /**
- * One file of a target: its text or image, and a download. Properties: `entry`, `projectId`, `calls`. Event: `notice`.
+ * One file of a target: its text or image, and a download. Properties: `entry`, `projectId`, `client`. Event: `notice`.
  */
 export class SvcFile extends SvcElement {
   static override sheet = css`
@@ -42,7 +46,7 @@ export class SvcFile extends SvcElement {
     }
   `
 
-  calls!: ProjectCalls
+  client!: Client
   projectId = ''
   entry!: FileEntry
   #shown!: Resource<Shown>
@@ -128,8 +132,12 @@ export class SvcFile extends SvcElement {
     if (isImage && size > maxImageBytes) return { image: null, content: null }
     const isDrawing = /\.svg$/i.test(path)
     const [bytes, content] = await Promise.all([
-      isImage && size > 0 ? this.calls.bytes(this.projectId, path, signal) : null,
-      isImage && !isDrawing ? null : this.calls.file(this.projectId, path, signal)
+      isImage && size > 0
+        ? this.client.send('GET', downloadOf(this.projectId, path), { signal }).then(answer => answer.blob())
+        : null,
+      isImage && !isDrawing
+        ? null
+        : this.client.call('GET /api/projects/:id/file', { id: this.projectId, query: { path }, signal })
     ])
     signal.throwIfAborted()
     return { image: bytes === null ? null : URL.createObjectURL(bytes), content }
@@ -148,7 +156,7 @@ export class SvcFile extends SvcElement {
 
   async #download(): Promise<void> {
     try {
-      download(this.calls.downloadAddress(this.projectId, this.entry.path), this.entry.name)
+      download(this.client.address(downloadOf(this.projectId, this.entry.path)), this.entry.name)
     } catch (error) {
       this.dispatchEvent(notice(errorWords(error), 'failed'))
     }
@@ -163,7 +171,7 @@ const maxListed = 10_000
 
 /**
  * The contents of a project's target: a tree of its directories, and the directory or file that `path` names.
- * Properties: `project`, `calls`; `path`, relative, empty for the target itself. Events: `filego`, `notice`.
+ * Properties: `project`, `client`; `path`, relative, empty for the target itself. Events: `filego`, `notice`.
  */
 export class SvcFiles extends SvcElement {
   static override sheet = css`
@@ -212,7 +220,7 @@ export class SvcFiles extends SvcElement {
   `
 
   project!: Project
-  calls!: ProjectCalls
+  client!: Client
   path = ''
   #tree!: DirectoryTree
   #asked = new Set<string>()
@@ -313,7 +321,7 @@ export class SvcFiles extends SvcElement {
     </div>`
 
   #file(entry: FileEntry): Template {
-    return html`<svc-file .entry="${entry}" .projectId="${this.project.id}" .calls="${this.calls}"></svc-file>`
+    return html`<svc-file .entry="${entry}" .projectId="${this.project.id}" .client="${this.client}"></svc-file>`
   }
 
   #go(path: string): void {
@@ -361,7 +369,11 @@ export class SvcFiles extends SvcElement {
   }
 
   async #entries(path: string, signal: AbortSignal): Promise<FileEntry[]> {
-    const entries = await this.calls.files(this.project.id, path, signal)
+    const entries = await this.client.call('GET /api/projects/:id/files', {
+      id: this.project.id,
+      query: { path },
+      signal
+    })
     this.#tree.fill(
       path,
       entries.filter(({ isDir }) => isDir).map(({ name }) => name)

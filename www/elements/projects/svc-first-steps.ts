@@ -1,3 +1,4 @@
+import type { Client } from '../../server/client.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
@@ -5,7 +6,6 @@ import { t } from '../../words/t.js'
 import { installView } from './install-line.js'
 import { commandView, firstCommands, serverAddress } from './project-fields.js'
 import { SvcCopy } from '../base/facts.js'
-import type { Calls } from '../../server/calls.js'
 import { may } from '../../state/session.js'
 
 interface Step {
@@ -17,7 +17,7 @@ interface Step {
 
 /**
  * The steps to a first deployment on an empty server, each checked off when it is done. Properties: `project`, the
- * newest project or undefined; `server`, the base address; `archives` reads the checksums.
+ * newest project or undefined; `server`, the base address; `client`.
  */
 export class SvcFirstSteps extends SvcElement {
   static override sheet = css`
@@ -49,14 +49,14 @@ export class SvcFirstSteps extends SvcElement {
 
   server = ''
   project: Project | undefined
-  archives!: Calls['archives']
+  client!: Client
   #sum: string | null = null
   #isCopied = false
 
   protected override connected(): void {
-    this.archives(this.signal).then(
-      ({ client }) => {
-        this.#sum = client
+    this.client.call('GET /api/settings/status', { signal: this.signal }).then(
+      ({ archives }) => {
+        this.#sum = archives.client
         this.update()
       },
       () => {}

@@ -1,6 +1,7 @@
+import type { Client } from '../../server/client.js'
+import { createLabel, labelPaths, updateLabel } from '../../server/requests.js'
 import type { Label, LabelColor, LabelKind } from '../../../lib/model/project.js'
 import { notice, css, SvcElement } from '../element.js'
-import type { AdminCalls } from '../../server/admin-calls.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
@@ -60,7 +61,7 @@ const textsOf: Record<LabelKind, Record<keyof Texts, { words: string }>> = {
 }
 
 /**
- * Categories or tags: order, colours and names. Attribute: `kind`. Property: `calls`. Event: `notice`. They are moved
+ * Categories or tags: order, colours and names. Attribute: `kind`. Property: `client`. Event: `notice`. They are moved
  * by dragging, or by the up and down buttons.
  */
 export class SvcLabels extends SvcElement {
@@ -89,7 +90,7 @@ export class SvcLabels extends SvcElement {
     }
   `
 
-  calls!: AdminCalls
+  client!: Client
   #labels!: Resource<Label[]>
   #dialog: Dialog = { kind: 'none' }
   #color: LabelColor | null = null
@@ -108,7 +109,7 @@ export class SvcLabels extends SvcElement {
 
   protected override connected(): void {
     this.#labels = createResource({
-      load: signal => this.calls.labels(this.kind, signal),
+      load: signal => this.client.call(`GET ${labelPaths[this.kind]}`, { signal }),
       onChange: () => this.update(),
       signal: this.signal
     })
@@ -234,14 +235,14 @@ export class SvcLabels extends SvcElement {
       // After the labels that have a number. If none has one, they are sorted by name.
       const last = Math.max(0, ...(this.#labels.value ?? []).map(({ sortOrder }) => sortOrder))
       if (before !== undefined) return this.#change(before, { name, color })
-      return this.calls.createLabel(this.kind, { name, color, ...(last === 0 ? {} : { sortOrder: last + 1 }) })
+      return createLabel(this.client, this.kind, { name, color, ...(last === 0 ? {} : { sortOrder: last + 1 }) })
     })
   }
 
   async #delete(event: Event, label: Label): Promise<void> {
     event.preventDefault()
     await this.#busy(async () => {
-      await this.calls.deleteLabel(this.kind, label.id)
+      await this.client.call(`DELETE ${labelPaths[this.kind]}/:id`, { id: label.id })
       this.dispatchEvent(notice(t('{name} deleted', { name: label.name })))
     })
   }
@@ -258,10 +259,10 @@ export class SvcLabels extends SvcElement {
     const saved = await saveMerged({
       base: loaded(before),
       mine,
-      send: (fields, tag) => this.calls.updateLabel(this.kind, before.id, { fields, tag }),
+      send: (fields, tag) => updateLabel(this.client, { kind: this.kind, id: before.id }, { fields, tag }),
       keep: theirs => theirs,
       load: async () => {
-        const label = (await this.calls.labels(this.kind)).find(({ id }) => id === before.id)
+        const label = (await this.client.call(`GET ${labelPaths[this.kind]}`)).find(({ id }) => id === before.id)
         if (label === undefined) throw new Error(t('It has been deleted in the meantime.'))
         return loaded(label)
       },
@@ -295,7 +296,11 @@ export class SvcLabels extends SvcElement {
     this.#said = t('{name} moved to position {place} of {count}', { name, place: to + 1, count: order.length })
     try {
       for (const { id, sortOrder } of changes) {
-        const { updatedAt } = await this.calls.updateLabel(this.kind, id, { fields: { sortOrder }, tag: null })
+        const { updatedAt } = await updateLabel(
+          this.client,
+          { kind: this.kind, id },
+          { fields: { sortOrder }, tag: null }
+        )
         this.#labels.set((this.#labels.value ?? []).map(label => (label.id === id ? { ...label, updatedAt } : label)))
       }
     } catch (error) {

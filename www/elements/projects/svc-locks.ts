@@ -1,8 +1,8 @@
+import { type Restriction, unlock } from '../../server/requests.js'
+import { type Client, Refused } from '../../server/client.js'
 import { said, css, SvcElement, type Wish } from '../element.js'
 import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
 import { maxLockReasonLength, defaultLockSeconds, maxLockSeconds } from '../../shared/api.js'
-import type { LockCalls, Restriction } from '../../server/events.js'
-import { Refused } from '../../server/client.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { field, question, Submission, submitted, SvcDialog } from '../base/form.js'
@@ -10,7 +10,7 @@ import { isOwnLock, ownerWords } from '../base/words.js'
 import { may } from '../../state/session.js'
 
 /**
- * Locks and maintenances as rows: who, why, until when, and a button that ends it. Properties: `items`, `calls`. Attribute:
+ * Locks and maintenances as rows: who, why, until when, and a button that ends it. Properties: `items`, `client`. Attribute:
  * `single`, on the page of the project, whose name is then omitted. Event: `lockschange`.
  */
 export class SvcLocks extends SvcElement {
@@ -36,7 +36,7 @@ export class SvcLocks extends SvcElement {
   `
 
   items: readonly Restriction[] = []
-  calls!: LockCalls
+  client!: Client
   #asked: Restriction | null = null
   readonly #submission = new Submission(this)
 
@@ -134,7 +134,9 @@ export class SvcLocks extends SvcElement {
 
   async #end({ projectId }: ListedMaintenance, event: Event): Promise<void> {
     const force = submitted(event)['force'] !== undefined
-    if (!(await this.#submission.run(() => this.calls.maintain(projectId, { on: false, force })))) return
+    const given = { id: projectId, body: { on: false, force } }
+    const isDone = await this.#submission.run(() => this.client.call('PUT /api/projects/:id/maintenance', given))
+    if (!isDone) return
     this.#ask(null)
     this.dispatchEvent(said('lockschange'))
   }
@@ -146,7 +148,7 @@ export class SvcLocks extends SvcElement {
 
   async #unlock(lock: ListedLock, event: Event): Promise<void> {
     const { takeOver = null } = submitted(event)
-    if (!(await this.#submission.run(() => this.calls.unlock(lock, takeOver)))) return
+    if (!(await this.#submission.run(() => unlock(this.client, lock, takeOver)))) return
     this.#ask(null)
     this.dispatchEvent(said('lockschange'))
   }
@@ -181,7 +183,7 @@ const times: ReadonlyArray<{ seconds: number; words: string }> = [
 ]
 
 /**
- * A button that locks a project after asking for a reason. Properties: `projectId`, `calls`; `wish`: the dialog to open.
+ * A button that locks a project after asking for a reason. Properties: `projectId`, `client`; `wish`: the dialog to open.
  * Event: `lockschange`.
  */
 export class SvcLock extends SvcElement {
@@ -190,7 +192,7 @@ export class SvcLock extends SvcElement {
   `
 
   projectId!: string
-  calls!: LockCalls
+  client!: Client
   wish: Wish | null = null
   #isAsking = false
   readonly #submission = new Submission(this)
@@ -252,9 +254,9 @@ export class SvcLock extends SvcElement {
 
   async #lock(event: Event): Promise<void> {
     const { reason = '', seconds } = submitted(event)
-    const isDone = await this.#submission.run(() =>
-      this.calls.lock(this.projectId, { reason, seconds: Number(seconds) })
-    )
+    const { client, projectId: id } = this
+    const body = { reason, seconds: Number(seconds) }
+    const isDone = await this.#submission.run(() => client.call('PUT /api/projects/:id/lock', { id, body }))
     if (!isDone) return
     this.#ask(false)
     this.dispatchEvent(said('lockschange'))
@@ -262,7 +264,7 @@ export class SvcLock extends SvcElement {
 }
 
 /**
- * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `calls`; `wish`: the
+ * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `client`; `wish`: the
  * dialog to open. Event: `lockschange`.
  */
 export class SvcMaintenance extends SvcElement {
@@ -271,7 +273,7 @@ export class SvcMaintenance extends SvcElement {
   `
 
   projectId!: string
-  calls!: LockCalls
+  client!: Client
   wish: Wish | null = null
   #isAsking = false
   readonly #submission = new Submission(this)
@@ -325,7 +327,9 @@ export class SvcMaintenance extends SvcElement {
   async #begin(event: Event): Promise<void> {
     const { reason = '', force } = submitted(event)
     const change = { on: true, reason: reason.trim() || null, force: force !== undefined }
-    if (!(await this.#submission.run(() => this.calls.maintain(this.projectId, change)))) return
+    const given = { id: this.projectId, body: change }
+    const isDone = await this.#submission.run(() => this.client.call('PUT /api/projects/:id/maintenance', given))
+    if (!isDone) return
     this.#ask(false)
     this.dispatchEvent(said('lockschange'))
   }

@@ -1,5 +1,6 @@
+import type { Client } from '../../server/client.js'
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { Labels, PlaceCalls, ProjectCalls } from '../../server/events.js'
+import type { Labels } from '../../server/requests.js'
 import { html, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
@@ -10,7 +11,7 @@ import { SvcPlaces } from '../base/svc-places.js'
 const ownFields = ['name', 'deployPath', 'runAs', 'env', 'description']
 
 /**
- * The form that creates a project, for a dialog. Properties: `calls`, `places`, `labels`; `environments`, the existing
+ * The form that creates a project, for a dialog. Properties: `client`, `labels`; `environments`, the existing
  * ones. Events: `projectcreated`; `dialogclose`, if the reader cancels.
  */
 export class SvcNewProject extends SvcElement {
@@ -23,8 +24,7 @@ export class SvcNewProject extends SvcElement {
     }
   `
 
-  calls!: ProjectCalls
-  places!: PlaceCalls
+  client!: Client
   environments: readonly string[] = []
   labels: Labels = { categories: [], tags: [] }
   #basePath = ''
@@ -42,16 +42,17 @@ export class SvcNewProject extends SvcElement {
   readonly #submission = new Submission(this)
 
   protected override connected(): void {
-    this.calls.switchesUsers(this.signal).then(
-      hasUsers => {
-        this.#hasUsers = hasUsers
+    const { client, signal } = this
+    client.call('GET /api/settings/status', { signal }).then(
+      ({ switchesUsers }) => {
+        this.#hasUsers = switchesUsers === true
         this.update()
       },
       () => {}
     )
     // The default path is only a proposal. Without it, the reader types the path.
-    this.calls.defaultPath(this.signal).then(
-      path => (this.#basePath = path),
+    client.call('GET /api/settings', { signal }).then(
+      ({ default_deploy_path: path = '' }) => (this.#basePath = path),
       () => {}
     )
   }
@@ -77,7 +78,7 @@ export class SvcNewProject extends SvcElement {
           error: this.#submission.problemOf('deployPath'),
           hint: t('Absolute path. The first deployment creates the directory if it does not exist.'),
           onInput: path => this.#pathIs(path),
-          calls: this.places,
+          client: this.client,
           isChoosing: this.#isChoosing,
           start: this.#path,
           onChoosing: isChoosing => this.#choosing(isChoosing),
@@ -167,14 +168,16 @@ export class SvcNewProject extends SvcElement {
   async #create(event: Event): Promise<void> {
     const { name = '', deployPath = '', env = '', description = '', categoryId = '', runAs = '' } = submitted(event)
     await this.#submission.run(async () => {
-      const project = await this.calls.create({
-        name: name.trim(),
-        deployPath: deployPath.trim(),
-        ...(env.trim() === '' ? {} : { env: env.trim() }),
-        ...(runAs.trim() === '' ? {} : { runAs: runAs.trim() }),
-        ...(description.trim() === '' ? {} : { description: description.trim() }),
-        ...(categoryId === '' ? {} : { categoryId }),
-        ...(this.#tagIds.length === 0 ? {} : { tagIds: [...this.#tagIds] })
+      const { project } = await this.client.call('POST /api/projects', {
+        body: {
+          name: name.trim(),
+          deployPath: deployPath.trim(),
+          ...(env.trim() === '' ? {} : { env: env.trim() }),
+          ...(runAs.trim() === '' ? {} : { runAs: runAs.trim() }),
+          ...(description.trim() === '' ? {} : { description: description.trim() }),
+          ...(categoryId === '' ? {} : { categoryId }),
+          ...(this.#tagIds.length === 0 ? {} : { tagIds: [...this.#tagIds] })
+        }
       })
       this.dispatchEvent(said('projectcreated', { project }))
     })

@@ -1,7 +1,8 @@
+import type { Client } from '../../server/client.js'
+import { type Labels, changeProjects } from '../../server/requests.js'
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { BulkAction } from '../../../lib/model/bulk.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { Labels, ProjectCalls } from '../../server/events.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import { serverWords } from '../../words/errors.js'
@@ -22,7 +23,7 @@ const done: Record<BulkAction['action'], { words: string }> = {
 const shownNames = 8
 
 /**
- * Actions on several projects at once. Properties: `projects`, the chosen ones; `labels`, `calls`. Events: `bulkdone`,
+ * Actions on several projects at once. Properties: `projects`, the chosen ones; `labels`, `client`. Events: `bulkdone`,
  * `notice`.
  */
 export class SvcProjectBulk extends SvcElement {
@@ -40,7 +41,7 @@ export class SvcProjectBulk extends SvcElement {
     }
   `
 
-  calls!: ProjectCalls
+  client!: Client
   projects: readonly Project[] = []
   labels: Labels = { categories: [], tags: [] }
   #tagIds: readonly string[] = []
@@ -144,7 +145,8 @@ export class SvcProjectBulk extends SvcElement {
   async #apply(action: BulkAction): Promise<boolean> {
     const { projects } = this
     const isDone = await this.#submission.run(async () => {
-      const { done: count, failed } = await this.calls.bulk(
+      const { done: count, failed } = await changeProjects(
+        this.client,
         projects.map(({ id }) => id),
         action
       )

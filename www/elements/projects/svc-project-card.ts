@@ -1,7 +1,9 @@
+import { ifMatch } from '../../server/calls.js'
+import type { Labels, ProjectFields } from '../../server/requests.js'
+import type { Client } from '../../server/client.js'
 import { css, notice, said, type Said, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { ElementTable } from '../../pages/page.js'
-import type { Labels, PlaceCalls, ProjectCalls, ProjectFields } from '../../server/events.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { errorWords, fieldLabels } from '../../words/errors.js'
 import { t } from '../../words/t.js'
@@ -37,8 +39,8 @@ import {
 const maxItems: Record<ListName, number> = { checks: 10, allow: 50, freeze: 50 }
 
 /**
- * One card of a project's settings, which saves its own fields. Properties: `card`, `project`, `calls`, `places`, `labels`;
- * `projects` lists all projects; `define`, registers elements that are loaded late. Events: `projectchange`, `unsaved`,
+ * One card of a project's settings, which saves its own fields. Properties: `card`, `project`, `client`, `labels`;
+ * `define`, registers elements that are loaded late. Events: `projectchange`, `unsaved`,
  * `notice`.
  */
 export class SvcProjectCard extends SvcElement {
@@ -64,10 +66,8 @@ export class SvcProjectCard extends SvcElement {
   `
 
   card: CardName = 'general'
-  calls!: ProjectCalls
-  places!: PlaceCalls
+  client!: Client
   define!: (elements: ElementTable) => void
-  projects!: (signal?: AbortSignal) => Promise<Project[]>
   labels: Labels = { categories: [], tags: [] }
   /** The state that the texts are compared with. */
   #base!: Project
@@ -100,7 +100,7 @@ export class SvcProjectCard extends SvcElement {
   protected override connected(): void {
     if (this.card !== 'general') return
     // Only proposals: without them, the name is typed.
-    this.calls.pm2Apps(this.signal).then(
+    this.client.call('GET /api/pm2/apps', { signal: this.signal }).then(
       ({ apps }) => {
         this.#apps = apps.map(({ name }) => name)
         this.update()
@@ -167,7 +167,7 @@ export class SvcProjectCard extends SvcElement {
     if (part === 'path') {
       return html`${pathField({
         ...own,
-        calls: this.places,
+        client: this.client,
         isChoosing: this.#isChoosing,
         start: this.#isChoosing ? value : '',
         onChoosing: isChoosing => void this.#choosing(isChoosing),
@@ -196,7 +196,7 @@ export class SvcProjectCard extends SvcElement {
 
   async #loadSources(): Promise<void> {
     this.#sources = []
-    this.#sources = await this.projects(this.signal).catch(() => [])
+    this.#sources = await this.client.call('GET /api/projects', { signal: this.signal }).catch(() => [])
     this.update()
   }
 
@@ -292,7 +292,9 @@ export class SvcProjectCard extends SvcElement {
   /** Copies the scripts of the last successful deployment that ran any, wherever they came from. */
   async #fillIn(): Promise<void> {
     try {
-      const { deployId, ...scripts } = await this.calls.recentScripts(this.#base.id)
+      const { deployId, ...scripts } = await this.client.call('GET /api/projects/:id/recent-scripts', {
+        id: this.#base.id
+      })
       if (deployId === null) {
         this.dispatchEvent(notice(t('No successful deployment has run a script yet')))
         return
@@ -326,9 +328,16 @@ export class SvcProjectCard extends SvcElement {
     return saveMerged({
       base: loaded(this.#base),
       mine,
-      send: (changes, tag) => this.calls.update(id, fieldsOf(changes) as ProjectFields, tag),
+      send: async (changes, tag) =>
+        (
+          await this.client.call('PUT /api/projects/:id', {
+            id,
+            body: fieldsOf(changes) as ProjectFields,
+            headers: ifMatch(tag)
+          })
+        ).project,
       keep: theirs => theirs,
-      load: async () => loaded(await this.calls.get(id)),
+      load: async () => loaded(await this.client.call('GET /api/projects/:id', { id })),
       choose: conflicts =>
         (this.querySelector('svc-conflict') as SvcConflict).ask(
           conflicts.map(({ name, mine, theirs }) => ({

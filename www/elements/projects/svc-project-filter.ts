@@ -1,7 +1,7 @@
 import { type ProjectSort, noCategory, type ProjectFilter } from './project-filter.js'
 import { said, type Said, css, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import type { Labels } from '../../server/events.js'
+import type { Labels } from '../../server/requests.js'
 import { t } from '../../words/t.js'
 import type { Grouping } from '../../state/session.js'
 

@@ -1,13 +1,13 @@
+import type { Labels } from '../../server/requests.js'
+import { type Client, serverNow } from '../../server/client.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t } from '../../words/t.js'
 import type { Marks } from '../../../lib/model/waiting.js'
-import { serverNow } from '../../server/client.js'
 import { projectMarks, projectStatus } from '../base/words.js'
 import { labelList, type LabelTable } from '../base/facts.js'
 import { may, type ProjectGroup } from '../../state/session.js'
 import { said, type Said, css, SvcElement } from '../element.js'
-import type { Labels, ProjectCalls } from '../../server/events.js'
 import { createRowChoice } from '../base/row-choice.js'
 import type { SvcRows } from '../base/svc-rows.js'
 
@@ -77,7 +77,7 @@ export interface ProjectListing {
 }
 
 /**
- * The projects as rows, and the actions on chosen ones. Properties: `listing`, `calls`. Events: `projectpin`;
+ * The projects as rows, and the actions on chosen ones. Properties: `listing`, `client`. Events: `projectpin`;
  * `bulkdone`, whose failures are listed here. Keys: those of www/elements/base/row-choice.ts and svc-rows.
  */
 export class SvcProjectList extends SvcElement {
@@ -158,7 +158,7 @@ export class SvcProjectList extends SvcElement {
     }
   `
 
-  calls!: ProjectCalls
+  client!: Client
   listing!: ProjectListing
   #done: Said<'bulkdone'> | null = null
   readonly #choice = createRowChoice({
@@ -185,7 +185,7 @@ export class SvcProjectList extends SvcElement {
         onPin: () => this.dispatchEvent(said('projectpin', { project }))
       })
     const actions = (): Template => html`
-      <svc-project-bulk .projects="${all.filter(({ id }) => ids.has(id))}" .labels="${labels}" .calls="${this.calls}"
+      <svc-project-bulk .projects="${all.filter(({ id }) => ids.has(id))}" .labels="${labels}" .client="${this.client}"
         @bulkdone="${(event: Event) => this.#finished(event as Said<'bulkdone'>)}"></svc-project-bulk>`
     return html`
       <svc-choice-head .all="${all}" .found="${found}" .choice="${this.#choice}" .ids="${ids}" .words="${projectsWords}"

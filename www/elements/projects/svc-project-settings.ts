@@ -1,20 +1,20 @@
+import type { Client } from '../../server/client.js'
+import type { Labels } from '../../server/requests.js'
 import { notice, said, type Said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { Calls } from '../../server/calls.js'
 import { html, keyed, type Template } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import { confirmation, question, Submission, submitted } from '../base/form.js'
 import { SvcConflict, UnsavedCards } from '../base/saving.js'
 import { maskWords } from '../base/words.js'
 import type { PageContext } from '../../pages/page.js'
-import type { Labels, PlaceCalls, ProjectCalls } from '../../server/events.js'
 import { SvcLabel } from '../base/facts.js'
 import { type CardName, cards } from './project-cards.js'
 import { SvcProjectCard } from './svc-project-card.js'
 import { SvcTagChoice } from './project-fields.js'
 import { SvcVariables } from './svc-variables.js'
 
-/** Deletes a project after its name is typed. Properties: `project`, `calls`. Event: `projectdeleted`. */
+/** Deletes a project after its name is typed. Properties: `project`, `client`. Event: `projectdeleted`. */
 export class SvcProjectDelete extends SvcElement {
   static override sheet = css`
     svc-project-delete {
@@ -27,7 +27,7 @@ export class SvcProjectDelete extends SvcElement {
     }
   `
 
-  calls!: Calls
+  client!: Client
   project!: Project
   #isAsking = false
   readonly #submission = new Submission(this)
@@ -72,14 +72,14 @@ export class SvcProjectDelete extends SvcElement {
       return this.#submission.refuse(t('The name does not match. Type “{name}”.', { name }))
     }
     await this.#submission.run(async () => {
-      await this.calls.deleteProject(id)
+      await this.client.call('DELETE /api/projects/:id', { id })
       this.dispatchEvent(said('projectdeleted', { name }))
     })
   }
 }
 
 /**
- * The deploy token of a project: show, copy, regenerate. Properties: `project`, `calls`. Events: `projectchange`,
+ * The deploy token of a project: show, copy, regenerate. Properties: `project`, `client`. Events: `projectchange`,
  * `notice`.
  */
 export class SvcProjectToken extends SvcElement {
@@ -105,7 +105,7 @@ export class SvcProjectToken extends SvcElement {
     }
   `
 
-  calls!: Calls
+  client!: Client
   project!: Project
   #isShown = false
   #isAsking = false
@@ -161,9 +161,15 @@ export class SvcProjectToken extends SvcElement {
     })
   }
 
+  /** Returns the project with its token. Asks for the token of the session if it was given too long ago. */
+  async #proven(): Promise<Project> {
+    await this.client.ensureProven()
+    return this.client.call('GET /api/projects/:id', { id: this.project.id })
+  }
+
   async #show(): Promise<void> {
     if ((this.project.token as string | null) === null) {
-      const project = await this.calls.provenProject(this.project.id).catch(() => null)
+      const project = await this.#proven().catch(() => null)
       if (project === null) return
       this.#isShown = true
       this.dispatchEvent(said('projectchange', { project }))
@@ -179,7 +185,7 @@ export class SvcProjectToken extends SvcElement {
   async #regenerate(event: Event): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
-      const token = await this.calls.regenerateToken(this.project.id)
+      const { token } = await this.client.call('POST /api/projects/:id/token', { id: this.project.id })
       this.#ask(false)
       this.dispatchEvent(said('projectchange', { project: { ...this.project, token } }))
       this.dispatchEvent(notice(t('Deploy token regenerated. The old token no longer works')))
@@ -189,7 +195,7 @@ export class SvcProjectToken extends SvcElement {
 
 /**
  * The settings of a project in cards, each saved by itself: its fields, its variables, its token, its deletion. Leaving
- * with unsaved changes asks first. Properties: `project`, `context`, `calls`, `places`, `labels`; `isPlaced`: whether it is rolled out to nodes. Events: `projectchange`, `projectdeleted`,
+ * with unsaved changes asks first. Properties: `project`, `context`, `client`, `labels`; `isPlaced`: whether it is rolled out to nodes. Events: `projectchange`, `projectdeleted`,
  * `notice`.
  */
 export class SvcProjectSettings extends SvcElement {
@@ -202,8 +208,7 @@ export class SvcProjectSettings extends SvcElement {
   `
 
   context!: PageContext
-  calls!: ProjectCalls
-  places!: PlaceCalls
+  client!: Client
   project!: Project
   labels: Labels = { categories: [], tags: [] }
   isPlaced = false
@@ -223,14 +228,13 @@ export class SvcProjectSettings extends SvcElement {
         keyed(
           name,
           html`
-          <svc-project-card .card="${name}" .project="${project}" .define="${this.context.define}" .calls="${this.calls}"
-            .projects="${this.context.calls.projects}" .places="${this.places}" .labels="${this.labels}"
+          <svc-project-card .card="${name}" .project="${project}" .define="${this.context.define}" .client="${this.client}" .labels="${this.labels}"
             @unsaved="${(event: Event) => this.#cards.set(t(cards[name].words), (event as Said<'unsaved'>).isUnsaved)}"></svc-project-card>`
         )
       )}
-      <svc-variables .project="${project}" .calls="${this.calls}"></svc-variables>
-      <svc-project-token .project="${project}" .calls="${this.context.calls}"></svc-project-token>
-      <svc-project-delete .project="${project}" .calls="${this.context.calls}"
+      <svc-variables .project="${project}" .client="${this.client}"></svc-variables>
+      <svc-project-token .project="${project}" .client="${this.context.client}"></svc-project-token>
+      <svc-project-delete .project="${project}" .client="${this.context.client}"
         @projectdeleted="${() => this.context.guard(null)}"></svc-project-delete>
       ${this.#cards.view()}`
   }

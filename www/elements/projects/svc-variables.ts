@@ -1,7 +1,8 @@
+import type { Client } from '../../server/client.js'
 import { notice, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { GivenVariable, Variable } from '../../../lib/model/variable.js'
-import type { ProjectCalls, VariablesChange } from '../../server/events.js'
+import type { VariablesChange } from '../../server/requests.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import { t } from '../../words/t.js'
@@ -10,7 +11,7 @@ import { errorLine, field, question, Submission, submitted } from '../base/form.
 type Dialog = { kind: 'none' } | { kind: 'add' } | { kind: 'paste' } | { kind: 'edit' | 'delete'; variable: Variable }
 
 /**
- * The variables of a project's scripts. Properties: `project`, `calls`. Event: `notice`. Each change is saved at once
+ * The variables of a project's scripts. Properties: `project`, `client`. Event: `notice`. Each change is saved at once
  * and does not affect concurrent changes to other variables.
  */
 export class SvcVariables extends SvcElement {
@@ -47,7 +48,7 @@ export class SvcVariables extends SvcElement {
     }
   `
 
-  calls!: ProjectCalls
+  client!: Client
   project!: Project
   #variables!: Resource<Variable[]>
   #dialog: Dialog = { kind: 'none' }
@@ -56,7 +57,8 @@ export class SvcVariables extends SvcElement {
 
   protected override connected(): void {
     this.#variables = createResource({
-      load: signal => this.calls.variables(this.project.id, signal),
+      load: async signal =>
+        (await this.client.call('GET /api/projects/:id/variables', { id: this.project.id, signal })).variables,
       onChange: () => this.update(),
       signal: this.signal
     })
@@ -258,7 +260,7 @@ export class SvcVariables extends SvcElement {
 
   async #change(change: VariablesChange, done: string): Promise<void> {
     await this.#submission.run(async () => {
-      await this.calls.changeVariables(this.project.id, change)
+      await this.client.call('PATCH /api/projects/:id/variables', { id: this.project.id, body: change })
       this.#open({ kind: 'none' })
       this.dispatchEvent(notice(done))
       void this.#variables.load()

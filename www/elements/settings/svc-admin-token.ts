@@ -1,6 +1,6 @@
+import type { Client } from '../../server/client.js'
 import { notice, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
-import type { AdminCalls } from '../../server/admin-calls.js'
 import { Refused } from '../../server/client.js'
 import { t } from '../../words/t.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
@@ -50,7 +50,7 @@ export function strongToken(randomBytes: (bytes: Uint8Array<ArrayBuffer>) => Uin
   }
 }
 
-/** Changes the admin token, and rates the new one while it is typed. Property: `calls`. Event: `notice`. */
+/** Changes the admin token, and rates the new one while it is typed. Property: `client`. Event: `notice`. */
 export class SvcAdminToken extends SvcElement {
   static override sheet = css`
     svc-admin-token {
@@ -66,7 +66,7 @@ export class SvcAdminToken extends SvcElement {
     }
   `
 
-  calls!: Pick<AdminCalls, 'changeToken'>
+  client!: Client
   #oldToken = ''
   #newToken = ''
   #isShown = false
@@ -142,7 +142,7 @@ export class SvcAdminToken extends SvcElement {
   async #change(event: Event): Promise<void> {
     const { oldToken = '', newToken = '' } = submitted(event)
     await this.#submission.run(async () => {
-      await this.calls.changeToken({ oldToken, newToken })
+      await this.client.call('POST /api/settings/token', { body: { oldToken, newToken } })
       this.#oldToken = ''
       this.#newToken = ''
       this.#isShown = false

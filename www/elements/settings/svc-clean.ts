@@ -1,6 +1,7 @@
+import type { Client } from '../../server/client.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { AdminCalls, CleanRequest, CleanResult } from '../../server/admin-calls.js'
+import type { CleanRequest, CleanResult } from '../../server/requests.js'
 import { html, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
@@ -17,7 +18,7 @@ const shownGoing = 8
 const unrecordedScope = '+'
 
 /**
- * Deletes what is no longer needed, after a preview. Properties: `calls`, `projects`; `keep`, the proposed number of
+ * Deletes what is no longer needed, after a preview. Properties: `client`, `projects`; `keep`, the proposed number of
  * archives. Events: `cleaned`, `notice`.
  */
 export class SvcClean extends SvcElement {
@@ -34,7 +35,7 @@ export class SvcClean extends SvcElement {
     }
   `
 
-  calls!: Pick<AdminCalls, 'clean'>
+  client!: Client
   keep = 10
   projects: readonly Project[] = []
   #trial: Trial | null = null
@@ -115,7 +116,7 @@ export class SvcClean extends SvcElement {
       ...(projectId === unrecordedScope ? { unrecorded: true } : projectId === '' ? {} : { projectId })
     }
     await this.#submission.run(async () => {
-      this.#trial = { request, result: await this.calls.clean(request) }
+      this.#trial = { request, result: await this.client.call('POST /api/storage/clean', { body: request }) }
     })
   }
 
@@ -124,7 +125,7 @@ export class SvcClean extends SvcElement {
     const request = this.#trial?.request
     if (request === undefined) return
     await this.#submission.run(async () => {
-      const { freedBytes } = await this.calls.clean({ ...request, dryRun: false })
+      const { freedBytes } = await this.client.call('POST /api/storage/clean', { body: { ...request, dryRun: false } })
       this.#trial = null
       this.dispatchEvent(notice(t('{size} freed', { size: formatBytes(freedBytes) })))
       this.dispatchEvent(said('cleaned'))

@@ -1,5 +1,4 @@
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import type { AdminCalls } from '../../server/admin-calls.js'
 import type { Client } from '../../server/client.js'
 import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../element.js'
@@ -13,7 +12,7 @@ const fewProjects = 12
 /** Maximum number of projects shown. */
 const shownProjects = 200
 
-/** Chooses the contents of a package and downloads it. Properties: `calls`, `client`, `projects`. */
+/** Chooses the contents of a package and downloads it. Properties: `client`, `projects`. */
 export class SvcExport extends SvcElement {
   static override sheet = css`
     svc-export {
@@ -28,7 +27,6 @@ export class SvcExport extends SvcElement {
     }
   `
 
-  calls!: AdminCalls
   client!: Client
   projects: readonly Project[] = []
   #isChoosing = false

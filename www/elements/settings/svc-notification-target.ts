@@ -1,7 +1,9 @@
+import { ifMatch } from '../../server/calls.js'
+import type { TargetFields, TargetList } from '../../server/requests.js'
+import type { Client } from '../../server/client.js'
 import type { NotificationEvent, NotificationKind, NotificationTargetView } from '../../../lib/model/setting.js'
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
-import type { TargetCalls, TargetFields, TargetList } from '../../server/admin-calls.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { type Loaded, saveMerged, SvcConflict } from '../base/saving.js'
 import { t } from '../../words/t.js'
@@ -95,7 +97,7 @@ const fields = ['name', 'kind', 'url', 'secret', 'projectIds']
 
 /**
  * The form of a notification target. An empty address or secret leaves the stored one unchanged, because the stored one
- * is never shown. Properties: `calls`, `domains`; `target`, the one to change, or null for a new
+ * is never shown. Properties: `client`, `domains`; `target`, the one to change, or null for a new
  * one. Event: `targetform`.
  */
 export class SvcNotificationTarget extends SvcElement {
@@ -111,7 +113,7 @@ export class SvcNotificationTarget extends SvcElement {
     }
   `
 
-  calls!: TargetCalls
+  client!: Client
   domains: TargetList['domains'] = []
   target: NotificationTargetView | null = null
   #kind: NotificationKind = 'generic'
@@ -258,7 +260,7 @@ export class SvcNotificationTarget extends SvcElement {
 
   async #loadProjects(): Promise<void> {
     try {
-      this.#projects = await this.calls.projects(this.signal)
+      this.#projects = await this.client.call('GET /api/projects', { signal: this.signal })
     } catch (error) {
       if (!this.signal.aborted) this.#submission.refuse(error)
     }
@@ -301,7 +303,9 @@ export class SvcNotificationTarget extends SvcElement {
     }
     await this.#submission.run(async () => {
       const isSaved =
-        this.target === null ? (await this.calls.create(given), true) : await this.#change(this.target, given)
+        this.target === null
+          ? (await this.client.call('POST /api/notification-targets', { body: given }), true)
+          : await this.#change(this.target, given)
       if (isSaved) this.dispatchEvent(said('targetform', { saved: true }))
     })
   }
@@ -323,10 +327,12 @@ export class SvcNotificationTarget extends SvcElement {
     const saved = await saveMerged({
       base: loaded(before),
       mine: { ...given },
-      send: async (changes, tag) => (await this.calls.update(id, changes, tag), true),
+      send: async (changes, tag) => (
+        await this.client.call('PUT /api/notification-targets/:id', { id, body: changes, headers: ifMatch(tag) }), true
+      ),
       keep: () => true,
       load: async () => {
-        const target = (await this.calls.list()).items.find(target => target.id === id)
+        const target = (await this.client.call('GET /api/notification-targets')).items.find(target => target.id === id)
         if (target === undefined) throw new Error(t('It has been deleted in the meantime.'))
         return loaded(target)
       },

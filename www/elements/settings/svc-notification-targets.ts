@@ -1,14 +1,15 @@
+import type { Client } from '../../server/client.js'
 import { notice, type Said, css, SvcElement } from '../element.js'
 import type { NotificationTargetView } from '../../../lib/model/setting.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import type { TargetCalls, TargetList, WebhookTest } from '../../server/admin-calls.js'
+import type { TargetList, WebhookTest } from '../../server/requests.js'
 import { countWords, t } from '../../words/t.js'
 import { errorWords, serverWords, twoLines } from '../../words/errors.js'
 import { errorLine, question, Submission } from '../base/form.js'
 import { eventRows, elements as formElements, kindRow } from './svc-notification-target.js'
 import { exactWords, spanWords } from '../base/words.js'
 
-/** The notification targets: add, change, test, delete. Property: `calls`. Event: `notice`. */
+/** The notification targets: add, change, test, delete. Property: `client`. Event: `notice`. */
 export class SvcNotificationTargets extends SvcElement {
   static override sheet = css`
     svc-notification-targets {
@@ -41,7 +42,7 @@ export class SvcNotificationTargets extends SvcElement {
     }
   `
 
-  calls!: TargetCalls
+  client!: Client
   #list: TargetList | null = null
   #problem: unknown = null
   /** The target in the form, or `new` for a new one. */
@@ -57,7 +58,7 @@ export class SvcNotificationTargets extends SvcElement {
   /** Reloads the list. The settings, which define the first target, may have changed. */
   async reload(): Promise<void> {
     try {
-      this.#list = await this.calls.list(this.signal)
+      this.#list = await this.client.call('GET /api/notification-targets', { signal: this.signal })
       this.#problem = null
     } catch (error) {
       if (!this.signal.aborted) this.#problem = error
@@ -124,7 +125,7 @@ export class SvcNotificationTargets extends SvcElement {
     if (edited !== null) {
       const target = edited === 'new' ? null : edited
       const content = html`
-        <svc-notification-target .calls="${this.calls}" .domains="${this.#list?.domains ?? []}" .target="${target}"
+        <svc-notification-target .client="${this.client}" .domains="${this.#list?.domains ?? []}" .target="${target}"
           @targetform="${(event: Event) => this.#formDone((event as Said<'targetform'>).saved)}"></svc-notification-target>`
       return html`
         <svc-dialog heading="${target === null ? t('Add notification target') : t('Change {name}', { name: target.name })}" .content="${content}"
@@ -164,7 +165,7 @@ export class SvcNotificationTargets extends SvcElement {
   async #delete(event: Event, { id, name }: NotificationTargetView): Promise<void> {
     event.preventDefault()
     await this.#submission.run(async () => {
-      await this.calls.remove(id)
+      await this.client.call('DELETE /api/notification-targets/:id', { id })
       this.#deleted = null
       this.dispatchEvent(notice(t('{name} deleted', { name })))
       await this.reload()
@@ -175,7 +176,10 @@ export class SvcNotificationTargets extends SvcElement {
     this.#tests.set(id, 'going')
     this.update()
     try {
-      this.#tests.set(id, await this.calls.test(id, this.signal))
+      this.#tests.set(
+        id,
+        await this.client.call('POST /api/notification-targets/:id/test', { id, signal: this.signal })
+      )
     } catch (error) {
       this.#tests.set(id, { success: false, statusCode: null, durationMs: 0, attempts: 0, error: errorWords(error) })
     }

@@ -3,7 +3,6 @@ import { html, icon, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'
 import { shownRooms } from '../../router.js'
 import { Refused } from '../../server/client.js'
-import { createSecondFactorCalls, type SecondFactorCalls } from '../../server/admin-calls.js'
 import { languages, type Preferences, type Theme, themes, holderNow } from '../../state/session.js'
 import { countWords, type Language, t } from '../../words/t.js'
 import { errorWords } from '../../words/errors.js'
@@ -40,11 +39,6 @@ export class SvcPreferences extends SvcElement {
 
   context!: PageContext
   preferences!: Preferences
-  #factorCalls!: SecondFactorCalls
-
-  protected override connected(): void {
-    this.#factorCalls = createSecondFactorCalls(this.context.client)
-  }
 
   protected override view(): Template {
     return html`<svc-dialog heading="${t('Preferences')}" .content="${this.#content()}"></svc-dialog>`
@@ -104,7 +98,7 @@ export class SvcPreferences extends SvcElement {
         <h3>${t('Signed in with')}</h3>
         <p><b class="anywhere" translate="${token === null ? null : 'no'}">${token?.name ?? t('Admin token')}</b></p>
         <p class="muted small">${t(roleWords[role])} · ${scope}</p>
-        ${token === null ? null : html`<svc-second-factor .calls="${this.#factorCalls}"></svc-second-factor>`}
+        ${token === null ? null : html`<svc-second-factor .client="${this.context.client}"></svc-second-factor>`}
       </section>`
   }
 
@@ -123,7 +117,7 @@ export class SvcPreferences extends SvcElement {
   /** Only the server can remove the cookie. Without its answer, the reader stays signed in. */
   async #signOut(): Promise<void> {
     try {
-      await this.context.calls.signOut()
+      await this.context.client.call('DELETE /api/auth/session')
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 401) {
         this.dispatchEvent(notice(errorWords(error), 'failed'))

@@ -1,8 +1,7 @@
 import type { ListedSession } from '../../../lib/model/access.js'
 import { css, SvcElement } from '../element.js'
 import { html, keyed, type Template } from '../../dom/html.js'
-import type { AdminCalls } from '../../server/admin-calls.js'
-import { Refused } from '../../server/client.js'
+import { Refused, type Client } from '../../server/client.js'
 import { type ChangeWatch, createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import type { Session } from '../../state/session.js'
 import { t } from '../../words/t.js'
@@ -40,7 +39,7 @@ export function browserWords(userAgent: string | null): string | null {
   return found.length === 0 ? userAgent.slice(0, maxLength) : found.join(', ')
 }
 
-/** The signed-in browsers. Properties: `calls`, `session`, `changes`. */
+/** The signed-in browsers. Properties: `client`, `session`, `changes`. */
 export class SvcSessions extends SvcElement {
   static override sheet = css`
     svc-sessions {
@@ -59,7 +58,7 @@ export class SvcSessions extends SvcElement {
     }
   `
 
-  calls!: Pick<AdminCalls, 'sessions' | 'endSession'>
+  client!: Client
   session!: Session
   changes!: ChangeWatch
   #sessions!: Resource<ListedSession[]>
@@ -67,7 +66,7 @@ export class SvcSessions extends SvcElement {
 
   protected override connected(): void {
     this.#sessions = createResource({
-      load: signal => this.calls.sessions(signal),
+      load: async signal => (await this.client.call('GET /api/sessions', { signal })).sessions,
       onChange: () => this.update(),
       signal: this.signal
     })
@@ -127,7 +126,7 @@ export class SvcSessions extends SvcElement {
     let isSignedOut = false
     await this.#submission.run(async () => {
       for (const { id, current } of sessions) {
-        await this.calls.endSession(id).catch(error => {
+        await this.client.call('DELETE /api/sessions/:id', { id }).catch(error => {
           if (!(error instanceof Refused) || error.status !== 404) throw error
         })
         if (!current) continue

@@ -1,7 +1,8 @@
+import { ifMatch } from '../../server/calls.js'
+import { type WebhookTest, readSettings } from '../../server/requests.js'
+import { Refused, type Client } from '../../server/client.js'
 import { css, notice, said, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import type { AdminCalls, WebhookTest } from '../../server/admin-calls.js'
-import { Refused } from '../../server/client.js'
 import { errorWords, twoLines } from '../../words/errors.js'
 import { t } from '../../words/t.js'
 import { choice, Submission } from '../base/form.js'
@@ -18,7 +19,7 @@ export interface SettingValues {
 }
 
 /**
- * One card of the settings of the server, which saves its own. Properties: `card`, `shown`, `calls`; `sought`: the setting
+ * One card of the settings of the server, which saves its own. Properties: `card`, `shown`, `client`; `sought`: the setting
  * to focus, a new object each time. Events: `settingssaved`, `unsaved`, `notice`.
  */
 export class SvcSettingCard extends SvcElement {
@@ -59,7 +60,7 @@ export class SvcSettingCard extends SvcElement {
   `
 
   card!: CardOfSettings
-  calls!: AdminCalls
+  client!: Client
   sought: { key: string } | null = null
   #hasSought = false
   #base!: SettingValues
@@ -260,9 +261,12 @@ export class SvcSettingCard extends SvcElement {
     const saved = await saveMerged({
       base: { values, tag, state: null },
       mine,
-      send: async (changes, tag) => (await this.calls.saveSettings(changes as Record<string, string>, tag), true),
+      send: async (changes, tag) => (
+        await this.client.call('PUT /api/settings', { body: changes as Record<string, string>, headers: ifMatch(tag) }),
+        true
+      ),
       keep: () => true,
-      load: async () => ({ ...(await this.calls.settings()), state: null }),
+      load: async () => ({ ...(await readSettings(this.client)), state: null }),
       choose: conflicts =>
         (this.querySelector('svc-conflict') as SvcConflict).ask(
           conflicts.map(({ name, mine, theirs }) => ({
@@ -280,7 +284,7 @@ export class SvcSettingCard extends SvcElement {
     this.#test = 'going'
     this.update()
     try {
-      this.#test = await this.calls.testWebhook(this.signal)
+      this.#test = await this.client.call('POST /api/settings/webhook-test', { signal: this.signal })
     } catch (error) {
       this.#test = { success: false, statusCode: null, durationMs: 0, attempts: 0, error: errorWords(error) }
     }
