@@ -1,7 +1,7 @@
 /* Entries of the audit log in words. Pure. */
 
 import type { AuditAction } from './shared/audit-actions.js'
-import { projectOfActor } from './shared/actor-text.js'
+import { projectOfActor } from './shared/api.js'
 import { type Change, changedValue, noValue, readChanges } from './shared/audit-changes.js'
 import { actorName, exactWords } from './elements/base/words.js'
 import { fieldLabels, subjectWords } from './words/errors.js'

@@ -2,7 +2,7 @@
  * Deployments that others must approve (policy `approval`). One approves a list of files and not an id: an approval repeats its
  * digest, and the deployment begins only with these files. What goes back, or repairs, needs no approval.
  */
-import { isWaitingToBegin } from '../base/shared/api.js'
+import { actorText, isWaitingToBegin } from '../base/shared/api.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import { type AccessRole, accessRoles, includesRole } from '../model/access.js'
@@ -12,7 +12,7 @@ import { type Approval, defaultApproval, policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import type { Reader, Transaction } from '../core/store/database.js'
 import { findDeployment, laterRelease } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { findProject, nameOfActor } from '../core/store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { StepFailure, StopRequest } from './failure.js'
 import { refuseOutside } from './gateway.js'
@@ -20,7 +20,6 @@ import { refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live } from './output/live.js'
 import { notHeld, recordProgress } from './record.js'
-import { nameOfActor } from './user-actions.js'
 import type { WaitingDeployments } from './waiting.js'
 
 type Policied = Pick<Project, 'name' | 'policy'>
@@ -106,7 +105,7 @@ export function createApprovals({ store, clock, live, ends, waiting, ...needs }:
   function say(row: DeploymentRow, line: string): void {
     const { name, comment } = row.approvals.at(-1) as Decision
     const words = comment === null ? '' : `: ${comment}`
-    live.find(row.id)?.output.say(`→ ${line} by ${nameOfActor(store, { name, ip: null })}${words}`)
+    live.find(row.id)?.output.say(`→ ${line} by ${nameOfActor(store, name)}${words}`)
   }
 
   return {
@@ -126,7 +125,7 @@ export function createApprovals({ store, clock, live, ends, waiting, ...needs }:
     async reject(deployId: string, request: DecisionRequest): Promise<DeploymentRow> {
       const { row } = await decide(deployId, 'rejected', request)
       const words = request.comment ? `: ${request.comment}` : ''
-      const stop = new StopRequest('cancel', `Rejected by ${nameOfActor(store, request.actor)}${words}`)
+      const stop = new StopRequest('cancel', `Rejected by ${nameOfActor(store, request.actor.name)}${words}`)
       const run = live.find(deployId)
       run?.stop(stop)
       const waiter = waiting.takeBack(deployId)
@@ -152,7 +151,8 @@ function refuseDecision(
   const cannot = `Cannot ${decision === 'approved' ? 'approve' : 'reject'} deployment ${id}`
   const isOpen = isWaitingToBegin(row) && row.heldFor === 'approval'
   const last = approvals.at(-1)
-  if (!isOpen && last !== undefined) throw decided(cannot, `it was ${last.decision} by ${last.name} at ${last.at}`)
+  if (!isOpen && last !== undefined)
+    throw decided(cannot, `it was ${last.decision} by ${actorText(last.name)} at ${last.at}`)
   if (!isOpen)
     throw new Refusal('conflict', 'not_waiting', `${cannot}: it does not wait for an approval (${row.status})`)
   // The state comes first, for everybody who can deploy.

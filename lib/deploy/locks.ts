@@ -123,7 +123,9 @@ export function createLocks(needs: {
           actor,
           projectId,
           target: projectId,
-          detail: isOwn ? null : `taken over from ${lock.owner} ("${lock.reason}"): ${takeOver}`
+          detail: isOwn
+            ? null
+            : `taken over from ${ownerWords(lock.owner, projectName)} ("${lock.reason}"): ${takeOver}`
         })
         return { ...lock, projectName }
       })
@@ -258,7 +260,7 @@ export class Maintenances {
     const ended = await turns({ projectId, maxWaitMs, cannot: 'Cannot end the maintenance' }, async turn => {
       const row = findMaintenance(store, projectId)
       if (row === undefined) return null
-      if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row)
+      if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row, project.name)
       await this.#remove(turn, row, force)
       return row
     })
@@ -377,7 +379,7 @@ function refuseInMaintenance(db: Reader, { id, name }: Project, cannot: string):
   if (row === undefined) return
   const why = row.reason === null ? '' : `: "${row.reason}"`
   const since = `${row.since.slice(0, 16).replace('T', ' ')} UTC`
-  const sentence = `${cannot}: project ${name} is in maintenance since ${since}, by ${row.by}${why}`
+  const sentence = `${cannot}: project ${name} is in maintenance since ${since}, by ${ownerWords(row.by, name)}${why}`
   throw new Refusal('conflict', 'maintenance_on', sentence)
 }
 
@@ -400,8 +402,8 @@ function unreachable(deployPath: string): Refusal {
   return new Refusal('unavailable', 'target_missing', sentence)
 }
 
-function otherOwner({ by }: MaintenanceRow): Refusal {
-  const sentence = `The maintenance was begun by ${by}. Only its owner, or who has no deploy token, can end it`
+function otherOwner({ by }: MaintenanceRow, projectName: string): Refusal {
+  const sentence = `The maintenance was begun by ${ownerWords(by, projectName)}. Only its owner, or who has no deploy token, can end it`
   return new Refusal('forbidden', 'other_owner', sentence)
 }
 

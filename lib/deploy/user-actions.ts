@@ -1,10 +1,8 @@
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
-import { actorText } from '../base/shared/actor-text.js'
-import type { Reader } from '../core/store/database.js'
 import { findDeployment } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { nameOfActor } from '../core/store/tables/projects.js'
 import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Live, LiveRun } from './output/live.js'
@@ -42,7 +40,7 @@ export function createCorrection(needs: CorrectionNeeds) {
     const run = live.find(deployId)
     if (run === undefined)
       throw new Error(`Deployment ${deployId} is ${row.status}, but it is not in the list of live deployments`)
-    const request = new StopRequest('cancel', `Cancelled by ${nameOfActor(store, actor)}`)
+    const request = new StopRequest('cancel', `Cancelled by ${nameOfActor(store, actor.name)}`)
     run.stop(request)
     await (queue.takeBack(deployId) ?? waiting.takeBack(deployId))?.drop(request)
     const final = await run.finished
@@ -57,7 +55,7 @@ export function createCorrection(needs: CorrectionNeeds) {
     refuseUnlessFinal(was, 'mark')
     // An end that is still kept in memory is recorded first.
     await ends.settle()
-    const sentence = why ?? `Marked as ${status} by ${nameOfActor(store, actor)}`
+    const sentence = why ?? `Marked as ${status} by ${nameOfActor(store, actor.name)}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
     const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
     if (row === undefined) throw notFound('Deployment', deployId)
@@ -91,11 +89,6 @@ export function createCorrection(needs: CorrectionNeeds) {
 export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> {
   live: Live
   ends: Pick<Ends, 'current'>
-}
-
-/** Returns an actor as outputs name it. */
-export function nameOfActor(store: Reader, { name }: Actor): string {
-  return actorText(name, id => findProject(store, id)?.name)
 }
 
 /** User decisions about deployments whose earlier files can still be put back. */
@@ -139,7 +132,7 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
     async revert(deployId: string, actor: Actor): Promise<DeploymentRow> {
       const row = requireRow(deployId)
       const run = requireHeld(row, 'revert')
-      run.stop(new StopRequest('cancel', `Reverted by ${nameOfActor(store, actor)}`))
+      run.stop(new StopRequest('cancel', `Reverted by ${nameOfActor(store, actor.name)}`))
       const final = await run.finished
       const ok = final.revertedAt !== null
       audit({ action: 'deployment.revert', actor, projectId: row.projectId, target: deployId, ok })

@@ -3,7 +3,7 @@
  * forever, and a deployment holds no lock (the queue orders deployments), so that a failed one leaves none behind.
  */
 
-import { actorText } from '../base/shared/actor-text.js'
+import { actorText } from '../base/shared/api.js'
 import { unprintableIn } from '../base/text.js'
 import type { Instant } from './scalars.js'
 

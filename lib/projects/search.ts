@@ -1,8 +1,7 @@
-import { actorText } from '../base/shared/actor-text.js'
 import { detailLine } from '../base/shared/audit-changes.js'
 import type { ProjectScope } from '../model/access.js'
 import type { Reader, Value } from '../core/store/database.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { nameOfActor } from '../core/store/tables/projects.js'
 import { among, nullable, number, rowReader, text, where } from '../core/store/tables/table.js'
 
 /** The types of results, in the order in which they are shown. */
@@ -171,7 +170,7 @@ function findAudit(store: Reader, q: string, limit: number): Found {
     limit
   )
   return foundIn(rows.map(readEntry), ({ id, at, action, actor, target, detail }) => {
-    const who = actorText(actor, projectId => findProject(store, projectId)?.name)
+    const who = nameOfActor(store, actor)
     const subtitle = [who, detail === null ? target : detailLine(detail), at].filter(Boolean).join(' · ')
     return { id, title: action, subtitle, href: `audit?action=${encodeURIComponent(action)}` }
   })

@@ -57,7 +57,7 @@ t.test('approves what a plan has shown, and answers with the record', async t =>
   for (const path of ['approve', 'reject'])
     t.match(await ben.post(`/api/deployments/${id}/${path}`, path === 'approve' ? { treeSha256 } : undefined), {
       status: 409,
-      body: { code: 'already_decided', error: /it was approved by token:ben at 2/ }
+      body: { code: 'already_decided', error: /it was approved by ben at 2/ }
     })
 })
 
@@ -66,7 +66,7 @@ t.test('rejects with and without a comment', async t => {
   for (const comment of ['not on a Friday', undefined]) {
     const { id, ended } = await push()
     const rejected = await ben.post(`/api/deployments/${id}/reject`, comment === undefined ? undefined : { comment })
-    const errorMessage = comment === undefined ? 'Rejected by token:ben' : `Rejected by token:ben: ${comment}`
+    const errorMessage = comment === undefined ? 'Rejected by ben' : `Rejected by ben: ${comment}`
     const decision = { decision: 'rejected', name: 'token:ben', comment: comment ?? null, treeSha256: null }
     const deployment = { id, status: 'failed', errorMessage, heldFor: null, duration: '0.00s', approvals: [decision] }
     t.match(rejected, { status: 200, body: { success: true, deployment } })

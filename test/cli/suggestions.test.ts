@@ -38,6 +38,9 @@ t.test('another spelling, another word and a typing error get the command that w
     ['server start', 'serve'],
     ['restart', 'serve'],
     ['delete shop', 'projects delete'],
+    ['stats', 'status'],
+    ['notifications', 'notify list'],
+    ['webhooks', 'notify list'],
     ['frobnicate', undefined]
   ]
   for (const [typed, meant] of cases) t.equal(meantBy(typed.split(' '), commands, topics), meant, typed)

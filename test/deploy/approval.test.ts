@@ -114,7 +114,7 @@ t.test('a rejection fails the deployment with its reason, and nothing is written
   })
   t.strictSame(await run.finished, final)
   t.notOk(existsSync(shop.deployPath))
-  await t.rejects(approve(stage, run.deployId, eve), { code: 'already_decided', message: /rejected by token:ben/ })
+  await t.rejects(approve(stage, run.deployId, eve), { code: 'already_decided', message: /rejected by ben/ })
   t.match(stage.notices.at(-1), { event: 'deploy_failure' })
 })
 

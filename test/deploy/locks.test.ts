@@ -126,7 +126,11 @@ t.test('only its owner renews a lock, and taking one over requires a reason', as
       ...of,
       detail: /^renewed until .*: longer\nreason: audit → longer\nexpiresAt: .* → /
     },
-    { action: 'project.unlock', actor: admin, detail: 'taken over from project:proj_a ("longer"): urgent fix' }
+    {
+      action: 'project.unlock',
+      actor: admin,
+      detail: 'taken over from the deploy token of shop ("longer"): urgent fix'
+    }
   ])
   await t.rejects(locks.lock({ ...place, projectId: 'proj_x', reason: 'a', seconds: 60, renew: false, actor: admin }), {
     code: 'not_found'

@@ -5,7 +5,7 @@ import type { Waiting } from '../../lib/model/waiting.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { countWords, numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
-import { exactWords } from '../elements/base/words.js'
+import { actorName, exactWords } from '../elements/base/words.js'
 import {
   addressOf,
   chosenStates,
@@ -57,7 +57,7 @@ export class SvcEnrollments extends SvcElement {
     const facts = [
       ...labelTexts(item),
       t('valid until {time}', { time: exactWords(item.expiresAt) }),
-      t('created by {name}', { name: item.createdBy })
+      t('created by {name}', { name: actorName(item.createdBy) })
     ]
     return html`
       <div class="what"><b translate="no">${name}</b><span>${facts.join(' · ')}</span></div>

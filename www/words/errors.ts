@@ -168,7 +168,7 @@ interface Translating {
   labels?: Labels
 }
 
-/** Translates a sentence, or returns null. The values of `{why}` and `{what}` may be sentences of the table too. */
+/** Translates a sentence, or returns null. The values of `{why}`, `{what}` and `{actor}` may be of the table too. */
 function translate(sentence: string, { prefix = 'server:', labels = {} }: Translating = {}): string | null {
   for (const { source, names, words } of patternsOf(prefix)) {
     const found = source.exec(sentence)
@@ -177,7 +177,7 @@ function translate(sentence: string, { prefix = 'server:', labels = {} }: Transl
     return words.replace(/\{(\w+)\}/g, (hole, name: string) => {
       const value = values.get(name) ?? hole
       if (name === 'field') return t(labels[value.replace(/\[\d+\]$/, '').replace(/^.*\./, '')] ?? value)
-      return /^wh(y|at)/.test(name) ? (translate(value) ?? value) : value
+      return /^(wh(y|at)|actor$|owner$)/.test(name) ? (translate(value) ?? value) : value
     })
   }
   return null

@@ -195,6 +195,43 @@ export function shownStatus<S extends string>(status: S, backgroundFailed: boole
   return status === 'success' && backgroundFailed === true ? 'failed' : status
 }
 
+/* Actors as texts name them. On the wire and in the audit log, an actor is a word: `token:ben`, `project:<id>`, `admin`. */
+
+const ofProject = 'project:'
+
+/** Actors with a fixed name, in English. */
+const knownActors: Readonly<Record<string, string>> = {
+  admin: 'admin',
+  local: 'the operator on the machine',
+  'global-deploy': 'the global deploy token',
+  anonymous: 'anonymous',
+  system: 'svc'
+}
+
+const takenNames: ReadonlySet<string> = new Set(Object.entries(knownActors).flat())
+
+/** Returns the id of the project whose deploy token acted; null if it was somebody else. */
+export function projectOfActor(actor: string): string | null {
+  return actor.startsWith(ofProject) ? actor.slice(ofProject.length) : null
+}
+
+/** Returns the name of the named token that acted; null if it was somebody else. */
+export function tokenOfActor(actor: string): string | null {
+  return actor.startsWith('token:') ? actor.slice('token:'.length) : null
+}
+
+/**
+ * Returns an actor as texts name it: a named token by its name, and `project:<id>` as the deploy token of the project. A
+ * token that is called like somebody else is told from that one.
+ */
+export function actorText(actor: string, nameOf: (projectId: string) => string | undefined = () => undefined): string {
+  const token = tokenOfActor(actor)
+  if (token !== null) return takenNames.has(token.toLowerCase()) ? `the token "${token}"` : token
+  const id = projectOfActor(actor)
+  if (id !== null) return `the deploy token of ${nameOf(id) ?? id}`
+  return knownActors[actor] ?? actor.replace(/^(node|hub):/, '$1 ')
+}
+
 /*
  * A parser of server-sent events (WHATWG HTML §9.2.6). Its input is text that may be split anywhere; its output is
  * whole events. An event that is not ended by an empty line is dropped.

@@ -1,4 +1,4 @@
-import { actorText } from '../../base/shared/actor-text.js'
+import { actorText } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditEntry } from '../../model/audit.js'
 import type { Api } from '../client/api.js'

@@ -2,7 +2,7 @@ import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import { actorText } from '../../base/shared/actor-text.js'
+import { actorText } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import type { Deployment } from '../../model/deployment.js'
@@ -140,7 +140,7 @@ function deploymentRow(deployment: Deployment, { names, receipt }: RowNeeds): Re
     treeSha256 == null ? null : `tree ${treeSha256}`,
     ...(deployment.signedBy ?? []).map(({ name, fingerprint }) => `signed by ${name} (${fingerprint})`),
     receipt === undefined ? null : `receipt ${receipt}`,
-    ...(deployment.approvals ?? []).map(({ decision, name }) => `${decision} by ${actorText(name, () => undefined)}`),
+    ...(deployment.approvals ?? []).map(({ decision, name }) => `${decision} by ${actorText(name)}`),
     deployment.errorMessage
   ]
   const project = names.get(projectId) ?? projectName

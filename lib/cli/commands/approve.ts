@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
-import { actorText } from '../../base/shared/actor-text.js'
+import { actorText } from '../../base/shared/api.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { Api } from '../client/api.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'

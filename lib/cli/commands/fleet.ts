@@ -1,6 +1,6 @@
 import { locateHome } from '../../base/config/home.js'
 import { countOf, oneLine } from '../../base/text.js'
-import { formatBytes } from '../../base/shared/api.js'
+import { actorText, formatBytes } from '../../base/shared/api.js'
 import type { ListedPlacement } from '../../model/node.js'
 import type { Api } from '../client/api.js'
 import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
@@ -159,7 +159,7 @@ export const commands = {
           { header: 'ID', cell: ({ id }) => id },
           { header: 'NODE', cell: ({ name }) => name ?? 'its host name' },
           { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
-          { header: 'BY', cell: ({ createdBy }) => createdBy, shrinkTo: 8 },
+          { header: 'BY', cell: ({ createdBy }) => actorText(createdBy), shrinkTo: 8 },
           { header: 'UNTIL', cell: ({ expiresAt }) => minuteOf(expiresAt) }
         ]
       })

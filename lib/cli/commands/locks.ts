@@ -1,3 +1,4 @@
+import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
 import type { Api } from '../client/api.js'
@@ -50,7 +51,7 @@ const maintenanceOptions = {
 export function maintenanceSentence(maintenance: Maintenance | null): string {
   if (maintenance === null) return 'Maintenance is off'
   const { since, by, reason } = maintenance
-  return `Maintenance is on since ${minuteOf(since)}, by ${by}${reason === null ? '' : `: "${reason}"`}`
+  return `Maintenance is on since ${minuteOf(since)}, by ${actorText(by)}${reason === null ? '' : `: "${reason}"`}`
 }
 
 /** The commands for locks and maintenance. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
+import { actorText } from '../../base/shared/api.js'
 import { countOf } from '../../base/text.js'
 import { readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
 import { type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
@@ -217,7 +218,7 @@ function linesOf(read: ReadReceipt): string[] {
     ['Result', resultOf(receipt)],
     ['Target', target],
     ['Time', `${deployment.startedAt} to ${deployment.endedAt}`],
-    ['By', actor.name],
+    ['By', actorText(actor.name, () => project.name)],
     ['Origin', originOf(origin)],
     ['Commit', origin.commit],
     ['Reverted', reverted && `${reverted.at} (${reverted.reason})`],
@@ -231,7 +232,7 @@ function linesOf(read: ReadReceipt): string[] {
       return ['Script', `${step} ${of.slice(0, 16)}…, exit code ${exitCode ?? (background ? 'not known yet' : 'none')}`]
     }),
     ['Checks', countedOf(checks.count, 'check')],
-    ['Approved', approvals.items.map(({ decision, name }) => `${decision} by ${name}`).join(', ') || null],
+    ['Approved', approvals.items.map(({ decision, name }) => `${decision} by ${actorText(name)}`).join(', ') || null],
     ['Signed', signers.items.map(({ name, fingerprint }) => `${name} ${fingerprint}`).join(', ') || null],
     ['Nodes', nodes && countedOf(nodes.count, 'node')],
     ['Properties', properties.join(', ') || null],

@@ -14,7 +14,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import { piecesFromBytes } from '../../base/shared/pieces.js'
 import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
-import { isBroken, isElecting, isPassing } from '../client/streams.js'
+import { isBroken, isElecting, isPassing, mayRepeat } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { followLine, type GivenOptions } from '../hints.js'
 import type { Progress } from '../terminal/output.js'
@@ -301,14 +301,15 @@ interface Waiting {
 
 /**
  * Waits until the project is not locked, one of its windows is open, and no other deployment is queued or running. Returns the answer of `check`.
- * Throws that refusal, or `still_busy`, after the time limit, any other refusal at once, and the reason of
- * the signal.
+ * Once it waits, it also waits for a server that restarts, and for a cluster that has no leader. Throws that refusal, or
+ * `still_busy`, after the time limit, any other refusal at once, and the reason of the signal.
  */
 export async function waitUntilFree({ check, limitMs, signal, note, sleep = pause, now = Date.now }: Waiting) {
   const startedMs = now()
   for (let last = ''; ; ) {
     const answer = await check().catch((error: unknown) => {
-      if (error instanceof Refusal && passing.has(error.code)) return error
+      const isLate = last !== '' && mayRepeat(error)
+      if (error instanceof Refusal && (passing.has(error.code) || isLate)) return error
       throw error
     })
     if (!(answer instanceof Refusal) && !answer?.deploymentsAhead) return answer

@@ -20,7 +20,7 @@ import {
   storedRolloutNodes
 } from '../../core/store/tables/rollouts.js'
 import { takingPart } from '../../base/shared/api.js'
-import { findProject } from '../../core/store/tables/projects.js'
+import { findProject, nameOfActor } from '../../core/store/tables/projects.js'
 import type { Machine } from '../machine.js'
 import { type Clock, elapsedOf } from '../../base/clock.js'
 import { countOf } from '../../base/text.js'
@@ -105,7 +105,7 @@ export function createRollouts(needs: RolloutsNeeds & { reader: RolloutReader; e
     halt: (id, reason, actor) =>
       change(id, { action: 'rollout.halt', actor, detail: reason }, machine => {
         refuseUnless(machine, isGoing(machine.rollout.state), 'halt')
-        machine.halt(`${actor.name} stopped it${reason === null ? '' : `: ${reason}`}`)
+        machine.halt(`${nameOfActor(store, actor.name)} stopped it${reason === null ? '' : `: ${reason}`}`)
       }),
 
     resume: (id, actor) =>
@@ -121,7 +121,7 @@ export function createRollouts(needs: RolloutsNeeds & { reader: RolloutReader; e
         const from = wave ?? 1
         const isFurther = revertFrom === null || from < revertFrom
         refuseUnless(machine, isFurther || (state !== 'reverting' && state !== 'reverted'), 'revert')
-        machine.revert(from, `${actor.name} reverts it`)
+        machine.revert(from, `${nameOfActor(store, actor.name)} reverts it`)
       }),
 
     approve: (id, actor) =>

@@ -1,6 +1,9 @@
 import t from 'tap'
 import {
+  actorText,
   begunAt,
+  projectOfActor,
+  tokenOfActor,
   isCutOff,
   isRefused,
   routePath,
@@ -191,4 +194,27 @@ t.test('a deployment is measured from its begin, not from its record', async t =
   t.equal(begunAt({ ...row, steps, startAt: at }), at, 'it waited for its time')
   t.equal(begunAt({ ...row, approvals: [{}], endTime: at }), at, 'it never began')
   t.equal(begunAt({ ...row, heldFor: 'approval' }), startTime, 'it still waits')
+})
+
+t.test('texts name who acted, not the word of the wire', async t => {
+  const nameOf = (id: string): string | undefined => (id === 'proj_a' ? 'shop' : undefined)
+  const cases: Array<[actor: string, text: string]> = [
+    ['token:ben', 'ben'],
+    ['token:admin', 'the token "admin"'],
+    ['token:token:ben', 'token:ben'],
+    ['project:proj_a', 'the deploy token of shop'],
+    ['project:proj_gone', 'the deploy token of proj_gone'],
+    ['node:web-1', 'node web-1'],
+    ['hub:b', 'hub b'],
+    ['admin', 'admin'],
+    ['local', 'the operator on the machine'],
+    ['global-deploy', 'the global deploy token'],
+    ['system', 'svc'],
+    ['token:System', 'the token "System"'],
+    ['of a later version', 'of a later version']
+  ]
+  for (const [actor, text] of cases) t.equal(actorText(actor, nameOf), text, actor)
+  t.equal(actorText('project:proj_a'), 'the deploy token of proj_a')
+  t.same(['project:proj_a', 'admin'].map(projectOfActor), ['proj_a', null])
+  t.same(['token:ben', 'admin'].map(tokenOfActor), ['ben', null])
 })

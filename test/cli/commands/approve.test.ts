@@ -78,7 +78,7 @@ t.test('a promotion with an approval inside a window, over a kill, from push to 
   ])
   const log = await svc(['audit', 'list', '--action', 'deployment.approve'], by(server.adminToken))
   t.match(log.stdout, new RegExp(`ben[^]*${held.id}`))
-  t.match(await svc(['reject', held.id, '--yes'], by(ben)), { code: 1, stderr: /it was approved by token:ben/ })
+  t.match(await svc(['reject', held.id, '--yes'], by(ben)), { code: 1, stderr: /it was approved by ben/ })
 })
 
 t.test('a push that is rejected fails with the reason, and one with --at ends at once', async t => {

@@ -313,6 +313,16 @@ t.test('the time limit ends the wait with what it waited for', async t => {
   t.match((await waitFor(Array(10).fill(permit(3)), 5000)).result, { code: 'still_busy', message: /3 deployments/ })
 })
 
+t.test('a push that waits already waits for a restart and for an election, too', async t => {
+  const away = new Refusal('unavailable', 'unreachable', 'Cannot reach the server')
+  const electing = new Refusal('unavailable', 'no_leader', 'No hub leads', { retryAfterSeconds: 5 })
+  const free = permit(0)
+  const { result, notes } = await waitFor([locked, away, electing, free])
+  t.equal(result, free)
+  t.same(notes.slice(1), ['Waiting: Cannot reach the server', 'Waiting: No hub leads'])
+  t.match(await waitFor([away]), { result: away, pauses: [] }, 'a server that is down is reported at once')
+})
+
 t.test('any other refusal ends the wait at once', async t => {
   const refusal = new Refusal('unauthorized', 'unauthorized', 'The token is not valid')
   t.match(await waitFor([locked, refusal]), { result: refusal, pauses: { length: 1 } })

@@ -33,7 +33,7 @@ t.test('halts and resumes, and records who did', async t => {
   const id = await beginRollout(stage)
   t.match(await hub.rollouts.halt(id, 'the wrong tree', ana), {
     state: 'halted',
-    haltedReason: 'token:ana stopped it: the wrong tree'
+    haltedReason: 'ana stopped it: the wrong tree'
   })
   t.match(await hub.rollouts.resume(id, ana), { state: 'preparing', haltedReason: null })
   t.same(

@@ -1,4 +1,5 @@
 /* The tables of projects: which are broken or kept, labels, variables and log sources. */
+import { actorText } from '../../../base/shared/api.js'
 import type { ProjectScope } from '../../../model/access.js'
 import type { DeploymentRow } from '../../../model/deployment.js'
 import { type Label, labelColors, type LabelKind, type Project, projectStatuses } from '../../../model/project.js'
@@ -81,6 +82,11 @@ export const deleteProject = projects.delete
 
 /** Returns one project by its id. */
 export const findProject = projects.find
+
+/** Returns an actor as texts name it. */
+export function nameOfActor(db: Reader, actor: string): string {
+  return actorText(actor, id => findProject(db, id)?.name)
+}
 
 /** Returns the names of projects; of one that is unknown, its id. */
 export function projectNames(db: Reader, ids: readonly string[]): string[] {
