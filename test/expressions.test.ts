@@ -71,7 +71,6 @@ const places: Readonly<Record<string, string>> = {
     'of the user, in the page of the user, with the first 5,000 characters of a line',
   "www/elements/logs/log-view.ts: new RegExp(`.{1,${most}}`, 'gu')": fixed,
   "www/elements/logs/log-view.ts: row.match(new RegExp(`.{1,${most}}`, 'gu'))": fixed,
-  'www/state/log-search.ts: calls.search(sourceId, query, this.#stop.signal)': noText,
   "www/state/log-search.ts: new RegExp(source, `g${ignoresCase ? 'i' : ''}${isUnicode ? ":
     'of the user, in the page of the user',
   "www/words/errors.ts: new RegExp(`^${source.join('')}$`, 's')": fixed

@@ -93,7 +93,7 @@ async function keyOf({ privateKey, publicBytes }: StoredKey): Promise<BrowserKey
   return {
     privateKey,
     publicText: `-----BEGIN PUBLIC KEY-----\n${der}\n-----END PUBLIC KEY-----`,
-    fingerprint: `SHA256:${base64(new Uint8Array(digest)).replace(/=+$/, '')}`
+    fingerprint: `SHA256:${base64(new Uint8Array(digest)).replaceAll('=', '')}`
   }
 }
 

@@ -89,7 +89,7 @@ export class Runner {
     const settled = this.#settle(planned, outcome)
     const { tail } = result
     if (tail === null) await settled.then(() => this.#tidy(planned))
-    else planned.live.tail = settled.then(() => this.#followTail(planned, tail))
+    else planned.live.tail = settled.then(() => this.#followTail(planned, tail)).catch(this.#tailFailed)
     return settled
   }
 
@@ -244,6 +244,10 @@ export class Runner {
       return false
     }
   }
+
+  /** Nobody waits for the tail of a run, so it must not reject: the database may be closed by then. */
+  readonly #tailFailed = (error: unknown): void =>
+    this.#needs.log('Cannot record the result of a background script', error)
 
   /** Records the result of a background script. The status of the deployment does not change (§3). */
   async #followTail(planned: Planned, tail: Tail): Promise<void> {

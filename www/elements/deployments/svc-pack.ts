@@ -135,7 +135,6 @@ export class SvcPack extends SvcElement {
   #hasToFocus = false
   /** What is asked of releases; null: no signature. */
   #demand: SignatureDemand | null = null
-  #demanded: Promise<void> = Promise.resolve()
   #signer: BrowserKey | null = null
 
   protected override changed(name: string): void {
@@ -143,7 +142,6 @@ export class SvcPack extends SvcElement {
   }
 
   protected override connected(): void {
-    this.#demanded = this.#askDemand()
     void this.#look()
   }
 
@@ -310,7 +308,7 @@ export class SvcPack extends SvcElement {
       if (looking.signal.aborted || this.signal.aborted) return
       this.#seen = seen
       this.#hasToFocus = true
-      await this.#demanded
+      if (this.nodeCount > 0) await this.#askDemand()
       const needsTree = this.nodeCount === 0 || this.#demand !== null
       if (needsTree && this.#problem === null && this.#limitRefusal() === null && this.#refusal(seen) === null) {
         void this.#plan(seen, AbortSignal.any([looking.signal, this.signal]))
@@ -415,6 +413,7 @@ export class SvcPack extends SvcElement {
     this.#planned = { state: 'none' }
     this.#hasToFocus = true
     this.update()
+    void this.#askDemand()
   }
 
   /** Digests what was dropped, and asks the server what its deployment would do. */
@@ -443,14 +442,16 @@ export class SvcPack extends SvcElement {
     this.update()
   }
 
-  /** Learns what the project, or the owner of the server, asks of releases. The upload reports what this cannot. */
+  /**
+   * Learns what the project, or the owner of the server, asks of releases. It is refused where a plan is, so it follows a plan
+   * that is not. The upload reports what this cannot.
+   */
   async #askDemand(): Promise<void> {
     try {
       const query = new URLSearchParams({ projectId: this.project.id })
       const asked = { signal: this.signal }
       const { signatures } = await this.client.ask<UploadPermit>('GET', `api/deploy/check?${query}`, asked)
-      if (signatures === undefined || signatures.require === 'off') return
-      this.#demand = signatures
+      this.#demand = signatures === undefined || signatures.require === 'off' ? null : signatures
       this.update()
     } catch {
       // Without it, the deployment is possible as before.
@@ -479,6 +480,7 @@ export class SvcPack extends SvcElement {
     try {
       const modules = await loadPlanning()
       const plan = await modules.requestPlan(this.client, this.project.id, { ...asked, wishes, signal })
+      if (!isRefused(plan)) await this.#askDemand()
       if (signal.aborted || wishes !== this.#wishes) return
       const { policy } = this.project
       const offers = offersOf(plan, this.project)
@@ -508,6 +510,7 @@ export class SvcPack extends SvcElement {
     if (signal.aborted) return
     const isInvalid = (error as { code?: unknown }).code === 'invalid_tree'
     this.#planned = { state: 'failed', why: errorWords(error).replace(/[.。]$/, ''), isInvalid }
+    void this.#askDemand()
     this.#hasToFocus = true
     this.update()
   }
