@@ -23,7 +23,7 @@ import { admin, deployStage, never, type DeployStage } from '../support/deploy-s
 import { compare, linesOf } from '../support/history.js'
 import { sourcesOf, zipBytes } from '../support/planned.js'
 import { createRandom } from '../support/random.js'
-import { firstSeed, repetitions } from '../support/thorough.js'
+import { firstSeed, randomCases } from '../support/thorough.js'
 
 /** More than two ticks of the coarse clock of a kernel, whose times files get. */
 const coarseMs = 10
@@ -38,7 +38,7 @@ t.test('what was sent as changes is what a whole archive would have brought', as
   stage.values.durable_targets = false
   let [seed, sent, isOver] = [firstSeed, 0, false]
   const lane = async (): Promise<void> => {
-    while (!isOver && seed < firstSeed + repetitions(6, 1000)) {
+    while (!isOver && seed < firstSeed + randomCases(6, 100)) {
       const own = seed++
       const found = await runPair(stage, own)
       sent += found.sent

@@ -9,7 +9,7 @@ import { startCuttingRelay } from '../../support/cutting-relay.js'
 import { createRandom } from '../../support/random.js'
 import { type ServeProcess, startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
-import { firstSeed, repetitions } from '../../support/thorough.js'
+import { firstSeed, randomCases } from '../../support/thorough.js'
 import { snapshot } from '../../support/tree.js'
 
 const files = 40
@@ -32,7 +32,7 @@ t.test('pushes of changes that are cut at random bytes', async t => {
   t.match(await push(), { code: 0 })
 
   const seen = { pushes: 0, cuts: 0, kills: 0, failed: 0, changes: 0 }
-  for (let round = 0; round < repetitions(3, 100); round++) {
+  for (let round = 0; round < randomCases(3, 20); round++) {
     const before = snapshot(join(cwd, 'target'))
     const known = new Set((await server.deployments(shop.id)).map(({ id }) => id))
     for (let changes = 1 + random.below(3); changes > 0; changes--)

@@ -13,7 +13,7 @@ import { startCuttingRelay } from '../../support/cutting-relay.js'
 import { createRandom } from '../../support/random.js'
 import { type ServeProcess, startServe, startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
-import { repetitions } from '../../support/thorough.js'
+import { randomCases, repetitions } from '../../support/thorough.js'
 
 const { signal } = new AbortController()
 
@@ -35,14 +35,14 @@ t.test('cut at random bytes, and with a server that is killed, the same archive 
   const random = createRandom(6)
   const path = join(cwd, 'archive')
   const api = apiOf(relay.url, shop)
-  for (let round = 0; round < repetitions(2, 50); round++) {
+  for (let round = 0; round < randomCases(2, 12); round++) {
     const bytes = randomBytes(200_000 + random.below(3_000_000))
     writeFileSync(path, bytes)
     let cuts = repetitions(5, 20)
     const arm = (): void => void (relay.left = cuts-- > 0 ? 1 + random.below(600_000) : Infinity)
     let kills = 0
     relay.onCut = async () => {
-      if (random.below(2) === 0 && kills++ < repetitions(2, 10)) {
+      if (random.below(2) === 0 && kills++ < repetitions(2, 5)) {
         await server.stop('SIGKILL')
         server = await startServeProcess(t, cwd)
       }
