@@ -129,7 +129,7 @@ t.test('only its owner renews a lock, and taking one over requires a reason', as
     {
       action: 'project.unlock',
       actor: admin,
-      detail: 'taken over from the deploy token of shop ("longer"): urgent fix'
+      detail: 'taken over from the deploy token of Shop ("longer"): urgent fix'
     }
   ])
   await t.rejects(locks.lock({ ...place, projectId: 'proj_x', reason: 'a', seconds: 60, renew: false, actor: admin }), {
