@@ -109,18 +109,23 @@ export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; chang
   const news = new EventTarget()
   let now = none
   let asking: Promise<void> | null = null
+  let user = 0
 
   /** Several followers share a request. An older server, and one that cannot be reached, tells nothing. */
   function load(): void {
+    const asker = user
     asking ??= ask()
       .then(
         marks => {
+          if (asker !== user) return
           now = marks
           news.dispatchEvent(new Event('change'))
         },
         () => {}
       )
-      .finally(() => (asking = null))
+      .finally(() => {
+        if (asker === user) asking = null
+      })
   }
 
   return {
@@ -139,6 +144,9 @@ export function createMarks({ ask, changes }: { ask: () => Promise<Marks>; chang
     hear: (work, signal) => news.addEventListener('change', work, { signal }),
     forget() {
       now = none
+      // What was asked for before is not for the next one.
+      user++
+      asking = null
       news.dispatchEvent(new Event('change'))
     },
     follow(work, signal) {

@@ -258,3 +258,25 @@ t.test('marks are asked for once by several followers, heard by the frame, and f
   await new Promise(resolve => setImmediate(resolve))
   t.same(marks.failedInBackground, ['proj_2'])
 })
+
+t.test('marks that were asked for by the user before are not shown to the next one', async t => {
+  const answers: Array<(projectId: string) => void> = []
+  const marks = createMarks({
+    ask: () =>
+      new Promise(resolve =>
+        answers.push(id => resolve({ waiting: [], locks: [], failedInBackground: [id], placed: [] }))
+      ),
+    changes: { follow: () => {} }
+  })
+  const { signal } = new AbortController()
+  marks.follow(() => {}, signal)
+  marks.forget()
+  marks.follow(() => {}, signal)
+  t.equal(answers.length, 2, 'the next one asks anew')
+  answers[0]?.('proj_first')
+  await new Promise(resolve => setImmediate(resolve))
+  t.same(marks.failedInBackground, [])
+  answers[1]?.('proj_second')
+  await new Promise(resolve => setImmediate(resolve))
+  t.same(marks.failedInBackground, ['proj_second'])
+})
