@@ -49,7 +49,7 @@ export async function whyNoSigning(): Promise<NoSigning> {
   }
 }
 
-/** Returns the key of this browser; null: it has none yet. */
+/** Returns the key of this browser; null: there is no key yet. */
 export async function findBrowserKey(): Promise<BrowserKey | null> {
   const found = await inStore('readonly', keys => keys.get(own) as IDBRequest<StoredKey | undefined>)
   return found === undefined ? null : keyOf(found)

@@ -53,7 +53,7 @@ function codeOf(error: unknown): string {
 
 /**
  * Returns the address of a deployment's page: the one that the server sent, else one below the address of the API. A server that
- * was reached by its socket has none.
+ * was reached by its socket has no address.
  */
 export function pageOf(api: Pick<Api, 'address'>, deployId: string | null, page: string | null): string | null {
   if (page !== null || deployId === null || !/^https?:/.test(api.address)) return page

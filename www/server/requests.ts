@@ -130,6 +130,7 @@ export interface Labels {
   tags: readonly Label[]
 }
 
+/** Returns the labels of both kinds. */
 export async function readLabels({ call }: Client, signal?: AbortSignal): Promise<Labels> {
   const all = [call('GET /api/categories', { signal }), call('GET /api/tags', { signal })] as const
   const [categories, tags] = await Promise.all(all)
@@ -149,6 +150,7 @@ const labelOf = (answer: { category: Label } | { tag: Label }): Label =>
 /** The routes of the labels of a kind. */
 export const labelPaths = { category: '/api/categories', tag: '/api/tags' } as const
 
+/** Creates a label, and returns it. */
 export async function createLabel({ call }: Client, kind: LabelKind, body: LabelFields & { name: string }) {
   return labelOf(await call(`POST ${labelPaths[kind]}`, { body }))
 }

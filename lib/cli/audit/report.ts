@@ -111,7 +111,7 @@ async function* deploymentsOf(api: Api, since: string, until: string): AsyncGene
   }
 }
 
-/** Returns the SHA-256 of each receipt by its deployment: the name of its file. A server of before 1.2 has none. */
+/** Returns the SHA-256 of each receipt by its deployment: the name of its file. A server of before 1.2 makes no receipts. */
 async function receiptsSince({ client }: Api, since: string): Promise<Map<string, string>> {
   try {
     const { receipts } = await fetchReceipts(client, { since })

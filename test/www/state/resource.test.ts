@@ -272,7 +272,7 @@ t.test('marks that were asked for by the user before are not shown to the next o
   marks.follow(() => {}, signal)
   marks.forget()
   marks.follow(() => {}, signal)
-  t.equal(answers.length, 2, 'the next one asks anew')
+  t.equal(answers.length, 2, 'the next one asks for its own')
   answers[0]?.('proj_first')
   await new Promise(resolve => setImmediate(resolve))
   t.same(marks.failedInBackground, [])
