@@ -124,7 +124,8 @@ async function svcPush(name: string): Promise<() => Promise<void>> {
   const relay = await counted(Number(new URL(served.url).port))
   const reply = await fetch(`${served.url}/api/projects`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${served.adminToken}`, 'content-type': 'application/json' },
+    // Laying out 300 MB blocks the loop: a connection that was kept may be closed by then.
+    headers: { authorization: `Bearer ${served.adminToken}`, 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify({ name, deployPath: place(`target-${name}`), policy: { prune: 'managed' } })
   })
   const { project } = (await reply.json()) as { project: { id: string; token: string } }
