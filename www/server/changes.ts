@@ -1,4 +1,3 @@
-import type { UploadPermit } from '../../lib/model/access.js'
 import type { DigestedTree } from '../archive/plan-tree.js'
 import { type BaseEntry, compareWithBase, isMostlyNew, minChangesBytes, writeDelta } from '../shared/tree-delta.js'
 import type { Client } from './client.js'
@@ -41,8 +40,7 @@ async function compare({ client, projectId, tree, signal }: Asked): Promise<Chan
   const { entries, treeSha256 } = tree
   const bytes = entries.reduce((sum, { size }) => sum + size, 0)
   if (bytes < minChangesBytes) return null
-  const query = new URLSearchParams({ projectId, base: treeSha256 })
-  const { base } = await client.ask<UploadPermit>('GET', `api/deploy/check?${query}`, { signal })
+  const { base } = await client.call('GET /api/deploy/check', { query: { projectId, base: treeSha256 }, signal })
   if (!base) return null
   const asked = new URLSearchParams({ projectId, deployId: base.deployId })
   const text = await (await client.send('GET', `api/deploy/base?${asked}`, { signal })).text()

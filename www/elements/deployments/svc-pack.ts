@@ -1,4 +1,4 @@
-import type { SignatureDemand, UploadPermit } from '../../../lib/model/access.js'
+import type { SignatureDemand } from '../../../lib/model/access.js'
 import { said, type Said, css, SvcElement } from '../element.js'
 import {
   type ContentEntry,
@@ -448,9 +448,8 @@ export class SvcPack extends SvcElement {
    */
   async #askDemand(): Promise<void> {
     try {
-      const query = new URLSearchParams({ projectId: this.project.id })
-      const asked = { signal: this.signal }
-      const { signatures } = await this.client.ask<UploadPermit>('GET', `api/deploy/check?${query}`, asked)
+      const asked = { query: { projectId: this.project.id }, signal: this.signal }
+      const { signatures } = await this.client.call('GET /api/deploy/check', asked)
       this.#demand = signatures === undefined || signatures.require === 'off' ? null : signatures
       this.update()
     } catch {
