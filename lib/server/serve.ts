@@ -400,7 +400,7 @@ const unfinishedPattern = /^(?:svc\.db(?:\.redo|\.schema-\d+)?\.tmp|health\.prob
 /**
  * Removes files that killed processes left in the data directory itself. The caller owns the directory and has not
  * opened the store. Commands may replace a file, such as config.json, at the same time, so only those older
- * than `startedMs` are removed. Returns the removed paths.
+ * than `startedMs` are removed; among the keys, all. Returns the removed paths.
  */
 export async function removeHomeLeftovers(
   { directory, configFile, keys }: Pick<Home, 'directory' | 'configFile' | 'keys'>,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { join } from 'node:path'
@@ -176,6 +176,24 @@ t.test('a deployment that fails before its first step removes its upload', async
     await run.finished
     t.strictSame(await uploads(), [], `cancelled ${turns} turns after it was recorded`)
   }
+})
+
+t.test('the end of a background script that cannot be recorded any more disturbs nothing', async t => {
+  const unhandled: unknown[] = []
+  const note = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  t.teardown(() => process.off('unhandledRejection', note))
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const wait = { postDeploy: 'while [ ! -e go ]; do sleep 0.02; done; touch gone', postDeployAsync: true }
+  await stage.deploy(project, { 'a.txt': '1' }, wait)
+  await stage.store.close()
+  writeFileSync(join(project.deployPath, 'go'), '')
+  await until(() => existsSync(join(project.deployPath, 'gone')))
+  await until(() =>
+    stage.faults.some(fault => String(fault).startsWith('Cannot record the result of a background script,'))
+  )
+  t.same(unhandled, [])
 })
 
 t.test('what a push wishes is checked again at its turn: its policy may be stricter by then', async t => {

@@ -356,6 +356,16 @@ t.test('removes what killed processes left in the data directory, and reports it
   )
 })
 
+t.test('removes what a killed server left among its keys, whatever its clock says', async t => {
+  const name = `server.pub.${'a'.repeat(12)}.tmp`
+  const cwd = t.testdir({ 'server-home': { keys: { [name]: 'x' } } })
+  const keys = join(cwd, 'server-home/keys')
+  const aheadOfStart = new Date(Date.now() + 30_000)
+  utimesSync(join(keys, name), aheadOfStart, aheadOfStart)
+  await startServeProcess(t, cwd)
+  t.notOk(existsSync(join(keys, name)))
+})
+
 t.test('starts even if a leftover cannot be removed', async t => {
   const cwd = t.testdir({
     elsewhere: { 'config.json': '{}' },
