@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { elapsedOf, instantOf } from '../base/clock.js'
+import { sha256 } from '../base/digests.js'
 import { linkOrCopy } from '../base/files.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
@@ -71,6 +73,8 @@ export interface DeployRequest extends ClientScripts, RequestNote, Beginning {
   sent?: SentSignatures | null | undefined
   /** The list of its components; absent: there is none. */
   sbom?: Received | undefined
+  /** Whether the hub of this node has sent it. The hub has judged the list of components, and keeps it. Default: false. */
+  isFromHub?: boolean | undefined
   actor: Actor
 }
 
@@ -216,7 +220,7 @@ export class Admission {
         kind: origin === 'upload' ? 'push' : 'again',
         offered,
         env: Object.keys(request.env),
-        sbomSha256: request.sbom?.sha256 ?? null
+        ...(request.isFromHub !== true && { sbomSha256: request.sbom?.sha256 ?? null })
       })
       return await this.#admit(received.path, deployId, {
         project,
@@ -286,15 +290,19 @@ export class Admission {
     const { signatures, files } = this.#needs
     const startedAt = instantOf(this.#needs.clock)
     const sent = signatures.sentFor(source.id)
-    const sbomSha256 = source.statement?.sbomSha256 ?? null
-    const verdict = signatures.judge(draft.project, { sent, kind, offered: draft.offered, env: [], sbomSha256 })
+    const sbom = existsSync(files.sbom(source.id)) ? files.sbom(source.id) : null
+    // Another hub may have the list. Its statement says which one it is.
+    const stated = source.statement?.sbomSha256 ?? null
+    const sbomSha256 = sbom === null ? stated : sha256(await readFile(sbom)).toString('hex')
+    const own = kind === 'promotion' ? { sbomSha256 } : {}
+    const verdict = signatures.judge(draft.project, { sent, kind, offered: draft.offered, env: [], ...own })
     await this.#needs.copies?.ensure(source.id, AbortSignal.timeout(maxCopyMs))
     try {
       return await this.#admit(this.#needs.files.archive(source.id), id, {
         ...draft,
         verdict,
         sent,
-        sbom: existsSync(files.sbom(source.id)) ? files.sbom(source.id) : null,
+        sbom,
         archive: { bytes: source.archiveBytes, sha256: source.archiveSha256, startedAt, endedAt: startedAt },
         env: {},
         plan: null,
@@ -346,7 +354,8 @@ export class Admission {
   async #restore(project: Project, goal: ExactGoal, request: Omit<UndoRequest, 'since'>): Promise<Run> {
     // What is certain now is refused now. The way back is computed at the turn of the deployment.
     const { to } = exactRange(this.#needs.store, project, goal)
-    this.#needs.signatures.refuseGoingBack(project, to)
+    const offered: OfferedScripts = to === null ? { origin: 'source deployment' } : offeredBySource(to)
+    this.#needs.signatures.refuseGoingBack(project, to, offered)
     const at = instantOf(this.#needs.clock)
     try {
       return await this.#admit(null, request.deployId ?? this.#needs.ids.id('dep_'), {
@@ -357,7 +366,7 @@ export class Admission {
         rollbackOf: to?.id ?? null,
         provenance: to?.provenance ?? null,
         confirmSeconds: null,
-        offered: to === null ? { origin: 'source deployment' } : offeredBySource(to),
+        offered,
         env: {},
         plan: null,
         exact: goal,
@@ -375,7 +384,10 @@ export class Admission {
     const { store, clock, ids } = this.#needs
     const found = await findRepair(this.#needs, this.#admissibleProject(projectId), { paths: paths ?? null, signal })
     const project = this.#admissibleProject(projectId)
+    await this.#needs.signatures.refuseUnsigned(project, this.#needs.files, found)
     const live = runScripts ? liveDeployment(store, projectId) : undefined
+    const offered: OfferedScripts = live === undefined ? { origin: 'source deployment' } : offeredBySource(live)
+    if (live !== undefined) this.#needs.signatures.refuseScripts(project, live, offered)
     const at = instantOf(clock)
     try {
       return await this.#admit(null, ids.id('dep_'), {
@@ -386,11 +398,11 @@ export class Admission {
         rollbackOf: null,
         provenance: null,
         confirmSeconds: null,
-        offered: live === undefined ? { origin: 'source deployment' } : offeredBySource(live),
+        offered,
         env: {},
         plan: null,
         exact: null,
-        repair: { paths: found, runScripts },
+        repair: { paths: found.map(({ path }) => path), runScripts },
         discardUpload: async () => {}
       })
     } catch (error) {

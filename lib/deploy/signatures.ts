@@ -26,15 +26,17 @@ import type { SignatureDemand } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf, type SignaturePolicy } from '../model/policy.js'
 import type { ManifestFile } from '../model/manifest.js'
+import type { Reader } from '../core/store/database.js'
 import type { Project } from '../model/project.js'
 import type { Attestation, SignersFile } from '../model/signing-key.js'
 import { type SignedBy, type Statement, type StatementClaim, statedScripts } from '../model/statement.js'
 import { findAttestation, firstAccepted, highestSequence, listSigningKeys } from '../core/store/tables/signing-keys.js'
-import { archivedDeployments } from '../core/store/tables/deployments.js'
+import { archivedDeployments, findDeployment, placements } from '../core/store/tables/deployments.js'
 import { entriesOfArchive } from '../core/archive/archive-tree.js'
 import { openKept } from '../core/archive/pack-set.js'
 import { readManifest } from '../core/install/manifest.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
+import type { WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { OfferedScripts } from './scripts/scripts.js'
@@ -44,14 +46,14 @@ export interface Signed {
   sent: SentSignatures | null
   /**
    * `push`: it comes from a client. `promotion`: from another project, without its scripts. `again`: a kept release of the
-   * project, which was accepted before.
+   * project, which was accepted before. `repair`: one whose files are in place, or were.
    */
-  kind: 'push' | 'promotion' | 'again'
+  kind: 'push' | 'promotion' | 'again' | 'repair'
   offered: OfferedScripts
   /** Names of the variables that the client sent. */
   env: readonly string[]
-  /** SHA-256 of the list of components; null: there is none. */
-  sbomSha256: string | null
+  /** SHA-256 of the list of components; null: there is none; absent: it was judged where it arrived. */
+  sbomSha256?: string | null
 }
 
 /** Who signed a release. */
@@ -121,32 +123,49 @@ export function createSignatures({
     return findAttestation(store, deployId) ?? null
   }
 
-  /** Returns when a release was accepted, by which its keys are judged. */
-  function acceptedAt(project: Pick<Project, 'id'>, { kind, sent }: Signed): string {
-    const now = instantOf(clock)
-    return kind === 'again' && sent !== null ? (firstAccepted(store, project.id, sent.statement) ?? now) : now
+  /** Returns as of when the keys of a release are judged: since it was accepted, if it was. */
+  function momentOf(project: Pick<Project, 'id'>, { kind, sent }: Signed): Moment {
+    const isKept = kind === 'again' || kind === 'repair'
+    const before = isKept && sent !== null ? firstAccepted(store, project.id, sent.statement) : undefined
+    return before === undefined ? { at: instantOf(clock), isNew: true } : { at: before, isNew: false }
   }
 
   /** Judges a release. Refuses: 403 `signature_bad` always; if the rule says so, every other fault. */
   function judge(project: Project, signed: Signed): Verdict {
     const rule = ruleOf(project)
-    const at = acceptedAt(project, signed)
+    const moment = momentOf(project, signed)
     const highest = mayNotGoBack(rule, signed) ? highestSequence(store, project.id) : null
     const found = readAll(rule, signed.sent)
-    const fault = firstFault({ project, rule, signed, at, highest, found })
-    const mustRefuse = rule.require === 'refuse' || fault?.code === 'sbom_missing'
-    if (fault !== null && mustRefuse) throw fault
+    const fault = firstFault({ project, rule, signed, moment, highest, found })
+    if (fault !== null && rule.require === 'refuse') throw fault
+    // Also if it is signed, or need not be.
+    const lacking = lackingComponents(rule, project, signed)
+    if (lacking !== null) throw lacking
     const counts = fault === null || fault.code === 'signature_below_threshold'
-    const signedBy = counts ? goodKeys({ project, rule, at, found }).map(signerOfKey) : []
+    const signedBy = counts ? goodKeys({ project, rule, moment, found }).map(signerOfKey) : []
     const lines = signedBy.map(({ name, fingerprint }) => `→ signed by ${name} (${fingerprint})`)
     const tells = fault !== null && (rule.require === 'warn' || signed.sent !== null)
     return {
       signedBy,
       claim: found === null ? null : claimOf(found.statement, signed.sent as SentSignatures),
       treeSha256: found?.statement.treeSha256 ?? null,
-      acceptedAt: at,
+      acceptedAt: moment.at,
       lines: tells ? [...lines, `→ warning: ${fault.message}`] : lines
     }
+  }
+
+  /** Judges a release that was deployed before. */
+  function refuseKept(project: Project, deployId: string, given: Pick<Signed, 'kind' | 'offered'>): void {
+    if (ruleOf(project).require === 'refuse') judge(project, { sent: sentFor(deployId), ...given, env: [] })
+  }
+
+  /** Returns the deployment whose release an exact change or a repair left in place; null: there was no release. */
+  function releaseOf(row: DeploymentRow): DeploymentRow | null {
+    if (!row.exact) return row
+    const before = row.triggerSource === 'repair' ? placementBefore(store, row) : row.rollbackOf
+    if (before === null) return null
+    const found = findDeployment(store, before)
+    return found === undefined ? row : releaseOf(found)
   }
 
   return {
@@ -161,30 +180,61 @@ export function createSignatures({
     judgeAgain(project: Project, row: DeploymentRow, given: Pick<Signed, 'offered' | 'env'>): Verdict {
       const isAgain = given.offered.origin === 'source deployment'
       const kind = row.triggerSource === 'promotion' ? 'promotion' : isAgain ? 'again' : 'push'
-      const sbomSha256 = row.statement?.sbomSha256 ?? null
-      return judge(project, { sent: sentFor(row.id), kind, ...given, sbomSha256 })
+      return judge(project, { sent: sentFor(row.id), kind, ...given })
     },
 
     /**
-     * Refuses to go back exactly to a release that nobody signed, or, if the policy says so, to an earlier one. `to`: null: to
-     * the state before the first deployment.
+     * Refuses to go back exactly to a release that nobody signed, or, if the policy says so, to an earlier one, and scripts of it
+     * that were not signed. `to`: null: to the state before the first deployment.
      */
-    refuseGoingBack(project: Project, to: DeploymentRow | null): void {
-      const rule = ruleOf(project)
-      if (rule.require !== 'refuse' || to === null) return
-      const sent = sentFor(to.id)
-      const { sbomSha256 = null } = to.statement ?? {}
-      const offered = { origin: 'source deployment' } as const
-      judge(project, { sent, kind: 'again', offered, env: [], sbomSha256 })
+    refuseGoingBack(project: Project, to: DeploymentRow | null, offered: OfferedScripts): void {
+      const release = to === null ? null : releaseOf(to)
+      if (release !== null) refuseKept(project, release.id, { kind: 'again', offered })
+    },
+
+    /** Refuses to run the scripts of the live deployment again if they were not signed. */
+    refuseScripts(project: Project, live: DeploymentRow, offered: OfferedScripts): void {
+      if (statedScripts.every(step => isBlank(offered[step]))) return
+      refuseKept(project, (releaseOf(live) ?? live).id, { kind: 'repair', offered })
+    },
+
+    /** Refuses to put files back that are in no release that the project takes now. What its scripts have made is theirs. */
+    async refuseUnsigned(
+      project: Project,
+      files: Pick<DeployFiles, 'manifest'>,
+      wanted: readonly WantedFrom[]
+    ): Promise<void> {
+      if (ruleOf(project).require !== 'refuse') return
+      const left = new Map(
+        wanted.filter(({ source }) => source?.kind === 'archive').map(each => [each.path, each.sha256])
+      )
+      let refusal: Refusal | null = null
+      for (const { id } of placements(store, project.id)) {
+        if (left.size === 0) return
+        try {
+          refuseKept(project, id, { kind: 'repair', offered: { origin: 'source deployment' } })
+        } catch (error) {
+          if (!(error instanceof Refusal)) throw error
+          refusal ??= error
+          continue
+        }
+        for await (const { path, sha256 } of readManifest(files.manifest(id)))
+          if (left.get(path) === sha256) left.delete(path)
+      }
+      const [path] = left.keys()
+      if (path === undefined) return
+      const code = refusal?.code ?? 'signature_missing'
+      const why = refusal === null ? '' : `. ${refusal.message}`
+      throw denied(code, `Cannot put "${path}" back: no release that the project takes contains it${why}`)
     },
 
     /** Returns a function that returns the keys that may sign for a project now, and of which the signatures are. */
     signers(): (projectId: string, sent: SentSignatures) => SignedBy[] {
       const rule = ruleOf({ policy: {} })
-      const at = instantOf(clock)
+      const moment = { at: instantOf(clock), isNew: true }
       return (projectId, sent) => {
         try {
-          return goodKeys({ project: { id: projectId }, rule, at, found: readAll(rule, sent) }).map(signerOfKey)
+          return goodKeys({ project: { id: projectId }, rule, moment, found: readAll(rule, sent) }).map(signerOfKey)
         } catch (error) {
           if (error instanceof Refusal) return []
           throw error
@@ -215,8 +265,8 @@ export function createSignatures({
     /** Says what the rule of a project asks for; null: nothing. */
     demand(project: Pick<Project, 'policy'>): SignatureDemand {
       const { require, threshold, sbom, isOfServer, trusted, keys } = ruleOf(project)
-      const now = instantOf(clock)
-      const usable = trusted.filter(each => faultOfKey(each, { project: null, keys, at: now }) === null)
+      const moment = { at: instantOf(clock), isNew: true }
+      const usable = trusted.filter(each => faultOfKey(each, { project: null, keys, moment }) === null)
       return { require, threshold, sbom, by: isOfServer ? 'server' : 'project', keys: usable.map(({ name }) => name) }
     }
   }
@@ -224,9 +274,14 @@ export function createSignatures({
 
 type Found = SignedStatement<Trusted>
 
+/** Returns the id of the deployment that put files in place before another one; null: none did. */
+function placementBefore(store: Reader, { projectId, placed }: DeploymentRow): string | null {
+  return placements(store, projectId).find(each => placed !== null && each.placed < placed)?.id ?? null
+}
+
 /** Whether an earlier release is refused: always from a client, otherwise if the policy says so. */
 function mayNotGoBack(rule: Rule, { kind }: Signed): boolean {
-  return kind === 'push' || rule.rollbackBySignature === 'refuse'
+  return kind === 'push' || (kind !== 'repair' && rule.rollbackBySignature === 'refuse')
 }
 
 /** Reads what was sent; null: nothing was. */
@@ -245,11 +300,18 @@ function claimOf(
   return { sha256: sha256(Buffer.from(statement)).toString('hex'), sequence, notAfter, builder, sbomSha256 }
 }
 
+/** A moment as of which keys are judged. */
+interface Moment {
+  at: string
+  /** Whether it is now, whatever the clock says: a key that was revoked signs nothing any more. */
+  isNew: boolean
+}
+
 interface Judged {
   project: Project
   rule: Rule
   signed: Signed
-  at: string
+  moment: Moment
   highest: number | null
   found: Found | null
 }
@@ -257,27 +319,28 @@ interface Judged {
 function goodKeys({
   project,
   rule,
-  at,
+  moment,
   found
-}: Pick<Judged, 'rule' | 'at' | 'found'> & { project: Pick<Project, 'id'> }): Trusted[] {
+}: Pick<Judged, 'rule' | 'moment' | 'found'> & { project: Pick<Project, 'id'> }): Trusted[] {
   const keys = found?.keys ?? []
-  return keys.filter(each => faultOfKey(each, { project: project.id, keys: rule.keys, at }) === null)
+  return keys.filter(each => faultOfKey(each, { project: project.id, keys: rule.keys, moment }) === null)
 }
 
 interface KeyRule {
   /** Null: any. */
   project: string | null
   keys: readonly string[] | null
-  at: string
+  moment: Moment
 }
 
-/** Returns why a key does not sign for a project at a time, or null. */
-function faultOfKey(each: Trusted, { project, keys, at }: KeyRule): { why: string; isTime: boolean } | null {
+/** Returns why a key does not sign for a project at a moment, or null. */
+function faultOfKey(each: Trusted, { project, keys, moment }: KeyRule): { why: string; isTime: boolean } | null {
   const { id, revokedAt, projectIds, notBefore, notAfter } = each
-  if (revokedAt !== null && revokedAt <= at) return { why: `was revoked as of ${revokedAt}`, isTime: false }
+  if (revokedAt !== null && (moment.isNew || revokedAt <= moment.at))
+    return { why: `was revoked as of ${revokedAt}`, isTime: false }
   const isOther = project !== null && projectIds !== null && !projectIds.includes(project)
   if (isOther || (keys !== null && !keys.includes(id))) return { why: 'may not sign for this project', isTime: false }
-  const why = faultOfTimes({ notBefore, notAfter }, at)
+  const why = faultOfTimes({ notBefore, notAfter }, moment.at)
   return why === null ? null : { why, isTime: true }
 }
 
@@ -290,13 +353,14 @@ function firstFault(judged: Judged): Refusal | null {
     (signed.kind === 'push'
       ? faultOfScripts(found.statement, signed.offered, signed.env)
       : faultOfScriptsAgain(found.statement, signed)) ??
-    faultOfComponents(judged, found.statement)
+    lackingComponents(judged.rule, judged.project, signed) ??
+    (signed.sbomSha256 === undefined ? null : faultOfSbom(found.statement, signed.sbomSha256))
   )
 }
 
 function missing(judged: Judged): Refusal | null {
   const { rule, project, signed } = judged
-  if (rule.require === 'off') return faultOfComponents(judged, null)
+  if (rule.require === 'off') return null
   const who = rule.isOfServer ? 'This server takes' : `Project ${project.name} takes`
   const of = signed.kind === 'push' ? 'this one is not signed' : 'the kept release is not signed'
   const what = `${who} only releases that ${countOf(rule.threshold, 'trusted key')} signed, and ${of}`
@@ -308,11 +372,11 @@ function denied(code: string, sentence: string): Refusal {
 }
 
 function faultOfKeys(judged: Judged, { keys, strangers }: Found): Refusal | null {
-  const { rule, project, at } = judged
+  const { rule, project, moment } = judged
   const good = goodKeys(judged)
   if (good.length >= rule.threshold) return null
   const faults = keys.flatMap(each => {
-    const fault = faultOfKey(each, { project: project.id, keys: rule.keys, at })
+    const fault = faultOfKey(each, { project: project.id, keys: rule.keys, moment })
     return fault === null ? [] : [{ ...fault, who: `the key "${each.name}" (${each.key.fingerprint})` }]
   })
   const [fault] = faults
@@ -332,13 +396,13 @@ function faultOfKeys(judged: Judged, { keys, strangers }: Found): Refusal | null
 }
 
 function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null {
-  const { project, at, highest } = judged
+  const { project, moment, highest } = judged
   const { projectId, alsoFor, notAfter, sequence } = statement
   if (projectId !== project.id && !alsoFor.includes(project.id)) {
     const sentence = `The release was signed for project ${projectId}, not for ${project.id}. Sign it with --sign-for ${project.id}`
     return denied('signature_other_project', sentence)
   }
-  if (notAfter !== null && at >= notAfter) {
+  if (notAfter !== null && moment.at >= notAfter) {
     const sentence = `The statement has expired at ${notAfter}. Sign again with --sign-key of svc push or svc bundle`
     return denied('signature_expired', sentence)
   }
@@ -358,15 +422,11 @@ function faultOfScriptsAgain(statement: Statement, { offered, env }: Signed): Re
   return variable === undefined ? null : badSignature(`the variable ${variable} was not signed`)
 }
 
-function faultOfComponents(
-  { rule: { sbom }, project, signed: { kind, sbomSha256 } }: Pick<Judged, 'rule' | 'project' | 'signed'>,
-  statement: Statement | null
-): Refusal | null {
-  if (sbom === 'require' && kind === 'push' && sbomSha256 === null) {
-    const sentence = `Project ${project.name} takes only releases with a list of their components. Send one: svc push --sbom`
-    return new Refusal('forbidden', 'sbom_missing', sentence, { field: 'sbom' })
-  }
-  return statement === null || kind !== 'push' ? null : faultOfSbom(statement, sbomSha256)
+/** Returns the refusal of a release without the list of its components, or null. */
+function lackingComponents({ sbom }: Rule, project: Project, { sbomSha256 }: Signed): Refusal | null {
+  if (sbom !== 'require' || sbomSha256 !== null) return null
+  const sentence = `Project ${project.name} takes only releases with a list of their components. Send one: svc push --sbom`
+  return new Refusal('forbidden', 'sbom_missing', sentence, { field: 'sbom' })
 }
 
 /** Returns the refusal of an archive that does not have the tree that was signed. */

@@ -343,10 +343,14 @@ export interface Looking {
 }
 
 /**
- * Returns the paths that a repair would put back. Refuses (`conflict`): nothing_to_repair, no_content, and what a
+ * Returns the files that a repair would put back. Refuses (`conflict`): nothing_to_repair, no_content, and what a
  * verification refuses; (`invalid`) paths that svc did not put there.
  */
-export async function findRepair(needs: RepairNeeds, project: Project, { paths, signal }: Looking): Promise<string[]> {
+export async function findRepair(
+  needs: RepairNeeds,
+  project: Project,
+  { paths, signal }: Looking
+): Promise<WantedFrom[]> {
   const { different, unknown } = await needs.verifier.differences(project, {
     paths,
     isAlone: true,
@@ -356,8 +360,7 @@ export async function findRepair(needs: RepairNeeds, project: Project, { paths, 
   const [foreign] = unknown
   if (foreign !== undefined) throw invalid('paths', `"${foreign}" in "paths" is not a file that svc put there`)
   if (different.length === 0) throw nothingToRepair(project)
-  await contentsOf(needs.files, different)
-  return different.map(({ path }) => path)
+  return contentsOf(needs.files, different)
 }
 
 /** Returns what a repair must put back now. Refuses (`conflict`, no_content). */

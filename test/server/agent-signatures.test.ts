@@ -1,6 +1,7 @@
 /* `svc agent --require-signatures` as a process, and a real hub: the agent trusts only the keys in its own file. */
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sha256 } from '../../lib/base/digests.js'
 import type { Project } from '../../lib/model/project.js'
@@ -149,4 +150,125 @@ t.test('a hub that is not honest: what it strips, swaps or adds is refused', asy
   await hub.answer(hub.order(release, 'prepare', { number: ++number }), 'prepared')
   await hub.answer(hub.order(release, 'swap', { number }), 'good')
   t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'new')
+})
+
+/** A fake hub, an agent that trusts `ana` in its file, and a target with an old file. */
+async function strictStage(t: Test) {
+  const stage = await startAgentStage(t, { requireSignatures: true })
+  const ana = aKey('ana')
+  const signers = join(stage.home, 'keys/allowed_signers')
+  const line = ana.row.public.split('\n')[1]
+  const trust = (options = ''): void => writeFileSync(signers, `ana ${options}${line}\n`)
+  trust()
+  const target = join(stage.sites, 'shop')
+  mkdirSync(target)
+  writeFileSync(join(target, 'old.html'), 'old')
+  let number = 0
+  return {
+    stage,
+    ana,
+    signers,
+    trust,
+    target,
+    /** Sends a release up to the order that puts it in place. `between` runs before that. */
+    async place(files: Record<string, string>, more: Partial<FakeRelease>, between = async () => {}) {
+      const { hub } = stage
+      const own = { ...(await packed(files)), deployPath: target, treeSha256: `tree-${++number}` }
+      const release = await hub.release('proj_shop', files, { ...own, ...more })
+      await hub.answer(hub.order(release, 'prepare', { number }), 'prepared')
+      await between()
+      return { ended: (answer: 'good' | 'failed') => hub.answer(hub.order(release, 'swap', { number }), answer) }
+    }
+  }
+}
+
+t.test('what an honest hub sends: a release with a list of components, and a promoted one', async t => {
+  const { ana, target, place } = await strictStage(t)
+  const files = { 'index.html': 'listed' }
+  const listed = statementOf('proj_shop', files, { sbomSha256: digestOf('{}') })
+  const first = await place(files, { attested: signedBy(listed, ana), offered: { origin: 'upload' } })
+  await first.ended('good')
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'listed', 'the list stays at the hub')
+  const next = { 'index.html': 'promoted' }
+  const scripts = { preDeploy: digestOf('migrate') }
+  const promoted = statementOf('proj_staging', next, { alsoFor: ['proj_shop'], scripts, env: ['STAGE'], sequence: 101 })
+  const second = await place(next, { attested: signedBy(promoted, ana), offered: { origin: 'source deployment' } })
+  await second.ended('good')
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'promoted', 'without the scripts of the other project')
+  const replayed = await place(files, { attested: signedBy(listed, ana), offered: { origin: 'upload' } })
+  t.match(await replayed.ended('failed'), { error: /it was signed earlier/ })
+  const back = await place(files, { attested: signedBy(listed, ana), offered: { origin: 'source deployment' } })
+  await back.ended('good')
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'listed', 'a rollback is a matter of the hub')
+})
+
+t.test('what happened while a node was offline', async t => {
+  const { stage, ana, signers, trust, target, place } = await strictStage(t)
+  const files = { 'index.html': 'new' }
+  const isUntouched = (name: string) => t.strictSame(readdirSync(target), ['old.html'], `${name}: nothing has changed`)
+  const offline = (work: () => void) => async (): Promise<void> => {
+    await stage.agent.stop({ wait: true })
+    work()
+    await stage.restart()
+    await stage.hub.connected()
+  }
+  const good = { attested: signedBy(statementOf('proj_shop', files), ana) }
+  const cases: Record<string, [work: () => void, says: RegExp]> = {
+    'its owner has removed the key': [() => writeFileSync(signers, ''), /is not a trusted key \(keys\/allowed_signers/],
+    'the key has expired': [() => trust('valid-before="20260101Z" '), /has expired at 2026-01-01/],
+    'its owner has broken the file': [() => writeFileSync(signers, 'ana\n'), /line 1 of the allowed signers/]
+  }
+  for (const [name, [work, says]] of Object.entries(cases)) {
+    trust()
+    const { ended } = await place(files, good, offline(work))
+    t.match(await ended('failed'), { error: says }, name)
+    isUntouched(name)
+  }
+  trust()
+  const notAfter = new Date(Date.now() + 1500).toISOString()
+  const brief = { attested: signedBy(statementOf('proj_shop', files, { notAfter }), ana) }
+  const { ended } = await place(files, brief, async () => {
+    await offline(() => {})()
+    await sleep(1600)
+  })
+  t.match(await ended('failed'), { error: /The statement has expired/ })
+  isUntouched('the statement has expired')
+  const again = await place(files, good)
+  await again.ended('good')
+})
+
+t.test('a signed release with scripts and components is promoted to nodes', { skip }, async t => {
+  const { top, hub, agent, shop, target, ana } = await startScene(t)
+  const staging = await hub.createProject({ name: 'staging', deployPath: join(top, 'sites/staging') })
+  await hub.changeProject(staging.id, { allowClientScripts: true, policy: { signatures: { require: 'refuse' } } })
+  await hub.changeProject(shop.id, { policy: { signatures: { require: 'refuse', sbom: 'require' } } })
+  await hub.api('POST', '/api/signing-keys', { public: ana.publicText, name: 'ana@laptop' })
+  const components = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    components: [{ name: 'log4j-core', version: '2.14.1' }]
+  }
+  writeFileSync(join(top, 'sbom.json'), JSON.stringify(components))
+  const words = ['--sign-key', ana.path, '--sign-for', shop.id, '--sbom', '../sbom.json', '--post', 'touch staged']
+  const pushed = await svc(['push', '--project', staging.id, '--out', 'build', ...words], {
+    cwd: join(top, 'site'),
+    env: { SVC_SERVER_URL: hub.url, SVC_DEPLOY_TOKEN: staging.token }
+  })
+  t.match(pushed, { code: 0 }, pushed.stderr)
+  t.ok(readdirSync(join(top, 'sites/staging')).includes('staged'), 'the signed script was run')
+
+  const admin = { cwd: top, env: { SVC_SERVER_URL: hub.url, SVC_TOKEN: hub.adminToken } }
+  const promoted = await svc(['promote', 'staging', 'shop', '--yes'], admin)
+  t.match(promoted, { code: 0 }, `${promoted.stdout}${promoted.stderr}`)
+  t.strictSame(readdirSync(target).sort(), ['index.html', 'old.html'], 'the script of the other project was not')
+  const [arrived] = await agent.api<Deployment[]>('GET', `/api/logs?projectId=${shop.id}`)
+  t.match(arrived, { status: 'success', signedBy: [{ name: 'ana@laptop' }] }, 'the node has verified it itself')
+  const [release] = await hub.deployments(shop.id)
+  t.match(release, { status: 'success', signedBy: [{ name: 'ana@laptop' }] })
+  const found = await svc(['search-components', 'log4j', '--json'], admin)
+  const items = (JSON.parse(found.stdout) as { components: object[] }).components
+  t.match(
+    items.filter(each => (each as { projectId: string }).projectId === shop.id),
+    [{ deployId: release?.id, version: '2.14.1', target: null, nodes: ['plant-a'], nodeCount: 1 }]
+  )
 })

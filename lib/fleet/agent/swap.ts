@@ -51,6 +51,7 @@ export async function swap(
       env: document.clientEnv,
       message: document.message,
       sent: document.attested ?? null,
+      isFromHub: true,
       actor: hubActor
     }
   )
@@ -193,6 +194,7 @@ export interface LocalDeployer {
       message: string | null
       /** The statement of the release and its signatures. */
       sent: { statement: string; signatures: string[] } | null
+      isFromHub: true
       actor: Actor
     }
   ): Promise<LocalRun>

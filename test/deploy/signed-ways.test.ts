@@ -1,0 +1,161 @@
+/* Signed releases by other ways than a push: promotion, repair, exact ways back, and deployments that wait. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../lib/base/clock.js'
+import { insertSigningKey, updateSigningKey } from '../../lib/core/store/tables/signing-keys.js'
+import type { Run } from '../../lib/deploy/admission.js'
+import type { DeployNeeds } from '../../lib/deploy/needs.js'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.js'
+import type { Statement } from '../../lib/model/statement.js'
+import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { aKey, digestOf, signedBy, statementOf } from '../support/signed-releases.js'
+
+const files = { 'index.html': 'new', 'app.js': 'let x' }
+const before = { 'index.html': 'old' }
+const list = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components: [{ name: 'x', version: '1' }] })
+
+async function scene(t: Test, policy: Partial<SignaturePolicy> = {}, needs: Partial<DeployNeeds> = {}) {
+  const stage = await deployStage(t, undefined, {}, needs)
+  const ana = aKey('ana')
+  await stage.store.write(tx => insertSigningKey(tx, ana.row))
+  const shop = await stage.addProject({ name: 'shop' })
+  await stage.deploy(shop, before)
+  const ask = async (more: Partial<SignaturePolicy>): Promise<void> => {
+    shop.policy = { signatures: { ...defaultSignatures, require: 'refuse', ...more } }
+    await stage.change(shop, { policy: shop.policy })
+  }
+  await ask(policy)
+  return {
+    stage,
+    shop,
+    ana,
+    ask,
+    signed: (given: Record<string, string>, patch?: Partial<Statement>) =>
+      signedBy(statementOf(shop.id, given, patch), ana),
+    async push(given: Record<string, string>, sequence: number): Promise<DeploymentRow> {
+      const sent = signedBy(statementOf(shop.id, given, { sequence }), ana)
+      return stage.deploy(shop, given, { sent })
+    },
+    edit: (path: string) => writeFileSync(join(shop.deployPath, path), 'edited'),
+    read: (path: string) => readFileSync(join(shop.deployPath, path), 'utf8'),
+    repair: async (more: { runScripts?: boolean } = {}): Promise<DeploymentRow> =>
+      (await stage.deployer.repair(shop.id, { actor: admin, signal: never, ...more })).finished,
+    components: () => stage.deployer.receive(Readable.from([Buffer.from(list)]), { limitBytes: 1e6, signal: never })
+  }
+}
+
+/** Returns the end of a deployment, whose timer does not keep the process alive. */
+const endOf = (run: Run) => Promise.race([run.finished, sleep(20_000)])
+
+t.test('a list of components is demanded, with and without signatures', async t => {
+  for (const require of ['off', 'warn', 'refuse'] as const) {
+    const { stage, shop, signed, components } = await scene(t, { require, sbom: 'require' })
+    const sent = require === 'refuse' ? signed(files, { sbomSha256: digestOf(list) }) : null
+    const row = await stage.deploy(shop, files, { sent, sbom: await components() })
+    t.equal(row.status, 'success', `${require}: ${row.errorMessage}`)
+    const without = signed(files, { sequence: 101 })
+    await t.rejects(stage.push(shop, files, { sent: without }), { code: 'sbom_missing' }, require)
+    if (require !== 'refuse') await t.rejects(stage.push(shop, files), { code: 'sbom_missing' }, `${require}, unsigned`)
+  }
+})
+
+t.test('a promotion brings the list of components, and the one that was signed', async t => {
+  const { stage, shop, signed, components } = await scene(t, { require: 'off' })
+  const bare = await stage.deploy(shop, files)
+  const rule = { ...defaultSignatures, sbom: 'require' as const }
+  const production = await stage.addProject({ name: 'production', policy: { signatures: rule } })
+  const promote = (from: string) => stage.deployer.promote(production.id, { from, actor: admin })
+  await t.rejects(promote(bare.id), { code: 'sbom_missing' }, 'a list that no push has sent')
+  const listed = await stage.deploy(shop, files, { sbom: await components() })
+  t.match(await (await promote(listed.id)).finished, { status: 'success' })
+  const sent = signed(files, { alsoFor: [production.id], sbomSha256: digestOf(list) })
+  const good = await stage.deploy(shop, files, { sent, sbom: await components() })
+  await stage.change(production, { policy: { signatures: { ...rule, require: 'refuse' } } })
+  t.match(await (await promote(good.id)).finished, { status: 'success', signedBy: [{ name: 'ana' }] })
+  writeFileSync(join(stage.home.deployments, `${good.id}.sbom.json`), list.replace('"x"', '"y"'))
+  await t.rejects(promote(good.id), { code: 'signature_bad', message: /list of components is not the one/ })
+})
+
+t.test('a revoked key signs nothing new, whatever the clock says', async t => {
+  let offMs = 0
+  const clock = { ...systemClock, now: () => systemClock.now() + offMs }
+  const { stage, shop, ana, push, signed } = await scene(t, {}, { clock })
+  const first = await push(files, 100)
+  offMs = 1000
+  await stage.store.write(tx => updateSigningKey(tx, ana.row.id, { revokedAt: new Date(clock.now()).toISOString() }))
+  for (const days of [0, -30]) {
+    offMs = days * 86_400_000
+    const sent = signed(files, { sequence: 101 })
+    await t.rejects(stage.push(shop, files, { sent }), { code: 'signature_unknown_key' }, `${days} days`)
+  }
+  const back = await stage.deployer.rollback(first.id, { actor: admin, mode: 'overlay' })
+  t.match(await back.finished, { status: 'success' }, 'what was accepted before stays')
+})
+
+t.test('a repair brings back only what was signed', async t => {
+  const { push, edit, read, repair } = await scene(t)
+  edit('index.html')
+  await t.rejects(repair(), { code: 'signature_missing', message: /Cannot put "index\.html" back/ })
+  t.equal(read('index.html'), 'edited')
+  await push(files, 100)
+  for (const round of [1, 2]) {
+    edit('app.js')
+    t.match(await repair(), { status: 'success' }, `${round}`)
+    t.equal(read('app.js'), 'let x')
+  }
+  await push({ 'other.js': '1' }, 200)
+  edit('app.js')
+  t.match(await repair(), { status: 'success' }, 'an earlier signed release has it')
+})
+
+t.test('a way back runs no script that was not signed', async t => {
+  const { stage, shop, signed, push, ask, edit, read, repair } = await scene(t, { require: 'off' })
+  const attach = async (sequence: number): Promise<DeploymentRow> => {
+    await ask({ require: 'off' })
+    const row = await stage.deploy(shop, files, { sent: signed(files, { sequence }), preDeploy: 'touch evil' })
+    t.equal(row.status, 'success', 'without a policy it is accepted')
+    await ask({})
+    return row
+  }
+  const evil = await attach(100)
+  await push({ 'index.html': 'next' }, 101)
+  for (const mode of ['overlay', 'exact'] as const)
+    await t.rejects(stage.deployer.rollback(evil.id, { actor: admin, mode }), { code: 'signature_bad' }, mode)
+  await t.rejects(stage.deployer.undo(shop.id, { actor: admin }), { code: 'signature_bad' })
+  await attach(102)
+  edit('app.js')
+  await t.rejects(repair({ runScripts: true }), { code: 'signature_bad' })
+  t.match(await repair(), { status: 'success' }, 'without scripts')
+  t.equal(read('app.js'), 'let x')
+})
+
+t.test('an undo of what came after a repair or an exact rollback', async t => {
+  const { stage, shop, push, edit, read, repair } = await scene(t)
+  const undo = async () => (await stage.deployer.undo(shop.id, { actor: admin })).finished
+  const first = await push(files, 100)
+  edit('app.js')
+  t.match(await repair(), { status: 'success' })
+  await push({ 'index.html': 'second' }, 101)
+  t.match(await undo(), { status: 'success' }, 'the state that a repair left')
+  await push({ 'index.html': 'third' }, 102)
+  const back = await stage.deployer.rollback(first.id, { actor: admin, mode: 'exact' })
+  t.match(await back.finished, { status: 'success' })
+  await push({ 'index.html': 'fourth' }, 103)
+  t.match(await undo(), { status: 'success' }, 'the state that a rollback left')
+  t.equal(read('index.html'), 'new')
+})
+
+t.test('a release that waits is judged when it begins', async t => {
+  const { stage, shop, signed, push, read } = await scene(t)
+  const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString()
+  const late = await stage.push(shop, files, { sent: signed(files, { notAfter: inMs(400) }), startAt: inMs(1000) })
+  t.match(await endOf(late), { status: 'failed', errorMessage: /The statement has expired/ })
+  const earlier = await stage.push(shop, files, { sent: signed(files), startAt: inMs(1000) })
+  await push({ 'index.html': 'newer' }, 101)
+  t.match(await endOf(earlier), { status: 'failed', errorMessage: /it was signed earlier/ })
+  t.equal(read('index.html'), 'newer')
+})
