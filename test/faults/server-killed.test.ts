@@ -1,8 +1,11 @@
 import t from 'tap'
+import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readReceipts, verifyReceipts } from '../../lib/core/proof/receipt-chain.js'
+import { readTrustedKey } from '../../lib/core/proof/server-keys.js'
 import type { Project } from '../../lib/model/project.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
 import { zipOf } from '../support/zip.js'
@@ -120,3 +123,54 @@ t.test('a deployment that was running has failed after the restart, and its outp
     'tmp is empty'
   )
 })
+
+t.test(
+  'a server killed between the end of a deployment and its receipt makes the receipt at the next start',
+  async t => {
+    const directory = t.testdir({})
+    let server = await startServeProcess(t, directory)
+    const project = await server.createProject({ name: 'Storefront', deployPath: join(directory, 'www') })
+    const deploy = async (content: string): Promise<string> => {
+      const { deployId, finished } = await server.upload(project, { 'index.html': content })
+      await finished
+      return deployId
+    }
+    const receiptOf = async (id: string): Promise<string> => {
+      const headers = { authorization: `Bearer ${server.adminToken}` }
+      const response = await fetch(`${server.url}/api/deployments/${id}/receipt`, { headers })
+      t.equal(response.status, 200, id)
+      return response.text()
+    }
+    const first = await deploy('one')
+    const before = await receiptOf(first)
+    await server.stop('SIGTERM')
+
+    // Who reads this file waits for ever, so no receipt can be signed.
+    const key = join(server.home, 'keys/server.old.ed25519')
+    execFileSync('mkfifo', [key])
+    server = await startServeProcess(t, directory)
+    const ended = [await deploy('two'), await deploy('three')]
+    for (const { status } of await server.deployments(project.id)) t.equal(status, 'success')
+    await server.stop('SIGKILL')
+    rmSync(key)
+
+    server = await startServeProcess(t, directory)
+    const last = await deploy('four')
+    t.equal(await receiptOf(first), before, 'a receipt never changes')
+    const texts: string[] = []
+    for (const id of [first, ...ended, last]) texts.push(await receiptOf(id))
+    const { receipts } = readReceipts(texts.join(''), 'all')
+    t.strictSame(
+      receipts.map(({ receipt }) => [receipt.deployment.id, receipt.chain.number, receipt.deployment.late]),
+      [
+        [first, 1, false],
+        [ended[0], 2, true],
+        [ended[1], 3, true],
+        [last, 4, false]
+      ]
+    )
+    const trusted = readTrustedKey(readFileSync(join(server.home, 'keys/server.pub'), 'utf8'))
+    const verdict = verifyReceipts(receipts, { keys: [trusted], successors: [], revoked: new Set() })
+    t.match(verdict, { faults: [], notes: [], chains: [{ first: 1, last: 4 }] })
+  }
+)
