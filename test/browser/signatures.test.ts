@@ -1,10 +1,12 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { readPublicKey } from '../../lib/core/proof/keys.js'
 import { startServer } from '../support/server.js'
 import { aKey, signedBy, statementOf } from '../support/signed-releases.js'
 import { makeZip } from '../support/make-zip.js'
+import { type RealNode, startNodes } from '../support/real-nodes.js'
+import { zipOf } from '../support/zips.js'
 import { startChromium } from './chromium.js'
 import { cardOf, desktop, isWithin, onPhone, openDuring, photographer, saveCard, until } from './stage.js'
 import { survey, violations } from './survey.js'
@@ -158,6 +160,73 @@ t.test('a dropped folder is signed by the key of the browser', { skip }, async t
   await old.locator('svc-upload input[webkitdirectory]').setInputFiles(join(folder, 'site'))
   await old.getByText('This browser has no Ed25519 keys. A newer one has. Push it from a terminal instead:').waitFor()
   t.equal(await old.getByRole('button', { name: 'Deploy', exact: true }).isDisabled(), true)
+})
+
+/** Returns a zip as a browser chooses it. */
+async function zipFile(files: Record<string, string>) {
+  return { name: 'site.zip', mimeType: 'application/zip', buffer: await zipOf(files) }
+}
+
+const zipInput = 'svc-upload input[type=file]:not([webkitdirectory])'
+const refusing = { policy: { signatures: { require: 'refuse' } } } as never
+
+t.test('a dropped zip is signed, also for a project on nodes', { skip }, async t => {
+  const stage = await startServer(t)
+  const [node] = (await startNodes(t, stage, [{ name: 'plant-a' }])) as [RealNode]
+  const shop = await stage.createProject('storefront', refusing)
+  const plant = await stage.createProject('plant', refusing)
+  const add = [{ node: node.id, deployPath: join(node.sites, 'plant') }]
+  t.equal((await stage.client.patch(`/api/projects/${plant.id}/placements`, { add })).status, 200)
+  const files = { 'index.html': '<h1>Shop</h1>', 'run.sh': 'echo run', 'ä/日本.txt': 'text' }
+  const { page } = await openDuring(t, browser, stage.url, `projects/${shop.id}`, { viewport: desktop })
+  const dialog = page.getByRole('dialog')
+  const deploy = dialog.getByRole('button', { name: 'Deploy', exact: true })
+  await page.locator(zipInput).setInputFiles(await zipFile(files))
+  await dialog.getByRole('button', { name: 'Make a key' }).click()
+  await dialog.getByText('Let the server trust this key').click()
+  const publicText = (await dialog.locator('svc-sign pre').textContent()) ?? ''
+  t.equal((await stage.client.post('/api/signing-keys', { public: publicText, name: 'browser' })).status, 200)
+  for (const [project, target] of [
+    [shop, join(stage.sites, 'storefront')],
+    [plant, join(node.sites, 'plant')]
+  ] as const) {
+    await page.goto(`${stage.url}/projects/${project.id}`)
+    await page.locator(zipInput).setInputFiles(await zipFile(files))
+    await dialog.getByText('Sign it with the key of this browser').waitFor()
+    await dialog.getByLabel('Message').fill('Signed here')
+    await deploy.click()
+    await page.waitForURL(/deployments\/dep_/)
+    const row = async () => (await stage.client.get(`/api/logs?projectId=${project.id}`)).body[0]
+    await until(async () => ['success', 'failed'].includes((await row())?.status))
+    t.match(await row(), { status: 'success', message: 'Signed here', signedBy: [{ name: 'browser' }] }, project.name)
+    t.equal(statSync(join(target, 'run.sh')).mode & 0o777, 0o755, project.name)
+    t.equal(readFileSync(join(target, 'ä/日本.txt'), 'utf8'), 'text', project.name)
+  }
+})
+
+t.test('a browser that cannot sign says what to do instead', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront', refusing)
+  const browsers = {
+    'This browser has no Ed25519 keys. A newer one has. Push it from a terminal instead:': `
+      const own = SubtleCrypto.prototype.generateKey
+      SubtleCrypto.prototype.generateKey = function (algorithm, ...others) {
+        if ((algorithm.name ?? algorithm) === 'Ed25519') throw new DOMException('no', 'NotSupportedError')
+        return own.call(this, algorithm, ...others)
+      }`,
+    'A browser signs only on pages with HTTPS. Push it from a terminal instead:': `
+      Object.defineProperty(Crypto.prototype, 'subtle', { get: () => undefined })`
+  }
+  for (const [words, script] of Object.entries(browsers)) {
+    const { page, context } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+    await context.addInitScript(script)
+    await page.goto(`${stage.url}/projects/${shop.id}`)
+    await page.locator(zipInput).setInputFiles(await zipFile({ 'index.html': 'one' }))
+    await page.getByText(words).waitFor()
+    await page.getByRole('dialog').getByText('svc push --sign-key <file>', { exact: true }).waitFor()
+    t.equal(await page.getByRole('button', { name: 'Deploy', exact: true }).isDisabled(), true, words)
+    t.same([...(await survey(page)), ...(await violations(page))], [], words)
+  }
 })
 
 t.test('the keys of a server that was started with --require-signatures', { skip }, async t => {
