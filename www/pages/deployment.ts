@@ -33,7 +33,7 @@ import {
   exactWords,
   timeWords
 } from '../elements/base/words.js'
-import { numberWords, t } from '../words/t.js'
+import { countWords, numberWords, t } from '../words/t.js'
 import { errorWords } from '../words/errors.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
 import { hasFleet, isLookingAtNode } from '../state/session.js'
@@ -120,6 +120,7 @@ export class DeploymentPage extends Page {
   #output: DeploymentOutput | undefined
   #isPrinting = false
   #rollouts: Resource<ListedRollout[]> | undefined
+  #components: Resource<number | null> | undefined
   #wish: Wish | null = null
   #compareModule: 'none' | 'loading' | 'there' = 'none'
 
@@ -175,6 +176,16 @@ export class DeploymentPage extends Page {
       this.context.define(elements)
       return rollouts
     })
+  }
+
+  /** Loads once how many components the release has, as its client listed them; null: it did not. */
+  #countComponents(): number | null {
+    this.#components ??= this.resource(async signal => {
+      const asked = this.context.client.call('GET /api/deployments/:id/attestations', { id: this.#id, signal })
+      const { attestations } = await asked
+      return attestations.find(({ components }) => components !== undefined)?.components ?? null
+    })
+    return this.#components.value ?? null
   }
 
   /** Whether its script continues in the background. */
@@ -341,7 +352,7 @@ export class DeploymentPage extends Page {
       <div class="body">
         <div class="aside">
           <section><h2>${t('Steps')}</h2><svc-steps .deployment="${deployment}"></svc-steps></section>
-          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment, this.#archive(deployment), this.#receipt(deployment)))}</section>
+          <section class="details"><h2>${t('Details')}</h2>${factList(facts(deployment, { archive: this.#archive(deployment), receipt: this.#receipt(deployment), components: this.#countComponents() }))}</section>
           ${deployment.provenance === null ? null : originSection(deployment)}
           ${deployment.scripts.map(
             ran => html`
@@ -480,7 +491,14 @@ function originSection(deployment: ListedDeployment): Template {
     </section>`
 }
 
-function facts(deployment: ListedDeployment, archive: unknown, receipt: unknown): Array<[string, unknown]> {
+interface OtherFacts {
+  archive: unknown
+  receipt: unknown
+  /** The number of components of the release; null: it is not known. */
+  components: number | null
+}
+
+function facts(deployment: ListedDeployment, { archive, receipt, components }: OtherFacts): Array<[string, unknown]> {
   const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, signedBy = [] } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
@@ -491,6 +509,7 @@ function facts(deployment: ListedDeployment, archive: unknown, receipt: unknown)
     [t('Files'), fileCount === null ? null : numberWords(fileCount)],
     [t('Archive'), archive],
     ['SHA-256', archiveSha256 && html`<code title="${archiveSha256}">${archiveSha256.slice(0, 12)}…</code>`],
+    ['SBOM', components === null ? null : countWords(components, 'component')],
     [t('Tree'), treeSha256 && html`<code title="${treeSha256}">${treeSha256.slice(0, 12)}…</code>`],
     [t('Receipt'), receipt],
     [t('Id'), html`<code>${id}</code>`]

@@ -214,9 +214,15 @@ export function createApi(client: Client) {
       ...noMarks,
       ...(await ifKnown(call('GET /api/marks', { query: { projectId } }), ({ waiting }) => Array.isArray(waiting)))
     }),
-    /** Returns the projects of each application side by side. */
     /** Finds where a component is in place. An older server does not know it. */
     components: (query: ComponentQuery): Promise<ComponentSearch> => call('GET /api/components', { query }),
+    /** Returns the number of components of a release; null: it has no list, or the server is too old to say. */
+    componentCount: async (id: string): Promise<number | null> => {
+      const asked = call('GET /api/deployments/:id/attestations', { id })
+      const found = await ifKnown(asked, ({ attestations }) => Array.isArray(attestations))
+      return found?.attestations.find(({ components }) => components !== undefined)?.components ?? null
+    },
+    /** Returns the projects of each application side by side. */
     families: async () => (await call('GET /api/families')).families,
     maintenance: async (id: string) => (await call('GET /api/projects/:id/maintenance', { id })).maintenance,
     /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */

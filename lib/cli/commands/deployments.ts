@@ -42,7 +42,7 @@ export const commands = {
       ...serverOptions,
       json: {
         type: 'switch',
-        help: 'print {project, deployments, waiting, rollout, releases} as JSON, with the deploy token masked'
+        help: 'print {project, deployments, waiting, rollout, releases, components} as JSON, with the deploy token masked'
       }
     },
     details: projectDetails('viewer'),
@@ -65,22 +65,26 @@ export const commands = {
       const rollout = await newestRollout(api, deployments)
       // A deploy token knows only what a push needs.
       const releases = 'token' in project ? (await api.overview(projectId)).releases : []
+      const isFiltered = branch !== undefined || commit !== undefined
+      const good = isFiltered ? undefined : deployments.find(({ status }) => status === 'success')
+      const components = good === undefined ? null : await api.componentCount(good.id)
       if (options.json)
         return output.json({
           project: 'token' in project ? withMaskedToken(project) : project,
           deployments,
           waiting: marks.waiting,
           ...(rollout !== null && { rollout }),
-          ...(releases.length > 0 && { releases })
+          ...(releases.length > 0 && { releases }),
+          ...(components !== null && { components })
         })
       const { paint } = output
-      const isFiltered = branch !== undefined || commit !== undefined
       const { status, words } = projectState(project, marks, Date.now())
       output.print(`${paint.bold(oneLine(project.name))} (${project.id}): ${paintStatus(paint, status, words)}`)
       const nodes = releases.reduce((sum, release) => sum + release.nodes + release.drained, 0)
       const place = nodes > 0 ? countOf(nodes, 'node') : 'deployPath' in project ? project.deployPath : null
       output.print(oneLine(place === null ? project.env : `${project.env} → ${place}`))
       for (const release of releases) output.print(releaseLine(release))
+      if (components !== null) output.print(`SBOM: ${countOf(components, 'component')}`)
       if (rollout !== null) {
         const words = `${stateWords(rollout, Date.now())} (${countWords(rollout.counts)})`
         output.print(`rollout ${rollout.id}: ${paintState(paint, rollout, words)}`)

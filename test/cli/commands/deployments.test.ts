@@ -32,6 +32,19 @@ t.test('status', async t => {
     t.notMatch((await svc(['status', project.id, '--limit', '1'], options)).stdout, 'The first')
   })
 
+  await t.test('counts the components of the release', async t => {
+    const { deployId } = good
+    const components = Array.from({ length: 214 }, (_, at) => ({ name: `c${at}`, version: '1' }))
+    const list = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components })
+    t.notMatch((await svc(['status', project.id], options)).stdout, 'SBOM')
+    writeFileSync(join(server.home, `deployments/${deployId}.sbom.json`), list)
+    t.match((await svc(['status', project.id], options)).stdout, /\nSBOM: 214 components\n/)
+    t.equal(JSON.parse((await svc(['status', project.id, '--json'], options)).stdout).components, 214)
+    const token = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token } }
+    t.match((await svc(['status', project.id], token)).stdout, 'SBOM: 214 components', 'with the deploy token')
+    t.notMatch((await svc(['status', project.id, '--branch', 'main'], options)).stdout, 'SBOM')
+  })
+
   await t.test('shows failures in the background', async t => {
     const other = await server.createProject({ name: 'behind', deployPath: join(cwd, 'behind') })
     const push = await server.upload(other, { 'a.txt': 'one' }, { postDeploy: 'exit 4', postDeployAsync: 'true' })

@@ -336,6 +336,7 @@ export const words: Words = {
   '{files} added': '已添加 {files}',
   'the nodes': '节点',
   node: '个节点',
+  component: '个组件',
   'The files of this project are on its nodes': '该项目的文件在它的节点上',
   'The log files of this project are on its nodes': '该项目的日志文件在它的节点上',
   'Choose a node. Its pages show them through this server.': '请选择一个节点，其页面会通过本服务器显示它们。',
