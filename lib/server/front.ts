@@ -261,6 +261,9 @@ export interface ListenerFront {
 /** Event of an answered request. */
 export type RequestEvent = Extract<ServerEvent, { kind: 'request' }>
 
+/** One for all listeners, because the memory is that of the process. */
+let rest: ReturnType<typeof createRest> | null = null
+
 /**
  * Creates the HTTP server of the whole program. It answers health requests at once, and all others when it gets the
  * table (table.ts).
@@ -269,7 +272,7 @@ export function createListener(
   { probe, bearer, named, settings }: ListenerFront,
   { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
 ): HttpServer<Auth, Caller> {
-  const answered = createRest()
+  const answered = (rest ??= createRest())
   return new HttpServer<Auth, Caller>({
     routes: [probeRow(probe)],
     isPartial: true,
