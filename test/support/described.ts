@@ -60,7 +60,7 @@ export interface Seen {
 export function createDescription() {
   const routes = apiRoutes(nothing)
   const document = readDocument()
-  const ajv = new Ajv2020({ strict: false, allErrors: false })
+  const ajv = new Ajv2020({ strict: false, allErrors: false, validateSchema: false, code: { optimize: false } })
   ;(formats as unknown as (ajv: Ajv2020) => void)(ajv)
   ajv.addSchema(document, 'api')
   const validators = new Map<string, ValidateFunction>()
