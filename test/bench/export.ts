@@ -11,11 +11,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve } from '../../lib/server/serve.js'
 import { locateHome } from '../../lib/base/config/home.js'
-import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { newProject, type Project } from '../../lib/model/project.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { insertDeployment } from '../../lib/core/store/tables/deployments.js'
 import { insertProject } from '../../lib/core/store/tables/projects.js'
+import { aDeployment } from '../core/store/stage.js'
 import { compare, machine, sized } from '../support/bench.js'
 import { svcPath } from '../support/svc.js'
 
@@ -36,50 +36,20 @@ async function furnish(): Promise<void> {
       const fields = { name: `Project ${i}`, deployPath: join(stage, 'sites', String(i)) }
       const made = newProject(fields, { id: `proj_${i}`, token: `token-${i}`, at })
       const project: Project = { ...made, status: 'success', lastDeployAt: at }
-      const row: DeploymentRow = {
+      const row = aDeployment({
         id: `dep_${i}`,
         projectId: project.id,
         projectName: project.name,
-        status: 'success',
-        triggerSource: 'cli',
         startTime: at,
         endTime: at,
         duration: '1s',
-        rollbackOf: null,
-        exact: false,
-        undoOf: null,
-        promotedFrom: null,
-        uploadedBytes: null,
-        reusedFrom: null,
-        signedBy: [],
-        statement: null,
-        override: null,
-        message: null,
-        env: 'production',
-        hasArtifact: true,
         archiveBytes,
         archiveSha256: null,
         fileCount: 1,
-        errorMessage: null,
-        actor: null,
-        tokenId: null,
         actorIp: null,
-        claimedIp: null,
-        traceId: null,
-        placed: null,
-        provenance: null,
-        treeSha256: null,
-        heldFor: null,
-        holdUntil: null,
-        startAt: null,
-        approvals: [],
-        confirmSeconds: null,
-        revertedAt: null,
-        revertReason: null,
-        checks: [],
         steps: [],
         scripts: []
-      }
+      })
       insertProject(tx, project)
       insertDeployment(tx, row)
     }

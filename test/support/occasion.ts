@@ -2,7 +2,7 @@ import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import type { TokenReminder } from '../../lib/model/access.js'
 import type { Occasion } from '../../lib/operate/notify/events.js'
-import { aProject } from '../core/store/stage.js'
+import { aDeployment, aProject } from '../core/store/stage.js'
 
 const project = aProject({
   id: 'proj_1',
@@ -13,50 +13,21 @@ const project = aProject({
   status: 'success'
 })
 
-const deployment: DeploymentRow = {
+const deployment = aDeployment({
   id: 'dep_1',
   projectId: 'proj_1',
   projectName: 'shop',
-  status: 'success',
-  triggerSource: 'cli',
   startTime: '2030-01-01T00:00:00.000Z',
   endTime: '2030-01-01T00:00:01.500Z',
   duration: '1.50s',
-  rollbackOf: null,
-  exact: false,
-  undoOf: null,
-  promotedFrom: null,
-  uploadedBytes: null,
-  reusedFrom: null,
-  signedBy: [],
-  statement: null,
-  override: null,
   message: 'New prices',
-  env: 'production',
-  hasArtifact: true,
   archiveBytes: 1,
   archiveSha256: null,
   fileCount: 1,
-  errorMessage: null,
-  actor: null,
-  tokenId: null,
   actorIp: null,
-  claimedIp: null,
-  traceId: null,
-  placed: null,
-  provenance: null,
-  treeSha256: null,
-  heldFor: null,
-  holdUntil: null,
-  startAt: null,
-  approvals: [],
-  confirmSeconds: null,
-  revertedAt: null,
-  revertReason: null,
-  checks: [],
   steps: [],
   scripts: []
-}
+})
 
 /** Returns a deployment of the project `shop` that has just succeeded, changed by `patch`. */
 export function occasion(
