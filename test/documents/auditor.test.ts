@@ -45,7 +45,19 @@ function walkOf(heading: string): string {
 }
 
 t.test('docs/proof.md is followed without svc and without Node', { skip }, async t => {
-  const top = t.testdir({ dist: { 'index.html': '<h1>A site</h1>\n', 'a b': { 'c.txt': 'c' } } })
+  // Names that programs take for options, or for their input.
+  const odd = {
+    '-': 'minus',
+    '-n': 'n',
+    '--help': 'help',
+    ' lead': 's',
+    'trail ': 's',
+    'ä.txt': 'a',
+    '%s': 'p',
+    "it's": 'q'
+  }
+  const top = t.testdir({ dist: { 'index.html': '<h1>A site</h1>\n', 'a b': { 'c.txt': 'c' }, ...odd } })
+  symlinkSync('a b/c.txt', join(top, 'dist/-link'))
   const server = await startServe(t, top)
   const shop = await server.createProject({ name: 'shop', deployPath: join(top, 'www') })
   const env = { SVC_HOME: server.home, SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token }
@@ -58,7 +70,7 @@ t.test('docs/proof.md is followed without svc and without Node', { skip }, async
   const exported = ['receipt', 'export', '--out', 'given/receipts.jsonl', '--token', server.adminToken]
   t.equal((await svc(exported, { cwd: top, env })).code, 0)
   cpSync(join(server.home, 'keys/server.pub'), join(given, 'server.pub'))
-  cpSync(join(top, 'www'), join(given, 'site'), { recursive: true })
+  cpSync(join(top, 'www'), join(given, 'site'), { recursive: true, verbatimSymlinks: true })
   await server.stop()
 
   const bin = join(top, 'bin')
@@ -68,7 +80,7 @@ t.test('docs/proof.md is followed without svc and without Node', { skip }, async
   const walk = (change: (directory: string) => void = () => {}): { status: number | null; said: string } => {
     const directory = join(top, 'auditor')
     rmSync(directory, { recursive: true, force: true })
-    cpSync(given, directory, { recursive: true })
+    cpSync(given, directory, { recursive: true, verbatimSymlinks: true })
     change(directory)
     const text = walkOf('Verify without svc').replaceAll('/srv/site', join(directory, 'site'))
     const { status, stdout, stderr } = spawnSync(findProgram('bash') as string, ['-eu', '-o', 'pipefail', '-c', text], {
