@@ -271,6 +271,8 @@ const believed = [
   'variables.key',
   'keys',
   'keys/server.ed25519',
+  'keys/server.old.ed25519',
+  'keys/allowed_signers',
   'deployments',
   'tmp'
 ]

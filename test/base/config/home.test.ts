@@ -266,6 +266,15 @@ const cases: Case[] = [
     refused: /deployments" \(mode 0777\)/
   },
   {
+    what: 'others have write access to the keys that sign releases',
+    change(home) {
+      mkdirSync(join(home, 'keys'), { recursive: true, mode: 0o700 })
+      writeFileSync(join(home, 'keys/allowed_signers'), '')
+      chmodSync(join(home, 'keys/allowed_signers'), 0o666)
+    },
+    refused: /allowed_signers" \(mode 0666\)/
+  },
+  {
     what: 'others have write access to the parent directory',
     change: mode('..', 0o777),
     refused: configSays.othersMayWrite('/.*svc-trusted-\\w+', '0777')
