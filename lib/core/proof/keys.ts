@@ -75,6 +75,7 @@ const pemText = (key: KeyObject): string => key.export({ type: 'spki', format: '
 function ofMinisign(line: string): PublicKey {
   const bytes = bytesOf(line, 'the public key')
   if (bytes.length !== 42) throw unreadable('the public key', 'it has another length than a key of minisign')
+  if (bytes.toString('latin1', 0, 2) !== 'Ed') throw unreadable('the public key', 'its algorithm is not known')
   const minisignId = Buffer.from(bytes.subarray(2, 10))
   const key = rawKey(bytes.subarray(10))
   return known({ kind: 'minisign', key, text: line, comment: minisignName(minisignId), application: null, minisignId })
@@ -119,7 +120,25 @@ export function blobOf({ key, application }: PublicKey): Buffer {
 }
 
 function known(key: Omit<PublicKey, 'fingerprint'>): PublicKey {
+  refuseWeak(rawPublicKey(key.key))
   return { ...key, fingerprint: fingerprintOf(key.key) }
+}
+
+/** The points of small order (RFC 8032 §5.1, RFC 7748 §7), without the sign of x: anybody can sign for such a key. */
+const weak: ReadonlySet<string> = new Set([
+  '0000000000000000000000000000000000000000000000000000000000000000',
+  '0100000000000000000000000000000000000000000000000000000000000000',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f'
+])
+
+function refuseWeak(raw: Buffer): void {
+  const bytes = Buffer.from(raw)
+  bytes[rawBytes - 1] = (bytes[rawBytes - 1] as number) & 0x7f
+  if (weak.has(bytes.toString('hex'))) throw unreadable('the key', 'it is a weak key, for which anybody can sign')
 }
 
 /** Returns the key of 32 bytes. */

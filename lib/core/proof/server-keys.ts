@@ -3,12 +3,13 @@
  * the one before (`hubKeyText`), so that a verifier that knows one key learns all later ones, and no earlier
  * one.
  */
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { type KeyObject, verify } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
 import { parsePublicKey } from '../../base/signing-key.js'
 import { hubKeyText, type SignedHubKey } from '../../model/fleet-wire.js'
 import { readVerifierKey } from '../audit/signed-note.js'
 import { fingerprintOf } from './dsse.js'
+import { ed25519, readPublicKey } from './keys.js'
 
 /** A key that a verifier trusts: the key, or its fingerprint alone. */
 export interface TrustedKey {
@@ -16,8 +17,6 @@ export interface TrustedKey {
   key: KeyObject | null
 }
 
-const keyBytes = 32
-const sshType = 'ssh-ed25519'
 const fingerprint = /^SHA256:[A-Za-z0-9+/]{43}$/
 
 /**
@@ -34,9 +33,7 @@ export function readTrustedKey(given: string): TrustedKey {
 
 function publicKeyOf(text: string): KeyObject | null {
   try {
-    if (text.startsWith('-----BEGIN PUBLIC KEY-----')) return createPublicKey(text)
-    const [type, encoded = ''] = text.split(/\s+/)
-    if (type === sshType) return parsePublicKey(Buffer.from(encoded, 'base64').subarray(-keyBytes).toString('base64'))
+    if (text.startsWith('-----BEGIN PUBLIC KEY-----') || text.startsWith(`${ed25519} `)) return readPublicKey(text).key
     if (readVerifierKey(text) === null) return null
     const marked = Buffer.from(text.slice(text.indexOf('+', text.indexOf('+') + 1) + 1), 'base64')
     return parsePublicKey(marked.subarray(1).toString('base64'))

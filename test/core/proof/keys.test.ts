@@ -1,5 +1,5 @@
 /* Public keys in the forms of their tools, lines of allowed_signers, and names of keys. */
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, verify } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -9,6 +9,7 @@ import {
   looksLike,
   nameFault,
   ofBlob,
+  type PublicKey,
   publicKeyOf,
   rawKey,
   readAllowedSigners,
@@ -47,6 +48,28 @@ t.test('keys of svc', async t => {
   t.throws(() => readPublicKey(pem), /it is a private key/, 'a private key is not accepted, and not repeated')
   t.throws(() => readPrivateKey('-----BEGIN PRIVATE KEY-----'), Refusal)
   t.throws(() => rawKey(Buffer.alloc(31)), Refusal)
+})
+
+t.test('keys for which anybody can sign', async t => {
+  const identity = Buffer.concat([Buffer.of(1), Buffer.alloc(31)])
+  const forged = Buffer.concat([identity, Buffer.alloc(32)])
+  t.equal(verify(null, Buffer.from('anything'), rawKey(identity), forged), true, 'without a private key')
+  for (const first of [0, 1]) {
+    for (const sign of [0, 0x80]) {
+      const raw = Buffer.concat([Buffer.of(first), Buffer.alloc(30), Buffer.of(sign)])
+      const key = rawKey(raw)
+      const spki = key.export({ type: 'spki', format: 'der' }).toString('base64')
+      const forms = {
+        svc: `-----BEGIN PUBLIC KEY-----\n${spki}\n-----END PUBLIC KEY-----`,
+        'svc in a line': `ana ${spki}`,
+        ssh: `ssh-ed25519 ${blobOf({ key, application: null } as PublicKey).toString('base64')}`,
+        minisign: Buffer.concat([Buffer.from('Ed01234567'), raw]).toString('base64')
+      }
+      for (const [form, text] of Object.entries(forms)) t.throws(() => readPublicKey(text), /weak key/, form)
+    }
+  }
+  const other = Buffer.concat([Buffer.from('E`01234567'), Buffer.alloc(32, 7)]).toString('base64')
+  t.throws(() => readPublicKey(other), /algorithm is not known/)
 })
 
 t.test('lines of allowed_signers', async t => {

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { createSigner } from '../../../lib/core/audit/signed-note.js'
 import { fingerprintOf, sshPublicKey } from '../../../lib/core/proof/dsse.js'
+import { rawKey } from '../../../lib/core/proof/keys.js'
 import { readTrustedKey, successorsOf } from '../../../lib/core/proof/server-keys.js'
 import { parsePublicKey, rawPublicKey } from '../../../lib/base/signing-key.js'
 import { newTestKey, successorOf } from '../../support/receipts.js'
@@ -28,6 +29,8 @@ t.test('a key is read in each form in which people hand it on', async t => {
     pem,
     other.export({ type: 'spki', format: 'pem' }).toString(),
     'ssh-rsa AAAA',
+    `ssh-ed25519 ${Buffer.concat([Buffer.from('before'), sshPublicKey(publicKey)]).toString('base64')}`,
+    `ssh-ed25519 ${sshPublicKey(rawKey(Buffer.alloc(32))).toString('base64')}`,
     'a+b+c'
   ]
   for (const text of bad) t.throws(() => readTrustedKey(text), { code: 'bad_key' }, text.slice(0, 30))
