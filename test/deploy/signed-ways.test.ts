@@ -1,5 +1,5 @@
 /* Signed releases by other ways than a push: promotion, repair, exact ways back, and deployments that wait. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +13,7 @@ import { defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.
 import type { Statement } from '../../lib/model/statement.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { aKey, digestOf, signedBy, statementOf } from '../support/signed-releases.js'
+import { zipOf } from '../support/zips.js'
 
 const files = { 'index.html': 'new', 'app.js': 'let x' }
 const before = { 'index.html': 'old' }
@@ -157,5 +158,36 @@ t.test('a release that waits is judged when it begins', async t => {
   const earlier = await stage.push(shop, files, { sent: signed(files), startAt: inMs(1000) })
   await push({ 'index.html': 'newer' }, 101)
   t.match(await endOf(earlier), { status: 'failed', errorMessage: /it was signed earlier/ })
+  t.equal(read('index.html'), 'newer')
+})
+
+t.test('an archive that somebody changes while it waits, or before it is promoted', async t => {
+  const { stage, shop, signed, push, read } = await scene(t)
+  const other = /does not contain the files that were signed/
+  const change = async (id: string): Promise<void> =>
+    writeFileSync(join(stage.home.deployments, `${id}.zip`), await zipOf({ ...files, 'app.js': 'evil' }))
+  const startAt = new Date(Date.now() + 800).toISOString()
+  const waits = await stage.push(shop, files, { sent: signed(files), startAt })
+  await change(waits.deployId)
+  t.match(await endOf(waits), { status: 'failed', errorMessage: other, placed: null })
+  t.equal(read('index.html'), 'old')
+
+  const production = await stage.addProject({ name: 'production', policy: shop.policy })
+  const sent = signed(files, { sequence: 101, alsoFor: [production.id] })
+  const good = await stage.deploy(shop, files, { sent })
+  t.equal(good.status, 'success')
+  await change(good.id)
+  const promoted = await (await stage.deployer.promote(production.id, { from: good.id, actor: admin })).finished
+  t.match(promoted, { status: 'failed', errorMessage: other, placed: null })
+  t.notOk(existsSync(join(production.deployPath, 'app.js')))
+
+  // A server that was killed takes up what waits, with its statement.
+  await push({ 'index.html': 'newer' }, 102)
+  const later = new Date(Date.now() + 2500).toISOString()
+  const { deployId } = await stage.push(shop, files, { sent: signed(files, { sequence: 103 }), startAt: later })
+  await change(deployId)
+  const after = await stage.restart()
+  for (let left = 200; left > 0 && after.row(deployId).status !== 'failed'; left--) await sleep(50)
+  t.match(after.row(deployId), { status: 'failed', errorMessage: other, placed: null })
   t.equal(read('index.html'), 'newer')
 })

@@ -12,7 +12,7 @@ import { readVersion } from '../../base/config/version.js'
 import { sha256 } from '../../base/digests.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { isInside } from '../../base/files.js'
-import { countOf, isBlank } from '../../base/text.js'
+import { countOf, isBlank, oneLine } from '../../base/text.js'
 import { fingerprintOf } from '../../core/proof/dsse.js'
 import { readPrivateKey } from '../../core/proof/keys.js'
 import { isMinisign, minisigned, readMinisignKey } from '../../core/proof/minisign.js'
@@ -72,6 +72,8 @@ interface Given {
 }
 
 const maxKeyBytes = 64 * 1024
+/** Maximum number of characters of the name of a release, which is only shown. */
+const maxShownName = 100
 
 /** Reads the keys that the options and the environment name. Refuses keys in the directory of the project. */
 export async function openSigning(context: Context, given: Given, outputDir: string): Promise<Signing> {
@@ -229,7 +231,7 @@ function statementAbout(
   const env = Object.keys(JSON.parse(fields['env'] ?? '{}') as Record<string, string>)
   return writeStatement(
     {
-      name: basename(cwd) || projectId,
+      name: [...oneLine(basename(cwd))].slice(0, maxShownName).join('') || projectId,
       treeSha256: tree.treeSha256,
       projectId,
       alsoFor,
