@@ -204,6 +204,43 @@ t.test('a dropped zip is signed, also for a project on nodes', { skip }, async t
   }
 })
 
+t.test('without a plan, the files are still read, because they are signed', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('storefront', refusing)
+  const plain = await stage.createProject('plain')
+  const { page, context } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+  await context.addInitScript(`
+    const own = ReadableStream.prototype.pipeThrough
+    const go = new Promise(resolve => (window.readOn = resolve))
+    ReadableStream.prototype.pipeThrough = function (stream, ...others) {
+      if (!(stream instanceof DecompressionStream)) return own.call(this, stream, ...others)
+      const waiting = new TransformStream({ start: () => go })
+      return own.call(own.call(this, waiting), stream, ...others)
+    }`)
+  const dialog = page.getByRole('dialog')
+  const deploy = dialog.getByRole('button', { name: 'Deploy', exact: true })
+  const skipPlan = dialog.getByRole('button', { name: 'Continue without a plan' })
+  const choose = async (id: string): Promise<void> => {
+    await page.goto(`${stage.url}/projects/${id}`)
+    await page.locator(zipInput).setInputFiles(await zipFile({ 'index.html': 'one '.repeat(1000) }))
+    await skipPlan.click()
+  }
+  await choose(plain.id)
+  await skipPlan.waitFor({ state: 'detached' })
+  t.equal(await deploy.isDisabled(), false, 'nothing is signed')
+  await choose(shop.id)
+  await dialog.getByRole('button', { name: 'Make a key' }).click()
+  await dialog.getByText('Let the server trust this key').click()
+  const publicText = (await dialog.locator('svc-sign pre').textContent()) ?? ''
+  t.equal((await stage.client.post('/api/signing-keys', { public: publicText, name: 'browser' })).status, 200)
+  t.equal(await skipPlan.count(), 0)
+  t.equal(await deploy.isDisabled(), true, 'the tree is not known yet')
+  await page.evaluate('window.readOn()')
+  await deploy.click()
+  await page.waitForURL(/deployments\/dep_/)
+  await until(async () => (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body[0]?.status === 'success')
+})
+
 t.test('a browser that cannot sign says what to do instead', { skip }, async t => {
   const stage = await startServer(t)
   const shop = await stage.createProject('storefront', refusing)

@@ -136,6 +136,8 @@ export class SvcPack extends SvcElement {
   /** What is asked of releases; null: no signature. */
   #demand: SignatureDemand | null = null
   #signer: BrowserKey | null = null
+  /** Whether the reader wants no plan: the files are still read, because their signature needs the tree. */
+  #isPlanless = false
 
   protected override changed(name: string): void {
     if (name === 'chosen') void this.#look()
@@ -299,6 +301,7 @@ export class SvcPack extends SvcElement {
     this.#count = 0
     this.#planned = { state: 'none' }
     this.#planBody = null
+    this.#isPlanless = false
     this.#wishes = this.#offers = noWishes
     this.update()
     try {
@@ -369,7 +372,7 @@ export class SvcPack extends SvcElement {
 
   #planLines(): Template | null {
     const planned = this.#planned
-    const skip = html`<button type="button" @click="${() => this.#skip()}">${t('Continue without a plan')}</button>`
+    const skip = html`<button type="button" @click="${() => void this.#skip()}">${t('Continue without a plan')}</button>`
     switch (planned.state) {
       case 'none':
         return null
@@ -378,7 +381,7 @@ export class SvcPack extends SvcElement {
           <div class="planning">
             <p class="muted small" role="status">${t('Reading the files, to compare them with the server…')}</p>
             <progress max="${Math.max(1, planned.totalBytes)}" .value="${planned.doneBytes}" aria-label="${t('Reading the files, to compare them with the server…')}"></progress>
-            ${skip}
+            ${this.#demand === null ? skip : null}
           </div>`
       case 'asking':
         return html`<div class="planning"><p class="muted small" role="status">${t('Comparing with the files on the server…')}</p>${skip}</div>`
@@ -408,12 +411,19 @@ export class SvcPack extends SvcElement {
       <label class="check"><input type="checkbox" .checked="${this.#wishes[wish]}" @change="${change}"><span>${words}</span></label>`
   }
 
-  #skip(): void {
+  async #skip(): Promise<void> {
+    this.#isPlanless = true
+    const isReading = this.#planned.state === 'reading'
+    if (!isReading) this.#endPlan()
+    await this.#askDemand()
+    if (isReading && this.#demand === null) this.#endPlan()
+  }
+
+  #endPlan(): void {
     this.#looking.abort()
     this.#planned = { state: 'none' }
     this.#hasToFocus = true
     this.update()
-    void this.#askDemand()
   }
 
   /** Digests what was dropped, and asks the server what its deployment would do. */
@@ -436,7 +446,7 @@ export class SvcPack extends SvcElement {
       return this.#failed(error, signal)
     }
     if (signal.aborted) return
-    if (this.nodeCount === 0) return await this.#ask()
+    if (this.nodeCount === 0 && !this.#isPlanless) return await this.#ask()
     // Nodes plan for themselves: only the signature needs the tree.
     this.#planned = { state: 'none' }
     this.update()
