@@ -45,7 +45,6 @@ export class Hold {
   readonly plan: HoldPlan
   readonly #row: DeploymentRow
   readonly #live: LiveRun
-  readonly #output: Output
   #phase: HoldPhase | 'settle'
   /** What a revert could not put back. */
   #missing: string | null = null
@@ -56,7 +55,6 @@ export class Hold {
     this.plan = plan
     this.#row = held.row
     this.#live = held.live
-    this.#output = held.output
     this.#phase = held.row.heldFor ?? 'post'
     held.live.isHeld = held.row.heldFor !== null
   }
@@ -78,7 +76,7 @@ export class Hold {
 
   /** Runs the checks. Returns the sentence of the step. */
   async check(): Promise<string> {
-    await this.#untilStopped(signal =>
+    await untilStopped(this.#live, signal =>
       this.#needs.runGate({ signal, onResults: results => this.#noteResults(results) })
     )
     return 'all checks passed'
@@ -86,29 +84,7 @@ export class Hold {
 
   /** Waits until the deployment is confirmed. Returns the sentence of the step. `isNew`: nobody was told of it yet. */
   async confirm({ isNew }: { isNew: boolean }): Promise<string> {
-    const { plan } = this
-    const nowMs = this.#needs.clock.now()
-    // The clock may have been set back while the server was stopped.
-    const longestMs = (plan.confirmSeconds ?? Infinity) * 1000
-    const window = openWindow({ ms: Math.min(Date.parse(this.#row.holdUntil as string) - nowMs, longestMs), nowMs })
-    this.#row.holdUntil = window.until
-    this.#live.window = window
-    if (isNew) {
-      const notice = { trigger: 'confirmation', event: 'deploy_waiting', errorMessage: null } as const
-      sendNotice(this.#needs, { ...this.#row, status: 'running' }, notice)
-    }
-    const until = `${window.until.slice(0, 19).replace('T', ' ')} UTC`
-    this.#output.say(`→ waiting for "svc confirm" until ${until}`)
-    try {
-      if (await this.#untilStopped(signal => window.decided(signal))) return 'confirmed'
-    } finally {
-      this.#live.window = null
-    }
-    throw new StepFailure(
-      plan.confirmSeconds === null
-        ? 'Nobody confirmed the deployment in time'
-        : `Nobody confirmed the deployment within ${plan.confirmSeconds} s`
-    )
+    return awaitConfirmation(this.#needs, this.#needs.held, { seconds: this.plan.confirmSeconds, isNew })
   }
 
   /** Settles the deployment: the earlier files cannot be put back any more. */
@@ -155,25 +131,6 @@ export class Hold {
     return new StepFailure(sentence, { cause: (error as Error).cause })
   }
 
-  /** Runs `work` until the deployment is stopped, or the server stops. */
-  async #untilStopped<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const stop = new AbortController()
-    const abort = (): void => stop.abort()
-    for (const signal of [this.#live.suspending, this.#live.signal]) {
-      signal.addEventListener('abort', abort)
-      if (signal.aborted) abort()
-    }
-    try {
-      return await work(stop.signal)
-    } catch (error) {
-      if (this.#live.suspending.aborted) throw new Suspension()
-      this.#live.signal.throwIfAborted()
-      throw error
-    } finally {
-      for (const signal of [this.#live.suspending, this.#live.signal]) signal.removeEventListener('abort', abort)
-    }
-  }
-
   /** Keeps the results of the checks. A change of an answer is recorded at once, so that users see it. */
   #noteResults(results: CheckResult[]): void {
     const isNews = results.some(({ ok, message }, index) => {
@@ -192,6 +149,55 @@ export class Hold {
     this.#row.heldFor = next
     this.#row.holdUntil = new Date(untilMs).toISOString()
   }
+}
+
+/** Runs `work` until the deployment is stopped, or the server stops. */
+async function untilStopped<T>(live: LiveRun, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const abort = (): void => stop.abort()
+  for (const signal of [live.suspending, live.signal]) {
+    signal.addEventListener('abort', abort)
+    if (signal.aborted) abort()
+  }
+  try {
+    return await work(stop.signal)
+  } catch (error) {
+    if (live.suspending.aborted) throw new Suspension()
+    live.signal.throwIfAborted()
+    throw error
+  } finally {
+    for (const signal of [live.suspending, live.signal]) signal.removeEventListener('abort', abort)
+  }
+}
+
+/**
+ * Waits until a deployment is confirmed, at most until its `holdUntil`. Returns the sentence of the step. `isNew`: nobody
+ * was told of it yet.
+ */
+export async function awaitConfirmation(
+  needs: Parameters<typeof sendNotice>[0] & Pick<DeployNeeds, 'clock'>,
+  { row, live, output }: HeldDeployment & { live: LiveRun },
+  { seconds, isNew }: { seconds: number | null; isNew: boolean }
+): Promise<string> {
+  const nowMs = needs.clock.now()
+  // The clock may have been set back while the server was stopped.
+  const longestMs = (seconds ?? Infinity) * 1000
+  const window = openWindow({ ms: Math.min(Date.parse(row.holdUntil as string) - nowMs, longestMs), nowMs })
+  row.holdUntil = window.until
+  live.window = window
+  if (isNew) {
+    const notice = { trigger: 'confirmation', event: 'deploy_waiting', errorMessage: null } as const
+    sendNotice(needs, { ...row, status: 'running' }, notice)
+  }
+  output.say(`→ waiting for "svc confirm" until ${window.until.slice(0, 19).replace('T', ' ')} UTC`)
+  try {
+    if (await untilStopped(live, signal => window.decided(signal))) return 'confirmed'
+  } finally {
+    live.window = null
+  }
+  throw new StepFailure(
+    seconds === null ? 'Nobody confirmed the deployment in time' : `Nobody confirmed the deployment within ${seconds} s`
+  )
 }
 
 function isFailedGate(error: unknown): boolean {

@@ -16,11 +16,11 @@ import { countOf } from '../base/text.js'
 import type { Actor } from '../model/audit.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import type { Reader } from '../core/store/database.js'
-import type { RollEnd } from '../model/fleet-wire.js'
+import type { RollEnd, Rolls } from '../model/fleet-wire.js'
 import type { Ends } from './ends.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { type DeployFiles, sharedChanges } from './files.js'
-import { bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
+import { awaitConfirmation, bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
 import { refuseSuperseded, requireApprovals } from './approval.js'
 import { refuseOutside } from './gateway.js'
 import { refuseLocked } from './locks.js'
@@ -33,6 +33,7 @@ import {
   notHeld,
   type Outcome,
   recordProgress,
+  revertedPatch,
   sendNotice,
   staysSentence
 } from './record.js'
@@ -329,32 +330,37 @@ function isBug(error: unknown): boolean {
 
 /*
  * The deployment of a project that is placed on nodes: the server that has the archive rolls it out, and puts nothing in
- * place itself. Its steps are `store`, `rollout` and `cleanup`.
+ * place itself. Its steps are `store`, `rollout`, `confirm` and `revert` if it waits to be confirmed, and `cleanup`.
  */
 
-export interface PlacedRunNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'settings' | 'fleet'> {
+export interface PlacedRunNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'settings' | 'fleet' | 'notify' | 'log'> {
   files: DeployFiles
 }
+
+type Steps = ReturnType<typeof createSteps>
 
 /** Rolls a deployment out, or continues its rollout. Throws if it does not end with the release on all nodes. */
 async function runPlaced(needs: PlacedRunNeeds, planned: Planned, project: Project): Promise<void> {
   const { store, clock, fleet } = needs
-  const { row, live } = planned
+  const { row, live, resumedFrom } = planned
   if (fleet === undefined) throw new Error('This server has no fleet')
+  if (resumedFrom === undefined) row.confirmSeconds ??= policyOf(project).confirm?.seconds ?? null
   const steps = createSteps({
     clock,
     output: live.output,
     signal: live.signal,
     done: row.steps,
     async save(steps) {
-      const { treeSha256, fileCount } = row
-      await store.write(tx => recordProgress(tx, row.id, { steps, treeSha256, fileCount }))
+      const { treeSha256, fileCount, heldFor, holdUntil, confirmSeconds, revertReason, revertedAt } = row
+      const hold = { heldFor, holdUntil, confirmSeconds, revertReason, revertedAt }
+      await store.write(tx => recordProgress(tx, row.id, { steps, treeSha256, fileCount, ...hold }))
     }
   })
   row.steps = steps.all()
   let isSuspended = false
   try {
-    await steps.run('rollout', async () => {
+    const isRolledOut = row.steps.some(({ name, status }) => name === 'rollout' && status === 'success')
+    const rollOut = async (): Promise<string> => {
       const say = (line: string): void => live.output.say(line)
       const isBegun = rolloutOfDeployment(store, row.id) !== undefined
       const end = await untilStopped(needs, planned, async signal => {
@@ -363,7 +369,9 @@ async function runPlaced(needs: PlacedRunNeeds, planned: Planned, project: Proje
       })
       if (end.outcome !== 'done') throw new StepFailure(end.sentence)
       return end.sentence
-    })
+    }
+    if (!isRolledOut) await steps.run('rollout', rollOut)
+    if (row.confirmSeconds !== null) await confirmPlaced(needs, planned, steps)
   } catch (error) {
     isSuspended = error instanceof Suspension
     throw error
@@ -371,6 +379,48 @@ async function runPlaced(needs: PlacedRunNeeds, planned: Planned, project: Proje
     if (isSuspended) await planned.discardUpload()
     else await steps.run('cleanup', async () => planned.discardUpload().then(() => 'removed the temporary zip'))
   }
+}
+
+/**
+ * Waits until the release on the nodes is confirmed. If nobody confirms it in time, or somebody reverts it, all of them go
+ * back.
+ */
+async function confirmPlaced(needs: PlacedRunNeeds, { row, live, resumedFrom }: Planned, steps: Steps): Promise<void> {
+  const { store, clock } = needs
+  const seconds = row.confirmSeconds as number
+  const isNew = resumedFrom?.heldFor !== 'confirm'
+  row.heldFor = 'confirm'
+  if (isNew) row.holdUntil = new Date(clock.now() + seconds * 1000).toISOString()
+  live.isHeld = true
+  try {
+    if (row.revertReason !== null) throw interrupted(row.revertReason)
+    await steps.run('confirm', () => awaitConfirmation(needs, { row, live, output: live.output }, { seconds, isNew }))
+    if (rolloutOfDeployment(store, row.id)?.state !== 'done')
+      throw new StopRequest('cancel', 'The rollout was reverted')
+  } catch (error) {
+    if (error instanceof Suspension || (error instanceof StopRequest && error.by === 'stop')) throw error
+    row.revertReason ??= error instanceof StopRequest ? 'operator' : 'confirm'
+    const sentence = (error as Error).message
+    await steps.run('revert', () => revertPlaced(needs, { row, live }, sentence))
+    throw new StepFailure(`${sentence}; the earlier files are back`)
+  } finally {
+    live.isHeld = false
+  }
+}
+
+/** Lets all nodes go back, and records that. The next start continues if the server stops meanwhile. */
+async function revertPlaced(
+  { fleet, clock }: PlacedRunNeeds,
+  { row, live }: Pick<Planned, 'row' | 'live'>,
+  why: string
+): Promise<string> {
+  const watch = { say: (line: string) => live.output.say(line), signal: live.suspending }
+  const end = await (fleet as Rolls).revert(row.id, why, watch).catch(error => {
+    throw live.suspending.aborted ? new Suspension() : error
+  })
+  if (end.outcome !== 'reverted') throw new StepFailure(`${why}; the nodes are not back: ${end.sentence}`)
+  Object.assign(row, revertedPatch(row, clock.now()))
+  return 'reverted'
 }
 
 /** Follows a rollout until the deployment is cancelled, which halts it, or the server stops. The next start continues. */

@@ -352,6 +352,8 @@ export interface Rolls {
   begin(release: NodeRelease, watch: RolloutWatch): Promise<RollEnd>
   /** Follows the rollout that an earlier process has begun. */
   follow(deployId: string, watch: RolloutWatch): Promise<RollEnd>
+  /** Lets all nodes go back to what they had before the deployment, and follows that. */
+  revert(deployId: string, reason: string, watch: RolloutWatch): Promise<RollEnd>
   /** Stops the rollout of a deployment, if it is going on. */
   halt(deployId: string, reason: string): Promise<void>
 }

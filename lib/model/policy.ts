@@ -308,14 +308,14 @@ export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyC
   return Object.fromEntries(asked.filter(isSet))
 }
 
-/** Keys that are judged once, where a release arrives: its nodes need not know them, and older agents do not. */
-const arrivalKeys: readonly string[] = ['windows', 'promoteFrom', 'approval', 'signatures'] satisfies Array<
+/** Keys of the hub: it judges a release where it arrives, and waits for its confirmation. Older agents do not know all of them. */
+const hubKeys: readonly string[] = ['windows', 'promoteFrom', 'approval', 'signatures', 'confirm'] satisfies Array<
   keyof Policy
 >
 
 /** Returns the policy that the nodes of a project get. */
 export function nodePolicy(policy: PolicyChanges): PolicyChanges {
-  return Object.fromEntries(Object.entries(policy).filter(([key]) => !arrivalKeys.includes(key)))
+  return Object.fromEntries(Object.entries(policy).filter(([key]) => !hubKeys.includes(key)))
 }
 
 function withoutAbsent(given: GivenPolicy): GivenPolicy {

@@ -218,6 +218,7 @@ function createWork(
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
       follow: async (...given) => (await fleet.hub()).rolls.follow(...given),
+      revert: async (...given) => (await fleet.hub()).rolls.revert(...given),
       halt: async (...given) => (await fleet.hub()).rolls.halt(...given)
     },
     offers: createOffers(createSealing(store, key, 'rollout')),

@@ -42,6 +42,9 @@ t.test('what waits for people, a time or a window, waits on at the next hub', { 
   const timed = await projectOf('timed', {})
   const waves = await projectOf('waves', { rollout: { canary: 1, then: '1', pause: 'approve' } })
   const frozen = await projectOf('frozen', closed)
+  const confirm = { seconds: 3600 }
+  const confirmed = await projectOf('confirmed', { confirm })
+  const reverted = await projectOf('reverted', { confirm })
   const expiresAt = new Date(Date.now() + 86_400_000)
   const { token } = await hubs[0].api<{ token: string }>('POST', '/api/tokens', {
     name: 'ben',
@@ -57,7 +60,7 @@ t.test('what waits for people, a time or a window, waits on at the next hub', { 
     const { finished } = await hubs[0].upload(project, { 'a.txt': project.name }, fields)
     finished.catch(() => {})
   }
-  for (const project of [asked, refused, waves]) await upload(project)
+  for (const project of [asked, refused, waves, confirmed, reverted]) await upload(project)
   const startAt = new Date(Date.now() + 60_000).toISOString()
   await upload(timed, { startAt })
   let said = ''
@@ -68,9 +71,19 @@ t.test('what waits for people, a time or a window, waits on at the next hub', { 
   })
   const waitFor = async (at: 0 | 1) =>
     (await hubs[at].api<Marks>('GET', '/api/marks')).waiting
-      .map(each => `${each.for} ${[asked, refused, timed, waves].find(({ id }) => id === each.projectId)?.name}`)
+      .map(
+        each =>
+          `${each.for} ${[asked, refused, timed, waves, confirmed, reverted].find(({ id }) => id === each.projectId)?.name}`
+      )
       .sort()
-  const all = ['approval asked', 'approval refused', 'approval waves', 'schedule timed']
+  const all = [
+    'approval asked',
+    'approval refused',
+    'approval waves',
+    'confirmation confirmed',
+    'confirmation reverted',
+    'schedule timed'
+  ]
   await until(async () => (await waitFor(0)).length === all.length, { what: 'all that waits' })
   t.same(await waitFor(0), all)
   await until(() => /audit/.test(said), { what: 'the push that waits for a window' })
@@ -98,6 +111,18 @@ t.test('what waits for people, a time or a window, waits on at the next hub', { 
   t.match(await svc(['rollout', 'approve', rolloutId], by(token)), { code: 0 })
   await ends(1, waves.id)
   t.equal(textOf('waves', 'n2'), 'waves')
+
+  // Their files are in place, and their earlier state is on the nodes.
+  t.same([textOf('confirmed'), textOf('reverted', 'n2')], ['confirmed', 'reverted'])
+  t.match(await svc(['confirm', (await newest(1, confirmed.id)).id], by(token)), { code: 0 })
+  t.match(await newest(1, confirmed.id), { status: 'success', confirmSeconds: 3600 })
+  const unwanted = await newest(1, reverted.id)
+  t.match(await svc(['confirm', '--no', unwanted.id], by(token)), { code: 0 })
+  t.match(await newest(1, reverted.id), { status: 'failed', revertReason: 'operator', revertedAt: /Z$/ })
+  t.same(
+    ['n1', 'n2'].map(node => textOf('reverted', node)),
+    ['', '']
+  )
 
   // A new archive needs two hubs that keep it.
   await startAgain(0)

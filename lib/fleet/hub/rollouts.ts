@@ -198,6 +198,13 @@ export function createRolls({ store, clock, begin, releases, rollings, events }:
     throw new Error(`The events of rollout ${id} have no end`)
   }
 
+  /** Changes a rollout that is the last one of its project. */
+  const change = ({ id, projectId }: StoredRollout, work: (last: { machine: Machine }) => void): Promise<void> =>
+    rollings.write(turn => {
+      const last = turn.of(projectId)
+      if (last?.stored.id === id) work(last)
+    })
+
   return {
     async begin({ offer, rollbackOf, ...release }, watch) {
       const nodes = nodesOfProject(store, release.projectId)
@@ -214,13 +221,19 @@ export function createRolls({ store, clock, begin, releases, rollings, events }:
       return follow(rollout, { ...watch, isResumed: true })
     },
 
+    async revert(deployId, reason, watch) {
+      const rollout = rolloutOfDeployment(store, deployId)
+      if (rollout === undefined) throw new Error(`Deployment ${deployId} has no rollout`)
+      await change(rollout, ({ machine }) => {
+        const { state } = machine.rollout
+        if (state !== 'reverting' && state !== 'reverted') machine.revert(1, reason)
+      })
+      return follow(rollout, { ...watch, isResumed: true })
+    },
+
     async halt(deployId, reason) {
       const rollout = rolloutOfDeployment(store, deployId)
-      if (rollout === undefined) return
-      await rollings.write(turn => {
-        const last = turn.of(rollout.projectId)
-        if (last?.stored.id === rollout.id) last.machine.halt(reason)
-      })
+      if (rollout !== undefined) await change(rollout, ({ machine }) => machine.halt(reason))
     }
   }
 }
