@@ -73,7 +73,7 @@ const places: Readonly<Record<string, string>> = {
   "www/elements/logs/log-view.ts: row.match(new RegExp(`.{1,${most}}`, 'gu'))": fixed,
   "www/state/log-search.ts: new RegExp(source, `g${ignoresCase ? 'i' : ''}${isUnicode ? ":
     'of the user, in the page of the user',
-  "www/words/errors.ts: new RegExp(`^${source.join('')}$`, 's')": fixed
+  "www/words/t.ts: new RegExp(`^${source.join('')}$`, 's')": fixed
 }
 
 t.test('every expression that is computed is listed', async t => {

@@ -1,11 +1,9 @@
 /* Entries of the audit log in words. Pure. */
 
 import type { AuditAction } from './shared/audit-actions.js'
-import { projectOfActor } from './shared/api.js'
 import { type Change, changedValue, noValue, readChanges } from './shared/audit-changes.js'
-import { actorName, exactWords } from './elements/base/words.js'
-import { fieldLabels, subjectWords } from './words/errors.js'
-import { t } from './words/t.js'
+import { exactWords } from './elements/base/words.js'
+import { fieldLabels, subjectWords, t } from './words/t.js'
 
 /** The actions that the server records, by kind. `words` is English and passed to t(). */
 export const actionRows: ReadonlyArray<{ action: AuditAction; words: string }> = [
@@ -104,12 +102,6 @@ const wordsOfActions: ReadonlyMap<string, string> = new Map(actionRows.map(({ ac
 export function actionWords(action: string): string {
   const words = wordsOfActions.get(action)
   return words === undefined ? action : t(words)
-}
-
-/** Returns an actor by name: a deploy token by its project. */
-export function starterWords(actor: string, names: ReadonlyMap<string, string>): string {
-  const id = projectOfActor(actor)
-  return id === null ? actorName(actor) : t('Deploy token of {name}', { name: names.get(id) ?? id })
 }
 
 /** Returns what an entry says before its changes, and the changes with labels and values in words. */

@@ -1,5 +1,6 @@
 import { setBase } from './dom/address.js'
-import { createClient, createConnection, pauseMs } from './server/client.js'
+import { createClient, createConnection } from './server/client.js'
+import { pauseMs } from './server/requests.js'
 import { SvcApp, SvcNotices } from './elements/base/svc-app.js'
 import type { Overlays } from './overlays.js'
 import { type ElementTable, LostPage, Page, type PageContext } from './pages/page.js'

@@ -1,7 +1,7 @@
 import { shownRooms } from './router.js'
 import { notice, type Overlay } from './elements/element.js'
 import type { SvcApp } from './elements/base/svc-app.js'
-import { errorWords } from './words/errors.js'
+import { errorWords } from './words/t.js'
 import type { PageContext } from './pages/page.js'
 import type { Preferences } from './state/session.js'
 

@@ -4,8 +4,7 @@ import { Refused, Unreachable } from './server/client.js'
 import type { DeploymentRow } from '../lib/model/deployment.js'
 import { notice, type Said } from './elements/element.js'
 import { deploymentWords } from './elements/base/words.js'
-import { t } from './words/t.js'
-import { errorWords } from './words/errors.js'
+import { t, errorWords } from './words/t.js'
 import type { PageContext } from './pages/page.js'
 
 /** Creates a function that returns the deployments that finished since its last call. Pure except for its memory. */

@@ -591,7 +591,9 @@ t.test('a deployment that was rolled out leads to its rollout, and goes back in 
   t.equal(await dialog.getByRole('radio').count(), 0, 'the nodes keep what is needed to go back exactly')
   t.same(await survey(page), [])
   await photograph(page, 'deployment-back')
-  t.same(watch.complaints, [])
+  await page.goto(`${stage.url}/deployments/${deployId}?against`)
+  await page.getByText('The files differ. The pages of the nodes list them.').waitFor()
+  t.same(watch.complaints, [], 'no list of files is asked for that this server does not have')
 })
 
 t.test('ten thousand nodes are found, and scroll', { skip }, async t => {

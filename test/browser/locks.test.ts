@@ -49,7 +49,7 @@ t.test('a lock of a deploy token is taken over with a reason, and the overview l
   await photograph(page, 'overview-phone-zh')
 
   await page.goto(`${stage.url}/projects/${project.id}`)
-  await page.getByText('锁定者：项目的部署令牌').waitFor()
+  await page.getByText('锁定者：storefront 的部署令牌').waitFor()
   await photograph(page, 'bar-phone-zh')
   await page.getByRole('button', { name: '接管…' }).click()
   t.same(await survey(page), [])

@@ -40,7 +40,7 @@ t.test('verifies files, repairs them, and undoes the last deployment', { skip },
   const card = page.locator('svc-owned')
   await card.getByText('3 files put there by svc').waitFor()
   await card.getByText('1 file edited on the server').waitFor()
-  await card.getByText('exact way back over 2 deployments').waitFor()
+  await card.getByText('exact undo of the last 2 deployments').waitFor()
   await card.getByRole('button', { name: 'Verify' }).click()
   await card.getByText('1 file not as deployed:').waitFor()
   t.match(await card.locator('.findings').textContent(), /style\.css\s*edited/)

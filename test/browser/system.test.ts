@@ -196,7 +196,7 @@ t.test('the audit log: who did what, from where, and what failed', { skip }, asy
   t.match(page.url(), /audit\?project=proj_\w+$/)
   t.match(await row.first().textContent(), /Deployment ended\s*storefront · dep_\w+ · Status: Success/i)
   const pushed = row.filter({ hasText: 'Archive pushed' })
-  t.match(await pushed.textContent(), /Archive pushed\s*storefront · dep_\w+\s*Deploy token of storefront/)
+  t.match(await pushed.textContent(), /Archive pushed\s*storefront · dep_\w+\s*the deploy token of storefront/)
   t.equal(await page.locator('svc-page-audit h2.day').count(), 1)
   const created = row.filter({ hasText: 'Project created' })
   await created.locator('summary').focus()

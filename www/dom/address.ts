@@ -39,6 +39,11 @@ export function publicUrl(): string | null {
   return document.querySelector<HTMLMetaElement>('meta[name="svc-public-url"]')?.content ?? null
 }
 
+/** Returns the server address for commands: its public address if known, else the one of this page's base. */
+export function serverAddress(base: string): string {
+  return publicUrl() ?? base.replace(/\/$/, '')
+}
+
 /** Longer addresses in text of others do not become links. */
 const maxLength = 2083
 

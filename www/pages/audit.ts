@@ -9,8 +9,8 @@ import { type AuditSight, type AuditWitness, witnessOf } from '../state/audit-wi
 import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
 import { isRole, may } from '../state/session.js'
-import { countWords, t } from '../words/t.js'
-import { actionRows, actionWords, detailParts, detailWords, starterWords } from '../audit-words.js'
+import { countWords, t, actorWords } from '../words/t.js'
+import { actionRows, actionWords, detailParts, detailWords } from '../audit-words.js'
 
 const pageSize = 100
 /** Lists with more entries are not refreshed. As many are loaded by “Load more”. */
@@ -336,7 +336,7 @@ function entryRow(
   open: ((id: string) => void) | null
 ): Template {
   const address = addressWords(entry.ip, entry.claimedIp)
-  const who = entry.tokenId === null ? starterWords(entry.actor, names) : (entry.tokenName ?? entry.tokenId)
+  const who = entry.tokenId === null ? actorWords(entry.actor, id => names.get(id)) : (entry.tokenName ?? entry.tokenId)
   return html`
     <li>
       <details @toggle="${() => open?.(entry.id)}">

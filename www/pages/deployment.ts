@@ -1,7 +1,5 @@
-import { placeOf } from '../server/calls.js'
-import { readDeployments, readOutput } from '../server/requests.js'
-import { Refused } from '../server/client.js'
-import { followEvents, openOutput } from '../server/events.js'
+import { placeOf, Refused } from '../server/client.js'
+import { readDeployments, readOutput, followEvents, openOutput } from '../server/requests.js'
 import { type Said, css, type Wish } from '../elements/element.js'
 import type { ListedDeployment } from '../../lib/model/deployment.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
@@ -25,16 +23,8 @@ import {
 } from '../elements/deployments/record.js'
 import { SvcLog } from '../elements/logs/svc-log.js'
 import { originOf, SvcBackgroundFailure, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import {
-  actorName,
-  addressWords,
-  clockTimeWords,
-  deploymentWords,
-  exactWords,
-  timeWords
-} from '../elements/base/words.js'
-import { countWords, numberWords, t } from '../words/t.js'
-import { errorWords } from '../words/errors.js'
+import { addressWords, clockTimeWords, deploymentWords, exactWords, timeWords } from '../elements/base/words.js'
+import { actorWords, countWords, errorWords, numberWords, t } from '../words/t.js'
 import { DeploymentOutput, type DeploymentOutputNeeds } from '../state/held-lines.js'
 import { hasFleet, isLookingAtNode } from '../state/session.js'
 
@@ -74,14 +64,16 @@ export class DeploymentPage extends Page {
       @media (min-width: 720px) {
         .page-head { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
         .head-actions { justify-content: flex-end; }
+        svc-deployment-actions, svc-deployment-actions > .actions { display: contents; }
       }
       svc-hold.empty { display: none; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }
       .aside { display: grid; gap: 28px; grid-template-columns: minmax(0, 1fr); }
       .aside section { display: grid; gap: 8px; grid-template-columns: minmax(0, 1fr); }
       .facts { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 6px 16px; font-size: var(--size-13); }
-      .facts dt { color: var(--muted); }
+      .facts dt { align-self: center; color: var(--muted); }
       .facts dd { min-width: 0; overflow-wrap: anywhere; text-align: right; }
+      .facts dd button { margin-block: -6px; margin-right: -12px; font-size: inherit; }
       .script pre {
         margin: 0;
         padding: 10px 12px;
@@ -347,7 +339,7 @@ export class DeploymentPage extends Page {
               @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-approval>`
           : null
       }
-      <svc-hold class="${deployment.heldFor === null && deployment.checks.length === 0 ? 'empty' : ''}" .deployment="${deployment}" .client="${this.context.client}" .wanted="${this.place.query.get('decide')}"
+      <svc-hold class="${deployment.checks.length === 0 && (deployment.heldFor === null || isWaitingToBegin(deployment)) ? 'empty' : ''}" .deployment="${deployment}" .client="${this.context.client}" .wanted="${this.place.query.get('decide')}"
         @decided="${(event: Event) => this.#deployment.set((event as Said<'decided'>).deployment)}"></svc-hold>
       <div class="body">
         <div class="aside">
@@ -502,7 +494,7 @@ function facts(deployment: ListedDeployment, { archive, receipt, components }: O
   const { archiveSha256, treeSha256, fileCount, actor, actorIp, claimedIp, env, id, signedBy = [] } = deployment
   return [
     [t('Started by'), senderWords(deployment)],
-    [t('Token'), actor?.startsWith('token:') ? html`<span translate="no">${actorName(actor)}</span>` : null],
+    [t('Token'), actor?.startsWith('token:') ? html`<span translate="no">${actorWords(actor)}</span>` : null],
     [t('From'), addressWords(actorIp, claimedIp)],
     [signedBy.length > 0 ? t('Signed by') : '', signedBy.length > 0 ? signers(signedBy) : null],
     [t('Environment'), env],

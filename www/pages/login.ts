@@ -3,8 +3,7 @@ import { Refused } from '../server/client.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
 import { codeField, errorLine, field, submitted } from '../elements/base/form.js'
-import { countWords, t } from '../words/t.js'
-import { errorWords } from '../words/errors.js'
+import { countWords, t, errorWords } from '../words/t.js'
 import { Page } from './page.js'
 
 const logo = new URL('../icons/svc.svg', import.meta.url).pathname

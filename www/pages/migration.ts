@@ -7,8 +7,7 @@ import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/form.js'
 import { SvcExport } from '../elements/settings/svc-export.js'
 import { SvcImport } from '../elements/settings/svc-import.js'
-import { numberWords, t } from '../words/t.js'
-import { serverWords, twoLines } from '../words/errors.js'
+import { numberWords, t, serverWords, twoLines } from '../words/t.js'
 
 /** Export and import of packages, and the check of the stored data. */
 export class MigrationPage extends Page {

@@ -3,9 +3,8 @@ import { notice, said, type Said, css, SvcElement } from '../elements/element.js
 import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
-import { countWords, numberWords, t } from '../words/t.js'
-import { errorWords } from '../words/errors.js'
-import { actorName, exactWords } from '../elements/base/words.js'
+import { countWords, numberWords, t, actorWords, errorWords } from '../words/t.js'
+import { exactWords } from '../elements/base/words.js'
 import {
   addressOf,
   chosenStates,
@@ -28,7 +27,7 @@ import { SvcNodeBulk } from '../elements/fleet/svc-node-bulk.js'
 import { type NodeListing, SvcNodeChoice, SvcNodeFilter } from '../elements/fleet/svc-node-filter.js'
 import { SvcNodeGrid, SvcNodeList } from '../elements/fleet/svc-node-list.js'
 import { fleetRoom } from '../router.js'
-import { serverAddress } from '../elements/projects/project-fields.js'
+import { serverAddress } from '../dom/address.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { learnFleet, may } from '../state/session.js'
 
@@ -57,7 +56,7 @@ export class SvcEnrollments extends SvcElement {
     const facts = [
       ...labelTexts(item),
       t('valid until {time}', { time: exactWords(item.expiresAt) }),
-      t('created by {name}', { name: actorName(item.createdBy) })
+      t('created by {name}', { name: actorWords(item.createdBy) })
     ]
     return html`
       <div class="what"><b translate="no">${name}</b><span>${facts.join(' · ')}</span></div>

@@ -6,7 +6,7 @@ import type { Restriction } from '../server/requests.js'
 import { serverNow } from '../server/client.js'
 import { deploymentWords, inForce, projectStatus, spanWords } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
-import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
+import { SvcBroken, SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
 import { isWaitingToBegin } from '../shared/api.js'
 import { numberWords, t } from '../words/t.js'
@@ -133,7 +133,6 @@ export class OverviewPage extends Page {
       this.context.define((await import('../elements/projects/svc-first-steps.js')).elements)
     }
     // Usually nothing is broken.
-    if (overview.broken.total > 0) this.context.define((await import('../elements/projects/svc-broken.js')).elements)
     // Usually nothing waits. It is known with the first screen, so that nothing moves later.
     if (overview.waiting.length > 0) {
       this.context.define((await loadWaiting()).elements)
@@ -367,6 +366,7 @@ function pinnedItem(
 
 /** The elements of this page. */
 export const elements = {
+  'svc-broken': SvcBroken,
   'svc-page-overview': OverviewPage,
   'svc-deployments': SvcDeployments,
   'svc-background-failure': SvcBackgroundFailure,

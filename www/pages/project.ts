@@ -23,7 +23,6 @@ import {
 import { decisionPath } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import { inForce, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
-import { SvcLock, SvcMaintenance, SvcLocks } from '../elements/projects/svc-locks.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/form.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -48,6 +47,7 @@ const late: Record<Tab, () => Promise<{ elements: ElementTable }>> = {
 }
 
 const loadForm = () => import('../elements/deployments/svc-project-deploy.js')
+const loadLocks = () => import('../elements/projects/svc-locks.js')
 const loadPm2 = () => import('../elements/machine/svc-pm2.js')
 
 /**
@@ -218,7 +218,7 @@ export class ProjectPage extends Page {
           ${project.description === '' ? null : html`<p class="muted anywhere" translate="no">${project.description}</p>`}
         </div>
         ${
-          this.#tab !== 'deployments'
+          this.#tab !== 'deployments' || !this.#loadedTabs.has('deployments')
             ? null
             : html`
           <div class="actions" @lockschange="${() => void this.#locks.refresh()}">
@@ -247,7 +247,7 @@ export class ProjectPage extends Page {
         }
       </div>
       ${
-        locks.length === 0
+        locks.length === 0 || !this.late(loadLocks, true)
           ? null
           : html`
           <svc-locks single="" .items="${locks}" .client="${this.context.client}"
@@ -455,9 +455,6 @@ export const elements = {
   'svc-copy': SvcCopy,
   'svc-dialog': SvcDialog,
   'svc-label': SvcLabel,
-  'svc-lock': SvcLock,
-  'svc-locks': SvcLocks,
-  'svc-maintenance': SvcMaintenance,
   'svc-marked': SvcMarked,
   'svc-background-failure': SvcBackgroundFailure,
   'svc-status': SvcStatus,

@@ -1,5 +1,4 @@
-import { placeOf } from '../server/calls.js'
-import { Refused } from '../server/client.js'
+import { placeOf, Refused } from '../server/client.js'
 import { type Said, css } from '../elements/element.js'
 import type { ListedRollout, RolloutEvent } from '../../lib/model/rollout.js'
 import { html, icon, type Template } from '../dom/html.js'
@@ -13,8 +12,7 @@ import { SvcRolloutActions } from '../elements/fleet/svc-rollout-actions.js'
 import { SvcRolloutBar, SvcRolloutFailures, SvcRolloutWaves } from '../elements/fleet/svc-rollout-waves.js'
 import { createLiveRollout, followRollout } from '../state/rollout-live.js'
 import { loaded } from '../state/resource.js'
-import { numberWords, t } from '../words/t.js'
-import { errorWords, serverWords, twoLines } from '../words/errors.js'
+import { numberWords, t, errorWords, serverWords, twoLines } from '../words/t.js'
 
 /** Thousands of nodes may change in a second; the page is drawn this often. */
 const drawMs = 120

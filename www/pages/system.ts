@@ -9,8 +9,7 @@ import { addReading, elements as machineElements } from '../elements/machine/svc
 import { elements as historyElements } from '../elements/machine/svc-history.js'
 import { percentWords, spanWords } from '../elements/base/words.js'
 import { isCutOff, formatBytes } from '../shared/api.js'
-import { t } from '../words/t.js'
-import { serverWords, twoLines } from '../words/errors.js'
+import { t, serverWords, twoLines } from '../words/t.js'
 import { may } from '../state/session.js'
 
 const refreshMs = 5000

@@ -1,7 +1,8 @@
 import { hasDots } from '../dom/address.js'
-import { type Call, createCall, type Method, type SendOptions } from './calls.js'
 import type { SignedIn } from '../../lib/model/access.js'
 import type { Session } from '../state/session.js'
+import type { Answered, Arguments, Given, Route } from '../../lib/api/map/call.js'
+import { routePath } from '../shared/api.js'
 
 /*
  * The clock of the server. Times of records are the server's, so ages and remaining times are measured by its clock: that of
@@ -287,12 +288,54 @@ export function createConnection(clock: () => number = serverNow): Connection {
   return new Observed()
 }
 
-/**
- * Returns the pause before the n-th attempt. It doubles up to a maximum and is randomized, so panels do not retry in
- * step.
- */
-export function pauseMs(attempt: number, random: () => number): number {
-  const firstMs = 500
-  const longestMs = 15_000
-  return Math.min(longestMs, firstMs * 2 ** attempt) * (0.75 + random() / 2)
+/* Routes of the API by their names. */
+
+/** The HTTP methods of the API. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface SendOptions {
+  /** Sent as JSON, or unchanged if it is a Blob. */
+  body?: unknown
+  headers?: Record<string, string>
+  /** A status besides 2xx that is not a refusal. */
+  alsoGood?: number
+  signal?: AbortSignal | undefined
+}
+
+/** Sends a request, and returns the JSON of its answer. */
+type Ask = <T>(method: Method, path: string, options?: SendOptions) => Promise<T>
+
+/** Asks a route of the map (lib/api/map), which says what it takes and answers. Rejects as `Client.ask` does. */
+export type Call = <R extends Route>(
+  route: R,
+  ...given: Arguments<R, Omit<SendOptions, 'body'>>
+) => Promise<Answered<R>>
+
+/** Returns the function that asks routes. */
+export function createCall(ask: Ask): Call {
+  return (route, ...[given = {}]) => {
+    const { body, headers, alsoGood, signal } = given as SendOptions
+    const options: SendOptions = {
+      ...(body !== undefined && { body }),
+      ...(headers && { headers }),
+      ...(alsoGood !== undefined && { alsoGood }),
+      ...(signal && { signal })
+    }
+    return ask(route.split(' ')[0] as Method, placeOf(route, given as object), options)
+  }
+}
+
+/** Returns the path of a route below the base, with its parameters and its query. */
+export function placeOf<R extends Route>(route: R, given: Partial<Given<R>>): string {
+  const values = given as Record<string, unknown>
+  const path = routePath(route, values).slice(1)
+  const query = Object.entries((values['query'] ?? {}) as Record<string, unknown>)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, String(value)])
+  return query.length === 0 ? path : `${path}?${new URLSearchParams(query)}`
+}
+
+/** Returns the header that limits a change to one state of a record. Null sets no limit. */
+export function ifMatch(tag: string | null): Record<string, string> {
+  return tag === null ? {} : { 'if-match': `"${tag}"` }
 }

@@ -1,5 +1,4 @@
-import { createCall } from './calls.js'
-import type { Client } from './client.js'
+import { createCall, type Client } from './client.js'
 
 /*
  * A client for the pages of a node, which the hub asks for them. The node answers what its own server would, so that the

@@ -8,7 +8,8 @@ import type {
   TerminalInput,
   TerminalMessage
 } from '../../lib/model/terminal.js'
-import { type Client, pauseMs, Refused } from './client.js'
+import { type Client, Refused } from './client.js'
+import { pauseMs } from './requests.js'
 
 /*
  * The input of one session of the terminal, from the keyboard to a server that takes a limited amount at a time.

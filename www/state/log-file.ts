@@ -1,5 +1,5 @@
-import { Refused, pauseMs, type Client, type ConnectionState } from '../server/client.js'
-import { type RangeQuery, followEvents, openLogStream, readLogRange } from '../server/events.js'
+import { Refused, type Client, type ConnectionState } from '../server/client.js'
+import { pauseMs, type RangeQuery, followEvents, openLogStream, readLogRange } from '../server/requests.js'
 /*
  * A log file on the server. Only a part is loaded: windows of whole lines by byte (§4.9 `range`), and new lines (§6.3).
  * Each event of the stream and each window contains the offset of its end.
@@ -11,8 +11,7 @@ import { type RangeQuery, followEvents, openLogStream, readLogRange } from '../s
  *   rotated        offsets now belong to another file; lines of the old one stay, but paging back to them is impossible
  */
 import type { LogWindow } from '../../lib/model/log-source.js'
-import { numberWords, t } from '../words/t.js'
-import { errorWords, streamWords } from '../words/errors.js'
+import { numberWords, t, errorWords, streamWords } from '../words/t.js'
 import { type HeldLimits, HeldLog, type LinePart, type LogLine, type LogText } from './held-lines.js'
 import type { ServerEvent } from '../shared/api.js'
 

@@ -1,9 +1,9 @@
 import { Refused, type Client } from '../server/client.js'
-import { type LogSearchQuery, openLogSearch, readEvents } from '../server/events.js'
+import { type LogSearchQuery, openLogSearch, readEvents } from '../server/requests.js'
 import type { LogHit } from '../../lib/model/log-source.js'
 import type { ServerEvent } from '../shared/api.js'
 import { Announcer } from './held-lines.js'
-import { errorWords, streamWords } from '../words/errors.js'
+import { errorWords, streamWords } from '../words/t.js'
 
 /** State of a search. `cut` means that there are older hits than those that were requested. */
 export type SearchState = 'running' | 'done' | 'cut' | 'cancelled' | 'failed'

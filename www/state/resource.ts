@@ -2,8 +2,7 @@ import type { ChangeTopic, ChangeVersions } from '../../lib/model/health.js'
 import type { Marks } from '../../lib/model/waiting.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
-import { t } from '../words/t.js'
-import { errorWords, twoLines } from '../words/errors.js'
+import { t, errorWords, twoLines } from '../words/t.js'
 
 /** Reloads lists only when the server reports that something in them may have changed. */
 export interface ChangeWatch {

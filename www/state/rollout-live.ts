@@ -5,7 +5,7 @@ import type {
   RolloutDetail,
   RolloutEvent
 } from '../../lib/model/rollout.js'
-import { pauseMs } from '../server/client.js'
+import { pauseMs } from '../server/requests.js'
 import { createNdjsonReader } from '../shared/api.js'
 
 /* A rollout that is followed: its state, its nodes by wave, and the stream that keeps them up to date. */

@@ -3,7 +3,9 @@ import type { AccessRole } from '../../lib/model/access.js'
 import { environmentRank, type WaitingFor } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
-import type { Language } from '../words/t.js'
+
+/** A supported language. */
+export type Language = 'en' | 'zh'
 
 /*
  * What the signed-in token may do: the only place of the panel that decides it. The server checks every request all the

@@ -1,7 +1,8 @@
 import t from 'tap'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createClient, createConnection, pauseMs } from '../../../www/server/client.js'
+import { createClient, createConnection } from '../../../www/server/client.js'
+import { pauseMs } from '../../../www/server/requests.js'
 import type { Session } from '../../../www/state/session.js'
 
 t.test('announces each change of the connection once', async t => {

@@ -1,9 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { addWords, countWords, language, t as say, setLanguage, type Words } from '../../../www/words/t.js'
+import {
+  addWords,
+  countWords,
+  language,
+  t as say,
+  setLanguage,
+  type Words,
+  errorWords,
+  fieldLabels,
+  serverWords
+} from '../../../www/words/t.js'
 import { auditActions } from '../../../lib/base/shared/audit-actions.js'
 import { actionRows, detailWords } from '../../../www/audit-words.js'
-import { errorWords, fieldLabels, serverWords } from '../../../www/words/errors.js'
 import { closureOf, compiled, moduleText } from '../modules.js'
 import { errorCodes } from '../../../lib/api/errors.js'
 import { newProjectFields } from '../../../lib/model/project-fields.js'

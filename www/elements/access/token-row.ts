@@ -39,9 +39,9 @@ export function stateOf(
   return leftMs <= warningDays * dayMs ? 'expiring' : 'valid'
 }
 
-/** Returns the whole days until an instant. */
+/** Returns the days until an instant, in days begun, as the commands count them. */
 export function daysUntil(at: string, nowMs: number): number {
-  return Math.max(0, Math.floor((Date.parse(at) - nowMs) / dayMs))
+  return Math.max(0, Math.ceil((Date.parse(at) - nowMs) / dayMs))
 }
 
 /** Returns the instant after a number of days, as ISO text. */
@@ -161,7 +161,7 @@ function expiryOf({ expiresAt, revokedAt }: AccessToken, nowMs: number): Templat
   if (state === 'expired')
     return html`<span class="ended">${t('Expired')} <svc-time at="${expiresAt}"></svc-time></span>`
   const days = daysUntil(expiresAt, nowMs)
-  const words = days === 0 ? t('Expires within a day') : t('Expires in {days}', { days: countWords(days, 'day') })
+  const words = days === 1 ? t('Expires within a day') : t('Expires in {days}', { days: countWords(days, 'day') })
   return state === 'expiring'
     ? html`<span class="soon" title="${exactWords(expiresAt)}">${icon('warning')}${words}</span>`
     : html`<span title="${exactWords(expiresAt)}">${words}</span>`

@@ -1,6 +1,5 @@
 import { html, icon, type Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
-import { errorWords, fieldOf, twoLines } from '../../words/errors.js'
+import { t, errorWords, fieldOf, twoLines } from '../../words/t.js'
 import { Refused } from '../../server/client.js'
 import { said, css, SvcElement } from '../element.js'
 

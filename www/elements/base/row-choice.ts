@@ -1,7 +1,6 @@
 import { css, SvcElement, said, type Said } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { numberWords, t } from '../../words/t.js'
-import { twoLines } from '../../words/errors.js'
+import { numberWords, t, twoLines } from '../../words/t.js'
 import { errorLine } from './form.js'
 
 /** The selected rows of a list, by id. */

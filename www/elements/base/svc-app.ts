@@ -1,7 +1,6 @@
 import { type Said, type Overlay, said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template, sprite } from '../../dom/html.js'
-import { numberWords, t } from '../../words/t.js'
-import { twoLines } from '../../words/errors.js'
+import { numberWords, t, twoLines } from '../../words/t.js'
 import type { ConnectionState } from '../../server/client.js'
 import { fleetRoom, shownRooms } from '../../router.js'
 import { holderNow } from '../../state/session.js'

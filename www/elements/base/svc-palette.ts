@@ -1,7 +1,6 @@
 import { agoWords, type Locale } from './words.js'
 import { actionWords } from '../../audit-words.js'
-import { language, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { language, t, errorWords } from '../../words/t.js'
 import { said, css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { PageContext } from '../../pages/page.js'

@@ -247,37 +247,11 @@ export const roleWords: Readonly<Record<AccessRole, string>> = {
   admin: 'Admin'
 }
 
-/* Labels of the actors of audit entries and locks. Pure. */
-
-/** Labels of the actors. English; passed to t(). */
-const actorWords: Readonly<Record<string, string>> = {
-  admin: 'Admin',
-  'global-deploy': 'Global deploy token',
-  local: 'Operator on the machine',
-  anonymous: 'Unknown actor',
-  system: 'svc itself'
-}
-
-const named = 'token:'
-
-/** Returns the name of an actor: a label, the name of a named token, or the actor as it is. */
-export function actorName(actor: string): string {
-  const label = actorWords[actor]
-  if (label !== undefined) return t(label)
-  return actor.startsWith(named) ? actor.slice(named.length) : actor
-}
-
 /* Formats locks for people. Pure. */
 
 /** Whether the signed-in user placed the lock. */
 export function isOwnLock({ owner }: Pick<Restriction, 'owner'>): boolean {
   return owner === (holderNow()?.name ?? 'admin')
-}
-
-/** Returns who placed the lock. */
-export function ownerWords({ owner }: Pick<Restriction, 'owner'>): string {
-  if (owner.startsWith('project:')) return t('Deploy token of the project')
-  return actorName(owner)
 }
 
 /** Returns the locks that have not expired. A maintenance never expires. */

@@ -2,8 +2,7 @@
 import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer, PlannedScript, PlanPaths, RollbackPlan } from '../../../lib/model/plan.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { countWords, numberWords, t } from '../../words/t.js'
-import { serverWords, twoLines } from '../../words/errors.js'
+import { countWords, numberWords, t, serverWords, twoLines } from '../../words/t.js'
 
 /** Maximum number of paths of each kind that are shown. */
 const most = 100
@@ -26,7 +25,7 @@ export function planView(plan: PlanAnswer): Template {
       ${kindView('!', t('{files} edited on the server would be replaced', { files: countWords(replaced.length, 'file') }), { paths: replaced, count: replaced.length })}
       ${kindView('!', t('{files} that svc did not put there would be replaced', { files: countWords(counts.foreign, 'file') }), { paths: paths.foreign, count: counts.foreign })}
       ${[...conflicts, ...failed].map(({ message = '' }) => html`<p class="error-line">${icon('warning')}<span>${twoLines(serverWords(message))}</span></p>`)}
-      ${checks.filter(({ ok, message }) => ok && message !== undefined).map(({ message = '' }) => html`<p class="muted small">${serverWords(message)}</p>`)}
+      ${checks.filter(({ ok, message }) => ok && message !== undefined).map(({ message = '' }) => html`<p class="muted small">${twoLines(serverWords(message))}</p>`)}
       ${isRefused(plan) ? html`<p class="muted small">${t('The server would refuse this deployment.')}</p>` : null}
       ${plan.partial ? html`<p class="muted small">${t('The comparison took too long: the counts and lists are incomplete.')}</p>` : null}
       <p class="muted small">${[spaceWords(bytes), ...scripts.map(scriptWords), ...queueWords(queue)].join(' · ')}</p>

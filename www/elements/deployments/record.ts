@@ -3,8 +3,7 @@ import type { DeploymentRow, DeploymentStep, ListedDeployment } from '../../../l
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { outsideAddress } from '../../dom/address.js'
 import { html, icon, type IconName, type Template } from '../../dom/html.js'
-import { t, numberWords } from '../../words/t.js'
-import { serverWords, twoLines } from '../../words/errors.js'
+import { t, numberWords, serverWords, twoLines } from '../../words/t.js'
 import { commitTitle, commitWords, spanWords, stepWords } from '../base/words.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import { may, mayDecide } from '../../state/session.js'
@@ -419,7 +418,7 @@ export class SvcHold extends SvcElement {
       return html`
         <tr data-state="${state}">
           <td>${icon(state)}<span class="unseen">${ok ? t('passed') : t('failed')}</span><code translate="no">${check}</code></td>
-          <td class="answer" translate="no">${message}</td>
+          <td class="answer" translate="no">${twoLines(serverWords(message))}</td>
           <td class="number">${numberWords(attempts)}</td>
         </tr>`
     })

@@ -5,10 +5,10 @@ import type { Waiting } from '../../../lib/model/waiting.js'
 import { css, notice, said, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
-import { actorName, roleWords, timeWords, waitingWords } from '../base/words.js'
+import { roleWords, timeWords, waitingWords } from '../base/words.js'
 import { serverNow, type Client } from '../../server/client.js'
 import { mayApprove } from '../../state/session.js'
-import { countWords, t } from '../../words/t.js'
+import { countWords, t, actorWords } from '../../words/t.js'
 import { rollbackPlanView } from './plan-view.js'
 
 type Shown = Pick<
@@ -46,6 +46,7 @@ export class SvcApproval extends SvcElement {
       .card { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px; }
       .head { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 12px 24px; }
       .head p { min-width: 0; font-weight: 600; }
+      .head p::first-letter { text-transform: uppercase; }
       .actions { display: flex; flex-wrap: wrap; gap: 8px; }
       .tree { overflow-wrap: anywhere; }
       .decisions li { display: flex; gap: 8px; overflow-wrap: anywhere; }
@@ -152,7 +153,7 @@ export class SvcApproval extends SvcElement {
           ({ decision, name, at, comment }) => html`
           <li data-decision="${decision}">
             ${icon(decision === 'approved' ? 'success' : 'failed')}
-            <span>${decision === 'approved' ? t('approved by {name}', { name: actorName(name) }) : t('rejected by {name}', { name: actorName(name) })}
+            <span>${decision === 'approved' ? t('approved by {name}', { name: actorWords(name) }) : t('rejected by {name}', { name: actorWords(name) })}
               <svc-time class="muted" at="${at}"></svc-time>${comment === null ? null : html` <span translate="no">“${comment}”</span>`}</span>
           </li>`
         )}</ul>

@@ -3,8 +3,7 @@ import { serverNow, type Client } from '../../server/client.js'
 import type { DeploymentRow, DeploymentStep } from '../../../lib/model/deployment.js'
 import { agoWords, deploymentWords, spanWords, stepWords } from '../base/words.js'
 import { begunAt, formatBytes } from '../../shared/api.js'
-import { countWords, numberWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, numberWords, t, errorWords } from '../../words/t.js'
 import { said, css, SvcElement } from '../element.js'
 import type { Changes } from '../../../lib/model/manifest.js'
 import { html, type Template } from '../../dom/html.js'
@@ -101,6 +100,9 @@ export function compareScripts(before: DeploymentRow, now: DeploymentRow): Scrip
     return change.before === null && change.now === null ? [] : [{ ...change, isOther: change.before !== change.now }]
   })
 }
+
+/** Whether nodes have its files. This server has no list of them then. */
+const isOnNodes = ({ steps }: DeploymentRow): boolean => steps.some(({ name }) => name === 'rollout')
 
 type Kind = keyof Changes
 
@@ -227,17 +229,10 @@ export class SvcCompare extends SvcElement {
   }
 
   #files(other: DeploymentRow): Template {
-    const { fileCount } = this.deployment
-    if (fileCount === null || other.fileCount === null) {
-      const words =
-        fileCount === null ? t('This deployment wrote no files.') : t('The other deployment wrote no files.')
-      return html`<div class="files"><p class="muted">${words}</p></div>`
-    }
     const changes = this.#changes
+    const words = this.#withoutList(other, changes)
+    if (words !== null) return html`<div class="files"><p class="muted">${words}</p></div>`
     if (changes === null) return html`<div class="files" aria-busy="true"></div>`
-    const all = kinds.reduce((sum, { kind }) => sum + changes[kind].length, 0)
-    if (all === 0)
-      return html`<div class="files"><p class="muted">${t('Both deployments wrote the same files.')}</p></div>`
     const paths = changes[this.#kind]
     const from = this.#page * pageSize
     const sign = kinds.find(({ kind }) => kind === this.#kind)?.sign
@@ -256,6 +251,16 @@ export class SvcCompare extends SvcElement {
         <ul translate="no">${paths.slice(from, from + pageSize).map(path => html`<li><span class="${this.#kind}">${sign}</span> ${path}</li>`)}</ul>
         ${paths.length <= pageSize ? null : this.#pages(paths.length)}
       </div>`
+  }
+
+  /** Returns why there is no list of different files, or null. */
+  #withoutList(other: DeploymentRow, changes: Changes | null): string | null {
+    if (this.deployment.fileCount === null) return t('This deployment wrote no files.')
+    if (other.fileCount === null) return t('The other deployment wrote no files.')
+    const isSame = kinds.every(({ kind }) => changes?.[kind].length === 0)
+    if (isSame || (other.treeSha256 !== null && other.treeSha256 === this.deployment.treeSha256))
+      return t('Both deployments wrote the same files.')
+    return [other, this.deployment].some(isOnNodes) ? t('The files differ. The pages of the nodes list them.') : null
   }
 
   #pages(count: number): Template {
@@ -296,7 +301,7 @@ export class SvcCompare extends SvcElement {
       this.#other = other
       this.#changes = null
       this.update()
-      if (other === null || other.fileCount === null || this.deployment.fileCount === null) return
+      if (other === null || this.#withoutList(other, null) !== null) return
       const changes = await this.client.call('GET /api/deployments/:id/changes', {
         id,
         query: { against: other.id },

@@ -1,11 +1,14 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
-import { css, SvcElement } from '../element.js'
+import { css, SvcElement, shownFirst } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { begunAt, shownStatus } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'
-import { deploymentWords, waitingWords } from '../base/words.js'
+import { deploymentWords, waitingWords, wayBackOf } from '../base/words.js'
+import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
+import { numberWords, t, serverWords, twoLines } from '../../words/t.js'
+import { may } from '../../state/session.js'
 
 /**
  * A list of deployments, each a link to its page: title, commit and branch, then other facts. Properties: `items`, newest
@@ -108,3 +111,144 @@ function stateOf({ status, backgroundFailed }: ListedDeployment, waiting: Waitin
 }
 
 const idOf = ({ id }: ListedDeployment): string => id
+
+/* Broken projects: what failed, since when, and links to the cause and to a rollback. */
+
+/** Reports whether the deployment itself succeeded and its background script failed later. */
+const isInBackground = ({ failed }: Pick<BrokenProject, 'failed'>): boolean => failed.backgroundFailed === true
+
+/**
+ * Broken projects as rows, below the names of their environments. Properties: `items`; `total`, if there are more than
+ * these. Attribute: `single`, on the page of the project, whose name is then omitted.
+ */
+export class SvcBroken extends SvcElement {
+  static readonly observedAttributes = ['single']
+
+  static override sheet = css`
+    svc-broken {
+      display: block;
+
+      > .card { border-color: color-mix(in srgb, var(--failure) 55%, var(--line)); }
+      h3 { padding: 12px 16px 4px; color: var(--muted); font-size: var(--size-13); font-weight: 500; }
+      * + h3 { border-top: 1px solid var(--line); }
+      .more { margin-top: 12px; }
+      li { display: grid; grid-template-columns: 16px minmax(0, 1fr) auto; gap: 4px 12px; align-items: center; padding: 12px 16px; }
+      li + li { border-top: 1px solid var(--line); }
+      li > .icon { align-self: start; margin-top: 3px; color: var(--failure); }
+      .what { display: grid; grid-template-columns: minmax(0, 1fr); gap: 2px; }
+      .head { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 10px; }
+      .head b { font-weight: 600; color: var(--text); overflow-wrap: anywhere; }
+      .why { overflow-wrap: anywhere; }
+      .what a { text-decoration: underline; }
+      .going { display: flex; gap: 12px; }
+      @media (max-width: 719px) {
+        li { grid-template-columns: 16px minmax(0, 1fr); }
+        .actions { grid-column: 2; margin-top: 6px; }
+      }
+    }
+  `
+
+  items: readonly BrokenProject[] = []
+  total = 0
+  #areAllShown = false
+
+  protected override view(): Template {
+    const isSingle = this.hasAttribute('single')
+    const shown = this.#areAllShown ? this.items : this.items.slice(0, shownFirst)
+    const environments = [...new Set(shown.map(({ projectEnv }) => projectEnv))]
+    const rows = (items: readonly BrokenProject[]): Template =>
+      html`<ul>${items.map(item => keyed(item.projectId, line(item, isSingle)))}</ul>`
+    if (isSingle) return html`<div class="card">${rows(shown)}</div>`
+    return html`
+      <div class="card">
+        ${environments.map(env =>
+          keyed(
+            env,
+            html`
+            <h3 translate="no">${env}</h3>
+            ${rows(shown.filter(({ projectEnv }) => projectEnv === env))}`
+          )
+        )}
+      </div>
+      ${this.#more(shown.length)}`
+  }
+
+  /** Shows the others: first those that are there, then the list of projects. */
+  #more(shownCount: number): Template | null {
+    const total = Math.max(this.total, this.items.length)
+    const count = numberWords(total - shownCount)
+    if (total === shownCount) return null
+    if (this.#areAllShown)
+      return html`<p class="more small"><a href="projects?status=failed">${t('and {count} more', { count })}</a></p>`
+    return html`<button type="button" class="more" @click="${() => this.#showAll()}">${t('Show {count} more', { count })}</button>`
+  }
+
+  #showAll(): void {
+    this.#areAllShown = true
+    this.update()
+    // The button is gone: the focus goes to the first project that it has shown.
+    queueMicrotask(() => this.querySelectorAll<HTMLElement>('li')[shownFirst]?.querySelector('a')?.focus())
+  }
+}
+
+function line(item: BrokenProject, isSingle: boolean): Template {
+  const { projectId, projectName, since, failed, goingId } = item
+  return html`
+    <li>
+      ${icon('failed')}
+      <div class="what">
+        <p class="head">
+          ${
+            isSingle
+              ? html`<b>${isInBackground(item) ? t('The post-deploy script failed in the background') : t('The last deployment failed')}</b>`
+              : html`<a href="projects/${projectId}"><b translate="no">${projectName}</b></a>`
+          }
+          <span class="muted small">${t('broken since')} <svc-time at="${since}"></svc-time></span>
+        </p>
+        ${isSingle && isInBackground(item) ? null : html`<p class="why">${reason(failed)}</p>`}
+        <p class="muted small">${stateOfTarget(item)}</p>
+        ${
+          goingId === null
+            ? null
+            : html`<p class="going small"><svc-status state="running"></svc-status> <a href="deployments/${goingId}">${t('Watch it')}</a></p>`
+        }
+      </div>
+      <div class="actions">
+        <a class="button" href="deployments/${failed.id}">${t('See why')}</a>
+        ${wayBack(item)}
+      </div>
+    </li>`
+}
+
+/** Returns one sentence about the failure. */
+function reason(failed: DeploymentBrief): unknown {
+  if (failed.backgroundFailed) return t('The post-deploy script failed in the background, after the deployment.')
+  return html`<span translate="no">${failed.errorMessage === null ? deploymentWords(failed) : twoLines(serverWords(failed.errorMessage))}</span>`
+}
+
+/** Returns what is in the target now. */
+function stateOfTarget({ failed, lastGood, isLastGoodLive, live }: BrokenProject): unknown {
+  const link = (of: DeploymentBrief): Template =>
+    html`<a href="deployments/${of.id}" class="anywhere">${deploymentWords(of)}</a>, <svc-time at="${of.startTime}"></svc-time>`
+  if (isLastGoodLive && lastGood !== null)
+    return html`${t('The last successful deployment is live:')} ${link(lastGood)}`
+  const good =
+    lastGood === null
+      ? t('No deployment has succeeded yet.')
+      : html`${t('Last successful deployment:')} ${link(lastGood)}`
+  if (live === null) return good
+  return live.id === failed.id
+    ? html`${t('The files of the failed deployment are live.')} ${good}`
+    : html`${t('The files of a failed deployment are live:')} ${link(live)}. ${good}`
+}
+
+/** Returns a link to the last successful deployment, whose first button rolls back to it. */
+function wayBack(item: BrokenProject): Template | null {
+  const { projectName } = item
+  const lastGood = may('rollback') ? wayBackOf(item) : null
+  if (lastGood === null) return null
+  return html`
+    <a class="button" href="deployments/${lastGood.id}" title="${t('Roll back {project}?', { project: projectName })}">
+      ${icon('roll-back')}${t('Roll back…')}
+    </a>`
+}

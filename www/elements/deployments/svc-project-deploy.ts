@@ -1,8 +1,7 @@
 import { said, type Said, css, SvcElement } from '../element.js'
 import { foundInDrop, foundInFiles, limitsOf, nameOf, tooLarge, type UploadLimits } from '../../archive/gather.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { numberWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { numberWords, t, errorWords } from '../../words/t.js'
 import { errorLine } from '../base/form.js'
 import { formatBytes, runsCommand } from '../../shared/api.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
@@ -14,14 +13,8 @@ import type { Changes } from '../../server/changes.js'
 import { type Client, Refused, serverNow, Unreachable } from '../../server/client.js'
 import type { BrowserKey } from '../../browser-key.js'
 import { isProxyLimit, upload, type UploadOptions } from '../../server/upload.js'
-import {
-  commandView,
-  curlCommand,
-  ownToken,
-  pushCommand,
-  serverAddress,
-  tokenHint
-} from '../projects/project-fields.js'
+import { commandView, curlCommand, ownToken, pushCommand, tokenHint } from '../projects/project-fields.js'
+import { serverAddress } from '../../dom/address.js'
 import type { Chosen } from './svc-pack.js'
 import { maskWords } from '../base/words.js'
 import { may } from '../../state/session.js'

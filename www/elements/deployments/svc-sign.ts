@@ -8,8 +8,7 @@ import {
   type NoSigning,
   whyNoSigning
 } from '../../browser-key.js'
-import { errorWords } from '../../words/errors.js'
-import { numberWords, t } from '../../words/t.js'
+import { errorWords, numberWords, t } from '../../words/t.js'
 import { css, said, SvcElement } from '../element.js'
 import { errorLine } from '../base/form.js'
 

@@ -2,8 +2,7 @@ import { Refused, type Client } from '../../server/client.js'
 import { notice, said, css, SvcElement } from '../element.js'
 import type { ListedNode } from '../../../lib/model/node.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { countWords, numberWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, numberWords, t, errorWords } from '../../words/t.js'
 import { question } from '../base/form.js'
 
 /** Number of requests at the same time. */

@@ -1,7 +1,6 @@
 import { css, SvcElement, type LogChoice, said } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { t, errorWords } from '../../words/t.js'
 import type { LogText } from '../../state/held-lines.js'
 import { serverNow } from '../../server/client.js'
 

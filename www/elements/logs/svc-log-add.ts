@@ -4,8 +4,7 @@ import { Refused, type Client } from '../../server/client.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { SvcPlaces } from '../base/svc-places.js'
-import { countWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, t, errorWords } from '../../words/t.js'
 
 /** Returns the paths in a text with one path per line, without surrounding quotes, empty lines and duplicates. Pure. */
 export function typedPaths(text: string): string[] {

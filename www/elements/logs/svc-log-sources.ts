@@ -6,8 +6,7 @@ import { errorLine, field, question, Submission, submitted } from '../base/form.
 import { kinds, kindWords } from './log-format.js'
 import { createSelection } from '../base/row-choice.js'
 import { formatBytes } from '../../shared/api.js'
-import { countWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, t, errorWords } from '../../words/t.js'
 import { may } from '../../state/session.js'
 
 type Standing = { size: number } | { problem: string; isMissing: boolean }

@@ -11,8 +11,7 @@ import { type MergedHit, MergedLog, MergedSearch } from '../../state/merged-log.
 import { timeOfLine } from '../../shared/log-line.js'
 import { mergedFormat } from './log-format.js'
 import { LevelFilter } from './level-filter.js'
-import { t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { t, errorWords } from '../../words/t.js'
 
 /** Larger than for a single file: all merged lines are kept in memory until they are dropped. */
 const limits = { maxLines: 300_000 }

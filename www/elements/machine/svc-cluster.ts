@@ -4,8 +4,7 @@ import { html, icon, type Template } from '../../dom/html.js'
 import { isCutOff } from '../../shared/api.js'
 import { SvcTime } from '../base/facts.js'
 import { secondsWords } from '../base/words.js'
-import { numberWords, t } from '../../words/t.js'
-import { serverWords, twoLines } from '../../words/errors.js'
+import { numberWords, t, serverWords, twoLines } from '../../words/t.js'
 import { serverNow } from '../../server/client.js'
 
 type Hub = ClusterStatus['hubs'][number]

@@ -1,7 +1,7 @@
 /* The cards of a project's settings: their fields as texts, and what these stand for. Words pass through t(). Pure. */
 import type { Check } from '../../../lib/model/policy.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
-import { fieldLabels } from '../../words/errors.js'
+import { fieldLabels } from '../../words/t.js'
 import { clientScripts } from './project-fields.js'
 import {
   approvalRows,

@@ -1,23 +1,20 @@
-import { placeOf } from '../../server/calls.js'
-import { startDeployment } from '../../server/requests.js'
-import type { Client } from '../../server/client.js'
-import { verifyTarget } from '../../server/events.js'
+import { placeOf, type Client } from '../../server/client.js'
+import { startDeployment, verifyTarget } from '../../server/requests.js'
 import { said, css, SvcElement } from '../element.js'
 import type { DriftReport, RollbackPlan, FindingState, TreeSummary, VerifyEvent } from '../../../lib/model/plan.js'
 import { download } from '../../dom/address.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { formatBytes } from '../../shared/api.js'
-import { countWords, numberWords, t } from '../../words/t.js'
-import { errorWords, serverWords } from '../../words/errors.js'
+import { countWords, numberWords, t, actorWords, errorWords, serverWords } from '../../words/t.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 import { rollbackPlanView } from '../deployments/plan-view.js'
 import { may } from '../../state/session.js'
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import type { ProjectOverview } from '../../../lib/model/health.js'
 import type { PlacedRelease } from '../../../lib/model/node.js'
-import { actorName, deploymentWords } from '../base/words.js'
-import { SvcDeployments } from '../deployments/svc-deployments.js'
-import { SvcBroken } from './svc-broken.js'
+import { deploymentWords } from '../base/words.js'
+import { elements as locks } from './svc-locks.js'
+import { SvcDeployments, SvcBroken } from '../deployments/svc-deployments.js'
 
 type Dialog = 'none' | 'undo' | 'repair' | 'drift'
 type Finding = Extract<VerifyEvent, { event: 'finding' }>
@@ -114,7 +111,7 @@ export class SvcOwned extends SvcElement {
     const steps =
       exactBackTo === null
         ? null
-        : t('exact way back over {deployments}', { deployments: countWords(exactBackTo.steps, 'deployment') })
+        : t('exact undo of the last {deployments}', { deployments: countWords(exactBackTo.steps, 'deployment') })
     return html`
       ${facts.join('')}
       ${verified === null ? null : html` · ${t('verified')} <svc-time at="${verified.at}"></svc-time>`}
@@ -435,7 +432,7 @@ function commitWords({ commit, branch, tag, dirty }: NonNullable<ListedDeploymen
 
 /** Returns who deployed it: a name if the panel or a CI run knows one, else the address. */
 function deployerWords(live: ListedDeployment, source: ListedDeployment): string {
-  if (live.actor?.startsWith('token:')) return actorName(live.actor)
+  if (live.actor?.startsWith('token:')) return actorWords(live.actor)
   const address = live.actorIp ?? t('unknown')
   if (live.triggerSource !== 'cli') return address
   const { provenance } = source
@@ -457,6 +454,7 @@ function doubt(live: ListedDeployment): Template | null {
 
 /** The elements that the page of a project registers for its deployments. */
 export const elements = {
+  ...locks,
   'svc-broken': SvcBroken,
   'svc-deployments': SvcDeployments,
   'svc-live': SvcLive,

@@ -1,5 +1,4 @@
 import type { Client } from '../../server/client.js'
-import { publicUrl } from '../../dom/address.js'
 import { html, type Template, keyed } from '../../dom/html.js'
 import { t } from '../../words/t.js'
 import type { Label } from '../../../lib/model/project.js'
@@ -40,11 +39,6 @@ export function tokenHint({ token }: { token: string | null }): string {
   return token === null
     ? t('Replace YOUR-TOKEN with your own token.')
     : t('The copied text contains the deploy token of the project.')
-}
-
-/** Returns the server address for commands: its public address if known, else the one of this page's base. */
-export function serverAddress(base: string): string {
-  return publicUrl() ?? base.replace(/\/$/, '')
 }
 
 /** Returns the equivalent command without the svc client. Its exit code is 0 only if the deployment succeeds. */

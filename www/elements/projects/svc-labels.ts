@@ -6,8 +6,7 @@ import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { createResource, loaded, type Resource, staleLine } from '../../state/resource.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'
 import { type Loaded, saveMerged, type SvcConflict } from '../base/saving.js'
-import { countWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, t, errorWords } from '../../words/t.js'
 import { labelColorRows } from '../base/facts.js'
 
 /* The order of labels by their sort numbers. Pure. */

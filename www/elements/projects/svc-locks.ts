@@ -4,9 +4,9 @@ import { said, css, SvcElement, type Wish } from '../element.js'
 import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
 import { maxLockReasonLength, defaultLockSeconds, maxLockSeconds } from '../../shared/api.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { t } from '../../words/t.js'
+import { t, actorWords } from '../../words/t.js'
 import { field, question, Submission, submitted, SvcDialog } from '../base/form.js'
-import { isOwnLock, ownerWords } from '../base/words.js'
+import { isOwnLock } from '../base/words.js'
 import { may } from '../../state/session.js'
 
 /**
@@ -56,7 +56,7 @@ export class SvcLocks extends SvcElement {
 
   #line(item: Restriction): Template {
     const { projectId, projectName, reason, expiresAt, createdAt, kind } = item
-    const owner = { owner: ownerWords(item) }
+    const owner = { owner: actorWords(item.owner, () => item.projectName ?? undefined) }
     return html`
       <li>
         ${icon(kind === 'lock' ? 'lock' : 'pause')}
@@ -168,9 +168,6 @@ export function isRefusedAs(refusal: unknown, code: string): boolean {
 export function forceBox(words: string): Template {
   return html`<label class="check"><input type="checkbox" name="force"><span>${words}</span></label>`
 }
-
-/** The elements that a page registers for locks. */
-export const elements = { 'svc-locks': SvcLocks, 'svc-dialog': SvcDialog }
 
 const hourSeconds = 60 * 60
 /** The offered times. `words` is English and passed to t(). */
@@ -333,4 +330,12 @@ export class SvcMaintenance extends SvcElement {
     this.#ask(false)
     this.dispatchEvent(said('lockschange'))
   }
+}
+
+/** The elements that a page registers for locks. */
+export const elements = {
+  'svc-lock': SvcLock,
+  'svc-locks': SvcLocks,
+  'svc-maintenance': SvcMaintenance,
+  'svc-dialog': SvcDialog
 }

@@ -1,7 +1,6 @@
 import type { ImportBrings, ImportResult, PartResult } from '../../../lib/model/transfer.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { numberWords, t } from '../../words/t.js'
-import { serverWords } from '../../words/errors.js'
+import { numberWords, t, serverWords } from '../../words/t.js'
 import { maskWords } from '../base/words.js'
 
 /* The result of an import, or of its preview, part by part. Pure. */

@@ -3,8 +3,7 @@ import type { Client } from '../../server/client.js'
 import { download } from '../../dom/address.js'
 import { css, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { countWords, t } from '../../words/t.js'
-import { errorWords } from '../../words/errors.js'
+import { countWords, t, errorWords } from '../../words/t.js'
 import { errorLine } from '../base/form.js'
 
 /** With more projects than this, a search field is shown. */

@@ -1,13 +1,11 @@
-import { ifMatch } from '../../server/calls.js'
+import { ifMatch, type Client } from '../../server/client.js'
 import type { TargetFields, TargetList } from '../../server/requests.js'
-import type { Client } from '../../server/client.js'
 import type { NotificationEvent, NotificationKind, NotificationTargetView } from '../../../lib/model/setting.js'
 import { said, css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { type Loaded, saveMerged, SvcConflict } from '../base/saving.js'
-import { t } from '../../words/t.js'
-import { fieldLabels } from '../../words/errors.js'
+import { t, fieldLabels } from '../../words/t.js'
 
 /* Labels of the kinds and events of notification targets. Pure. */
 

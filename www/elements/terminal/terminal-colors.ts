@@ -1,5 +1,5 @@
 import type { Rgb } from '../../terminal/functions.js'
-import { lookOf, type Span } from '../../terminal/spans.js'
+import { lookOf, type Span } from '../../terminal/cells.js'
 import { css } from '../element.js'
 
 /* Contrast ratios of WCAG 2.2, and the adjustment of text colours that have too little contrast. */

@@ -1,7 +1,6 @@
 import type { Emulator, Feed } from '../../terminal/emulator.js'
 import { columnsIn, type Range, textIn } from '../../terminal/selection.js'
-import { cellWords, type Line, wideBit } from '../../terminal/cells.js'
-import { isPlain, type Span, spansOf } from '../../terminal/spans.js'
+import { cellWords, type Line, wideBit, isPlain, type Span, spansOf } from '../../terminal/cells.js'
 import type { TerminalColors } from './terminal-colors.js'
 
 /** Reads new output aloud. */

@@ -1,13 +1,12 @@
 import { css, SvcElement } from '../element.js'
 import { html, type Template } from '../../dom/html.js'
 import type { KeyPress } from '../../terminal/keys.js'
-import { t } from '../../words/t.js'
+import { t, serverWords, twoLines } from '../../words/t.js'
 import type { SvcTerminal } from './svc-terminal.js'
 import type { TokenStorage } from '../../state/session.js'
 import { openTerminal, type TerminalEnd, type TerminalLink, type TerminalState } from '../../server/terminal.js'
 import type { Client } from '../../server/client.js'
 import type { TerminalAvailability } from '../../../lib/model/terminal.js'
-import { serverWords, twoLines } from '../../words/errors.js'
 
 /** The label of a button, its name if the label is not a word, and the key. */
 const keys: ReadonlyArray<{ face: string; name?: () => string; press: KeyPress }> = [

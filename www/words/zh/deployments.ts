@@ -86,6 +86,7 @@ export const words: Words = {
   'This deployment wrote no files.': '这一次没有放置任何文件。',
   'The other deployment wrote no files.': '另一次没有放置任何文件。',
   'Both deployments wrote the same files.': '两次放置的文件相同。',
+  'The files differ. The pages of the nodes list them.': '文件不同。节点的页面列出这些文件。',
   'Different files': '不同的文件',
   'None.': '无。',
   Previous: '上一页',

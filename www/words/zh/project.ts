@@ -208,7 +208,7 @@ export const words: Words = {
   'Undo the last deployment?': '撤销上次部署？',
   'Put these files back?': '恢复这些文件？',
   '{files} put there by svc, {size}': 'svc 写入了 {files}，{size}',
-  'exact way back over {deployments}': '可精确回退 {deployments}',
+  'exact undo of the last {deployments}': '可精确撤销最近 {deployments}',
   verified: '校验于',
   '{files} edited on the server': '{files} 在服务器上被编辑过',
   'Every file is as deployed.': '所有文件都与部署时相同。',

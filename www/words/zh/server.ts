@@ -299,6 +299,8 @@ export const words: Words = {
   'server:{what}; the earlier files are back': '{what}；先前的文件已恢复',
   'server:{what}; the earlier files are not back yet: {why}. The next start or deployment tries again':
     '{what}；先前的文件尚未恢复：{why}。下次启动或部署时会再试',
+  'server:{what}; the nodes are not back: {why}': '{what}；节点尚未恢复：{why}',
+  'server:The rollout was reverted': '滚动发布已恢复',
   'server:{what} expires on {date}. {why}': '{what}将于 {date} 过期。{why}',
   'server:{what} expired on {date}. {why}': '{what}已于 {date} 过期。{why}',
   'server:The certificate "{path}"': '证书“{path}”',
@@ -388,6 +390,9 @@ export const words: Words = {
   'server:the global deploy token': '全局部署令牌',
   'server:the deploy token of {name}': '{name} 的部署令牌',
   'server:the token "{name}"': '令牌“{name}”',
+  'server:anonymous': '未知来源',
+  'server:node {name}': '节点 {name}',
+  'server:hub {name}': '中枢 {name}',
   'server:token:{name}': '{name}',
   'server:Cancelled by {actor}': '已由 {actor} 取消',
   'server:Marked as {status} by {actor}': '已由 {actor} 标记为 {status}',
@@ -470,6 +475,7 @@ export const words: Words = {
     '请导入含有该项目的包，或停止服务器并用 sqlite3 删除该记录',
   'server:Every deployment has its project: {count} deployment': '每个部署都有所属项目：{count} 个部署',
   'server:Every deployment has its project: {count} deployments': '每个部署都有所属项目：{count} 个部署',
+  'server:"{name}" is deployed on {count} {noun}, not here': '“{name}”部署在 {count} 个节点上，不在此处',
   'server:The deployPath of "{name}", {path}, is a directory': '“{name}”在服务器上的目录 {path} 存在',
   'server:The deployPath of "{name}", {path}, is not a directory': '“{name}”在服务器上的目录 {path} 不是目录',
   'server:The deployPath of "{name}", {path}, is not accessible for this user':

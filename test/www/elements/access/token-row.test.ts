@@ -54,8 +54,9 @@ t.test('a token warns 14 days before its end', async t => {
     t.equal(stateOf({ expiresAt, revokedAt }, nowMs), state, `${expiresAt} ${revokedAt}`)
 })
 
-t.test('counts whole days, and back', async t => {
-  t.equal(daysUntil('2026-06-03T11:59:59.000Z', nowMs), 1)
+t.test('counts days begun, and back', async t => {
+  t.equal(daysUntil('2026-06-03T11:59:59.000Z', nowMs), 2)
+  t.equal(daysUntil('2026-06-02T11:59:59.000Z', nowMs), 1)
   t.equal(daysUntil('2026-06-03T12:00:00.000Z', nowMs), 2)
   t.equal(daysUntil('2026-05-01T12:00:00.000Z', nowMs), 0)
   t.equal(afterDays(2, nowMs), '2026-06-03T12:00:00.000Z')
