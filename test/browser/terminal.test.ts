@@ -153,6 +153,7 @@ t.test('a shell: type, see, mark, copy, paste, find, resize, leave, come back, e
   await run(page, "printf '\\033[?1000;1006l'; clear; echo back again")
   await see(page, 'back again')
 
+  t.ok(await page.getByText('Ctrl-F6 leaves the terminal').isVisible(), 'everybody reads how the keyboard leaves')
   await page.keyboard.press('Control+F6')
   t.equal(await page.evaluate('document.activeElement.getAttribute("role")'), 'tab', 'the keyboard can leave')
   await page.getByRole('link', { name: 'Overview' }).click()

@@ -29,9 +29,7 @@ export class LogsPage extends Page {
     svc-page-logs {
       svc-app > .frame > .content > main > &:has(.viewers) { max-width: none; gap: 16px; }
       .tools { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }
-      .tools search { position: relative; flex: 0 1 280px; }
-      .tools search .icon { position: absolute; left: 10px; top: calc(50% - 8px); color: var(--muted); pointer-events: none; }
-      .tools search input { padding-left: 34px; }
+      .tools search { flex: 0 1 280px; }
       .group > .section-head h2 { min-width: 0; }
       .rows label {
         display: grid;

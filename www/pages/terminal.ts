@@ -166,6 +166,7 @@ export class TerminalPage extends Page {
           ${sessions.map(session => keyed(session.key, this.#tab(session, session.key === shown)))}
         </div>
         <form class="tools" @submit="${(event: Event) => this.#submitted(event)}">
+          ${sessions.length === 0 ? null : html`<span class="leave muted small">${t('Ctrl-F6 leaves the terminal')}</span>`}
           <label class="check">
             <input type="checkbox" .checked="${this.#isSpoken}" @change="${() => this.#speak()}">
             <span>${t('Read output aloud')}</span>

@@ -344,7 +344,8 @@ function nextTask(): Promise<void> {
   })
 }
 
-function wait(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after a time, or when the signal aborts. */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const finish = (): void => {
       clearTimeout(timer)

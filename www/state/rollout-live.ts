@@ -5,7 +5,7 @@ import type {
   RolloutDetail,
   RolloutEvent
 } from '../../lib/model/rollout.js'
-import { pauseMs } from '../server/requests.js'
+import { pauseMs, wait } from '../server/requests.js'
 import { createNdjsonReader } from '../shared/api.js'
 
 /* A rollout that is followed: its state, its nodes by wave, and the stream that keeps them up to date. */
@@ -115,16 +115,4 @@ async function eachEvent({ body }: Response, cut: () => void, onEvent: (event: R
     lines.push(decoder.decode(read.value, { stream: true }))
   }
   lines.end()
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const finish = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', finish)
-      resolve()
-    }
-    const timer = setTimeout(finish, ms)
-    signal.addEventListener('abort', finish)
-  })
 }

@@ -111,7 +111,7 @@ export const commands = {
     options: {
       since: { type: 'text', value: 'time', default: '30d', help: 'begin of the period: 30d or 2026-11-01' },
       until: { type: 'text', value: 'time', help: 'end of the period; default: now' },
-      format: { type: 'text', value: 'format', choices: ['html', 'csv'], default: 'html', help: 'format of the file' },
+      format: { type: 'text', value: 'format', choices: ['html', 'csv'], default: 'html', help: 'html or csv' },
       out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-report-<date>.<format>)' },
       ...adminOptions,
       json: sharedOptions.json

@@ -38,9 +38,7 @@ export class SvcProjectFilter extends SvcElement {
       flex-wrap: wrap;
       gap: 8px;
 
-      search { position: relative; flex: 1 1 180px; min-width: 0; }
-      search .icon { position: absolute; left: 10px; top: calc(50% - 8px); color: var(--muted); pointer-events: none; }
-      search input[type='search'] { padding-left: 34px; }
+      search { flex: 1 1 180px; }
       select { width: auto; max-width: 170px; text-overflow: ellipsis; }
       select.set { border-color: var(--accent); background: var(--accent-quiet); }
       @media (max-width: 719px) {

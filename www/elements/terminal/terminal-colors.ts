@@ -328,6 +328,8 @@ export const terminalPageSheet = css`
     .tools { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; min-width: 0; }
     .tools select:not([type]) { width: auto; max-width: 200px; min-height: 32px; padding-block: 2px; }
     .tools button { min-height: 32px; padding-block: 2px; }
+    .leave { margin-right: 8px; }
+    @media (max-width: 1099px), (pointer: coarse) { .leave { display: none; } }
     .tools label { min-height: 32px; white-space: nowrap; font-size: var(--size-13); color: var(--muted); gap: 6px; }
 
     > .stage { position: relative; flex: 1; display: grid; min-height: 0; }
