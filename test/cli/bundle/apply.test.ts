@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Stage, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
-import { releaseFiles, writeTestBundle } from '../../support/bundles.js'
+import { releaseFiles, releaseTree, writeTestBundle } from '../../support/bundles.js'
+import { makeZip } from '../../support/make-zip.js'
 import { aKey, digestOf, signedBy, statementOf } from '../../support/signed-releases.js'
 
 /** A server with a project, and a directory with a bundle that was made elsewhere. */
@@ -126,7 +127,15 @@ t.test('a signed bundle is deployed where unsigned releases are refused', async 
       entriesOf(statementFor(shop.id, {}, { ...releaseFiles, 'app.js': 'evil' })),
       /files that were signed/
     ],
-    ['another script', { ...entriesOf(own), 'scripts/post': 'rm -rf /' }, /postDeploy is not the one that was signed/]
+    ['another script', { ...entriesOf(own), 'scripts/post': 'rm -rf /' }, /postDeploy is not the one that was signed/],
+    ['a script more', { ...entriesOf(own), 'scripts/pre': 'true' }, /preDeploy is not the one that was signed/],
+    [
+      'another list of components',
+      { ...entriesOf(own), 'sbom.json': bom.replace('2.0', '2.17') },
+      /components is not the one/
+    ],
+    ['an old statement', entriesOf(statementFor(shop.id, { notAfter: '2026-01-01T00:00:00Z' })), /has expired at 2026/],
+    ['of a stranger', entriesOf(signedBy(own.statement, aKey('mallory'))), /is not a trusted key/]
   ]
   for (const [what, more, says] of attacks) {
     write(more)
@@ -135,6 +144,22 @@ t.test('a signed bundle is deployed where unsigned releases are refused', async 
     t.match(stdout + stderr, says, what)
     t.notOk(existsSync(target('app.js')), what)
   }
+  // Each digest of a bundle can be written again, but not the statement.
+  const evil = { ...releaseFiles, 'app.js': 'evil!' }
+  const archive = makeZip(Object.entries(evil).map(([name, data]) => ({ name, data, mode: 0o100644 })))
+  const rewritten = { archive, tree: releaseTree(evil), more: entriesOf(own) }
+  writeTestBundle(join(cwd, 'shop.svcb'), { ...rewritten, manifest: about => Object.assign(about, { env: ['WORD'] }) })
+  const { stdout: said, stderr: warned } = await run('apply shop.svcb --yes --set-env WORD=hello')
+  t.match(said + warned, /does not contain the files that were signed/)
+  t.notOk(existsSync(target('app.js')), 'other files with new digests')
+  const asOwner = { SVC_HOME: stage.home.directory }
+  write({})
+  t.match(
+    await run('apply shop.svcb --yes', asOwner),
+    { code: 1, stderr: /must be signed/ },
+    'its owner is no exception'
+  )
+
   write(entriesOf(own))
   t.match(await run('apply shop.svcb --yes'), { code: 1, stderr: /--set-env, as they were signed: WORD/ })
   const { code, stdout, stderr } = await run('apply shop.svcb --yes --set-env WORD=hello')
@@ -143,4 +168,10 @@ t.test('a signed bundle is deployed where unsigned releases are refused', async 
   t.equal(readFileSync(target('app.js'), 'utf8'), 'app()')
   t.match((await deploymentsOf(stage))[0], { signedBy: [{ name: 'ana' }], statement: { sbomSha256: digestOf(bom) } })
   t.match((await client.get('/api/components?name=log4j')).body.components, [{ name: 'log4j', version: '2.0' }])
+
+  write(entriesOf(statementFor(shop.id, { sequence: 200 })))
+  t.match(await run('apply shop.svcb --yes --set-env WORD=hello', asOwner), { code: 0 }, 'a later one')
+  write(entriesOf(own))
+  const replayed = await run('apply shop.svcb --yes --set-env WORD=hello')
+  t.match(replayed, { code: 1, stderr: /it was signed earlier/ }, 'the earlier one is a replay now')
 })
