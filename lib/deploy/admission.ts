@@ -1,7 +1,4 @@
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { elapsedOf, instantOf } from '../base/clock.js'
-import { sha256 } from '../base/digests.js'
 import { linkOrCopy } from '../base/files.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
@@ -40,7 +37,7 @@ import { noArchive, offeredBySource, refuseRollback } from './retention.js'
 import { findRepair, type RepairGoal, type Verifier } from './verify.js'
 import { refuseUnlessFinal, sendNotice } from './record.js'
 import { type OfferedScripts, refuseClientScripts } from './scripts/scripts.js'
-import { otherThanSigned, type Signatures, type Signed, type Verdict } from './signatures.js'
+import { otherThanSigned, type Signatures, type Verdict } from './signatures.js'
 import type { SentSignatures } from '../core/proof/signers.js'
 import type { Planned } from './turn.js'
 import { linesOfWait, maxWaiting, type WaitingDeployments } from './waiting.js'
@@ -185,8 +182,9 @@ interface Draft extends Beginning {
 }
 
 /** A draft of what deploys a kept archive again. */
-type AgainDraft = Omit<Draft, 'archive' | 'env' | 'plan' | 'exact' | 'repair' | 'discardUpload' | 'verdict'> &
-  Pick<Signed, 'kind'>
+type AgainDraft = Omit<Draft, 'archive' | 'env' | 'plan' | 'exact' | 'repair' | 'discardUpload' | 'verdict'> & {
+  kind: 'again' | 'promotion'
+}
 
 /** The admission of deployments: it keeps the archive, writes the record, and adds the deployment to the queue. */
 export class Admission {
@@ -289,13 +287,9 @@ export class Admission {
   async #admitAgain(source: DeploymentRow, id: string, { kind, ...draft }: AgainDraft): Promise<Run> {
     const { signatures, files } = this.#needs
     const startedAt = instantOf(this.#needs.clock)
-    const sent = signatures.sentFor(source.id)
-    const sbom = existsSync(files.sbom(source.id)) ? files.sbom(source.id) : null
-    // Another hub may have the list. Its statement says which one it is.
-    const stated = source.statement?.sbomSha256 ?? null
-    const sbomSha256 = sbom === null ? stated : sha256(await readFile(sbom)).toString('hex')
-    const own = kind === 'promotion' ? { sbomSha256 } : {}
-    const verdict = signatures.judge(draft.project, { sent, kind, offered: draft.offered, env: [], ...own })
+    const sbom = files.sbomIfAny(source.id)
+    const { offered, project } = draft
+    const { sent, verdict } = await signatures.judgeSource(project, source, { kind, offered, sbom })
     await this.#needs.copies?.ensure(source.id, AbortSignal.timeout(maxCopyMs))
     try {
       return await this.#admit(this.#needs.files.archive(source.id), id, {

@@ -270,8 +270,8 @@ export function createDeployer(needs: DeployNeeds): Deployer {
     hasRunning: projectId => atWorkOn(projectId).length > 0
   })
   const plans = new Plans({ ...needs, comparer, atWorkOn, refuseWhenStopping })
-  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends })
   const signatures = createSignatures(needs)
+  const rollbackPlans = createRollbackPlans({ ...needs, comparer, files, trees, verifier, ends, signatures })
   const scripted = new Scripted({ ...needs, files, executors, trees })
   const runnerNeeds = {
     ...needs,

@@ -1,4 +1,4 @@
-import type { Stats } from 'node:fs'
+import { existsSync, type Stats } from 'node:fs'
 import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -30,6 +30,8 @@ export interface DeployFiles {
   before(deployId: string): string
   /** The list of its components, as the client sent it. */
   sbom(deployId: string): string
+  /** The same; null: there is none. */
+  sbomIfAny(deployId: string): string | null
   /** What its scripts changed in the target (core/install/scripted-file.ts). */
   scripted(deployId: string): string
   /** Copies of what they changed. */
@@ -78,6 +80,7 @@ export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
     manifest: deployId => join(deployments, `${deployId}.manifest`),
     before: deployId => join(deployments, `${deployId}.before.zip`),
     sbom: deployId => join(deployments, `${deployId}.sbom.json`),
+    sbomIfAny: deployId => (existsSync(files.sbom(deployId)) ? files.sbom(deployId) : null),
     scripted: deployId => join(deployments, `${deployId}.scripted`),
     scriptedImages: deployId => join(deployments, `${deployId}.scripted.zip`),
     marks: deployId => join(deployments, `${deployId}.marks`),

@@ -26,11 +26,12 @@ import { refuseSuperseded } from './approval.js'
 import { type Beginning, refuseBeginning, refusePromotion } from './gateway.js'
 import { reservedPaths } from './locks.js'
 import type { Ends } from './ends.js'
+import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { type ExactChange, keepsOf, ownershipOf, readPlan, rulesOf, wishesOf } from './ownership.js'
 import { exactEdits, type ExactGoal, type ExactNeeds, exactState, goalOf, undoGoal } from './exact.js'
 import { describeLive } from './plan.js'
-import { refuseRollback } from './retention.js'
+import { offeredBySource, refuseRollback } from './retention.js'
 import { refuseUnlessFinal } from './record.js'
 import { refusePlaced, refuseUnplaced } from './run.js'
 import type { TargetTurns } from './queue.js'
@@ -44,7 +45,12 @@ export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: 
 export type RollbackPlans = ReturnType<typeof createRollbackPlans>
 
 export type RollbackPlanNeeds = ExactNeeds &
-  Pick<DeployNeeds, 'settings' | 'clock'> & { comparer: Comparer; ends: Pick<Ends, 'current'> }
+  Pick<DeployNeeds, 'settings' | 'clock'> & {
+    comparer: Comparer
+    ends: Pick<Ends, 'current'>
+    files: Pick<DeployFiles, 'sbomIfAny'>
+    signatures: Pick<Signatures, 'judgeSource' | 'refuseGoingBack'>
+  }
 
 /** What a target is to have, or why that is not possible. */
 interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
@@ -61,6 +67,7 @@ const permissionBits = 0o777
 const typeBits = 0o170000
 /** A tree on the wire has no file without permissions. */
 const leastPermissions = 0o400
+const noScripts = { origin: 'source deployment' } as const
 
 /** Creates the plans of rollbacks. */
 export function createRollbackPlans(needs: RollbackPlanNeeds) {
@@ -96,13 +103,16 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
     for (const { path, gid } of state.wanted) if (gid !== undefined) groups.push([path, gid])
     const removes: Removes = { kind: 'listed', paths: Buffer.from(state.removed.map(path => `${path}\n`).join('')) }
     const { to, undone } = state
+    needs.signatures.refuseGoingBack(project, to, to === null ? noScripts : offeredBySource(to))
     const edited = exactEdits(goal.force)
     return { mode: 'exact', to, over: undone.length, problem: null, entries, groups, removes, edited }
   }
 
   /** As its deployment: the rules are those of the policy. */
-  async function overlay(project: Project, source: DeploymentRow): Promise<Wanted> {
+  async function overlay(project: Project, source: DeploymentRow, kind: 'again' | 'promotion'): Promise<Wanted> {
     refuseRollback(source)
+    const offered = kind === 'again' ? offeredBySource(source) : noScripts
+    await needs.signatures.judgeSource(project, source, { kind, offered, sbom: needs.files.sbomIfAny(source.id) })
     const { removes, edited } = rulesOf(wishesOf(project), project)
     const entries: TimedEntry[] = []
     for await (const file of readManifest(needs.files.manifest(source.id), source.fileCount ?? 0)) {
@@ -116,7 +126,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
     try {
       return await want()
     } catch (error) {
-      if (!(error instanceof Refusal) || error.kind !== 'conflict') throw error
+      if (!(error instanceof Refusal) || !(error.kind === 'conflict' || isUnsigned(error))) throw error
       const problem = { code: error.code, message: error.message }
       return { mode, to, over: 0, problem, entries: [], removes: null, edited: 'ignore' }
     }
@@ -134,7 +144,9 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
         orProblem(
           async () => {
             refuseUnlessFinal(source, 'roll back to')
-            return wantedMode === 'exact' ? exactly(project, goalOf(source, force), signal) : overlay(project, source)
+            return wantedMode === 'exact'
+              ? exactly(project, goalOf(source, force), signal)
+              : overlay(project, source, 'again')
           },
           { mode: wantedMode, to: source }
         )
@@ -156,7 +168,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
             refusePromotion(needs, source, project)
             refuseBeginning(project, beginning, needs.clock.now())
             refusePlaced(store, project, 'plan a deployment of')
-            return overlay(project, source)
+            return overlay(project, source, 'promotion')
           },
           { mode: 'overlay', to: source }
         )
@@ -200,6 +212,11 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
       )
     }
   }
+}
+
+/** Whether an error says that the release is not signed as the project asks for. */
+function isUnsigned({ kind, code }: Refusal): boolean {
+  return kind === 'forbidden' && (code.startsWith('signature_') || code === 'sbom_missing')
 }
 
 /** Returns an entry as a tree on the wire has it. */

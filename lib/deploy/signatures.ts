@@ -6,6 +6,7 @@
  * The policy of the project says what follows from a fault. If the server was started with --require-signatures, only the file
  * `keys/allowed_signers` of its data directory says which keys may sign, and every fault refuses: no token can change that.
  */
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { instantOf } from '../base/clock.js'
 import { sha256 } from '../base/digests.js'
@@ -181,6 +182,20 @@ export function createSignatures({
       const isAgain = given.offered.origin === 'source deployment'
       const kind = row.triggerSource === 'promotion' ? 'promotion' : isAgain ? 'again' : 'push'
       return judge(project, { sent: sentFor(row.id), kind, ...given })
+    },
+
+    /** Judges the release of an earlier deployment that is deployed again. `sbom`: the path of its list of components, if any. */
+    async judgeSource(
+      project: Project,
+      source: DeploymentRow,
+      { sbom, ...given }: { kind: 'again' | 'promotion'; offered: OfferedScripts; sbom: string | null }
+    ): Promise<{ verdict: Verdict; sent: SentSignatures | null }> {
+      const sent = sentFor(source.id)
+      // Another hub may have the list. Its statement says which one it is.
+      const stated = source.statement?.sbomSha256 ?? null
+      const isNew = given.kind === 'promotion'
+      const own = isNew && { sbomSha256: sbom === null ? stated : sha256(await readFile(sbom)).toString('hex') }
+      return { sent, verdict: judge(project, { sent, ...given, env: [], ...own }) }
     },
 
     /**

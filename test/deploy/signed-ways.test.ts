@@ -134,6 +134,31 @@ t.test('a way back runs no script that was not signed', async t => {
   t.equal(read('app.js'), 'let x')
 })
 
+t.test('a plan says that the way would be refused', async t => {
+  const { stage, shop, ask, push, signed, components } = await scene(t, { require: 'off' })
+  const bare = await stage.deploy(shop, files)
+  const production = await stage.addProject({ name: 'production', policy: { signatures: defaultSignatures } })
+  const promotion = () => stage.deployer.planPromotion(production.id, { from: bare.id, signal: never })
+  t.match(await promotion(), { problem: null })
+  const rule = { ...defaultSignatures, sbom: 'require' as const }
+  await stage.change(production, { policy: { signatures: rule } })
+  t.match(await promotion(), { problem: { code: 'sbom_missing' }, counts: { added: 0 } })
+  await push({ 'index.html': 'signed' }, 100)
+  await ask({})
+  for (const mode of ['overlay', 'exact'] as const)
+    t.match(await stage.deployer.planRollback(bare.id, { mode, signal: never }), {
+      problem: { code: 'signature_missing', message: /the kept release is not signed/ }
+    })
+  t.match(await stage.deployer.planUndo(shop.id, { signal: never }), { problem: { code: 'signature_missing' } })
+
+  const sent = signed(files, { sequence: 101, alsoFor: [production.id], sbomSha256: digestOf(list) })
+  const good = await stage.deploy(shop, files, { sent, sbom: await components() })
+  t.equal(good.status, 'success', good.errorMessage ?? '')
+  await stage.change(production, { policy: { signatures: { ...rule, require: 'refuse' } } })
+  t.match(await stage.deployer.planPromotion(production.id, { from: good.id, signal: never }), { problem: null })
+  t.match(await stage.deployer.planUndo(shop.id, { signal: never }), { problem: null })
+})
+
 t.test('an undo of what came after a repair or an exact rollback', async t => {
   const { stage, shop, push, edit, read, repair } = await scene(t)
   const undo = async () => (await stage.deployer.undo(shop.id, { actor: admin })).finished
