@@ -50,7 +50,7 @@ t.test('a token is created, changed, rotated and revoked', { skip }, async t => 
 
   const row = page.locator('svc-tokens li', { hasText: 'ci-shop' })
   await row.getByText('Deployer · shop-7 · from 1 network · reads scripts').waitFor()
-  await row.getByText('Expires in 4 days').waitFor()
+  await row.getByText('Expires in 5 days').waitFor()
   await row.getByText('Never used').waitFor()
   const [record] = (await stage.client.get('/api/tokens')).body.items
   t.match(record, { role: 'deployer', projectIds: [projects[7]?.id], allowedIps: ['127.0.0.0/8'], showScripts: true })
@@ -160,7 +160,7 @@ t.test('a thousand tokens, long names, Chinese, a phone', { skip }, async t => {
   t.same(watch.complaints, [])
 
   const small = await openDuring(t, browser, stage.url, 'access', { ...onPhone, locale: 'zh-CN' })
-  await small.page.getByText('3 天后到期').waitFor()
+  await small.page.getByText('4 天后到期').waitFor()
   t.ok(await isWithin(small.page))
   t.same(await survey(small.page), [])
   await photograph(small.page, 'phone-zh')
