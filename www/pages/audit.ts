@@ -4,9 +4,10 @@ import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../elements/element.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { addressWords, clockTimeWords, dateWords, exactWords, roleWords } from '../elements/base/words.js'
-import { Page, roomTabs } from './page.js'
+import { roomTabs } from './page.js'
+import { FilteredPage } from './filtered-page.js'
 import { type AuditSight, type AuditWitness, witnessOf } from '../state/audit-witness.js'
-import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
 import { isRole, may } from '../state/session.js'
 import { countWords, t, actorWords } from '../words/t.js'
@@ -23,10 +24,9 @@ interface Shown {
 }
 
 /** The audit log, newest first. The query `action`, `project`, `token` and `days` filter it. */
-export class AuditPage extends Page {
+export class AuditPage extends FilteredPage<Shown> {
   static override sheet = css`
     svc-page-audit {
-      .filters { display: flex; flex-wrap: wrap; gap: 8px; }
       .filters select { width: auto; max-width: 260px; }
       .day { margin: 8px 0 -4px; font-size: var(--size-13); font-weight: 600; color: var(--muted); }
       .entries > li { content-visibility: auto; contain-intrinsic-size: auto var(--row); }
@@ -66,7 +66,6 @@ export class AuditPage extends Page {
       }
 
       @media screen and (max-width: 719px) {
-        .filters { flex-basis: 100%; }
         .sight { flex-wrap: wrap; }
         .sight p { flex-basis: 70%; }
         .sight button { margin-left: auto; }
@@ -83,14 +82,12 @@ export class AuditPage extends Page {
     }
   `
 
-  #shown!: Resource<Shown>
+  protected readonly address = 'audit'
   #projects!: Resource<Project[]>
   /** The named tokens, if the user may see them. */
   #tokens: Resource<TokenList> | undefined
   #witness!: AuditWitness
   #sight!: Resource<AuditSight | null>
-  #filter = ''
-  #isLoadingMore = false
   /** The entries that were opened. */
   readonly #opened = new Set<string>()
 
@@ -100,36 +97,23 @@ export class AuditPage extends Page {
     if (may('tokens')) this.#tokens = this.resource(signal => this.context.client.call('GET /api/tokens', { signal }))
     this.#witness = witnessOf(this.context.client)
     this.#sight = this.resource(() => this.#witness.look())
-    this.#begin()
+    this.begin()
     this.follow(['audit'], () => {
-      if (this.#isLoadingMore) return false
-      if (this.#knownCount() < mostRefreshed) void this.#shown.load()
+      if (this.isLoadingMore) return false
+      if (this.#knownCount() < mostRefreshed) void this.shown.load()
       return true
     })
   }
 
-  protected override moved(): void {
-    if (this.#filter !== this.place.query.toString()) this.#begin()
-  }
-
-  #begin(): void {
-    const filter = (this.#filter = this.place.query.toString())
-    this.#isLoadingMore = false
-    this.#shown = createResource<Shown>({
-      load: signal => this.#load(undefined, Math.max(pageSize, this.#knownCount() + 1), signal),
-      onChange: () => {
-        if (filter === this.#filter) this.update()
-      },
-      signal: this.signal
-    })
-    void this.#shown.load()
-  }
-
   #knownCount(): number {
-    return this.#shown.value?.items.length ?? 0
+    return this.shown.value?.items.length ?? 0
   }
 
-  async #load(before: string | undefined, limit: number, signal?: AbortSignal): Promise<Shown> {
+  protected load(signal: AbortSignal): Promise<Shown> {
+    return this.#read(undefined, Math.max(pageSize, this.#knownCount() + 1), signal)
+  }
+
+  async #read(before: string | undefined, limit: number, signal: AbortSignal): Promise<Shown> {
     const { query } = this.place
     const sought = Math.min(mostRefreshed, limit)
     const { items } = await this.context.client.call('GET /api/audit', {
@@ -155,14 +139,14 @@ export class AuditPage extends Page {
       <div class="page-head">
         <div><h1>${t('Audit log')}</h1></div>
         <div class="filters">
-          ${this.#select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
+          ${this.select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
           ${this.#tokenSelect()}
-          ${this.#select('days', {
+          ${this.select('days', {
             label: t('Filter by period'),
             all: t('Any time'),
             options: periods.map(({ value, words }) => ({ value, words: t(words) }))
           })}
-          ${this.#select('action', {
+          ${this.select('action', {
             label: t('Filter by action'),
             all: t('All actions'),
             options: isOther ? [...known, { value: action, words: action }] : known
@@ -170,9 +154,9 @@ export class AuditPage extends Page {
         </div>
       </div>
       ${roomTabs('system', 'audit')}
-      ${staleLine(this.#shown)}
+      ${staleLine(this.shown)}
       ${this.#sightLine(this.#sight.value)}
-      ${loaded(this.#shown, 'the audit log', shown => this.#list(shown))}`
+      ${loaded(this.shown, 'the audit log', shown => this.#list(shown))}`
   }
 
   /** Says whether the log still begins with the entries that this browser saw. */
@@ -199,27 +183,11 @@ export class AuditPage extends Page {
     void this.#sight.load()
   }
 
-  #select(name: string, { label, all, options }: Choice): Template {
-    const chosen = this.place.query.get(name) ?? ''
-    const choose = (event: Event): void => this.#choose(name, (event.currentTarget as HTMLSelectElement).value)
-    return html`
-      <select aria-label="${label}" @change="${choose}">
-        <option value="" .selected="${chosen === ''}">${all}</option>
-        ${options.map(({ value, words }) =>
-          keyed(
-            value,
-            html`
-          <option value="${value}" .selected="${value === chosen}">${words}</option>`
-          )
-        )}
-      </select>`
-  }
-
   /** Shows the tokens to choose from: all of them, or at least the chosen one and those of the entries. */
   #tokenSelect(): Template | null {
     const chosen = this.place.query.get('token')
     const names = new Map(
-      (this.#shown.value?.items ?? []).flatMap(({ tokenId, tokenName }) =>
+      (this.shown.value?.items ?? []).flatMap(({ tokenId, tokenName }) =>
         tokenId === null ? [] : [[tokenId, tokenName ?? tokenId]]
       )
     )
@@ -229,14 +197,7 @@ export class AuditPage extends Page {
     const options = [...names]
       .map(([value, words]) => ({ value, words }))
       .sort((a, b) => a.words.localeCompare(b.words))
-    return this.#select('token', { label: t('Filter by token'), all: t('All tokens'), options })
-  }
-
-  #choose(name: string, value: string): void {
-    const query = new URLSearchParams(this.place.query)
-    if (value === '') query.delete(name)
-    else query.set(name, value)
-    this.context.go(query.size === 0 ? 'audit' : `audit?${query}`)
+    return this.select('token', { label: t('Filter by token'), all: t('All tokens'), options })
   }
 
   #list({ items, isWhole }: Shown): Template {
@@ -269,28 +230,16 @@ export class AuditPage extends Page {
         )}
         <div class="more">
           <p class="muted small number">${countWords(items.length, 'line')}</p>
-          ${
-            isWhole
-              ? null
-              : html`
-              <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(items)}">
-                ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
-              </button>`
-          }
+          ${isWhole ? null : this.moreButton(() => this.#more(items))}
         </div>
       </div>`
   }
 
-  async #more(items: AuditEntry[]): Promise<void> {
-    const resource = this.#shown
-    this.#isLoadingMore = true
-    this.update()
-    await this.attempt(async () => {
-      const next = await this.#load(items.at(-1)?.id, mostRefreshed, this.signal)
-      if (resource === this.#shown) resource.set({ items: [...items, ...next.items], isWhole: next.isWhole })
+  #more(items: AuditEntry[]): Promise<void> {
+    return this.extend(async () => {
+      const next = await this.#read(items.at(-1)?.id, mostRefreshed, this.signal)
+      return { items: [...items, ...next.items], isWhole: next.isWhole }
     })
-    this.#isLoadingMore = false
-    this.update()
   }
 }
 
@@ -319,12 +268,6 @@ const periods = [
   { value: '30', words: 'Last 30 days' },
   { value: '90', words: 'Last 90 days' }
 ] as const
-
-interface Choice {
-  label: string
-  all: string
-  options: ReadonlyArray<{ value: string; words: string }>
-}
 
 /**
  * An entry on one line. Opened by a click or Enter, it shows its changes, ids and address, which are not in the page before.

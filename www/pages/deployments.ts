@@ -4,11 +4,11 @@ import type { DeploymentRow, DeploymentStatus } from '../../lib/model/deployment
 import type { ShownProject as Project } from '../../lib/model/project.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'
-import { createResource, loaded, type Resource, staleLine } from '../state/resource.js'
+import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDeployments } from '../elements/deployments/svc-deployments.js'
 import { SvcRows } from '../elements/base/svc-rows.js'
 import { SvcBackgroundFailure, SvcMarked, SvcSpan, SvcStatus, SvcTime } from '../elements/base/facts.js'
-import { Page } from './page.js'
+import { FilteredPage } from './filtered-page.js'
 import { countWords, numberWords, t } from '../words/t.js'
 
 /** The loaded deployments, newest first, and the total number. */
@@ -69,55 +69,37 @@ const statuses: ReadonlyArray<{ value: DeploymentStatus; words: string }> = [
 ]
 
 /** All deployments, newest first. The query `status`, `project`, `branch` and `commit` filter them. */
-export class DeploymentsPage extends Page {
+export class DeploymentsPage extends FilteredPage<Shown> {
   static override sheet = css`
     svc-page-deployments {
-      .filters { display: flex; flex-wrap: wrap; gap: 8px; }
       .filters select { width: auto; max-width: 240px; }
       .filters input[type='search'] { width: 150px; }
       .more { display: flex; justify-content: space-between; align-items: center; gap: 16px; }
       @media (max-width: 719px) {
-        .filters { flex-basis: 100%; }
         .filters select, .filters input[type='search'] { flex: 1 1 40%; width: auto; min-width: 0; }
       }
     }
   `
 
-  #shown!: Resource<Shown>
+  protected readonly address = 'deployments'
   #projects!: Resource<Project[]>
-  #filter = ''
-  #isLoadingMore = false
 
   protected override connected(): void {
     this.entitle(t('Deployments'), [{ words: t('Deployments') }])
     this.#projects = this.resource(signal => this.context.client.call('GET /api/projects', { signal }))
-    this.#begin()
+    this.begin()
     this.followMarks()
     this.follow(['deployments'], () => {
       // Do not refresh while the next page is loading.
-      if (this.#isLoadingMore) return false
-      void this.#shown.load()
+      if (this.isLoadingMore) return false
+      void this.shown.load()
       return true
     })
     this.listen(window, 'scroll', () => this.#look())
   }
 
-  protected override moved(): void {
-    if (this.#filter !== this.place.query.toString()) this.#begin()
-  }
-
-  #begin(): void {
-    this.#filter = this.place.query.toString()
-    this.#isLoadingMore = false
-    const filter = this.#filter
-    this.#shown = createResource<Shown>({
-      load: signal => refreshed({ client: this.context.client, query: this.#query, signal }, () => this.#shown.value),
-      onChange: () => {
-        if (filter === this.#filter) this.update()
-      },
-      signal: this.signal
-    })
-    void this.#shown.load()
+  protected load(signal: AbortSignal): Promise<Shown> {
+    return refreshed({ client: this.context.client, query: this.#query, signal }, () => this.shown.value)
   }
 
   get #query(): ListQuery {
@@ -129,9 +111,9 @@ export class DeploymentsPage extends Page {
 
   /** Loads the next page near the end of the list. */
   #look(): void {
-    const shown = this.#shown.value
+    const shown = this.shown.value
     const list = this.querySelector('svc-deployments')
-    if (shown === undefined || list === null || shown.items.length >= shown.total || this.#isLoadingMore) return
+    if (shown === undefined || list === null || shown.items.length >= shown.total || this.isLoadingMore) return
     if (list.getBoundingClientRect().bottom < innerHeight + aheadPx) void this.#more(shown)
   }
 
@@ -141,35 +123,18 @@ export class DeploymentsPage extends Page {
       <div class="page-head">
         <div><h1>${t('Deployments')}</h1></div>
         <div class="filters">
-          ${this.#select('project', projects, { label: t('Filter by project'), all: t('All projects') })}
+          ${this.select('project', { label: t('Filter by project'), all: t('All projects'), options: projects })}
           ${this.#text('branch', t('Branch'), this.#branches())}
           ${this.#text('commit', t('Commit'), [])}
-          ${this.#select(
-            'status',
-            statuses.map(({ value, words }) => ({ value, words: t(words) })),
-            { label: t('Filter by status'), all: t('All statuses') }
-          )}
+          ${this.select('status', {
+            label: t('Filter by status'),
+            all: t('All statuses'),
+            options: statuses.map(({ value, words }) => ({ value, words: t(words) }))
+          })}
         </div>
       </div>
-      ${staleLine(this.#shown)}
-      ${loaded(this.#shown, 'the deployments', shown => this.#list(shown))}`
-  }
-
-  #select(
-    name: string,
-    options: ReadonlyArray<{ value: string; words: string }>,
-    { label, all }: { label: string; all: string }
-  ): Template {
-    const chosen = this.place.query.get(name) ?? ''
-    const choose = (event: Event): void => this.#choose(name, (event.currentTarget as HTMLSelectElement).value)
-    return html`
-      <select aria-label="${label}" @change="${choose}">
-        <option value="" .selected="${chosen === ''}">${all}</option>
-        ${options.map(
-          ({ value, words }) => html`
-          <option value="${value}" .selected="${value === chosen}">${words}</option>`
-        )}
-      </select>`
+      ${staleLine(this.shown)}
+      ${loaded(this.shown, 'the deployments', shown => this.#list(shown))}`
   }
 
   #text(name: string, label: string, proposals: readonly string[]): Template {
@@ -182,7 +147,7 @@ export class DeploymentsPage extends Page {
 
   /** Returns the branches of the loaded deployments. */
   #branches(): string[] {
-    const branches = (this.#shown.value?.items ?? []).map(({ provenance }) => provenance?.branch ?? '')
+    const branches = (this.shown.value?.items ?? []).map(({ provenance }) => provenance?.branch ?? '')
     return [...new Set(branches)].filter(branch => branch !== '').slice(0, maxProposals)
   }
 
@@ -191,14 +156,7 @@ export class DeploymentsPage extends Page {
     const value = input.value.trim()
     const isUsable = name !== 'commit' || value === '' || /^[0-9a-f]{4,64}$/i.test(value)
     input.setCustomValidity(isUsable ? '' : t('Enter at least 4 digits of the commit ID (0–9, a–f)'))
-    if (input.reportValidity()) this.#choose(name, value)
-  }
-
-  #choose(name: string, value: string): void {
-    const query = new URLSearchParams(this.place.query)
-    if (value === '') query.delete(name)
-    else query.set(name, value)
-    this.context.go(query.size === 0 ? 'deployments' : `deployments?${query}`)
+    if (input.reportValidity()) this.choose(name, value)
   }
 
   #list(shown: Shown): Template {
@@ -212,14 +170,7 @@ export class DeploymentsPage extends Page {
           <p class="muted small number">
             ${items.length < total ? t('{shown} of {all}', { shown: numberWords(items.length), all: count }) : count}
           </p>
-          ${
-            items.length < total
-              ? html`
-              <button type="button" disabled="${this.#isLoadingMore}" @click="${() => void this.#more(shown)}">
-                ${this.#isLoadingMore ? t('Loading…') : t('Load more')}
-              </button>`
-              : null
-          }
+          ${items.length < total ? this.moreButton(() => this.#more(shown)) : null}
         </div>
       </div>`
   }
@@ -243,15 +194,8 @@ export class DeploymentsPage extends Page {
   }
 
   async #more(shown: Shown): Promise<void> {
-    const resource = this.#shown
-    this.#isLoadingMore = true
-    this.update()
-    await this.attempt(async () => {
-      const next = await continued({ client: this.context.client, query: this.#query, signal: this.signal }, shown)
-      if (resource === this.#shown) resource.set(next)
-    })
-    this.#isLoadingMore = false
-    this.update()
+    const resource = this.shown
+    await this.extend(() => continued({ client: this.context.client, query: this.#query, signal: this.signal }, shown))
     // A page may be shorter than the window.
     if (resource.error === undefined) requestAnimationFrame(() => this.#look())
   }
