@@ -4,7 +4,7 @@ import { reasonOf, Refusal } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
 import { actorText } from '../../base/shared/api.js'
 import { countOf } from '../../base/text.js'
-import { readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
+import { badReceipt, readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
 import { type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
 import { readTrustedKey, type TrustedKey } from '../../core/proof/server-keys.js'
 import type { ManifestFile } from '../../model/manifest.js'
@@ -125,7 +125,8 @@ export const commands = {
       const given = await readReceiptFiles(files, cwd)
       const before = await readReceiptFiles(options.previous, cwd)
       const successors = [...given.successors, ...before.successors]
-      const verdict = verifyReceipts([...before.receipts, ...given.receipts], { keys, successors, revoked })
+      if (given.receipts.length === 0) throw badReceipt(`${files.join(', ')} contains none`)
+      const verdict = verifyReceipts(given.receipts, { keys, successors, revoked }, before.receipts)
       if (options.tree !== undefined) {
         const [only] = given.receipts
         if (only === undefined || given.receipts.length > 1)

@@ -99,9 +99,17 @@ interface Trust {
   revoked: ReadonlySet<string>
 }
 
-/** Verifies the signatures of receipts and the chains that they are part of. */
-export function verifyReceipts(given: readonly GivenReceipt[], trust: Trust): ReceiptVerdict {
-  const verdict: ReceiptVerdict = { chains: [], faults: [], notes: [] }
+/**
+ * Verifies the signatures of receipts and the chains that they are part of. `previous` are receipts that were kept before: the
+ * others must continue them.
+ */
+export function verifyReceipts(
+  received: readonly GivenReceipt[],
+  trust: Trust,
+  previous: readonly GivenReceipt[] = []
+): ReceiptVerdict {
+  const given = [...previous, ...received]
+  const verdict: ReceiptVerdict = { chains: [], faults: lostFaults(received, previous), notes: [] }
   const accepted = acceptedKeys(given, trust)
   const chains = new Map<string, GivenReceipt[]>()
   const seen = new Map<string, string>()
@@ -117,12 +125,35 @@ export function verifyReceipts(given: readonly GivenReceipt[], trust: Trust): Re
       verdict.faults.push(fault)
       continue
     }
-    const { server, project } = receipt.receipt
-    const chain = JSON.stringify([server.origin, project.id])
+    const chain = chainOf(receipt)
     chains.set(chain, [...(chains.get(chain) ?? []), receipt])
   }
   for (const receipts of chains.values()) verdict.chains.push(verifyChain(receipts, verdict))
   return verdict
+}
+
+/** Returns the name of the chain that a receipt is part of. */
+function chainOf({ receipt: { server, project } }: ReadReceipt): string {
+  return JSON.stringify([server.origin, project.id])
+}
+
+/** Returns a fault for each chain that ends earlier now than before. A chain of which nothing was received is not judged. */
+function lostFaults(received: readonly GivenReceipt[], previous: readonly GivenReceipt[]): string[] {
+  const last = (receipts: readonly GivenReceipt[]): Map<string, GivenReceipt> => {
+    const found = new Map<string, GivenReceipt>()
+    for (const each of receipts) {
+      const known = found.get(chainOf(each))
+      if (known === undefined || known.receipt.chain.number < each.receipt.chain.number) found.set(chainOf(each), each)
+    }
+    return found
+  }
+  const before = last(previous)
+  return [...last(received)].flatMap(([chain, newest]) => {
+    const kept = before.get(chain)
+    if (kept === undefined || kept.receipt.chain.number <= newest.receipt.chain.number) return []
+    const why = 'Later ones were left out, or the server was restored from an older backup'
+    return [`The chain ends with ${nameOf(newest)}, and ${nameOf(kept)} was there before. ${why}`]
+  })
 }
 
 /** Returns the trusted keys and their successors, by fingerprint. A fingerprint gets its key from the receipts. */

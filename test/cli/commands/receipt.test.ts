@@ -77,6 +77,13 @@ t.test('receipts from the push to a restored backup, verified offline', async t 
   t.match(await verify('all.jsonl', '--key', 'server.pub', '--revoked', by.key), { code: 1, stderr: /is revoked/ })
   t.match(await verify('out/1.json', 'out/2.json', '--key', 'server.pub', '--json'), { code: 0 })
   t.match(await verify('out/2.json', '--previous', 'out/1.json', '--key', 'server.pub'), { code: 0 })
+  t.match(
+    await verify('out/1.json', '--previous', 'out/2.json', '--key', 'server.pub'),
+    { code: 1, stderr: /The chain ends with receipt 1 .* and receipt 2 .* was there before/ },
+    'a server that was restored, before it has gone on'
+  )
+  writeFileSync(join(cwd, 'head.jsonl'), readFileSync(join(cwd, 'all.jsonl'), 'utf8').split('\n')[0] as string)
+  t.match(await verify('head.jsonl', '--key', 'server.pub'), { code: 1, stderr: /contains none/ }, 'keys alone')
   await second.stop()
 
   rmSync(server.home, { recursive: true })

@@ -97,6 +97,23 @@ t.test('what is not wrong but should be known is a note', async t => {
   t.match(verified([at(0), ...back]), { faults: [], notes: [/clock of the server was set back/] })
 })
 
+t.test('what was kept before is continued, and ends no earlier now', async t => {
+  const trust = {
+    keys: [{ fingerprint: key.fingerprint, key: key.publicKey }],
+    successors: [],
+    revoked: new Set<string>()
+  }
+  const read = (texts: readonly string[], from: string) => readReceipts(texts.join(''), from).receipts
+  const after = (received: readonly string[], previous: readonly string[]) =>
+    verifyReceipts(read(received, 'now'), trust, read(previous, 'before'))
+  t.match(after(five.slice(3), five.slice(0, 3)), { faults: [], chains: [{ first: 1, last: 5 }] })
+  t.match(after(five, five.slice(0, 3)).faults, [])
+  t.match(after(five.slice(0, 3), five).faults, [/The chain ends with receipt 3 .*, and receipt 5 .* was there before/])
+  t.match(after(five.slice(4), five.slice(0, 3)).faults, [/Receipt 4 is missing/])
+  const blog = aChain(key, [1], { patch: otherProject })
+  t.match(after(blog, five).faults, [], 'another project is not judged')
+})
+
 t.test('the receipt of another project is part of another chain', async t => {
   const blog = aChain(key, [1], { patch: otherProject })
   const { chains, faults } = verified([...five, ...blog])
