@@ -1,10 +1,10 @@
 /* What rollbacks, undos and repairs have in common: a dry run, and the run that is watched until its end. */
+import type { Client } from './client/client.js'
+import { mayHaveArrived, planRun, type Run, startRun } from './client/runs.js'
 import { Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RollbackPlan } from '../model/plan.js'
-import { type Api, mayHaveArrived } from './client/api.js'
-import type { Run } from './client/runs.js'
 import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/session.js'
 import { type Context, exitCodes } from './command.js'
 import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
@@ -60,7 +60,7 @@ interface Started {
 }
 
 /** Runs it and prints its output. Returns the exit code. */
-export async function runAndReport(api: Api, started: Started, context: Context): Promise<number> {
+export async function runAndReport(client: Client, started: Started, context: Context): Promise<number> {
   const { noun, done, projectId, provenance, message, json, given } = started
   const { output } = context
   const known = { ...nothingKnown(), projectId, provenance, message: message ?? null }
@@ -74,18 +74,18 @@ export async function runAndReport(api: Api, started: Started, context: Context)
     })
     if (started.isScheduled) {
       await isReceived(run)
-      Object.assign(known, { deployId: run.deployId, url: pageOf(api, run.deployId, run.page) })
+      Object.assign(known, { deployId: run.deployId, url: pageOf(client, run.deployId, run.page) })
       return null
     }
     const print = json ? output.note : output.print
-    return watchRun(run, context, { api, projectId, given, print, tellsEnd: !json, signal })
+    return watchRun(run, context, { client, projectId, given, print, tellsEnd: !json, signal })
   })
-  if (watched === null) return reportScheduled({ api, known, json }, context)
-  const tell = () => reportRun(watched, context, { api, what: done, json, given, known })
-  const wish = { client: api.client, deployId: watched.deployId, path: started.receipt }
+  if (watched === null) return reportScheduled({ client, known, json }, context)
+  const tell = () => reportRun(watched, context, { client, what: done, json, given, known })
+  const wish = { client, deployId: watched.deployId, path: started.receipt }
   const finish = () => withReceipt(wish, context, tell)
   if (started.witness === undefined) return await finish()
-  return await withWitness({ client: api.client, mode: started.witness }, context, finish)
+  return await withWitness({ client, mode: started.witness }, context, finish)
 }
 
 /** Restores the files before the last deployment of a project. Returns the exit code. */
@@ -106,9 +106,9 @@ export async function undoLast(
   checkMessage(message)
   const isSure = confirmation(context, { yes: options.yes || options['dry-run'], what: 'An undo', done: 'undone' })
   const given = { env, server, project, token }
-  const { api, config } = await openProjectAsAdmin(context, given)
+  const { client, config } = await openProjectAsAdmin(context, given)
   const projectId = projectIdOf(context, config)
-  const ask = (signal: AbortSignal) => api.planUndo(projectId, { force, signal })
+  const ask = (signal: AbortSignal) => planRun(client, 'POST /api/projects/:id/undo', { id: projectId, force, signal })
   if (options['dry-run']) return showRollback(ask, { json, force }, context)
   const plan = await withInterrupts(context.host, ask)
   if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
@@ -116,7 +116,8 @@ export async function undoLast(
   for (const line of lines.slice(0, -1)) context.output.note(line)
   if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
   const undo = {
-    start: (signal: AbortSignal) => api.undo(projectId, { message, force, signal }),
+    start: (signal: AbortSignal) =>
+      startRun(client, 'POST /api/projects/:id/undo', { id: projectId, message, force, signal }),
     noun: 'undo',
     done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
     projectId,
@@ -127,7 +128,7 @@ export async function undoLast(
     witness,
     receipt
   }
-  return runAndReport(api, undo, context)
+  return runAndReport(client, undo, context)
 }
 
 /* Prints what a rollback or an undo would do. */

@@ -1,9 +1,9 @@
+import type { Client } from './client/client.js'
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
-import type { Api } from './client/api.js'
 import { findProject } from './client/named-project.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
 import type { Context } from './command.js'
@@ -24,24 +24,24 @@ export async function openToken(
   context: Context,
   options: AdminOptions,
   word: string
-): Promise<{ api: Api; token: AccessToken }> {
-  const { api } = await openAdmin(context, options)
-  return { api, token: await findNamedToken(api, word) }
+): Promise<{ client: Client; token: AccessToken }> {
+  const { client } = await openAdmin(context, options)
+  return { client, token: await findNamedToken(client, word) }
 }
 
 /** Returns the token with a name or an id. Refuses: `no_such_token`. */
-export async function findNamedToken(api: Pick<Api, 'tokens'>, word: string): Promise<AccessToken> {
-  const { items } = await api.tokens()
+export async function findNamedToken(client: Client, word: string): Promise<AccessToken> {
+  const { items } = await client.call('GET /api/tokens')
   const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
   if (token !== undefined) return token
   throw new Refusal('not_found', 'no_such_token', `Token not found: "${word}". "svc token list" shows the names`)
 }
 
 /** Returns the ids of projects that a command line names; null if it names none. */
-export async function projectIdsOf(api: Api, words: readonly string[]): Promise<string[] | null> {
+export async function projectIdsOf(client: Client, words: readonly string[]): Promise<string[] | null> {
   if (words.length === 0) return null
   const ids: string[] = []
-  for (const word of words) ids.push((await findProject(api, word)).id)
+  for (const word of words) ids.push((await findProject(client, word)).id)
   return ids
 }
 

@@ -5,7 +5,6 @@ import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
 import type { UploadPermit } from '../model/access.js'
 import { probeHttp } from '../http/outgoing/probe.js'
-import type { Api } from './client/api.js'
 import { type Options, type OptionTable, usage } from './command.js'
 import { durationOption } from './common-options.js'
 
@@ -190,7 +189,8 @@ export interface Waiting {
 
 /** How a deployment is checked and confirmed. */
 interface CheckOptions {
-  api: Pick<Api, 'confirm'>
+  /** Confirms the deployment. */
+  confirm(): Promise<unknown>
   url: URL
   note(line: string): void
   signal: AbortSignal
@@ -204,8 +204,8 @@ const attemptMs = 5_000
  * ended: the server then puts the earlier files back. Never rejects.
  */
 export async function checkFromHere(
-  { deployId, until }: Waiting,
-  { api, url, note, signal }: CheckOptions
+  { until }: Pick<Waiting, 'until'>,
+  { confirm, url, note, signal }: CheckOptions
 ): Promise<void> {
   const endMs = performance.now() + Date.parse(until) - Date.now()
   let last = ''
@@ -218,7 +218,7 @@ export async function checkFromHere(
       if (message !== last) note(`${url.href}: ${message}`)
       last = message
       if (isGood) {
-        await api.confirm(deployId)
+        await confirm()
         return
       }
       await pause(intervalMs, signal)

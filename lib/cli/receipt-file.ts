@@ -29,8 +29,8 @@ const typeBits = 0o170000
 
 /** Returns the receipt of a deployment. `form`: `result` for its verification result. */
 export async function fetchReceipt(client: Client, deployId: string, form?: 'result'): Promise<string> {
-  const path = `/api/deployments/${encodeURIComponent(deployId)}/receipt`
-  const answer = await client.open({ path, query: { form }, accept: 'application/vnd.in-toto+dsse' })
+  const given = { id: deployId, query: { form }, accept: 'application/vnd.in-toto+dsse' } as const
+  const answer = await client.ask('GET /api/deployments/:id/receipt', given)
   return readText(answer, maxReceiptBytes)
 }
 
@@ -39,8 +39,8 @@ export async function fetchReceipts(
   client: Client,
   query: { projectId?: string | undefined; since?: string | undefined }
 ): Promise<ReceiptFile & { text: string }> {
-  const call = { path: '/api/receipts', query, accept: 'application/x-ndjson', answerLimitMs } as const
-  const text = await readText(await client.open(call), maxFileBytes)
+  const given = { query, accept: 'application/x-ndjson', answerLimitMs } as const
+  const text = await readText(await client.ask('GET /api/receipts', given), maxFileBytes)
   return { text, ...readReceipts(text, 'The answer of the server') }
 }
 

@@ -1,3 +1,4 @@
+import type { Client } from './client/client.js'
 import { appendFile } from 'node:fs/promises'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
@@ -5,7 +6,6 @@ import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
 import type { ListedRollout } from '../model/rollout.js'
 import { formatBytes } from '../base/shared/api.js'
-import type { Api } from './client/api.js'
 import type { Context } from './command.js'
 import { originWords } from './terminal/deployments.js'
 
@@ -55,9 +55,9 @@ function codeOf(error: unknown): string {
  * Returns the address of a deployment's page: the one that the server sent, else one below the address of the API. A server that
  * was reached by its socket has no address.
  */
-export function pageOf(api: Pick<Api, 'address'>, deployId: string | null, page: string | null): string | null {
-  if (page !== null || deployId === null || !/^https?:/.test(api.address)) return page
-  return `${api.address}/deployments/${encodeURIComponent(deployId)}`
+export function pageOf(client: Pick<Client, 'address'>, deployId: string | null, page: string | null): string | null {
+  if (page !== null || deployId === null || !/^https?:/.test(client.address)) return page
+  return `${client.address}/deployments/${encodeURIComponent(deployId)}`
 }
 
 /**

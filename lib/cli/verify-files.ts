@@ -1,8 +1,9 @@
 /* `svc files --deep`: verifies the files of a project on the server. */
+import type { Client } from './client/client.js'
+import { compareLimitMs, ndjson } from './client/runs.js'
 import { countOf, oneLine } from '../base/text.js'
 import type { Baseline, FindingState, VerifyEvent } from '../model/plan.js'
-import type { Api } from './client/api.js'
-import { streamBroken } from './client/streams.js'
+import { readNdjson, streamBroken } from './client/streams.js'
 import { type Context, exitCodes } from './command.js'
 import { withInterrupts } from './terminal/prompt.js'
 import { humanDuration } from './terminal/words.js'
@@ -23,7 +24,7 @@ const batchLength = 64 * 1024
 
 /** Verifies the files of a project, prints what differs, and returns the exit code. */
 export async function verifyProject(
-  { api, projectId }: { api: Api; projectId: string },
+  { client, projectId }: { client: Client; projectId: string },
   view: VerifyView,
   context: Context
 ): Promise<number> {
@@ -32,7 +33,7 @@ export async function verifyProject(
   const bar = output.progress('Verifying', files => files.toLocaleString('en-US'))
   try {
     const { baseline, findings, totals } = await withInterrupts(context.host, signal =>
-      read(api.verify(projectId, { sums: view.sums, signal }), {
+      read(eventsOf(client, projectId, { sums: view.sums, signal }), {
         onProgress: bar.update,
         onSums: async text => output.write(text)
       })
@@ -50,6 +51,18 @@ export async function verifyProject(
     bar.clear()
     throw error
   }
+}
+
+/** Yields what the server finds when it compares every file of a target with what svc put there. */
+async function* eventsOf(
+  client: Client,
+  id: string,
+  { sums, signal }: { sums: boolean; signal: AbortSignal }
+): AsyncGenerator<VerifyEvent> {
+  const query = { sums: sums ? ('1' as const) : undefined }
+  const given = { id, query, accept: ndjson, answerLimitMs: compareLimitMs, signal } as const
+  const answer = await client.ask('GET /api/projects/:id/verify', given)
+  for await (const event of readNdjson(answer)) yield event as VerifyEvent
 }
 
 interface Read {

@@ -1,8 +1,9 @@
+import type { Client } from './client/client.js'
+import { listDeployments, readDeployment, rolloutOf } from './client/deployments.js'
 import { oneLine, parseUrl } from '../base/text.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { UploadPermit } from '../model/access.js'
-import type { Api } from './client/api.js'
-import type { Run, RunEvent } from './client/runs.js'
+import { followRun, type Run, type RunEvent } from './client/runs.js'
 import { isBroken, mayRepeat } from './client/streams.js'
 import { bothZones, type Waiting } from './push-options.js'
 import { type Context, exitCodes } from './command.js'
@@ -30,7 +31,7 @@ export type Watched =
 const silentEveryMs = 30_000
 
 export interface WatchOptions {
-  api: Api
+  client: Client
   projectId: string
   /** Options that the user gave, for hints. */
   given?: GivenOptions
@@ -39,6 +40,8 @@ export interface WatchOptions {
   print(line: string): void
   /** Whether `reportRun` prints the end as text. Then the line of the output that says the same is left out. */
   tellsEnd?: boolean
+  /** Follows a deployment over lost connections. Tests replace it. */
+  follow?: typeof followRun
   /** Called when the deployment waits to be confirmed. */
   onConfirm?(waiting: Waiting): void
   /** Aborted by Ctrl-C: stops watching, while the deployment continues. */
@@ -85,7 +88,7 @@ export async function watchRun(run: Run, context: Context, options: WatchOptions
 const failureLine = /^✗ failed after [\w.]+: /
 
 async function watch(run: Run, { output }: Context, options: WatchOptions): Promise<Watched> {
-  const { api, projectId, print, signal } = options
+  const { client, projectId, print, signal, follow = followRun } = options
   let deployId = run.deployId
   let printed = 0
   let firstLine: string | null = null
@@ -101,7 +104,7 @@ async function watch(run: Run, { output }: Context, options: WatchOptions): Prom
     )
   }
   try {
-    return await consume(unprinted(api.follow(deployId, { signal }), { printed, firstLine }))
+    return await consume(unprinted(follow(client, deployId, { signal }), { printed, firstLine }))
   } catch (error) {
     if (signal.aborted) return await detached()
     if (mayRepeat(error)) output.note(lostLine(deployId, options))
@@ -133,7 +136,7 @@ async function watch(run: Run, { output }: Context, options: WatchOptions): Prom
 
   /** Returns the newest deployment of the project, for older servers that do not send the id at once. */
   async function newest(): Promise<string | null> {
-    const [deployment] = await api.deployments({ projectId, limit: 1 }).catch(() => [])
+    const [deployment] = await listDeployments(client, { projectId, limit: 1 }).catch(() => [])
     return deployment?.id ?? null
   }
 }
@@ -155,8 +158,8 @@ async function* unprinted(
 }
 
 /** Says where to find the result of a deployment whose server does not come back. */
-function lostLine(deployId: string, { api, given, permit }: WatchOptions): string {
-  const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== parseUrl(api.address)?.origin)
+function lostLine(deployId: string, { client, given, permit }: WatchOptions): string {
+  const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== parseUrl(client.address)?.origin)
   const words = permit?.rollout ? ['rollout', 'status'] : ['logs', '-f', deployId]
   const [other] = others
   if (other === undefined) {
@@ -168,7 +171,7 @@ function lostLine(deployId: string, { api, given, permit }: WatchOptions): strin
 }
 
 export interface ReportOptions {
-  api: Pick<Api, 'address' | 'deployment' | 'rolloutOf'>
+  client: Pick<Client, 'address' | 'call'>
   /** What a successful run did: "deployed to proj_…". */
   what: string
   json: boolean
@@ -208,10 +211,10 @@ export async function isReceived(run: Run): Promise<void> {
 
 /** Says when a deployment begins. */
 export async function reportScheduled(
-  { api, known, json }: { api: Api; known: Known; json: boolean },
+  { client, known, json }: { client: Client; known: Known; json: boolean },
   { output }: Context
 ): Promise<number> {
-  const deployment = await api.deployment(known.deployId ?? '', { output: 'end' })
+  const deployment = await readDeployment(client, known.deployId ?? '', { output: 'end' })
   const { id, startAt, heldFor } = deployment
   output.result(
     json,
@@ -224,22 +227,23 @@ export async function reportScheduled(
   return exitCodes.success
 }
 
-async function resultOf(watched: Watched, { api, known }: ReportOptions): Promise<RunResult> {
+async function resultOf(watched: Watched, { client, known }: ReportOptions): Promise<RunResult> {
   const { deployId } = watched
-  const url = pageOf(api, deployId, watched.outcome === 'ended' ? watched.page : known.url)
+  const url = pageOf(client, deployId, watched.outcome === 'ended' ? watched.page : known.url)
   const begun = { ...known, deployId, url }
   if (watched.outcome === 'detached') {
     const error = { code: 'detached', message: 'Stopped watching; the deployment continues' }
-    const rollout = deployId === null ? null : await api.rolloutOf(deployId)
+    const rollout = deployId === null ? null : await rolloutOf(client, deployId)
     return { ...begun, status: 'running', duration: null, error, deployment: null, rollout }
   }
   // The result is known without the record, so a record that cannot be read is not an error.
-  const deployment = deployId === null ? null : await api.deployment(deployId, { output: 'end' }).catch(() => null)
+  const deployment =
+    deployId === null ? null : await readDeployment(client, deployId, { output: 'end' }).catch(() => null)
   const { status, duration } = watched
   const message = deployment?.errorMessage || watched.reason || 'The deployment failed. See its output for the reason'
   const error = status === 'failed' ? { code: 'deployment_failed', message } : null
   const isRollout = deployment?.steps?.some(({ name }) => (name as string) === 'rollout') === true
-  const rollout = isRollout ? await api.rolloutOf(deployment.id) : null
+  const rollout = isRollout ? await rolloutOf(client, deployment.id) : null
   return { ...begun, message: deployment?.message ?? known.message, status, duration, error, deployment, rollout }
 }
 

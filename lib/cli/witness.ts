@@ -11,7 +11,6 @@ import { hashNode } from '../core/audit/tree.js'
 import { hasCode, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { locateHome } from '../base/config/home.js'
-import type { AuditCheckpoint, ConsistencyProof } from '../model/audit.js'
 import { isConsistent } from '../base/shared/merkle-proof.js'
 import type { Client } from './client/client.js'
 import { exitCodes, type Context } from './command.js'
@@ -60,7 +59,7 @@ export async function withWitness(
 export async function witness(client: Client, directory: string): Promise<string | null> {
   const pinned = (await readServers(directory))[client.address]
   const own = await readKnown(directory, pinned)
-  const answer = await ask<AuditCheckpoint>(client, '/api/audit/checkpoint')
+  const answer = await orRefusal(client.call('GET /api/audit/checkpoint', { answerLimitMs }))
   if (answer instanceof Refusal) {
     if (own === null) return null
     return `The server ${client.address} does not show its audit log, which had ${own.checkpoint.size} entries: ${answer.message}. ${cureOf(own)}`
@@ -88,8 +87,8 @@ async function compare(client: Client, seen: Checkpoint, now: Checkpoint): Promi
   if (now.size < seen.size) return `has lost entries: it had ${seen.size}, and now has ${now.size}`
   let proof: string[] = []
   if (now.size > seen.size) {
-    const query = { from: String(seen.size), to: String(now.size) }
-    const answer = await ask<ConsistencyProof>(client, '/api/audit/proof', query)
+    const query = { from: seen.size, to: now.size }
+    const answer = await orRefusal(client.call('GET /api/audit/proof', { query, answerLimitMs }))
     if (answer instanceof Refusal) return `could not be compared with what this machine saw: ${answer.message}`
     if (!Array.isArray(answer.proof)) return rewritten
     proof = answer.proof
@@ -99,13 +98,11 @@ async function compare(client: Client, seen: Checkpoint, now: Checkpoint): Promi
   return isConsistent({ ...claim, proof: hashes }, hashNode) ? null : rewritten
 }
 
-async function ask<T>(client: Client, path: string, query: Record<string, string> = {}): Promise<T | Refusal> {
-  try {
-    return await client.json<T>({ path, query, answerLimitMs })
-  } catch (error) {
+function orRefusal<T>(asked: Promise<T>): Promise<T | Refusal> {
+  return asked.catch((error: unknown) => {
     if (error instanceof Refusal) return error
     throw error
-  }
+  })
 }
 
 /** What was seen of a server. */

@@ -86,9 +86,9 @@ function stage(url: string, confirm = async () => {}) {
   const stop = new AbortController()
   const check = (ms: number): Promise<void> =>
     checkFromHere(
-      { deployId: 'dep_a', until: new Date(Date.now() + ms).toISOString() },
+      { until: new Date(Date.now() + ms).toISOString() },
       {
-        api: { confirm: async id => (await confirm(), void confirmed.push(id)) },
+        confirm: async () => (await confirm(), void confirmed.push('dep_a')),
         url: new URL(url),
         note: line => notes.push(line),
         signal: stop.signal

@@ -1,10 +1,9 @@
 import t from 'tap'
-import type { Api } from '../../lib/cli/client/api.js'
 import type { Run, RunEvent } from '../../lib/cli/client/runs.js'
 import type { Context } from '../../lib/cli/command.js'
 import { nothingKnown } from '../../lib/cli/run-result.js'
 import { reportRun, watchRun, type Watched } from '../../lib/cli/watch.js'
-import type { Deployment } from '../../lib/model/deployment.js'
+import { stubClient } from '../support/stub-client.js'
 import type { PlannedRollout, UploadPermit } from '../../lib/model/access.js'
 
 const log = (text: string): RunEvent => ({ event: 'log', text }) as RunEvent
@@ -33,18 +32,18 @@ function stage({
     paint
   }
   const followed: string[] = []
-  const api = {
-    address: 'http://h1.test/svc',
-    deployments: async () => (newest === null ? [] : [{ id: newest }]),
-    follow(id: string) {
-      followed.push(id)
-      return eventsOf(follow, followError)
-    }
-  } as unknown as Api
+  const client = stubClient(
+    { 'GET /api/logs': () => (newest === null ? [] : [{ id: newest, projectId: 'proj_a' }]) },
+    { address: 'http://h1.test/svc' }
+  )
   const context = { output, env: {} } as unknown as Context
   const watch = (run: Partial<Run>, signal = new AbortController().signal) =>
     watchRun({ deployId: null, page: null, ...run } as Run, context, {
-      api,
+      client,
+      follow(_, id) {
+        followed.push(id)
+        return eventsOf(follow, followError)
+      },
       projectId: 'proj_a',
       given: { env: 'production' },
       permit: permit as UploadPermit | null,
@@ -134,15 +133,15 @@ t.test('an interrupted watch leaves the deployment running', async t => {
 
 t.test('prints the result and returns the exit code', async t => {
   const ended: Watched = { outcome: 'ended', status: 'success', duration: '84.00s', deployId: 'dep_a', page: null }
-  const api = (errorMessage: string | null = null) => ({
-    address: 'http://svc.test/p',
-    deployment: async (id: string) => {
+  const clientOf = (errorMessage: string | null = null) => {
+    const deployment = ({ deployId: id }: { deployId: string }) => {
       if (errorMessage === null) throw new Error('the record cannot be read')
-      return { id, errorMessage, message: 'M' } as Deployment
-    },
-    rolloutOf: async () => null
-  })
-  const options = { api: api(), what: 'pushed', json: false, known: { ...nothingKnown(), projectId: 'proj_a' } }
+      return { id, errorMessage, message: 'M' }
+    }
+    const answers = { 'GET /api/logs/:deployId': deployment, 'GET /api/rollouts': () => ({ rollouts: [] }) }
+    return stubClient(answers, { address: 'http://svc.test/p' })
+  }
+  const options = { client: clientOf(), what: 'pushed', json: false, known: { ...nothingKnown(), projectId: 'proj_a' } }
   const page = 'http://svc.test/p/deployments/dep_a'
   const cases: Array<[Watched, code: number, printed: string, said: string[], error?: string]> = [
     [ended, 0, '✔ success: pushed in 1m 24s (dep_a)', [page]],
@@ -166,16 +165,17 @@ t.test('prints the result and returns the exit code', async t => {
   ]
   for (const [watched, code, line, notes, error] of cases) {
     const { context, printed, said } = stage()
-    t.equal(await reportRun(watched, context, { ...options, api: api(error) }), code)
+    t.equal(await reportRun(watched, context, { ...options, client: clientOf(error) }), code)
     t.strictSame([printed, said], [[line], notes])
   }
   const { context, printed, said } = stage()
   await reportRun(ended, context, { ...options, json: true })
   await reportRun({ ...ended, status: 'failed', page: 'https://a.test/' }, context, {
     ...options,
-    api: api('No'),
+    client: clientOf('No'),
     json: true
   })
+  const completed = { rollbackOf: null, message: null, provenance: null, env: '', hasArtifact: true }
   const base = { deployId: 'dep_a', duration: '84.00s', projectId: 'proj_a', provenance: null }
   t.strictSame(
     printed.map(line => JSON.parse(line)),
@@ -187,7 +187,7 @@ t.test('prints the result and returns the exit code', async t => {
         status: 'failed',
         url: 'https://a.test/',
         error: { code: 'deployment_failed', message: 'No' },
-        deployment: { id: 'dep_a', errorMessage: 'No', message: 'M' },
+        deployment: { ...completed, id: 'dep_a', errorMessage: 'No', message: 'M' },
         rollout: null
       }
     ]

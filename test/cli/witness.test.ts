@@ -6,30 +6,30 @@ import { createProofs } from '../../lib/core/audit/export.js'
 import { createServerKey } from '../../lib/core/audit/server-key.js'
 import { readAuditTree } from '../../lib/core/store/tables/audit.js'
 import { Refusal } from '../../lib/base/errors.js'
-import type { Call, Client } from '../../lib/cli/client/client.js'
+import type { Client } from '../../lib/cli/client/client.js'
 import { witness } from '../../lib/cli/witness.js'
+import { stubClient } from '../support/stub-client.js'
 import { openLog, type Log } from '../core/audit/stage.js'
 
 /** A client of a server with this audit log. */
 function clientOf(log: Log, address = 'https://deploy.example.org'): Client {
   const proofs = createProofs(log)
-  const answers: Record<string, (query: Record<string, string | undefined>) => unknown> = {
-    '/api/audit/checkpoint': () => proofs.checkpoint(),
-    '/api/audit/proof': ({ from, to }) => proofs.consistency(Number(from), Number(to))
+  const answers = {
+    'GET /api/audit/checkpoint': () => proofs.checkpoint(),
+    'GET /api/audit/proof': ({ query }: { query: { from: number; to: number } }) =>
+      proofs.consistency(query.from, query.to)
   }
-  const json = async ({ path, query = {} }: Call): Promise<unknown> => answers[path]?.(query)
-  return { address, json, open: never, probe: never } as unknown as Client
+  return stubClient(answers, { address })
 }
 
 /** A client of a server without the routes, or one that cannot be reached. */
 function refusingClient(refusal: Refusal): Client {
-  const address = 'https://deploy.example.org'
-  return { address, json: () => Promise.reject(refusal), open: never, probe: never } as unknown as Client
+  return stubClient(
+    { 'GET /api/audit/checkpoint': () => Promise.reject(refusal) },
+    { address: 'https://deploy.example.org' }
+  )
 }
 
-const never = (): never => {
-  throw new Error('A witness only asks for JSON')
-}
 const notFound = new Refusal('not_found', 'not_found', 'Not found')
 
 async function aLog(t: Test, directory = t.testdir()): Promise<Log> {
@@ -99,13 +99,12 @@ t.test('finds what a server did to its log', async t => {
 
   await t.test('a checkpoint that is not signed', async t => {
     const forging = clientOf(later)
-    const json = async (call: Call): Promise<unknown> => {
-      const answer = await forging.json<{ note: string }>(call)
-      return { ...answer, note: answer.note.replace('\n150\n', '\n151\n') }
+    const answer = await forging.call('GET /api/audit/checkpoint')
+    const forged = { ...answer, note: answer.note.replace('\n150\n', '\n151\n') }
+    for (const each of [forged, {}]) {
+      const client = stubClient({ 'GET /api/audit/checkpoint': () => each }, { address: forging.address })
+      t.match(await witness(client, directory), /not valid/)
     }
-    t.match(await witness({ ...forging, json } as Client, directory), /not valid/)
-    const empty = { ...forging, json: async () => ({}) } as unknown as Client
-    t.match(await witness(empty, directory), /not valid/)
   })
 
   const note = readdirSync(directory).find(name => name.endsWith('.note')) as string

@@ -1,7 +1,7 @@
+import type { Client } from '../client/client.js'
 import { actorText } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditEntry } from '../../model/audit.js'
-import type { Api } from '../client/api.js'
 import { findProject, isProjectId } from '../client/named-project.js'
 import { usage } from '../command.js'
 import { timeOption } from '../common-options.js'
@@ -20,12 +20,11 @@ export interface EntryQuery {
 }
 
 /** Yields entries, the newest first, page by page. Without `limit`, all of them. */
-export async function* entriesOf(api: Api, query: EntryQuery, limit = Infinity): AsyncGenerator<AuditEntry> {
+export async function* entriesOf(client: Client, query: EntryQuery, limit = Infinity): AsyncGenerator<AuditEntry> {
   let before = query.before
   for (let left = limit; left > 0; ) {
     const size = Math.min(maxPage, left)
-    const asked = { ...query, before, limit: String(size) }
-    const { items } = await api.client.json<{ items: AuditEntry[] }>({ path: '/api/audit', query: asked })
+    const { items } = await client.call('GET /api/audit', { query: { ...query, before, limit: size } })
     // A server that is too old ignores the times.
     yield* items.filter(({ at }) => (query.since ?? '') <= at && (query.until === undefined || at < query.until))
     left -= items.length
@@ -35,13 +34,13 @@ export async function* entriesOf(api: Api, query: EntryQuery, limit = Infinity):
 }
 
 /** Returns the names of the projects by id. */
-export async function projectNamesOf(api: Api): Promise<ReadonlyMap<string, string>> {
-  return new Map((await api.projects()).map(({ id, name }) => [id, name]))
+export async function projectNamesOf(client: Client): Promise<ReadonlyMap<string, string>> {
+  return new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
 }
 
 /** Returns the id of a project by its id or name. An id that no project has may be that of a deleted one. */
-export async function projectIdFor(api: Api, word: string | undefined): Promise<string | undefined> {
-  return word === undefined || isProjectId(word) ? word : (await findProject(api, word)).id
+export async function projectIdFor(client: Client, word: string | undefined): Promise<string | undefined> {
+  return word === undefined || isProjectId(word) ? word : (await findProject(client, word)).id
 }
 
 /** Returns the times of `--since` and `--until` as the server takes them. Refuses a period that is empty. */

@@ -1,3 +1,5 @@
+import type { Client } from '../client/client.js'
+import { listDeployments } from '../client/deployments.js'
 import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'
 import { Refusal } from '../../base/errors.js'
@@ -6,7 +8,6 @@ import { actorText } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import type { Deployment } from '../../model/deployment.js'
-import type { Api } from '../client/api.js'
 import { fetchReceipts } from '../receipt-file.js'
 import { csvLine } from '../terminal/csv.js'
 import { entriesOf, maxPage } from './entries.js'
@@ -77,21 +78,21 @@ export function sectionOf(action: string): SectionKey | null {
 
 /** What a report is made from. */
 export interface ReportNeeds {
-  api: Api
+  client: Client
   head: ReportHead
   names: ReadonlyMap<string, string>
   proof: ReportProof
 }
 
 /** Reads the log and the deployments of a period, page by page. Each entry is kept once, as its row. */
-export async function makeReport({ api, head, names, proof }: ReportNeeds): Promise<Report> {
+export async function makeReport({ client, head, names, proof }: ReportNeeds): Promise<Report> {
   const { since, until } = head
   const rows: Report['rows'] = { deployments: [], approvals: [], rights: [], settings: [], failures: [], others: [] }
   let [refusedSignIns, entries] = [0, 0]
-  const receipts = await receiptsSince(api, since)
-  for await (const deployment of deploymentsOf(api, since, until))
+  const receipts = await receiptsSince(client, since)
+  for await (const deployment of deploymentsOf(client, since, until))
     rows.deployments.push(deploymentRow(deployment, { names, receipt: receipts.get(deployment.id) }))
-  for await (const entry of entriesOf(api, { since, until })) {
+  for await (const entry of entriesOf(client, { since, until })) {
     entries++
     const section = sectionOf(entry.action)
     if (section === 'failures') refusedSignIns += entry.failures ?? 1
@@ -101,9 +102,13 @@ export async function makeReport({ api, head, names, proof }: ReportNeeds): Prom
 }
 
 /** Yields the deployments that started in a period, the newest first. */
-async function* deploymentsOf(api: Api, since: string, until: string): AsyncGenerator<Deployment> {
+async function* deploymentsOf(client: Client, since: string, until: string): AsyncGenerator<Deployment> {
   for (let before: string | undefined; ; ) {
-    const page = await api.deployments({ output: 'none', limit: maxPage, ...(before !== undefined && { before }) })
+    const page = await listDeployments(client, {
+      output: 'none',
+      limit: maxPage,
+      ...(before !== undefined && { before })
+    })
     yield* page.filter(({ startTime }) => startTime >= since && startTime < until)
     before = page.at(-1)?.id
     // The order is that in which they were queued, so a page whose deployments are all older ends the period.
@@ -112,7 +117,7 @@ async function* deploymentsOf(api: Api, since: string, until: string): AsyncGene
 }
 
 /** Returns the SHA-256 of each receipt by its deployment: the name of its file. A server of before 1.2 makes no receipts. */
-async function receiptsSince({ client }: Api, since: string): Promise<Map<string, string>> {
+async function receiptsSince(client: Client, since: string): Promise<Map<string, string>> {
   try {
     const { receipts } = await fetchReceipts(client, { since })
     return new Map(receipts.map(({ sha256, receipt }) => [receipt.deployment.id, sha256]))

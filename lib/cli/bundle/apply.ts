@@ -1,4 +1,5 @@
 /* Applies a bundle: checks it, shows what would change, and uploads its archive as a push does. */
+import { newestDeploymentId } from '../client/deployments.js'
 import { locateHome } from '../../base/config/home.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { Refusal } from '../../base/errors.js'
@@ -6,8 +7,7 @@ import { formatBytes, isRefused } from '../../base/shared/api.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { PlanAnswer } from '../../model/plan.js'
-import { type Api, createApi } from '../client/api.js'
-import { createClient } from '../client/client.js'
+import { type Client, createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { findProject } from '../client/named-project.js'
 import { loadConfiguration, openDeploy, type Opened, projectIdOf } from '../client/session.js'
@@ -66,12 +66,12 @@ async function apply(
   context: Context
 ): Promise<() => Promise<number>> {
   const { manifest } = bundle
-  const { api, config } = opened
+  const { client, config } = opened
   const { output } = context
   const { given, json } = options
   const projectId = projectIdOf(context, config)
-  await checkServer(api, manifest, signal)
-  const permit = await askAgain(() => checkBeforePacking({ api, projectId, config, signal }), signal, output.note)
+  await checkServer(client, manifest, signal)
+  const permit = await askAgain(() => checkBeforePacking({ client, projectId, config, signal }), signal, output.note)
   checkPermit(manifest, permit)
   const attached = await readAttached(bundle)
   const isSigned = attached.statement !== undefined
@@ -83,7 +83,7 @@ async function apply(
     const tree = (await bundle.read('tree')) as Buffer
     const entries = await entriesOfRelease(place.path, { manifest, tree, signal })
     const wishes: Wishes = { prune: options.prune ? 'managed' : undefined, force: false }
-    const plan = await requestPlan(api.client, {
+    const plan = await requestPlan(client, {
       projectId,
       tree: { entries, treeSha256: manifest.tree.sha256, bytes: manifest.tree.bytes },
       wishes,
@@ -100,22 +100,22 @@ async function apply(
     if (!(await isSure(`Deploy ${countOf(entries.length, 'file')} to ${oneLine(name)}?`)))
       return async () => exitCodes.failed
     const archive = { ...archiveOf(bundle, place.path), discard: place.discard }
-    const newest = await api.newestDeployment(projectId, { signal }).catch(() => undefined)
+    const newest = await newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
     const { message, provenance } = manifest
     const known = { ...nothingKnown(), projectId, message, provenance }
     const fields = { planId: plan.planId ?? undefined, ...formFields(config, known, { seconds: null, checkUrl: null }) }
-    const upload = { api, projectId, archive, fields, attached, newest, permit, given, signal }
+    const upload = { client, projectId, archive, fields, attached, newest, permit, given, signal }
     const run = await uploadArchive(upload, context)
-    Object.assign(known, { deployId: run.deployId, url: pageOf(api, run.deployId, run.page) })
+    Object.assign(known, { deployId: run.deployId, url: pageOf(client, run.deployId, run.page) })
     const print = json ? output.note : output.print
     const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
     log.open('Deployment output')
-    const watching = { api, projectId, given, permit, print: log.line, tellsEnd: !json, signal }
+    const watching = { client, projectId, given, permit, print: log.line, tellsEnd: !json, signal }
     const watched = await watchRun(run, context, watching).finally(() => log.close())
     const { harmless } = log
     const tell = () =>
-      reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given, known, harmless })
-    const wish = { client: api.client, deployId: watched.deployId, path: options.receipt }
+      reportRun(watched, context, { client, what: `deployed to ${projectId}`, json, given, known, harmless })
+    const wish = { client, deployId: watched.deployId, path: options.receipt }
     return () => withReceipt(wish, context, tell)
   } finally {
     await place.discard()
@@ -134,12 +134,12 @@ async function openFor(bundle: Bundle, options: ApplyOptions, context: Context):
   const isOpen = config.serverUrl === null && config.deployToken === null
   const owner = isOpen ? await runningOwner(locateHome(context.env, context.cwd)) : null
   if (owner === null) return await openDeploy(context, config)
-  const found = await findProject(createApi(localClient(owner, context.env)), projectIdOf(context, config))
+  const found = await findProject(localClient(owner, context.env), projectIdOf(context, config))
   const from = 'the data directory'
   if (found.token === null) throw new Error('the owner of the data directory cannot read a deploy token')
   const own = { value: found.token, origin: 'http://localhost', from }
   const client = createClient({ serverUrl: 'http://localhost', socketPath: owner, token: own, env: context.env })
-  return { api: createApi(client), config: { ...config, projectId: { value: found.id, source: 'flag', from } } }
+  return { client, config: { ...config, projectId: { value: found.id, source: 'flag', from } } }
 }
 
 /** Returns the configuration of a push of the bundle: nothing of this directory belongs to its release. */
@@ -159,12 +159,8 @@ async function configOf(bundle: Bundle, config: EffectiveConfig): Promise<Effect
   }
 }
 
-async function checkServer(api: Api, { minServer }: BundleManifest, signal: AbortSignal): Promise<void> {
-  const { version = 'dev' } = await api.client.json<{ version?: string }>({
-    path: '/api/health',
-    alsoStatus: 503,
-    signal
-  })
+async function checkServer(client: Client, { minServer }: BundleManifest, signal: AbortSignal): Promise<void> {
+  const { version = 'dev' } = await client.call('GET /api/health', { alsoStatus: 503, signal })
   if (isLateEnough(version, minServer)) return
   throw tooOld(`it needs svc ${minServer} or later, and the server is ${version}`)
 }

@@ -104,6 +104,20 @@ export function isUnknownRoute(error: unknown): boolean {
 }
 
 /**
+ * Returns the answer of a route that other servers of the same interface lack. They answer 404 or 405, or what svc would
+ * not: another shape, or the page of their panel. Then it returns null.
+ */
+export async function ifKnown<T extends object>(asked: Promise<T>, isKnown: (answer: T) => boolean): Promise<T | null> {
+  try {
+    const answer: T | null = await asked
+    return typeof answer === 'object' && answer !== null && isKnown(answer) ? answer : null
+  } catch (error) {
+    if (isUnknownRoute(error)) return null
+    throw error
+  }
+}
+
+/**
  * Returns the refusal for an answer that svc never sends. Usual causes: another program, or an address without prefix.
  */
 export function notSvc(answer: Answer, address: string): Refusal {

@@ -1,6 +1,7 @@
 /*
  * The HTTP client of the command line: it sends one request and reads its answer, through a proxy if the environment
- * names one. No other file of the command line uses the network; api.ts defines the requests.
+ * names one. No other file of the command line uses the network. The map of routes (api/map) says what a route takes and
+ * answers.
  *
  * A request has four phases: connecting, sending, waiting for the answer, reading it. Each phase but the last has its
  * own timeout for inactivity. A body may stream for half an hour, so reading relies on TCP keep-alive, and the reader
@@ -11,7 +12,9 @@
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
 import type * as http from 'node:http'
+import type { Answered, Arguments, Given, Route } from '../../api/map/call.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
+import { routePath } from '../../base/shared/api.js'
 import { pause } from '../../base/clock.js'
 import { type BearerToken, maySend, parseServerUrl } from '../../base/config/client-config.js'
 import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
@@ -27,7 +30,7 @@ const defaultAnswerLimitMs = 120_000
 const probeLimitMs = 10_000
 const continueWaitMs = 1000
 const keepAliveMs = 30_000
-const json = 'application/json'
+const jsonType = 'application/json'
 const anyType = '*/*'
 const expectFromBytes = 64 * 1024
 /**
@@ -68,6 +71,22 @@ export interface Call {
   /** Maximum time to wait for the answer after the request was sent, in milliseconds. */
   answerLimitMs?: number
   signal?: AbortSignal | undefined
+}
+
+/** What a request to a route has besides what the route takes. */
+type RouteOptions = Omit<Call, 'method' | 'path' | 'query' | 'json' | 'body'>
+
+/** Returns the request to a route. */
+export function requestOf<R extends Route>(route: R, given: Given<R> & RouteOptions): Call {
+  const { query, body, ...rest } = given as RouteOptions & { query?: Record<string, unknown>; body?: unknown }
+  const texts = Object.entries(query ?? {}).map(([name, value]) => [name, value?.toString()])
+  return {
+    ...rest,
+    method: route.split(' ')[0] as NonNullable<Call['method']>,
+    path: routePath(route, given as Record<string, unknown>),
+    query: Object.fromEntries(texts) as Record<string, string | undefined>,
+    ...(body !== undefined && { json: body })
+  }
 }
 
 /** Sends requests to one server. */
@@ -140,7 +159,7 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
       if (value !== undefined) url.searchParams.set(name, value)
     }
     const body = call.body ?? (call.json === undefined ? undefined : jsonBody(call.json))
-    const headers: Record<string, string | number> = { accept: call.accept ?? json, ...call.headers }
+    const headers: Record<string, string | number> = { accept: call.accept ?? jsonType, ...call.headers }
     if (token !== null) headers['authorization'] = `Bearer ${token.value}`
     if (body !== undefined) {
       headers['content-type'] = body.contentType
@@ -160,6 +179,15 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
     return answer.statusCode as number
   }
 
+  /** Returns the JSON of a successful request. */
+  async function json<T>(call: Call): Promise<T> {
+    const answer = await open(call)
+    const text = await readText(answer, maxAnswerBytes)
+    const value = parseJson(text)
+    if (value === undefined) throw notSvc(answer, address)
+    return value as T
+  }
+
   return {
     /** Address of the server, or the path of its socket; safe to print. */
     address: socketPath ?? address,
@@ -168,21 +196,19 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
     /** Sends a GET to the address itself and returns the status, whatever it is. Refuses `unreachable`. */
     probe,
 
-    /** Returns the JSON of a successful request. */
-    async json<T>(call: Call): Promise<T> {
-      const answer = await open(call)
-      const text = await readText(answer, maxAnswerBytes)
-      const value = parseJson(text)
-      if (value === undefined) throw notSvc(answer, address)
-      return value as T
-    }
+    json,
+    /** Asks a route, and returns the answer, its body unread. Rejects as `open` does. */
+    ask: <R extends Route>(route: R, given: Given<R> & RouteOptions): Promise<Answer> => open(requestOf(route, given)),
+    /** Asks a route, and returns the JSON of its answer. Rejects as `json` does. */
+    call: <R extends Route>(route: R, ...[given]: Arguments<R, RouteOptions>): Promise<Answered<R>> =>
+      json(requestOf(route, (given ?? {}) as never))
   }
 }
 
 /** Whether an answer has a type that was asked for. A page is that of another program. */
 function isOfType(type: string, { accept, orJson }: Call): boolean {
   if (accept === anyType) return !type.startsWith('text/html')
-  return type.startsWith(accept ?? json) || (orJson === true && type.startsWith(json))
+  return type.startsWith(accept ?? jsonType) || (orJson === true && type.startsWith(jsonType))
 }
 
 function checkAddress(serverUrl: string): string {
@@ -194,7 +220,7 @@ function checkAddress(serverUrl: string): string {
 function jsonBody(value: unknown): Body {
   const bytes = Buffer.from(JSON.stringify(value))
   return {
-    contentType: json,
+    contentType: jsonType,
     bytes: bytes.length,
     async *chunks() {
       yield bytes

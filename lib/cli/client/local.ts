@@ -3,7 +3,7 @@ import { type Home, refuseLooseHome } from '../../base/config/home.js'
 import { Refusal } from '../../base/errors.js'
 import type { ClusterStatus } from '../../model/health.js'
 import { findOwner } from '../../core/store/owner.js'
-import { createClient, type Client } from './client.js'
+import { type Client, createClient } from './client.js'
 import type { Context } from '../command.js'
 
 /**
@@ -30,7 +30,7 @@ export async function runningHub(home: Home, env: Context['env']): Promise<Clien
 
 /** Returns the state of the cluster from a hub. Refuses `no_cluster`. */
 export async function clusterOf(client: Client, home: Home): Promise<ClusterStatus> {
-  const { cluster } = await client.json<{ cluster: ClusterStatus | null }>({ method: 'GET', path: '/api/cluster' })
+  const { cluster } = await client.call('GET /api/cluster')
   if (cluster === null) throw noHub(home)
   return cluster
 }

@@ -1,9 +1,19 @@
 /* Projects on the command line: by id, or by the name that the server knows. */
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
+import type { TokenHolder } from '../../model/access.js'
 import { isSameName, type ShownProject } from '../../model/project.js'
 import { usage } from '../command.js'
-import type { Api } from './api.js'
+import { ifKnown } from './answer.js'
+import type { Client } from './client.js'
+
+/** Returns the role of the token, or null if the server is too old to say. */
+export function whoami(
+  client: Pick<Client, 'call'>,
+  { signal }: { signal?: AbortSignal | undefined } = {}
+): Promise<TokenHolder | null> {
+  return ifKnown(client.call('GET /api/auth/whoami', { signal }), ({ role }) => typeof role === 'string')
+}
 
 /** Returns whether a word is an id, not a name. */
 export function isProjectId(word: string): boolean {
@@ -11,8 +21,10 @@ export function isProjectId(word: string): boolean {
 }
 
 /** Returns the project with an id or a name. Refuses an unknown name, and a name that several projects have. */
-export async function findProject(api: Pick<Api, 'project' | 'projects'>, word: string): Promise<ShownProject> {
-  return isProjectId(word) ? api.project(word) : theOnly(await api.projects(), word)
+export async function findProject(client: Pick<Client, 'call'>, word: string): Promise<ShownProject> {
+  return isProjectId(word)
+    ? client.call('GET /api/projects/:id', { id: word })
+    : theOnly(await client.call('GET /api/projects'), word)
 }
 
 /** Returns the project with a name, whatever its case. Refuses an unknown name, and one that several projects have. */
@@ -38,14 +50,11 @@ export function projectAmong<P extends { id: string; name: string }>(projects: r
  * Returns the id of a project that is named by its id or name, with any token. Refuses as `findProject`. A deploy token
  * cannot list projects: the server refuses it another id than that of its own.
  */
-export async function projectIdOfWord(
-  api: Pick<Api, 'whoami' | 'project' | 'projects'>,
-  word: string
-): Promise<string> {
-  const holder = await api.whoami()
+export async function projectIdOfWord(client: Pick<Client, 'call'>, word: string): Promise<string> {
+  const holder = await whoami(client)
   const own = holder?.project ?? null
   const isDeployToken = own !== null || holder?.role === 'global'
-  if (!isDeployToken) return (await findProject(api, word)).id
+  if (!isDeployToken) return (await findProject(client, word)).id
   if (isProjectId(word)) return word
   if (own !== null) return theOnly([own], word).id
   throw usage(word, `The global deploy token cannot look up names: give the id of the project "${oneLine(word)}"`)

@@ -1,10 +1,17 @@
 /* Reads the answers that follow a deployment: the lines of its output, and its status at the end. */
 import type { DeploymentRow, FinalStatus } from '../../model/deployment.js'
 import type { ServerEvent } from '../../base/shared/api.js'
-import { notSvc, parseJson, readText, type Answer } from './answer.js'
-import type { Client } from './client.js'
-import { followEvents, parseObject, readNdjson, streamBroken, type FollowOptions } from './streams.js'
+import type { Given } from '../../api/map/call.js'
+import { Refusal } from '../../base/errors.js'
+import type { RollbackPlan } from '../../model/plan.js'
+import { isUnknownRoute, notSvc, parseJson, readText, type Answer } from './answer.js'
+import { type Client, requestOf } from './client.js'
+import { followEvents, type FollowOptions, isBroken, parseObject, readNdjson, streamBroken } from './streams.js'
 
+/** The type of an answer that follows a run. */
+export const ndjson = 'application/x-ndjson'
+/** A comparison with a target takes up to a minute. */
+export const compareLimitMs = 5 * 60_000
 /** Maximum size of an answer that describes a run as a whole. */
 const maxAnswerBytes = 16 * 1024 * 1024
 
@@ -27,6 +34,51 @@ export interface Run {
 /** Returns whether a deployment has finished. */
 export function isFinal(status: DeploymentRow['status']): status is FinalStatus {
   return status === 'success' || status === 'failed'
+}
+
+/** A route that deploys what the server keeps. */
+type RunRoute = 'POST /api/deployments/:id/rollback' | 'POST /api/projects/:id/undo' | 'POST /api/projects/:id/promote'
+
+/** What such a route takes. */
+type RunWish<R extends RunRoute> = Omit<Given<R> extends { body?: infer B } ? NonNullable<B> : never, 'dryRun'> & {
+  id: string
+  signal?: AbortSignal
+}
+
+/** Begins a rollback, an undo or a promotion. */
+export async function startRun<R extends RunRoute>(
+  client: Client,
+  route: R,
+  { id, signal, ...body }: RunWish<R>
+): Promise<Run> {
+  const given = { id, body, accept: ndjson, orJson: true, signal }
+  return runOf(client, await client.ask(route, given as never).catch(explainAge(route)))
+}
+
+/** Says what it would do. An older server does not know the field of a rollback, and begins: check that first. */
+export async function planRun<R extends RunRoute>(
+  client: Client,
+  route: R,
+  { id, signal, ...wish }: RunWish<R>
+): Promise<RollbackPlan> {
+  const given = { id, body: { ...wish, dryRun: true }, answerLimitMs: compareLimitMs, signal }
+  return client.json<RollbackPlan>(requestOf(route, given as never)).catch(explainAge(route))
+}
+
+/** Explains the error of a promotion. A server without the route answers for the route, not for a record. */
+function explainAge(route: RunRoute): (error: unknown) => never {
+  return error => {
+    const isOfRecord = error instanceof Refusal && /^\w[\w ]* not found: "/.test(error.message)
+    if (!route.endsWith('promote') || !isUnknownRoute(error) || isOfRecord) throw error
+    const sentence = 'The server is too old for promotions. Update it'
+    throw new Refusal('invalid', 'server_too_old', sentence, { cause: error })
+  }
+}
+
+/** Returns whether a request without an answer may have reached the server and taken effect. */
+export function mayHaveArrived(error: unknown): boolean {
+  if (!(error instanceof Refusal) || error.code !== 'unreachable') return isBroken(error)
+  return ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(String((error.cause as NodeJS.ErrnoException | undefined)?.code))
 }
 
 /** Returns the run that an answer has begun. Its events are the lines of the answer, or those of its deployment. */
@@ -85,14 +137,14 @@ async function* readRun(answer: Answer): AsyncGenerator<RunEvent> {
 /** Replays the output of a deployment, and follows it until its final status, over lost connections. */
 export async function* followRun(client: Client, id: string, options: FollowOptions): AsyncGenerator<RunEvent> {
   const { signal } = options
-  const path = `/api/logs/${encodeURIComponent(id)}/stream`
   let seen = 0
   let repeated = 0
   const open = (lastId: string): Promise<Answer> => {
     // A server whose events have no ids sends all of them again.
     repeated = lastId === '' ? seen : 0
     const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
-    return client.open({ path, query: { timestamps: '1' }, headers, accept: 'text/event-stream', signal })
+    const given = { deployId: id, query: { timestamps: '1' }, headers, accept: 'text/event-stream', signal } as const
+    return client.ask('GET /api/logs/:deployId/stream', given)
   }
   for await (const events of followEvents(open, runEventsOf, options)) {
     for (const event of events) {

@@ -14,9 +14,8 @@ import { isSameName } from '../../model/project.js'
 import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'
-import { type Api, createApi } from './api.js'
-import { createClient } from './client.js'
-import { isProjectId, projectIdOfWord } from './named-project.js'
+import { type Client, createClient } from './client.js'
+import { isProjectId, projectIdOfWord, whoami } from './named-project.js'
 
 /** The configuration of a command, merged and by layer. */
 interface Configuration {
@@ -78,9 +77,9 @@ export async function openAdmin(
   context: Context,
   { env, server, token }: AdminOptions,
   project?: string
-): Promise<{ api: Api; config: EffectiveConfig }> {
+): Promise<{ client: Client; config: EffectiveConfig }> {
   const { config } = await loadConfiguration(context, { flags: { server, token, project }, env, project: 'optional' })
-  return { api: await openAdminApi(context, config), config }
+  return { client: await openAdminApi(context, config), config }
 }
 
 /** Options of a command for one project. */
@@ -91,7 +90,7 @@ export type ProjectWish = AdminOptions & {
 
 /** The API, and the configuration with the id of the project, if the command line or a file names one. */
 export interface Opened {
-  api: Api
+  client: Client
   config: EffectiveConfig
 }
 
@@ -102,25 +101,25 @@ export interface Opened {
 export async function openProject(context: Context, wish: ProjectWish, isNeeded = false): Promise<Opened> {
   const config = await projectConfiguration(context, wish, isNeeded)
   const named = await withStoredToken(context, config)
-  const api = await openProjectApi(context, named)
+  const client = await openProjectApi(context, named)
   const isUsed = isNeeded || wish.project !== undefined
-  return { api, config: isUsed ? await withProjectId(api, named) : named }
+  return { client, config: isUsed ? await withProjectId(client, named) : named }
 }
 
 /** As `openProject`, with a token of the server only. */
 export async function openProjectAsAdmin(context: Context, wish: ProjectWish, isNeeded = true): Promise<Opened> {
   const config = await projectConfiguration(context, wish, isNeeded)
-  const api = await openAdminApi(context, config)
-  return { api, config: await withProjectId(api, config) }
+  const client = await openAdminApi(context, config)
+  return { client, config: await withProjectId(client, config) }
 }
 
 /** Opens the API with the deploy token of the project. */
 export async function openDeploy(context: Context, config: EffectiveConfig): Promise<Opened> {
   const named = await withStoredToken(context, config)
-  const api = await openDeployApi(context, named)
+  const client = await openDeployApi(context, named)
   const isId = named.projectId === null || isProjectId(named.projectId.value)
   // The server refuses the push to an unknown id.
-  return { api, config: isId ? named : await withProjectId(api, named) }
+  return { client, config: isId ? named : await withProjectId(client, named) }
 }
 
 async function projectConfiguration(
@@ -133,10 +132,10 @@ async function projectConfiguration(
 }
 
 /** Replaces the name of a project by its id. Refuses an unknown project. */
-async function withProjectId(api: Api, config: EffectiveConfig): Promise<EffectiveConfig> {
+async function withProjectId(client: Client, config: EffectiveConfig): Promise<EffectiveConfig> {
   const { projectId } = config
   if (projectId === null) return config
-  return { ...config, projectId: { ...projectId, value: await projectIdOfWord(api, projectId.value) } }
+  return { ...config, projectId: { ...projectId, value: await projectIdOfWord(client, projectId.value) } }
 }
 
 /**
@@ -147,13 +146,11 @@ async function withStoredToken({ env }: Context, config: EffectiveConfig): Promi
   const { projectId, serverUrl, deployToken, storedTokens } = config
   if (projectId === null || serverUrl === null || deployToken !== null || isProjectId(projectId.value)) return config
   for (const token of storedTokens.filter(token => maySend(token, serverUrl.value))) {
-    const holder = await createApi(createClient({ serverUrl: serverUrl.value, token, env }))
-      .whoami()
-      .catch((error: unknown) => {
-        // One that was replaced, for example.
-        if (error instanceof Refusal && error.kind === 'unauthorized') return null
-        throw error
-      })
+    const holder = await whoami(createClient({ serverUrl: serverUrl.value, token, env })).catch((error: unknown) => {
+      // One that was replaced, for example.
+      if (error instanceof Refusal && error.kind === 'unauthorized') return null
+      throw error
+    })
     const project = holder?.project ?? null
     if (project === null || !isSameName(project.name, projectId.value)) continue
     return { ...config, projectId: { ...projectId, value: project.id }, deployToken: token }
@@ -162,7 +159,7 @@ async function withStoredToken({ env }: Context, config: EffectiveConfig): Promi
 }
 
 /** Opens the API with the token of an admin or a named one (§4.13: `--token`, `SVC_TOKEN`, the global token). */
-export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Api> {
+export async function openAdminApi(context: Context, config: EffectiveConfig): Promise<Client> {
   const token =
     config.adminToken ??
     missing(
@@ -176,7 +173,7 @@ export async function openAdminApi(context: Context, config: EffectiveConfig): P
  * Opens the API for a command that works on one project: with a token of the server, or with the deploy token of the project
  * if there is no admin token for this server.
  */
-export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Api> {
+export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Client> {
   const { adminToken, deployToken, serverUrl } = config
   const isForHere = (token: SourcedToken): boolean => serverUrl !== null && maySend(token, serverUrl.value)
   if (deployToken !== null && (adminToken === null || (!isForHere(adminToken) && isForHere(deployToken)))) {
@@ -191,7 +188,7 @@ export async function openProjectApi(context: Context, config: EffectiveConfig):
 }
 
 /** Opens the API with the deploy token of the project. */
-async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Api> {
+async function openDeployApi(context: Context, config: EffectiveConfig): Promise<Client> {
   const token =
     config.deployToken ??
     missing(
@@ -219,15 +216,15 @@ async function openApi(
   { env, host, output, command }: Context,
   config: EffectiveConfig,
   { what, token, store }: Access
-): Promise<Api> {
+): Promise<Client> {
   const address = serverUrlOf(config, command)
   const origin = originOf(address.value)
-  if (maySend(token, origin)) return createApi(createClient({ serverUrl: address.value, token, env }))
+  if (maySend(token, origin)) return createClient({ serverUrl: address.value, token, env })
   const why = `it belongs to ${token.origin}, and ${address.from} names another server`
   if (canAsk(host)) {
     output.note(`The ${what} from ${token.from}: ${why}.`)
     const isAllowed = await confirm(host, `Send the ${what} to ${origin}?`)
-    if (isAllowed) return createApi(createClient({ serverUrl: address.value, token: { ...token, origin }, env }))
+    if (isAllowed) return createClient({ serverUrl: address.value, token: { ...token, origin }, env })
   }
   const advice = `Give a token for that server with ${flagsOf(command, 'token')}the environment, or store one with "${store} ${address.value}"`
   throw new Refusal(

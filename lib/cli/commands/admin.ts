@@ -3,7 +3,6 @@ import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type Dotenv, readDotenv } from '../../base/config/files.js'
 import { locateHome } from '../../base/config/home.js'
-import { createApi } from '../client/api.js'
 import { withLocalApi } from '../client/opened.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { findNamedToken } from '../named-tokens.js'
@@ -39,7 +38,7 @@ export const commands = {
       if (weakness !== null) output.warn(`the token is weak: ${weakness}. Use --random to generate a strong one`)
       const home = locateHome(env, cwd)
       const isServerRunning = await withLocalApi(context, home, async ({ client, isServerRunning }) => {
-        await client.json({ method: 'POST', path: '/api/auth/reset', json: { newToken: token } })
+        await client.call('POST /api/auth/reset', { body: { newToken: token } })
         return isServerRunning
       })
       if (options.random) output.print(token)
@@ -59,8 +58,8 @@ export const commands = {
     async run({ operands }, context) {
       const home = locateHome(context.env, context.cwd)
       await withLocalApi(context, home, async ({ client }) => {
-        const token = await findNamedToken(createApi(client), operands.token)
-        await client.json({ method: 'DELETE', path: `/api/tokens/${token.id}/second-factor` })
+        const token = await findNamedToken(client, operands.token)
+        await client.call('DELETE /api/tokens/:id/second-factor', { id: token.id })
         context.output.print(`The second factor of the token "${token.name}" was removed`)
       })
     }

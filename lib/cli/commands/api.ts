@@ -38,7 +38,7 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const call = { ...requestOf(operands), ...(await bodyOf(context, operands.method, options.data)) }
-      const { client } = (await openAdmin(context, options)).api
+      const { client } = await openAdmin(context, options)
       await withInterrupts(context.host, async signal => {
         const asked = client.open({ ...call, accept: '*/*', answerLimitMs, signal })
         await print(await asked.catch(inWordsOfServer), context)

@@ -1,8 +1,10 @@
+import type { Client } from '../client/client.js'
+import { listDeployments, readDeployment } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { actorText } from '../../base/shared/api.js'
 import type { Deployment } from '../../model/deployment.js'
-import type { Api } from '../client/api.js'
+import { compareLimitMs } from '../client/runs.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { deploymentOptions, projectDetails, sharedOptions } from '../common-options.js'
@@ -45,13 +47,16 @@ export const commands = {
     async run({ options, operands: { deployId } }, context) {
       const { tree, comment, yes, json } = options
       const isSure = confirmation(context, { yes, what: 'An approval', done: 'approved' })
-      const { api, row } = await openWaiting(context, options, deployId)
+      const { client, row } = await openWaiting(context, options, deployId)
       if (tree !== undefined && !/^[0-9a-f]{64}$/i.test(tree))
         throw usage('--tree', `--tree cannot be "${tree}": it must be 64 hexadecimal digits`)
-      if (!json) await show(api, row, context)
+      if (!json) await show(client, row, context)
       if (!(await isSure(`Approve ${row.id}`))) return exitCodes.failed
       const treeSha256 = tree?.toLowerCase() ?? row.treeSha256 ?? ''
-      const answer = await api.approve(row.id, { treeSha256, comment: comment ?? null })
+      const answer = await client.call('POST /api/deployments/:id/approve', {
+        id: row.id,
+        body: { treeSha256, comment: comment ?? null }
+      })
       const { status, heldFor, approvals } = answer.deployment
       const next =
         status === 'queued' && heldFor === 'approval' ? `, it waits for more: ${approvals.length} so far` : ''
@@ -67,10 +72,13 @@ export const commands = {
     examples: [['reject --comment "not on a Friday"', 'reject the deployment of the configured project that waits']],
     async run({ options, operands: { deployId } }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'A rejection', done: 'rejected' })
-      const { api, row } = await openWaiting(context, options, deployId)
+      const { client, row } = await openWaiting(context, options, deployId)
       if (!options.json) head(row, context)
       if (!(await isSure(`Reject ${row.id}`))) return exitCodes.failed
-      const answer = await api.reject(row.id, options.comment)
+      const answer = await client.call('POST /api/deployments/:id/reject', {
+        id: row.id,
+        body: { comment: options.comment ?? null }
+      })
       context.output.result(options.json, answer, `Rejected ${row.id}`)
       return exitCodes.success
     }
@@ -82,15 +90,15 @@ async function openWaiting(
   context: Context,
   options: ProjectWish,
   deployId: string | undefined
-): Promise<{ api: Api; row: Deployment }> {
-  const { api, config } = await openProject(context, options, deployId === undefined)
-  if (deployId !== undefined) return { api, row: await api.deployment(deployId, { output: 'end' }) }
+): Promise<{ client: Client; row: Deployment }> {
+  const { client, config } = await openProject(context, options, deployId === undefined)
+  if (deployId !== undefined) return { client, row: await readDeployment(client, deployId, { output: 'end' }) }
   const projectId = projectIdOf(context, config)
-  const queued = await api.deployments({ projectId, status: 'queued', output: 'none', limit: 100 })
+  const queued = await listDeployments(client, { projectId, status: 'queued', output: 'none', limit: 100 })
   const found = queued.find(({ heldFor }) => heldFor === 'approval')
   if (found === undefined)
     throw new Refusal('conflict', 'not_waiting', `No deployment of ${projectId} waits for an approval`)
-  return { api, row: found }
+  return { client, row: found }
 }
 
 /** Says what a deployment is. */
@@ -104,9 +112,11 @@ function head(row: Deployment, { output }: Context): void {
 }
 
 /** Says what a deployment is, and what it would change. */
-async function show(api: Api, row: Deployment, context: Context): Promise<void> {
+async function show(client: Client, row: Deployment, context: Context): Promise<void> {
   head(row, context)
-  const plan = await withInterrupts(context.host, signal => api.planWaiting(row.id, signal)).catch((error: unknown) => {
+  const plan = await withInterrupts(context.host, signal =>
+    client.call('GET /api/deployments/:id/plan', { id: row.id, answerLimitMs: compareLimitMs, signal })
+  ).catch((error: unknown) => {
     if (error instanceof Refusal && error.kind === 'conflict') return null
     throw error
   })

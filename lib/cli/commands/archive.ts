@@ -21,10 +21,13 @@ get it.\n\n${adminDetails('admin')}`,
     examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
     async run({ options, operands: { deployId } }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Deleting an archive', done: 'deleted' })
-      const { api } = await openAdmin(context, options)
+      const { client } = await openAdmin(context, options)
       if (!(await isSure(`Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`)))
         return exitCodes.failed
-      const answer = await api.deleteArchive(deployId, options.force ?? false)
+      const answer = await client.call('DELETE /api/deployments/:id/archive', {
+        id: deployId,
+        query: { force: options.force ? 'true' : undefined }
+      })
       context.output.result(options.json, answer, `Deleted the archive of ${deployId}`)
       return exitCodes.success
     }

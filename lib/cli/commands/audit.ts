@@ -14,14 +14,13 @@ import { ExportVerifier, type Verdict, type VerifierOptions } from '../../core/a
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { locateHome } from '../../base/config/home.js'
-import type { AuditCheckpoint, AuditEntry, RotatedKey } from '../../model/audit.js'
+import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import { actorText, formatBytes } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
 import { csvCells, csvHeader, entriesOf, periodOf, projectIdFor, projectNamesOf } from '../audit/entries.js'
 import { type ReportProof, csvOf, htmlOf, makeReport, proofOf } from '../audit/report.js'
-import type { Api } from '../client/api.js'
 import type { Client } from '../client/client.js'
-import { noProject } from '../client/named-project.js'
+import { noProject, whoami } from '../client/named-project.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'
@@ -70,11 +69,11 @@ export const commands = {
       const { action, project, by: tokenName, before, limit, json, csv } = options
       if (csv && json) throw usage('--csv', 'Give --csv or --json, not both')
       const period = periodOf(options, Date.now())
-      const { api } = await openAdmin(context, options)
-      const projectId = await projectIdFor(api, project)
-      const names = await projectNamesOf(api)
+      const { client } = await openAdmin(context, options)
+      const projectId = await projectIdFor(client, project)
+      const names = await projectNamesOf(client)
       const entries = entriesOf(
-        api,
+        client,
         { action, projectId, tokenName, before, ...period },
         limit ?? (csv ? Infinity : 50)
       )
@@ -129,17 +128,17 @@ export const commands = {
       const nowMs = Date.now()
       const { since = '', until = new Date(nowMs).toISOString() } = periodOf(options, nowMs)
       const path = resolve(context.cwd, options.out ?? `svc-audit-report-${until.slice(0, 10)}.${format}`)
-      const { api } = await openAdmin(context, options)
-      const holder = await api.whoami()
+      const { client } = await openAdmin(context, options)
+      const holder = await whoami(client)
       const head = {
-        server: api.address,
+        server: client.address,
         since,
         until,
         by: holder?.name ?? 'unknown',
         at: new Date(nowMs).toISOString()
       }
-      const proof = await provenNow(context, api)
-      const report = await makeReport({ api, head, names: await projectNamesOf(api), proof })
+      const proof = await provenNow(context, client)
+      const report = await makeReport({ client, head, names: await projectNamesOf(client), proof })
       await writePieces(path, format === 'html' ? htmlOf(report) : csvOf(report))
       const isGood = proof.verdict === null || proof.verdict.faults.length === 0
       const { deployments } = report.rows
@@ -169,13 +168,13 @@ export const commands = {
       const { from, to, json } = options
       const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
       const path = resolve(context.cwd, options.out ?? `svc-audit-${at}.jsonl`)
-      const { api } = await openAdmin(context, options)
-      const query = { from: from?.toString(), to: to?.toString() }
+      const { client } = await openAdmin(context, options)
+      const query = { from, to }
       const { output } = context
       const bar = output.progress('Exporting')
       try {
         const { bytes, verdict } = await withInterrupts(context.host, signal =>
-          download(api.client, { query, path, signal, onBytes: count => bar.update(count, count) })
+          download(client, { query, path, signal, onBytes: count => bar.update(count, count) })
         )
         const isGood = verdict.faults.length === 0
         bar.end(`Exported ${auditSentence(verdict)} (${formatBytes(bytes)})`)
@@ -258,9 +257,7 @@ export const commands = {
       const { env, cwd, output } = context
       const home = locateHome(env, cwd)
       await requireDatabase(home, 'rotate')
-      const { before, after } = await withLocalApi(context, home, ({ client }) =>
-        client.json<RotatedKey>({ method: 'POST', path: '/api/audit/key' })
-      )
+      const { before, after } = await withLocalApi(context, home, ({ client }) => client.call('POST /api/audit/key'))
       output.result(options.json, { before, after }, after)
       output.note(
         `The new key is in ${join(home.keys, 'server.ed25519')}. Copy ${join(home.keys, 'server.pub')} again.`
@@ -286,7 +283,7 @@ async function printCsv(output: Output, { entries, names, refuseUnknown }: Print
 }
 
 interface Download {
-  query: Record<string, string | undefined>
+  query: { from?: number | undefined; to?: number | undefined }
   path: string
   signal: AbortSignal
   onBytes(count: number): void
@@ -300,8 +297,8 @@ async function download(
   const waiting = `${path}.part`
   const verifier = new ExportVerifier({ keepsFailures: keptFailures })
   let bytes = 0
-  const call = { path: '/api/audit/export', query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
-  const answer = await client.open(call)
+  const given = { query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
+  const answer = await client.ask('GET /api/audit/export', given)
   try {
     // Writing to an existing file would keep its mode, which may let other users read it.
     await rm(waiting, { force: true })
@@ -327,12 +324,12 @@ async function download(
 }
 
 /** Exports the log to a temporary file and verifies it. There is no verdict if the token cannot export it. */
-async function provenNow(context: Context, api: Api): Promise<ReportProof> {
-  const checkpoint = (): Promise<AuditCheckpoint> => api.client.json({ path: '/api/audit/checkpoint' })
+async function provenNow(context: Context, client: Client): Promise<ReportProof> {
+  const checkpoint = (): Promise<AuditCheckpoint> => client.call('GET /api/audit/checkpoint')
   const directory = await mkdtemp(join(tmpdir(), 'svc-audit-'))
   try {
     const { verdict } = await withInterrupts(context.host, signal =>
-      download(api.client, { query: {}, path: join(directory, 'log.jsonl'), signal, onBytes: () => {} })
+      download(client, { query: {}, path: join(directory, 'log.jsonl'), signal, onBytes: () => {} })
     )
     return proofOf(await checkpoint(), verdict)
   } catch (error) {

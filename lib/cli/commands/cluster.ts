@@ -190,11 +190,7 @@ export const commands = {
       const named = hubs.map(({ name, url }) => ({ name, url }))
       if (!json) for (const { name, url } of named) output.print(`${name}  ${url}`)
       if (!(await isSure('Give these hubs a new key, and no other one?'))) return exitCodes.failed
-      const { hubs: names } = await client.json<{ hubs: ClusterStatus['hubs'] }>({
-        method: 'POST',
-        path: '/api/cluster/key',
-        json: { hubs: named }
-      })
+      const { hubs: names } = await client.call('POST /api/cluster/key', { body: { hubs: named } })
       output.result(json, { hubs: names }, 'The cluster has a new key')
       output.note(
         'Copies of cluster.key, backups and snapshots of etcd of before open nothing of now. Make a new backup'

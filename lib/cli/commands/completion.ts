@@ -1,9 +1,9 @@
+import { listDeployments } from '../client/deployments.js'
+import { whoami } from '../client/named-project.js'
 import { oneLine } from '../../base/text.js'
 import { listEnvironments, maySend, plainEnvironment } from '../../base/config/client-config.js'
 import type { EffectiveConfig, SourcedToken } from '../../base/config/precedence.js'
-import { type Api, createApi } from '../client/api.js'
-import { createClient } from '../client/client.js'
-import { createFleetApi } from '../client/fleet-api.js'
+import { type Client, createClient } from '../client/client.js'
 import { loadConfiguration } from '../client/session.js'
 import {
   type Command,
@@ -107,24 +107,26 @@ async function valuesOf(kind: CompletedValues, line: string, context: Asking): P
   const request = { flags, env: optionOf(line, '--env') ?? optionOf(line, '-e'), project: 'optional' } as const
   const { config } = await loadConfiguration({ ...context, output: quiet }, request)
   for (const token of [config.adminToken, config.deployToken]) {
-    const api = token === null ? null : openQuietly(token, config, context)
-    if (api !== null) return await values[kind](api, config, context)
+    const client = token === null ? null : openQuietly(token, config, context)
+    if (client !== null) return await values[kind](client, config, context)
   }
   return []
 }
 
-type Values = (api: Api, config: EffectiveConfig, context: Asking) => Promise<Value[]>
+type Values = (client: Client, config: EffectiveConfig, context: Asking) => Promise<Value[]>
 
 /** Returns the values of each kind that the server knows. */
 const values: Readonly<Record<Exclude<CompletedValues, 'environments'>, Values>> = {
-  projects: (api, _config, context) => projects(api, context),
+  projects: (client, _config, context) => projects(client, context),
   deployments,
-  async nodes(api) {
-    const found = await createFleetApi(api.client).nodes({})
+  async nodes(client) {
+    const { nodes: found } = await client.call('GET /api/nodes', { query: {} })
     return found.map(({ name, labels }) => [name, labelWords(labels)])
   },
-  async rollouts(api, { projectId }) {
-    const found = await createFleetApi(api.client).rollouts({ projectId: projectId?.value, limit: maxDeployments })
+  async rollouts(client, { projectId }) {
+    const { rollouts: found } = await client.call('GET /api/rollouts', {
+      query: { projectId: projectId?.value, limit: maxDeployments }
+    })
     return found.map(({ id, projectName, state }) => [id, `${projectName}, ${state}`])
   }
 }
@@ -133,21 +135,26 @@ const values: Readonly<Record<Exclude<CompletedValues, 'environments'>, Values>>
  * Opens the API without asking, or returns null. Completion runs before the user confirms a command, so the files of a
  * checkout must not choose who receives a token: it goes to its own server only.
  */
-function openQuietly(token: SourcedToken, { serverUrl }: EffectiveConfig, { env }: Asking): Api | null {
+function openQuietly(token: SourcedToken, { serverUrl }: EffectiveConfig, { env }: Asking): Client | null {
   if (serverUrl === null || !maySend(token, serverUrl.value)) return null
   const isOfCheckout = serverUrl.source === 'project' || serverUrl.source === '.env.local'
   if (token.origin === null && isOfCheckout && token.source !== '.env.local') return null
-  return createApi(createClient({ serverUrl: serverUrl.value, token, env }))
+  return createClient({ serverUrl: serverUrl.value, token, env })
 }
 
-async function projects(api: Api, { signal }: Asking): Promise<Value[]> {
-  const holder = await api.whoami({ signal })
-  const found = holder?.project ? [holder.project] : await api.projects({ signal })
+async function projects(client: Client, { signal }: Asking): Promise<Value[]> {
+  const holder = await whoami(client, { signal })
+  const found = holder?.project ? [holder.project] : await client.call('GET /api/projects', { signal })
   return found.map(({ id, name }) => [id, name])
 }
 
-async function deployments(api: Api, { projectId }: EffectiveConfig, { signal }: Asking): Promise<Value[]> {
-  const found = await api.deployments({ projectId: projectId?.value, limit: maxDeployments, output: 'none', signal })
+async function deployments(client: Client, { projectId }: EffectiveConfig, { signal }: Asking): Promise<Value[]> {
+  const found = await listDeployments(client, {
+    projectId: projectId?.value,
+    limit: maxDeployments,
+    output: 'none',
+    signal
+  })
   return found.map(({ id, projectName, status, message }) => [
     id,
     `${projectName}, ${status}${message === null ? '' : `: ${message}`}`

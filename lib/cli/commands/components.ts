@@ -27,8 +27,10 @@ export const commands = {
     async run({ options, operands }, context) {
       const { version, json, ...server } = options
       const { output } = context
-      const { api } = await openProject(context, server)
-      const answer = await api.components({ name: operands.name, ...(version !== undefined && { version }) })
+      const { client } = await openProject(context, server)
+      const answer = await client.call('GET /api/components', {
+        query: { name: operands.name, ...(version !== undefined && { version }) }
+      })
       const { components, unknown, searched, truncated } = answer
       if (json) output.json(answer)
       else {

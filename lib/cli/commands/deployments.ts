@@ -1,3 +1,6 @@
+import { type Client, requestOf } from '../client/client.js'
+import { followRun } from '../client/runs.js'
+import { componentCount, listDeployments, marksOf, readDeployment, rolloutOf } from '../client/deployments.js'
 import { spawn } from 'node:child_process'
 import { countOf, oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
@@ -5,8 +8,7 @@ import type { ShownProject } from '../../model/project.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/access.js'
 import { inheritedEnvironment } from '../../core/proc/environment.js'
-import type { Api } from '../client/api.js'
-import { isProjectId } from '../client/named-project.js'
+import { isProjectId, whoami } from '../client/named-project.js'
 import { loadConfiguration, openProject, projectIdOf, type ProjectWish, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
@@ -55,19 +57,20 @@ export const commands = {
       const { output } = context
       const { limit, branch, commit } = options
       const given = operands.projectId
-      const { api, config } = await openProject(context, { ...options, project: given }, given === undefined)
+      const { client, config } = await openProject(context, { ...options, project: given }, given === undefined)
       const projectId = projectIdOf(context, config)
       const [project, deployments, marks] = await Promise.all([
-        projectOf(api, projectId),
-        api.deployments({ projectId, limit, branch, commit }),
-        api.marks(projectId)
+        projectOf(client, projectId),
+        listDeployments(client, { projectId, limit, branch, commit }),
+        marksOf(client, projectId)
       ])
-      const rollout = await newestRollout(api, deployments)
+      const rollout = await newestRollout(client, deployments)
       // A deploy token knows only what a push needs.
-      const releases = 'token' in project ? (await api.overview(projectId)).releases : []
+      const releases =
+        'token' in project ? (await client.call('GET /api/projects/:id/overview', { id: projectId })).releases : []
       const isFiltered = branch !== undefined || commit !== undefined
       const good = isFiltered ? undefined : deployments.find(({ status }) => status === 'success')
-      const components = good === undefined ? null : await api.componentCount(good.id)
+      const components = good === undefined ? null : await componentCount(client, good.id)
       if (options.json)
         return output.json({
           project: 'token' in project ? withMaskedToken(project) : project,
@@ -116,11 +119,11 @@ export const commands = {
       ['logs -f dep_abcdefghijklmnop', 'follow a running deployment']
     ],
     async run({ options, operands }, context) {
-      const { api } = await openProject(context, options)
+      const { client } = await openProject(context, options)
       const { deployId } = operands
-      if (!options.json) await noteHead(api, deployId, context.output)
+      if (!options.json) await noteHead(client, deployId, context.output)
       const shown = { ...options, deployId }
-      return options.follow ? follow(api, shown, context) : print(api, shown, context)
+      return options.follow ? follow(client, shown, context) : print(client, shown, context)
     }
   }),
 
@@ -168,57 +171,66 @@ export const commands = {
     details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails('deployer')}`,
     examples: [['cancel dep_abcdefghijklmnop', 'cancel a deployment that hangs']],
     async run({ options, operands }, context) {
-      const { api } = await openProject(context, options)
-      const answer = await api.cancel(operands.deployId)
+      const { client } = await openProject(context, options)
+      const answer = await client.call('POST /api/deployments/:id/cancel', { id: operands.deployId })
       context.output.result(options.json, answer, `Cancelled ${operands.deployId}`)
     }
   })
 } satisfies Family
 
 /** Returns the rollout of the newest deployment; null: the server deployed it itself. */
-async function newestRollout(api: Api, [latest]: readonly Deployment[]): Promise<ListedRollout | null> {
+async function newestRollout(client: Client, [latest]: readonly Deployment[]): Promise<ListedRollout | null> {
   if (latest?.steps?.some(({ name }) => (name as string) === 'rollout') !== true) return null
-  return api.rolloutOf(latest.id)
+  return rolloutOf(client, latest.id)
 }
 
 /** Returns the whole record for a token of the server, or for a deploy token the facts that it may know of its project. */
-async function projectOf(api: Api, projectId: string): Promise<ShownProject | NonNullable<TokenHolder['project']>> {
-  const holder = await api.whoami()
-  return holder?.project?.id === projectId ? holder.project : api.project(projectId)
+async function projectOf(
+  client: Client,
+  projectId: string
+): Promise<ShownProject | NonNullable<TokenHolder['project']>> {
+  const holder = await whoami(client)
+  return holder?.project?.id === projectId ? holder.project : client.call('GET /api/projects/:id', { id: projectId })
 }
 
-async function print(api: Api, { deployId, timestamps, json }: LogsOptions, { output }: Context): Promise<number> {
+async function print(
+  client: Client,
+  { deployId, timestamps, json }: LogsOptions,
+  { output }: Context
+): Promise<number> {
   if (json) {
-    output.json(await api.deployment(deployId))
+    output.json(await readDeployment(client, deployId))
     return exitCodes.success
   }
   let last: number | undefined
-  for await (const bytes of await api.output(deployId, { timestamps })) {
+  const query = { timestamps: timestamps ? ('1' as const) : undefined }
+  const asked = requestOf('GET /api/logs/:deployId/output', { deployId, query, accept: 'text/plain' })
+  for await (const bytes of (await client.open(asked)) as AsyncIterable<Buffer>) {
     await output.write(bytes)
     last = bytes.at(-1)
   }
   if (last !== undefined && last !== 10) await output.write('\n')
-  await noteBackground(api, deployId, output)
+  await noteBackground(client, deployId, output)
   return exitCodes.success
 }
 
 /** Prints a headline about the deployment to standard error. Skips it if the record cannot be read. */
-async function noteHead(api: Api, deployId: string, output: Context['output']): Promise<void> {
-  const row = await api.deployment(deployId, { output: 'end' }).catch(() => null)
+async function noteHead(client: Client, deployId: string, output: Context['output']): Promise<void> {
+  const row = await readDeployment(client, deployId, { output: 'end' }).catch(() => null)
   if (row !== null) output.note(`${row.id}: ${headline(row)}`)
 }
 
 /** Notes a failed background script, which the status of the deployment does not reflect. */
-async function noteBackground(api: Api, deployId: string, output: Context['output']): Promise<void> {
-  const { backgroundFailed } = await api.deployment(deployId, { output: 'end' })
+async function noteBackground(client: Client, deployId: string, output: Context['output']): Promise<void> {
+  const { backgroundFailed } = await readDeployment(client, deployId, { output: 'end' })
   if (backgroundFailed) output.note(`${deployId}: the post-deploy script failed in the background`)
 }
 
-async function follow(api: Api, options: LogsOptions, { host, output }: Context): Promise<number> {
+async function follow(client: Client, options: LogsOptions, { host, output }: Context): Promise<number> {
   const { deployId } = options
   return withInterrupts(host, async signal => {
     const onBroken = () => output.note('The connection was lost, reconnecting…')
-    for await (const event of api.follow(deployId, { onBroken, signal })) {
+    for await (const event of followRun(client, deployId, { onBroken, signal })) {
       if (options.json) await output.write(`${JSON.stringify(event)}\n`)
       else if (event.event === 'log') {
         await output.write(options.timestamps && event.at !== null ? `${event.at} ${event.text}\n` : `${event.text}\n`)
@@ -226,7 +238,7 @@ async function follow(api: Api, options: LogsOptions, { host, output }: Context)
       if (event.event !== 'status') continue
       if (!options.json) {
         output.note(`${deployId}: ${event.status}${event.duration && ` in ${event.duration}`}`)
-        await noteBackground(api, deployId, output)
+        await noteBackground(client, deployId, output)
       }
       return event.status === 'success' ? exitCodes.success : exitCodes.failed
     }

@@ -83,8 +83,7 @@ async function diagnoseSite(site: string, given: AdminOptions, context: Context)
 async function gateHosts({ env, server, token }: AdminOptions, context: Context): Promise<readonly string[]> {
   const flags = { ...(server !== undefined && { server }), ...(token !== undefined && { token }) }
   const { config } = await loadConfiguration(context, { flags, env, project: 'optional' })
-  const { client } = await openAdminApi(context, config)
-  const settings = await client.json<Record<string, string>>({ path: '/api/settings' })
+  const settings = await (await openAdminApi(context, config)).call('GET /api/settings')
   return (settings['gate_hosts'] ?? '').split(/[\s,]+/).filter(Boolean)
 }
 

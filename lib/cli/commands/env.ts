@@ -1,8 +1,8 @@
+import type { Client } from '../client/client.js'
 import { resolve } from 'node:path'
 import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
-import type { Api } from '../client/api.js'
 import { openProjectAsAdmin, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
@@ -19,9 +19,12 @@ const variableOptions = {
 const variableDetails = `Changes take effect with the next deployment.\n${adminDetails('admin')}`
 
 /** Opens the API of the server with a token of the server. Returns it with the id of the project. */
-export async function openVariables(context: Context, wish: ProjectWish): Promise<{ api: Api; projectId: string }> {
-  const { api, config } = await openProjectAsAdmin(context, wish, wish.project === undefined)
-  return { api, projectId: projectIdOf(context, config) }
+export async function openVariables(
+  context: Context,
+  wish: ProjectWish
+): Promise<{ client: Client; projectId: string }> {
+  const { client, config } = await openProjectAsAdmin(context, wish, wish.project === undefined)
+  return { client, projectId: projectIdOf(context, config) }
 }
 
 /** The commands for the script variables of a project. */
@@ -37,16 +40,20 @@ export const commands = {
       ['env list --project shop --json', 'list the variables of another project, for a script']
     ],
     async run({ options }, context) {
-      const { api, projectId } = await openVariables(context, options)
+      const { client, projectId } = await openVariables(context, options)
       const nowMs = Date.now()
-      context.output.list(options.json, await api.variables(projectId), {
-        empty: 'There are no variables yet. Use "svc env set NAME=value" to set one.',
-        columns: [
-          { header: 'NAME', cell: ({ name }) => name },
-          { header: 'VALUE', cell: shownValue, shrinkTo: 10 },
-          { header: 'CHANGED', cell: ({ updatedAt }) => relativeTime(updatedAt, nowMs) }
-        ]
-      })
+      context.output.list(
+        options.json,
+        (await client.call('GET /api/projects/:id/variables', { id: projectId })).variables,
+        {
+          empty: 'There are no variables yet. Use "svc env set NAME=value" to set one.',
+          columns: [
+            { header: 'NAME', cell: ({ name }) => name },
+            { header: 'VALUE', cell: shownValue, shrinkTo: 10 },
+            { header: 'CHANGED', cell: ({ updatedAt }) => relativeTime(updatedAt, nowMs) }
+          ]
+        }
+      )
     }
   }),
 
@@ -73,10 +80,12 @@ export const commands = {
     async run({ options, operands }, context) {
       const { name, value: written } = split(operands.variable)
       checkWords({ name, written, value: operands.value, ...options })
-      const { api, projectId } = await openVariables(context, options)
+      const { client, projectId } = await openVariables(context, options)
       if (
         written !== null &&
-        (await api.variables(projectId)).some(each => each.name === name && each.secret) &&
+        (await client.call('GET /api/projects/:id/variables', { id: projectId })).variables.some(
+          each => each.name === name && each.secret
+        ) &&
         !options.plain
       ) {
         throw usage(
@@ -88,7 +97,10 @@ export const commands = {
       const value = written ?? (await readValue(context, name, operands.value))
       const fault = variableValueFault(value, secret)
       if (fault !== null) throw usage(name, `The value of ${name} ${fault}`)
-      const variables = await api.changeVariables(projectId, { variables: [{ name, value, secret }] })
+      const { variables } = await client.call('PATCH /api/projects/:id/variables', {
+        id: projectId,
+        body: { variables: [{ name, value, secret }] }
+      })
       context.output.result(options.json, variables, `Set ${name}${secret ? ' as a secret' : ''}`)
     }
   }),
@@ -107,8 +119,10 @@ export const commands = {
         const fault = variableNameFault(name)
         if (fault !== null) throw usage(name, `"${name}" ${fault}`)
       }
-      const { api, projectId } = await openVariables(context, options)
-      const known = new Set((await api.variables(projectId)).map(({ name }) => name))
+      const { client, projectId } = await openVariables(context, options)
+      const known = new Set(
+        (await client.call('GET /api/projects/:id/variables', { id: projectId })).variables.map(({ name }) => name)
+      )
       const unknown = names.filter(name => !known.has(name))
       if (unknown.length > 0) {
         context.output.error(
@@ -116,7 +130,10 @@ export const commands = {
         )
         return exitCodes.failed
       }
-      const left = await api.changeVariables(projectId, { unset: names })
+      const { variables: left } = await client.call('PATCH /api/projects/:id/variables', {
+        id: projectId,
+        body: { unset: names }
+      })
       context.output.result(options.json, left, `Removed ${names.join(', ')}`)
       return exitCodes.success
     }
@@ -146,8 +163,11 @@ export const commands = {
           file,
           `${file === '-' ? 'Standard input' : `"${file}"`} contains no variables: each line must be like NAME=value`
         )
-      const { api, projectId } = await openVariables(context, options)
-      const variables = await api.changeVariables(projectId, { dotenv, secret: options.secret })
+      const { client, projectId } = await openVariables(context, options)
+      const { variables } = await client.call('PATCH /api/projects/:id/variables', {
+        id: projectId,
+        body: { dotenv, secret: options.secret }
+      })
       context.output.result(
         options.json,
         variables,

@@ -1,9 +1,8 @@
+import type { Client } from '../client/client.js'
 import { locateHome } from '../../base/config/home.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { actorText, formatBytes } from '../../base/shared/api.js'
 import type { ListedPlacement } from '../../model/node.js'
-import type { Api } from '../client/api.js'
-import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { findProject } from '../client/named-project.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { type AdminOptions, loadConfiguration, openAdmin } from '../client/session.js'
@@ -44,9 +43,9 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const { api, fleet } = await openFleet(context, options)
-      const projectId = options.project === undefined ? undefined : (await findProject(api, options.project)).id
-      const nodes = await fleet.nodes({ projectId, label: options.label })
+      const { client } = await openAdmin(context, options)
+      const projectId = options.project === undefined ? undefined : (await findProject(client, options.project)).id
+      const { nodes } = await client.call('GET /api/nodes', { query: { projectId, label: options.label } })
       if (options.json) output.json(nodes)
       else if (nodes.length > 0) output.table(nodes, nodeColumns(output.paint, Date.now()))
       else if (projectId !== undefined || options.label !== undefined) output.note('No node matches.')
@@ -61,8 +60,8 @@ export const commands = {
     examples: [['fleet node web-1', 'show a node and what it has of each project']],
     async run({ options, operands }, context) {
       const { output } = context
-      const { fleet } = await openFleet(context, options)
-      const node = await fleet.node(operands.node)
+      const { client } = await openAdmin(context, options)
+      const { node } = await client.call('GET /api/nodes/:node', { node: operands.node })
       if (options.json) return output.json(node)
       const { paint } = output
       output.print(`${paint.bold(node.name)} (${node.id}): ${nodeState(node, Date.now())}`)
@@ -108,8 +107,8 @@ export const commands = {
       if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
       const labels = readLabels(label)
       const seconds = options.for === undefined ? undefined : Math.round(durationOption('--for', options.for) / 1000)
-      const { fleet, address } = await openHub(context, options)
-      const enrolled = await fleet.enroll({ name, labels, seconds })
+      const { client, address } = await openHub(context, options)
+      const enrolled = await client.call('POST /api/enrollments', { body: { name, labels, seconds } })
       const { enrollment, token } = enrolled
       // The server knows its public address. Its own command has it.
       const known = / --hub (\S+)$/.exec(enrolled.command)?.[1] as string
@@ -146,13 +145,13 @@ export const commands = {
     ],
     async run({ options: { revoke, json, ...options } }, context) {
       const { output } = context
-      const { fleet } = await openFleet(context, options)
+      const { client } = await openAdmin(context, options)
       if (revoke !== undefined) {
-        await fleet.revokeEnrollment(revoke)
+        await client.call('DELETE /api/enrollments/:id', { id: revoke })
         output.print(`The enrollment token ${revoke} was revoked`)
         return
       }
-      const enrollments = await fleet.enrollments()
+      const { enrollments } = await client.call('GET /api/enrollments')
       output.list(json, enrollments, {
         empty: 'There is no valid enrollment token. "svc fleet enroll" creates one.',
         columns: [
@@ -181,11 +180,12 @@ export const commands = {
       const { name, label, json } = options
       const given = readLabels(label)
       if (name === undefined && label.length === 0) throw usage('--name', 'Nothing to change: give --name or --label')
-      const { fleet } = await openFleet(context, options)
-      const before = label.length === 0 ? {} : (await fleet.node(operands.node)).labels
+      const { client } = await openAdmin(context, options)
+      const before =
+        label.length === 0 ? {} : (await client.call('GET /api/nodes/:node', { node: operands.node })).node.labels
       const labels = Object.fromEntries(Object.entries({ ...before, ...given }).filter(([, value]) => value !== ''))
       const change = { ...(name !== undefined && { name }), ...(label.length > 0 && { labels }) }
-      const node = await fleet.updateNode(operands.node, change)
+      const { node } = await client.call('PATCH /api/nodes/:node', { node: operands.node, body: change })
       context.output.result(json, node, () => `Changed "${node.name}": ${labelWords(node.labels) || 'no labels'}`)
     }
   }),
@@ -215,16 +215,18 @@ export const commands = {
       const labels = label.map(parsedLabel)
       if (path !== undefined && names.length + labels.length === 0)
         throw usage('--path', '--path needs --on or --label')
-      const { api, fleet } = await openFleet(context, options)
-      const { id, name } = await findProject(api, operands.project)
+      const { client } = await openAdmin(context, options)
+      const { id, name } = await findProject(client, operands.project)
       for (const word of labels) {
-        const found = await fleet.nodes({ label: word })
+        const { nodes: found } = await client.call('GET /api/nodes', { query: { label: word } })
         if (found.length === 0) throw usage('--label', `No node has the label ${word}`)
         names.push(...found.map(({ name }) => name))
       }
       const add = [...new Set(names)].map(node => ({ node, ...(path !== undefined && { deployPath: path }) }))
       const { placements, left }: { placements: ListedPlacement[]; left?: string } =
-        add.length === 0 ? { placements: await fleet.placements(id) } : await fleet.place(id, { add })
+        add.length === 0
+          ? { placements: (await client.call('GET /api/projects/:id/placements', { id })).placements }
+          : await client.call('PATCH /api/projects/:id/placements', { id, body: { add } })
       if (json) output.json(placements)
       else if (placements.length === 0) output.note(`"${name}" is not placed on nodes: this server deploys it itself.`)
       else {
@@ -232,7 +234,9 @@ export const commands = {
           output.note(`"${name}" is placed on ${countOf(placements.length, 'node')}.`)
           if (left !== undefined)
             output.note(`What is in ${oneLine(left)} on the server stays there. No deployment changes it any more.`)
-          output.note(placedLine((await fleet.rollouts({ projectId: id, limit: 1 }))[0]))
+          output.note(
+            placedLine((await client.call('GET /api/rollouts', { query: { projectId: id, limit: 1 } })).rollouts[0])
+          )
         }
         output.table(placements, placementColumns(output.paint, Date.now()))
       }
@@ -254,10 +258,15 @@ export const commands = {
       const names = options.from.flatMap(splitList)
       if (names.length === 0 && !options.all) throw usage('--from', 'Name a node with --from, or use --all')
       if (names.length > 0 && options.all) throw usage('--all', 'Use --from or --all, not both')
-      const { api, fleet } = await openFleet(context, options)
-      const { id, name } = await findProject(api, operands.project)
-      const remove = options.all ? (await fleet.placements(id)).map(({ nodeId }) => nodeId) : names
-      const { placements } = remove.length === 0 ? { placements: [] } : await fleet.place(id, { remove })
+      const { client } = await openAdmin(context, options)
+      const { id, name } = await findProject(client, operands.project)
+      const remove = options.all
+        ? (await client.call('GET /api/projects/:id/placements', { id })).placements.map(({ nodeId }) => nodeId)
+        : names
+      const { placements } =
+        remove.length === 0
+          ? { placements: [] }
+          : await client.call('PATCH /api/projects/:id/placements', { id, body: { remove } })
       if (options.json) output.json(placements)
       else if (placements.length === 0) output.print(`"${name}" is not placed on nodes: this server deploys it itself`)
       else output.table(placements, placementColumns(output.paint, Date.now()))
@@ -270,8 +279,8 @@ export const commands = {
     details: `A node that has begun to put files in place finishes that.\n\n${adminDetails('operator')}`,
     examples: [['fleet drain web-1', 'before its machine is taken down']],
     async run({ options, operands }, context) {
-      const { fleet } = await openFleet(context, options)
-      const node = await fleet.drain(operands.node, true)
+      const { client } = await openAdmin(context, options)
+      const { node } = await client.call('PUT /api/nodes/:node/drain', { node: operands.node, body: { drained: true } })
       context.output.result(options.json, node, `Rollouts leave "${node.name}" out`)
     }
   }),
@@ -282,8 +291,11 @@ export const commands = {
     details: `The node gets what is desired now.\n\n${adminDetails('operator')}`,
     examples: [['fleet undrain web-1', 'let the node take part again']],
     async run({ options, operands }, context) {
-      const { fleet } = await openFleet(context, options)
-      const node = await fleet.drain(operands.node, false)
+      const { client } = await openAdmin(context, options)
+      const { node } = await client.call('PUT /api/nodes/:node/drain', {
+        node: operands.node,
+        body: { drained: false }
+      })
       context.output.result(options.json, node, `"${node.name}" takes part in rollouts again`)
     }
   }),
@@ -298,10 +310,10 @@ export const commands = {
     examples: [['fleet forget web-1 --yes', 'remove a node whose machine is gone']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Removing a node' })
-      const { fleet } = await openFleet(context, options)
-      const node = await fleet.node(operands.node)
+      const { client } = await openAdmin(context, options)
+      const { node } = await client.call('GET /api/nodes/:node', { node: operands.node })
       if (!(await isSure(`Remove the node "${node.name}"?`))) return exitCodes.failed
-      await fleet.forget(node.id)
+      await client.call('DELETE /api/nodes/:node', { node: node.id })
       context.output.print(`The node "${node.name}" was removed. Its files stay`)
       return exitCodes.success
     }
@@ -312,17 +324,12 @@ export const commands = {
  * Opens the API of the fleet. If no address is configured and the hub runs on this machine, through its data directory:
  * then the address is null.
  */
-async function openHub(context: Context, options: AdminOptions): Promise<{ fleet: FleetApi; address: string | null }> {
+async function openHub(context: Context, options: AdminOptions): Promise<{ client: Client; address: string | null }> {
   const { env, cwd } = context
   const { server, token } = options
   const { config } = await loadConfiguration(context, { flags: { server }, env: options.env, project: 'optional' })
   const owner = config.serverUrl === null && token === undefined ? await runningOwner(locateHome(env, cwd)) : null
-  if (owner !== null) return { fleet: createFleetApi(localClient(owner, env)), address: null }
-  const { api, fleet } = await openFleet(context, options)
-  return { fleet, address: api.address }
-}
-
-async function openFleet(context: Context, options: AdminOptions): Promise<{ api: Api; fleet: FleetApi }> {
-  const { api } = await openAdmin(context, options)
-  return { api, fleet: createFleetApi(api.client) }
+  if (owner !== null) return { client: localClient(owner, env), address: null }
+  const { client } = await openAdmin(context, options)
+  return { client, address: client.address }
 }

@@ -72,7 +72,7 @@ function lineOf({ status, version, uptime, cluster }: HealthReport): string {
 async function ask(url: string | undefined, context: Context): Promise<HealthReport> {
   const { env } = context
   const client = url === undefined ? await ownServer(context) : createClient({ serverUrl: url, token: null, env })
-  return client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy, answerLimitMs })
+  return client.call('GET /api/health', { alsoStatus: unhealthy, answerLimitMs })
 }
 
 async function ownServer({ env, cwd }: Context): Promise<Client> {

@@ -16,9 +16,8 @@ import {
 import { readDotenv, writeDotenv } from '../../base/config/files.js'
 import { locateHome, readConfig, writeConfig } from '../../base/config/home.js'
 import { defaultOutputDir } from '../../base/config/precedence.js'
-import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
-import { isProjectId, projectAmong } from '../client/named-project.js'
+import { isProjectId, projectAmong, whoami } from '../client/named-project.js'
 import { askServer, loadConfiguration } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
@@ -206,10 +205,10 @@ interface Visible {
 
 /** Returns the projects that a token can access, or null if the server does not say. */
 async function visibleProjects(serverUrl: string, value: string, { env }: Context): Promise<Visible | null> {
-  const api = createApi(createClient({ serverUrl, token: { value, from: 'this command', origin: null }, env }))
-  const holder = await api.whoami()
+  const client = createClient({ serverUrl, token: { value, from: 'this command', origin: null }, env })
+  const holder = await whoami(client)
   const isAdmin = holder?.role === 'admin'
-  if (isAdmin || holder?.token) return { isAdmin, isOfProject: false, projects: await api.projects() }
+  if (isAdmin || holder?.token) return { isAdmin, isOfProject: false, projects: await client.call('GET /api/projects') }
   return holder?.project ? { isAdmin, isOfProject: true, projects: [holder.project] } : null
 }
 

@@ -1,3 +1,4 @@
+import type { Client } from '../client/client.js'
 import { generateKeyPairSync } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
@@ -5,7 +6,6 @@ import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { publicKeyOf } from '../../core/proof/keys.js'
 import type { SignersFile, SigningKey } from '../../model/signing-key.js'
-import type { Api } from '../client/api.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
@@ -45,12 +45,12 @@ export const commands = {
     examples: [['keys list', 'list the keys of the configured server']],
     async run({ options }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
-      const { items: keys, file = null } = await api.signingKeys()
+      const { client } = await openAdmin(context, options)
+      const { items: keys, file = null } = await client.call('GET /api/signing-keys')
       if (options.json) return output.json({ items: keys, file })
       if (file !== null) return listFile(file, context)
       if (keys.length === 0) return output.note('No key is trusted. "svc keys trust" trusts one.')
-      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
       output.table(keys, [
         { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
         { header: 'KIND', cell: ({ kind }) => kind },
@@ -94,12 +94,14 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const text = await readPublic(operands.file, context)
-      const { api } = await openAdmin(context, options)
-      const { key } = await api.trustKey({
-        public: text,
-        name: options.name,
-        projectIds: await projectIdsOf(api, options.project),
-        notAfter: options.until ?? null
+      const { client } = await openAdmin(context, options)
+      const { key } = await client.call('POST /api/signing-keys', {
+        body: {
+          public: text,
+          name: options.name,
+          projectIds: await projectIdsOf(client, options.project),
+          notAfter: options.until ?? null
+        }
       })
       if (options.json) return context.output.json(key)
       context.output.print(`Trusted ${key.name} (${key.kind}) ${key.fingerprint}`)
@@ -125,11 +127,14 @@ export const commands = {
     examples: [['keys revoke ana@laptop --since 2026-12-01T08:00:00Z --yes', 'end a key that leaked that morning']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Revoking a key' })
-      const { api } = await openAdmin(context, options)
-      const key = await findKey(api, operands.key)
+      const { client } = await openAdmin(context, options)
+      const key = await findKey(client, operands.key)
       if (!(await isSure(`Revoke the key "${key.name}" (${key.fingerprint})?`))) return exitCodes.failed
       const { output } = context
-      const { key: revoked, deployments } = await api.revokeKey(key.id, { since: options.since ?? null })
+      const { key: revoked, deployments } = await client.call('POST /api/signing-keys/:id/revoke', {
+        id: key.id,
+        body: { since: options.since ?? null }
+      })
       if (options.json) {
         output.json({ key: revoked, deployments })
         return exitCodes.success
@@ -194,8 +199,8 @@ function validityOf({
   return parts.join(' ') || 'valid'
 }
 
-async function findKey(api: Api, word: string): Promise<SigningKey> {
-  const { items: keys } = await api.signingKeys()
+async function findKey(client: Client, word: string): Promise<SigningKey> {
+  const { items: keys } = await client.call('GET /api/signing-keys')
   const found = keys.find(({ id, name, fingerprint }) => [id, name, fingerprint].includes(word))
   if (found !== undefined) return found
   throw new Refusal('not_found', 'no_such_key', `No key has the name, fingerprint or id "${word}": svc keys list`)

@@ -1,7 +1,8 @@
+import type { Given } from '../../api/map/call.js'
+import type { Client } from '../client/client.js'
 import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
-import type { Api } from '../client/api.js'
 import { type AdminOptions, openAdmin, openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
@@ -24,10 +25,10 @@ async function openLockPlace(
   context: Context,
   options: AdminOptions & { all: boolean },
   project: string | undefined
-): Promise<{ api: Api; projectId: string | null }> {
+): Promise<{ client: Client; projectId: string | null }> {
   const { all } = options
   if (all && project !== undefined) throw usage('--all', 'Give a project or --all, not both')
-  if (all) return { api: (await openAdmin(context, options)).api, projectId: null }
+  if (all) return { client: (await openAdmin(context, options)).client, projectId: null }
   return openOne(context, options, project)
 }
 
@@ -36,9 +37,9 @@ async function openOne(
   context: Context,
   options: AdminOptions,
   project: string | undefined
-): Promise<{ api: Api; projectId: string }> {
-  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
-  return { api, projectId: projectIdOf(context, config) }
+): Promise<{ client: Client; projectId: string }> {
+  const { client, config } = await openProject(context, { ...options, project }, project === undefined)
+  return { client, projectId: projectIdOf(context, config) }
 }
 
 /** Options of the commands for maintenance. */
@@ -46,6 +47,14 @@ const maintenanceOptions = {
   ...serverOptions,
   json: { type: 'switch', help: 'print {maintenance} as JSON' }
 } as const
+
+/** Placing a file waits for deployments, and for the disk. */
+const answerLimitMs = 5 * 60_000
+
+/** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
+function setMaintenance(client: Client, id: string, body: Given<'PUT /api/projects/:id/maintenance'>['body']) {
+  return client.call('PUT /api/projects/:id/maintenance', { id, body, answerLimitMs })
+}
 
 /** Returns the sentence that says whether a project is in maintenance. */
 export function maintenanceSentence(maintenance: Maintenance | null): string {
@@ -78,8 +87,11 @@ export const commands = {
       if (reason === undefined) throw usage('--reason', 'The reason is missing: say why with --reason')
       const seconds =
         options.for === undefined ? {} : { seconds: Math.round(durationOption('--for', options.for) / 1000) }
-      const { api, projectId } = await openLockPlace(context, options, operands.project)
-      const lock = await api.lock(projectId, { reason, ...seconds, ...(renew && { renew }) })
+      const { client, projectId } = await openLockPlace(context, options, operands.project)
+      const body = { reason, ...seconds, ...(renew && { renew }) }
+      const { lock } = await (projectId === null
+        ? client.call('PUT /api/lock', { body })
+        : client.call('PUT /api/projects/:id/lock', { id: projectId, body }))
       context.output.result(json, lock, lockSentence(lock, lock.projectName))
     }
   }),
@@ -101,8 +113,11 @@ export const commands = {
       ['unlock shop --take-over "urgent fix"', 'remove the lock of somebody else; the audit log keeps the reason']
     ],
     async run({ options, operands }, context) {
-      const { api, projectId } = await openLockPlace(context, options, operands.project)
-      const lock = await api.unlock(projectId, options['take-over'])
+      const { client, projectId } = await openLockPlace(context, options, operands.project)
+      const body = { takeOver: options['take-over'] }
+      const { lock } = await (projectId === null
+        ? client.call('DELETE /api/lock', { body })
+        : client.call('DELETE /api/projects/:id/lock', { id: projectId, body }))
       const { projectName, owner, reason } = lock
       const what = projectName === null ? 'the server' : `project ${projectName}`
       context.output.result(
@@ -121,8 +136,8 @@ export const commands = {
     details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails('viewer')}`,
     examples: [['locks', 'list the locks of the configured server']],
     async run({ options }, context) {
-      const { api } = await openProject(context, options)
-      context.output.list(options.json, await api.locksAndMaintenance(), {
+      const { client } = await openProject(context, options)
+      context.output.list(options.json, await client.call('GET /api/locks', { query: { kind: 'all' } }), {
         empty: 'Nothing is locked, and no project is in maintenance.',
         columns: [
           { header: 'KIND', cell: ({ kind }) => kind },
@@ -154,8 +169,8 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { reason, force, json } = options
-      const { api, projectId } = await openOne(context, options, operands.project)
-      const maintenance = await api.setMaintenance(projectId, { on: true, reason, force })
+      const { client, projectId } = await openOne(context, options, operands.project)
+      const { maintenance } = await setMaintenance(client, projectId, { on: true, reason, force })
       context.output.result(json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
   }),
@@ -172,8 +187,8 @@ export const commands = {
     examples: [['maintenance off shop', 'let visitors in again']],
     async run({ options, operands }, context) {
       const { force, json } = options
-      const { api, projectId } = await openOne(context, options, operands.project)
-      const maintenance = await api.setMaintenance(projectId, { on: false, force })
+      const { client, projectId } = await openOne(context, options, operands.project)
+      const { maintenance } = await setMaintenance(client, projectId, { on: false, force })
       context.output.result(json, { maintenance }, maintenanceSentence(maintenance))
     }
   }),
@@ -184,8 +199,8 @@ export const commands = {
     details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails('viewer')}`,
     examples: [['maintenance status shop', 'find out since when, by whom and why']],
     async run({ options, operands }, context) {
-      const { api, projectId } = await openOne(context, options, operands.project)
-      const maintenance = await api.maintenance(projectId)
+      const { client, projectId } = await openOne(context, options, operands.project)
+      const { maintenance } = await client.call('GET /api/projects/:id/maintenance', { id: projectId })
       context.output.result(options.json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
   })

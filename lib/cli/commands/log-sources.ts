@@ -2,7 +2,6 @@ import { isAbsolute } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { type LogKind, logKinds, type LogSource } from '../../model/log-source.js'
-import { createCall } from '../client/call.js'
 import { findProject } from '../client/named-project.js'
 import { openAdmin, openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { defineCommand, type Family, usage } from '../command.js'
@@ -20,8 +19,8 @@ export const commands = {
     details: `"svc tail" prints and follows the files.\n\n${adminDetails('viewer')}`,
     examples: [['logs sources list --project shop', 'list the log files of a project']],
     async run({ options }, context) {
-      const { api, config } = await openProjectAsAdmin(context, options)
-      const call = createCall(api.client)
+      const { client, config } = await openProjectAsAdmin(context, options)
+      const { call } = client
       const { items } = await call('GET /api/projects/:id/log-sources', { id: projectIdOf(context, config) })
       context.output.list(options.json, items, {
         empty: 'The project has no log sources. "svc logs sources add" adds its log files.',
@@ -67,9 +66,9 @@ export const commands = {
         ...(label !== undefined && { label }),
         ...(kind !== undefined && { kind: kind as LogKind })
       }))
-      const { api, config } = await openProjectAsAdmin(context, options)
+      const { client, config } = await openProjectAsAdmin(context, options)
       const given = { id: projectIdOf(context, config), body: { items } }
-      const added = (await createCall(api.client)('POST /api/projects/:id/log-sources', given)).items
+      const { items: added } = await client.call('POST /api/projects/:id/log-sources', given)
       context.output.result(json, added, () => added.map(each => oneLine(`Added ${each.label}: ${each.filePath}`)))
     }
   }),
@@ -84,12 +83,12 @@ export const commands = {
     details: `The file itself is not deleted.\n\n${adminDetails('operator')}`,
     examples: [['logs sources remove shop.log --project shop', 'remove a log file from a project']],
     async run({ options, operands }, context) {
-      const { api } = await openAdmin(context, options)
-      const call = createCall(api.client)
+      const { client } = await openAdmin(context, options)
+      const { call } = client
       const { items } =
         options.project === undefined
           ? await call('GET /api/log-sources')
-          : await call('GET /api/projects/:id/log-sources', { id: (await findProject(api, options.project)).id })
+          : await call('GET /api/projects/:id/log-sources', { id: (await findProject(client, options.project)).id })
       const source = sourceAmong(items, operands.source)
       await call('DELETE /api/log-sources/:sourceId', { sourceId: source.id })
       const { label, filePath } = source

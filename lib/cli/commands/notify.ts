@@ -1,7 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { eventKeys, notificationKinds, type NotificationTargetView } from '../../model/setting.js'
-import { type Call, createCall } from '../client/call.js'
+import type { Client } from '../client/client.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
@@ -26,10 +26,10 @@ export const commands = {
       `webhook_url and webhook_events.\n\n${adminDetails('admin')}`,
     examples: [['notify list', 'list the notification targets of the configured server']],
     async run({ options }, context) {
-      const { api } = await openAdmin(context, options)
-      const { items } = await createCall(api.client)('GET /api/notification-targets')
+      const { client } = await openAdmin(context, options)
+      const { items } = await client.call('GET /api/notification-targets')
       if (options.json) return context.output.json(items)
-      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
       const shown = items.filter(({ isFromSettings, enabled }) => !isFromSettings || enabled)
       context.output.list(false, shown, {
         empty: 'There are no notification targets. "svc notify add" adds one.',
@@ -86,8 +86,8 @@ export const commands = {
       if (url === undefined) mustAsk(host, 'The address is missing', 'use "--url -" to read standard input')
       if (url === '-' && secret !== undefined && !host.stdin.isTTY)
         throw usage('--secret', 'Only one of --url and --secret can be read from standard input')
-      const { api } = await openAdmin(context, options)
-      const projectIds = await projectIdsOf(api, project)
+      const { client } = await openAdmin(context, options)
+      const projectIds = await projectIdsOf(client, project)
       const body = {
         name: operands.name,
         url: (await readSecret(host, '--url', url ?? '-')).trim(),
@@ -96,7 +96,7 @@ export const commands = {
         ...(events !== undefined && { events: splitList(events) as Event[] }),
         ...(projectIds !== null && { projectIds })
       }
-      const { target } = await createCall(api.client)('POST /api/notification-targets', { body })
+      const { target } = await client.call('POST /api/notification-targets', { body })
       output.result(json, target, oneLine(`Added "${target.name}" (${target.kind}, ${target.address})`))
     }
   }),
@@ -143,8 +143,8 @@ async function openTarget(
   context: Context,
   options: AdminOptions,
   word: string
-): Promise<{ call: Call; target: NotificationTargetView }> {
-  const call = createCall((await openAdmin(context, options)).api.client)
+): Promise<{ call: Client['call']; target: NotificationTargetView }> {
+  const call = (await openAdmin(context, options)).client.call
   const { items } = await call('GET /api/notification-targets')
   const byId = items.filter(({ id }) => id === word)
   const [target, ...others] = byId.length > 0 ? byId : items.filter(each => sameText(each.name, word))

@@ -46,16 +46,16 @@ export const commands = {
       const given = await packConfiguration(context, options)
       projectIdOf(context, given)
       await listIgnored(context, given, options)
-      const { api, config } = await openDeploy(context, given)
+      const { client, config } = await openDeploy(context, given)
       const projectId = projectIdOf(context, config)
       const { all, save } = options
       const plan = await withInterrupts(context.host, async signal =>
         planProject(
           {
-            api,
+            client,
             projectId,
             config,
-            index: await openIndex(context, { api, projectId, isUsed: options.index }),
+            index: await openIndex(context, { client, projectId, isUsed: options.index }),
             wishes: wishesOf(options.foreign ? { ...options, prune: 'foreign' } : options),
             all,
             signal

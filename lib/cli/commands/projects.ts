@@ -1,7 +1,8 @@
+import { marksOf, newestDeployments, noMarks } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
-import { noMarks } from '../client/api.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
+import { type BulkOutcome, maxBulk } from '../../model/bulk.js'
 import { sharedNames, type ShownProject } from '../../model/project.js'
 import type { Marks, Waiting } from '../../model/waiting.js'
 import { findProject } from '../client/named-project.js'
@@ -39,16 +40,16 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
+      const { client } = await openAdmin(context, options)
       if (options.matrix) {
-        const families = await api.families()
+        const { families } = await client.call('GET /api/families')
         if (options.json) output.json(families)
         else printMatrix(output, families, Date.now())
         return
       }
-      const projects = await api.projects()
-      const marks = projects.length === 0 ? noMarks : await api.marks()
-      const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await api.newestDeployments()
+      const projects = await client.call('GET /api/projects')
+      const marks = projects.length === 0 ? noMarks : await marksOf(client)
+      const newest = projects.length === 0 ? new Map<string, ListedDeployment>() : await newestDeployments(client)
       if (options.json) {
         const lastOf = (id: string): ListedDeployment | null => newest.get(id) ?? null
         const waitingOf = (id: string): Waiting[] => marks.waiting.filter(({ projectId }) => projectId === id)
@@ -118,16 +119,17 @@ export const commands = {
         if (options['run-as'] !== undefined)
           throw usage('--user', '--user and --run-as name the same user: give one of them')
       }
-      const { api } = await openAdmin(context, options)
-      const said = user === undefined ? null : await ensureUser(user, { server: api.address, env: context.env })
+      const { client } = await openAdmin(context, options)
+      const said = user === undefined ? null : await ensureUser(user, { server: client.address, env: context.env })
       if (said !== null) context.output.note(said)
-      const project = await api.createProject({
+      const fields = {
         name: operands.name,
         deployPath: options.path,
         ...projectFields(options),
         ...(user !== undefined && { runAs: user }),
         ...policyField(options.policy)
-      })
+      }
+      const { project } = await client.call('POST /api/projects', { body: fields as never })
       context.output.result(options.json, withMaskedToken(project), `Created ${describeProject(project)}`)
       context.output.note(`Next, in your repository: svc init --project ${project.id}`)
     }
@@ -143,8 +145,8 @@ export const commands = {
     examples: [['projects show shop', 'show the settings of a project']],
     async run({ options, operands }, context) {
       const { output } = context
-      const { api, config } = await openAdmin(context, options, operands.project)
-      const project = await findProject(api, projectIdOf(context, config))
+      const { client, config } = await openAdmin(context, options, operands.project)
+      const project = await findProject(client, projectIdOf(context, config))
       const shown = withMaskedToken(project)
       if (options.json) output.json(shown)
       else
@@ -190,8 +192,9 @@ export const commands = {
       if (options.all) return setAll(fields, options, context)
       if (operands.project === undefined)
         throw usage('project', 'The project is missing: give its id or name, or --all')
-      const { api } = await openAdmin(context, options)
-      const project = await api.updateProject((await findProject(api, operands.project)).id, fields)
+      const { client } = await openAdmin(context, options)
+      const { id } = await findProject(client, operands.project)
+      const { project } = await client.call('PUT /api/projects/:id', { id, body: fields as never })
       context.output.result(
         options.json,
         withMaskedToken(project),
@@ -215,10 +218,12 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes || !options.new, what: 'Replacing the token' })
-      const { api, config } = await openAdmin(context, options, operands.project)
-      const project = await findProject(api, projectIdOf(context, config))
+      const { client, config } = await openAdmin(context, options, operands.project)
+      const project = await findProject(client, projectIdOf(context, config))
       if (!(await isSure(`Replace the deploy token of ${describeProject(project)}?`))) return exitCodes.failed
-      context.output.print(options.new ? await api.replaceToken(project.id) : visible(project))
+      context.output.print(
+        options.new ? (await client.call('POST /api/projects/:id/token', { id: project.id })).token : visible(project)
+      )
       return exitCodes.success
     }
   }),
@@ -233,11 +238,11 @@ export const commands = {
     examples: [['projects delete shop', 'delete a project after confirmation']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Deleting a project', done: 'deleted' })
-      const { api } = await openAdmin(context, options)
-      const project = await findProject(api, operands.project)
+      const { client } = await openAdmin(context, options)
+      const project = await findProject(client, operands.project)
       const question = `Delete ${describeProject(project)} with its deployments, archives and outputs?`
       if (!(await isSure(question))) return exitCodes.failed
-      await api.removeProject(project.id)
+      await client.call('DELETE /api/projects/:id', { id: project.id })
       context.output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
       return exitCodes.success
     }
@@ -261,15 +266,18 @@ async function setAll(fields: object, options: Options, context: Context): Promi
   if (allowClientScripts === undefined || Object.keys(others).length > 0)
     throw usage('--all', '--all is only possible with --client-scripts, and with no other setting')
   const isSure = confirmation(context, { yes: options.yes, what: 'Changing all projects' })
-  const { api } = await openAdmin(context, options)
-  const projects = await api.projects()
+  const { client } = await openAdmin(context, options)
+  const projects = await client.call('GET /api/projects')
   const words = countOf(projects.length, 'project')
   if (!(await isSure(`Change allowClientScripts of ${words}?`))) return exitCodes.failed
   const action = { action: 'setClientScripts', categoryId: null, allowClientScripts } as const
-  const outcome = await api.changeProjects(
-    projects.map(({ id }) => id),
-    action
-  )
+  const outcome: BulkOutcome = { done: 0, failed: [] }
+  for (let from = 0; from < projects.length; from += maxBulk) {
+    const ids = projects.slice(from, from + maxBulk).map(({ id }) => id)
+    const { done, failed } = await client.call('POST /api/projects/bulk', { body: { ids, ...action } })
+    outcome.done += done
+    outcome.failed.push(...failed)
+  }
   output.result(options.json, outcome, `Changed allowClientScripts of ${countOf(outcome.done, 'project')}`)
   for (const { id, error } of outcome.failed) output.warn(`${id}: ${error}`)
   return outcome.failed.length === 0 ? exitCodes.success : exitCodes.failed

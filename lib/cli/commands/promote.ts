@@ -1,6 +1,8 @@
+import type { Client } from '../client/client.js'
+import { planRun, startRun } from '../client/runs.js'
+import { readDeployment } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
-import type { Api } from '../client/api.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
@@ -55,23 +57,36 @@ export const commands = {
       const isDry = options['dry-run']
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A promotion', done: 'promoted' })
       const { seconds } = readConfirmOptions(options.confirm, undefined)
-      const { api } = await openAdmin(context, { env, server, token })
-      const [source, target] = [await findProject(api, operands.from), await findProject(api, operands.to)]
-      const from = release ?? (await liveRelease(api, source))
+      const { client } = await openAdmin(context, { env, server, token })
+      const [source, target] = [await findProject(client, operands.from), await findProject(client, operands.to)]
+      const from = release ?? (await liveRelease(client, source))
       const plan = { json, force: false }
       const show = (): Promise<number> =>
-        showRollback(signal => api.planPromotion(target.id, { from, override, startAt, signal }), plan, context)
+        showRollback(
+          signal =>
+            planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, override, startAt, signal }),
+          plan,
+          context
+        )
       if (isDry) return show()
       if (!options.yes && !json) await show()
-      const row = await api.deployment(from, { output: 'end' })
+      const row = await readDeployment(client, from, { output: 'end' })
       const what = oneLine(`${from} (${messageWords(row) || 'no message'}) of ${source.name} to ${target.name}`)
       if (!(await isSure(`Promote ${what}`))) return exitCodes.failed
       context.output.note(`Promoting ${what}`)
       return runAndReport(
-        api,
+        client,
         {
           start: signal =>
-            api.promote(target.id, { from, message, confirmSeconds: seconds ?? undefined, override, startAt, signal }),
+            startRun(client, 'POST /api/projects/:id/promote', {
+              id: target.id,
+              from,
+              message,
+              confirmSeconds: seconds ?? undefined,
+              override,
+              startAt,
+              signal
+            }),
           noun: 'promotion',
           done: `promoted ${from} to ${oneLine(target.name)}`,
           projectId: target.id,
@@ -89,8 +104,8 @@ export const commands = {
 } satisfies Family
 
 /** Returns the deployment whose files a project has, also on its nodes. */
-async function liveRelease(api: Api, { id, name }: { id: string; name: string }): Promise<string> {
-  const { live, releases = [] } = await api.overview(id)
+async function liveRelease(client: Client, { id, name }: { id: string; name: string }): Promise<string> {
+  const { live, releases = [] } = await client.call('GET /api/projects/:id/overview', { id })
   const found = live?.id ?? releases[0]?.deployId
   if (releases.length > 1)
     throw new Refusal(

@@ -1,3 +1,5 @@
+import type { Client } from '../client/client.js'
+import { newestDeploymentId } from '../client/deployments.js'
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../base/config/home.js'
@@ -8,7 +10,6 @@ import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/access.js'
 import { sendReport } from '../../operate/telemetry/telemetry.js'
-import type { Api } from '../client/api.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
@@ -173,12 +174,12 @@ export const commands = {
         })
         known.projectId = projectIdOf(context, given)
         await listIgnored(context, given, options)
-        const { api, config } = await openDeploy(context, given)
+        const { client, config } = await openDeploy(context, given)
         const projectId = (known.projectId = projectIdOf(context, config))
         const wishes = wishesOf({ ...options, startAt })
-        const index = await openIndex(context, { api, projectId, isUsed: options.index })
+        const index = await openIndex(context, { client, projectId, isUsed: options.index })
         const signing = await openSigning(context, options, config.outputDir.value)
-        if (options['dry-run']) return () => dryRun({ api, projectId, config, wishes, index, json }, context)
+        if (options['dry-run']) return () => dryRun({ client, projectId, config, wishes, index, json }, context)
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
           throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
         }
@@ -192,7 +193,7 @@ export const commands = {
           if (plan !== null) await checkPlan(plan, { projectId, config, index, signal }, context)
           const asked = { wishes, planId: plan?.planId }
           const upload = {
-            api,
+            client,
             projectId,
             config,
             confirm,
@@ -217,16 +218,26 @@ export const commands = {
           log.open('Deployment output')
           const { note } = context.output
           const onConfirm = (waiting: Waiting): void => {
-            if (confirm.checkUrl !== null) void checkFromHere(waiting, { api, url: confirm.checkUrl, note, signal })
+            const confirmIt = () => client.call('POST /api/deployments/:id/confirm', { id: waiting.deployId })
+            const { checkUrl: url } = confirm
+            if (url !== null) void checkFromHere(waiting, { confirm: confirmIt, url, note, signal })
           }
-          const watching = { api, projectId, given: again, permit, print: log.line, tellsEnd: !json, onConfirm, signal }
+          const watching = {
+            client,
+            projectId,
+            given: again,
+            permit,
+            print: log.line,
+            tellsEnd: !json,
+            onConfirm,
+            signal
+          }
           return await watchRun(run, context, watching).finally(() => Promise.all([log.close(), indexed]))
         }).finally(() => report.abort())
-        if (watched === null) return () => reportScheduled({ api, known, json }, context)
+        if (watched === null) return () => reportScheduled({ client, known, json }, context)
         const { harmless } = log
         const tell = () =>
-          reportRun(watched, context, { api, what: `deployed to ${projectId}`, json, given: again, known, harmless })
-        const { client } = api
+          reportRun(watched, context, { client, what: `deployed to ${projectId}`, json, given: again, known, harmless })
         const wish = { client, deployId: watched.deployId, path: options.receipt }
         const finish = () => withReceipt(wish, context, tell)
         return () => withWitness({ client, mode: options.witness }, context, finish)
@@ -274,7 +285,7 @@ interface Upload {
   wishes: Wishes
   /** The saved plan that the deployment is held to. */
   planId: string | undefined
-  api: Api
+  client: Client
   projectId: string
   config: EffectiveConfig
   confirm: ConfirmRequest
@@ -308,7 +319,7 @@ const noTree = { treeSha256: '', entries: [] }
 
 /** Packs and uploads. Deletes the archive before it returns or throws. */
 async function packAndUpload(request: Upload, context: Context): Promise<Pushed> {
-  const { api, projectId, origin, known, waitMs, given, signal } = request
+  const { client, projectId, origin, known, waitMs, given, signal } = request
   const { note } = context.output
   const base = request.index.treeSha256 ?? undefined
   const check = () =>
@@ -327,7 +338,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const { signers, sbom } = request.signing
   checkSigning({ isSigned: signers.length > 0, hasSbom: sbom !== null }, limits)
   const planId = request.planId ?? (await planForWishes(request, context))
-  const listed = api.newestDeployment(projectId, { signal }).catch(() => undefined)
+  const listed = newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
   const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
   const what = request.config.outputDir.value
   const isSigned = signers.length > 0
@@ -366,7 +377,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
       const signable = { projectId, tree: sending.tree ?? noTree, fields, message, provenance }
       attached ??= await attach(request.signing, signable, context)
       return await uploadArchive(
-        { api, projectId, archive, fields, tree: delta, attached, newest, permit: limits, given, signal },
+        { client, projectId, archive, fields, tree: delta, attached, newest, permit: limits, given, signal },
         context
       )
     } finally {
@@ -380,7 +391,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
     return send({ ...sending, changes: null })
   })
   known.deployId = run.deployId
-  known.url = pageOf(api, run.deployId, run.page)
+  known.url = pageOf(client, run.deployId, run.page)
   return { run, permit: limits, sending }
 }
 
@@ -389,7 +400,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
  * index, nothing is lost but time.
  */
 async function keepIndex(
-  { api: { address }, projectId, index, signal }: Upload,
+  { client: { address }, projectId, index, signal }: Upload,
   { found, tree }: Sending,
   context: Context
 ): Promise<void> {

@@ -7,7 +7,6 @@ import { countOf } from '../../base/text.js'
 import { badReceipt, readReceipt, type ReadReceipt } from '../../core/proof/receipt.js'
 import { type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
 import { readTrustedKey, type TrustedKey } from '../../core/proof/server-keys.js'
-import type { ManifestFile } from '../../model/manifest.js'
 import { propertiesOf } from '../../model/receipt.js'
 import { projectIdFor } from '../audit/entries.js'
 import { openAdmin, openProject } from '../client/session.js'
@@ -49,13 +48,12 @@ export const commands = {
       if ([out !== undefined, list, result].filter(Boolean).length > 1)
         throw usage('--list', 'Give one of --out, --list and --result')
       const { output, cwd } = context
-      const { api } = await openProject(context, options)
-      const text = await fetchReceipt(api.client, deployId, result ? 'result' : undefined)
+      const { client } = await openProject(context, options)
+      const text = await fetchReceipt(client, deployId, result ? 'result' : undefined)
       if (result) return output.write(text)
       const receipt = readReceipt(text)
       if (list) {
-        const path = `/api/deployments/${encodeURIComponent(deployId)}/files`
-        return output.write(listText(await api.client.json<ManifestFile[]>({ path })))
+        return output.write(listText(await client.call('GET /api/deployments/:id/files', { id: deployId })))
       }
       if (out !== undefined) {
         await replaceFile(resolve(cwd, out), text, fileMode)
@@ -174,9 +172,9 @@ export const commands = {
           : new Date(timeOption('--since', options.since, Date.now())).toISOString()
       const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
       const path = resolve(context.cwd, options.out ?? `svc-receipts-${at}.jsonl`)
-      const { api } = await openAdmin(context, options)
-      const query = { projectId: await projectIdFor(api, project), since }
-      const { text, receipts } = await fetchReceipts(api.client, query)
+      const { client } = await openAdmin(context, options)
+      const query = { projectId: await projectIdFor(client, project), since }
+      const { text, receipts } = await fetchReceipts(client, query)
       await replaceFile(path, text, fileMode)
       context.output.note(`Exported ${countOf(receipts.length, 'receipt')}`)
       context.output.result(json, { path, receipts: receipts.length }, path)

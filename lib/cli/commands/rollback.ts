@@ -1,7 +1,9 @@
+import type { Client } from '../client/client.js'
+import { planRun, startRun } from '../client/runs.js'
+import { listDeployments, readDeployment } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
-import type { Api } from '../client/api.js'
 import { openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, usage } from '../command.js'
 import { adminDetails, checkMessage, projectOperand } from '../common-options.js'
@@ -59,15 +61,19 @@ export const commands = {
       const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A rollback', done: 'rolled back' })
       const wish = { env, server, token, project: operands.projectId }
-      const { api, config } = await openProjectAsAdmin(context, wish, wish.project === undefined && to === undefined)
+      const { client, config } = await openProjectAsAdmin(context, wish, wish.project === undefined && to === undefined)
       const { source, why } =
         to === undefined
-          ? await choose(api, projectIdOf(context, config), exact)
-          : await named(api, to, config.projectId?.value)
+          ? await choose(client, projectIdOf(context, config), exact)
+          : await named(client, to, config.projectId?.value)
       if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
       if (isDry || exact || force) refuseOlderServer(source)
       if (isDry) {
-        return showRollback(signal => api.planRollback(source.id, { mode, force, signal }), { json, force }, context)
+        return showRollback(
+          signal => planRun(client, 'POST /api/deployments/:id/rollback', { id: source.id, mode, force, signal }),
+          { json, force },
+          context
+        )
       }
       if (!(await isSure(`Roll back ${describe(source)}`))) return exitCodes.failed
       const given = { env, server, project: operands.projectId, token }
@@ -75,9 +81,9 @@ export const commands = {
       const { projectId, provenance = null } = source
       const asked = { message, ...(mode !== undefined && { mode }), ...(force && { force }) }
       return runAndReport(
-        api,
+        client,
         {
-          start: signal => api.rollback(source.id, { ...asked, signal }),
+          start: signal => startRun(client, 'POST /api/deployments/:id/rollback', { id: source.id, ...asked, signal }),
           noun: 'rollback',
           done: `rolled back to ${source.id}`,
           projectId,
@@ -127,10 +133,10 @@ function originOf(deployment: Deployment, newest: readonly Deployment[]): Deploy
  * succeeded, before its origin if it was a rollback, else the newest one. Repairs do not count: they put back the files
  * of another deployment.
  */
-async function choose(api: Api, projectId: string, isExact: boolean): Promise<Choice> {
-  const newest = await api.deployments({ projectId, limit: searchedDeployments })
+async function choose(client: Client, projectId: string, isExact: boolean): Promise<Choice> {
+  const newest = await listDeployments(client, { projectId, limit: searchedDeployments })
   const last = newest.find(({ triggerSource }) => triggerSource !== 'repair')
-  const successes = await api.deployments({ projectId, status: 'success', limit: searchedDeployments })
+  const successes = await listDeployments(client, { projectId, status: 'success', limit: searchedDeployments })
   const kept = successes.filter(({ triggerSource, hasArtifact, exact, placed }) =>
     isExact ? placed !== null && triggerSource !== 'repair' : hasArtifact && !exact
   )
@@ -152,8 +158,8 @@ function reason(last: Deployment | undefined, origin: Deployment | null): string
   return `the latest success (the latest deployment, ${last.id}, ${last.status === 'failed' ? 'failed' : 'has not finished'})`
 }
 
-async function named(api: Api, deployId: string, projectId: string | undefined): Promise<Choice> {
-  const source = await api.deployment(deployId)
+async function named(client: Client, deployId: string, projectId: string | undefined): Promise<Choice> {
+  const source = await readDeployment(client, deployId)
   if (projectId === undefined || source.projectId === projectId) return { source, why: null }
   throw new Refusal(
     'conflict',

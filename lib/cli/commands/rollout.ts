@@ -1,5 +1,4 @@
 import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '../../model/rollout.js'
-import { createFleetApi } from '../client/fleet-api.js'
 import { openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
@@ -36,6 +35,10 @@ function isReached({ state, counts }: RolloutDetail, wanted: Reported['wanted'])
   return state === wanted && (counts.stuck ?? 0) === 0
 }
 
+async function readRollout({ client, rolloutId }: RolloutPlace): Promise<RolloutDetail> {
+  return (await client.call('GET /api/rollouts/:rolloutId', { rolloutId })).rollout
+}
+
 /** The commands for rollouts. */
 export const commands = {
   'rollout status': defineCommand({
@@ -56,7 +59,7 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const place = await openRollout(context, { options, operands })
-      const rollout = options.follow ? await watchRollout(context, place) : await place.fleet.rollout(place.rolloutId)
+      const rollout = options.follow ? await watchRollout(context, place) : await readRollout(place)
       show(context, rollout, options)
       return rollout.state === 'done' || isGoing(rollout.state) ? exitCodes.success : exitCodes.failed
     }
@@ -89,10 +92,10 @@ export const commands = {
       const { output } = context
       const { limit, json } = options
       const { project } = operands
-      const { api, config } = await openProject(context, { ...options, project })
+      const { client, config } = await openProject(context, { ...options, project })
       const projectId = project === undefined ? undefined : projectIdOf(context, config)
       const state = options.state as RolloutState | undefined
-      const rollouts = await createFleetApi(api.client).rollouts({ projectId, state, limit })
+      const { rollouts } = await client.call('GET /api/rollouts', { query: { projectId, state, limit } })
       output.list(json, rollouts, {
         empty: 'There is no rollout.',
         columns: [
@@ -124,8 +127,11 @@ export const commands = {
     examples: [['rollout halt -m "errors in the log of web-1"', 'stop the rollout of the configured project']],
     async run({ options, operands }, context) {
       const { output } = context
-      const { fleet, rolloutId } = await openRollout(context, { options, operands })
-      const rollout = await fleet.halt(rolloutId, options.reason)
+      const { client, rolloutId } = await openRollout(context, { options, operands })
+      const { rollout } = await client.call('POST /api/rollouts/:rolloutId/halt', {
+        rolloutId,
+        body: { reason: options.reason }
+      })
       output.result(
         options.json,
         rollout,
@@ -150,7 +156,7 @@ export const commands = {
     examples: [['rollout resume', 'continue the rollout of the configured project']],
     async run({ options, operands }, context) {
       const place = await openRollout(context, { options, operands })
-      await place.fleet.resume(place.rolloutId)
+      await place.client.call('POST /api/rollouts/:rolloutId/resume', { rolloutId: place.rolloutId })
       if (options.wait) return reportRollout(context, place, { wanted: 'done', options })
       context.output.print(`Continued ${place.rolloutId}`)
       return exitCodes.success
@@ -180,7 +186,10 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const place = await openRollout(context, { options, operands })
-      await place.fleet.revert(place.rolloutId, options.wave)
+      await place.client.call('POST /api/rollouts/:rolloutId/revert', {
+        rolloutId: place.rolloutId,
+        body: { wave: options.wave }
+      })
       if (options.wait) return reportRollout(context, place, { wanted: 'reverted', options })
       context.output.print(`The nodes of ${place.rolloutId} go back`)
       return exitCodes.success
@@ -196,8 +205,8 @@ export const commands = {
       adminDetails('operator'),
     examples: [['rollout approve', 'begin the next wave of the rollout of the configured project']],
     async run({ options, operands }, context) {
-      const { fleet, rolloutId } = await openRollout(context, { options, operands })
-      const rollout = await fleet.approve(rolloutId)
+      const { client, rolloutId } = await openRollout(context, { options, operands })
+      const { rollout } = await client.call('POST /api/rollouts/:rolloutId/approve', { rolloutId })
       context.output.result(options.json, rollout, `Began wave ${rollout.wave} of ${rollout.waves} of ${rollout.id}`)
     }
   })

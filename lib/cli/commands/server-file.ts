@@ -5,7 +5,6 @@ import { Refusal } from '../../base/errors.js'
 import { decodeText, oneLine, countOf } from '../../base/text.js'
 import { lineOf } from '../../base/shared/audit-changes.js'
 import { isSameName, type ShownProject } from '../../model/project.js'
-import { createCall } from '../client/call.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, adminOptions, serverFileName } from '../common-options.js'
@@ -25,7 +24,7 @@ export const commands = {
       `shown as ***. Deployments and tokens are not part of it.\n\n${adminDetails('admin')}`,
     examples: [[`settings export > ${serverFileName}`, 'write the file of the configured server']],
     async run({ options }, context) {
-      const { client } = (await openAdmin(context, options)).api
+      const { client } = await openAdmin(context, options)
       const state = await readServer(client, () => true)
       context.output.json(fileOf(state))
     }
@@ -51,7 +50,7 @@ export async function applyServerFile(
   const { host, output } = context
   const isSure = isTrial ? null : confirmation(context, { yes, what: 'Changing the server' })
   const { file, refusal } = readServerFile(await textOf(context, name), { name, env: host.env })
-  const { client } = (await openAdmin(context, server)).api
+  const { client } = await openAdmin(context, server)
   const read = () => readServer(client, wantingVariables(file, prune))
   const state = await read()
   const plan = planOf({ file, refusal, state, prune, secrets })
@@ -65,7 +64,7 @@ export async function applyServerFile(
   }
   if (!(await isSure(`Make ${countOf(steps.length, 'change')}?`))) return exitCodes.failed
   checkStill('The server', state, await read())
-  await carryOut(plan, { call: createCall(client), ids: idsOf(state) })
+  await carryOut(plan, { call: client.call, ids: idsOf(state) })
   if (json) output.json({ ...answer, applied: true })
   else output.print(`Made ${countOf(steps.length, 'change')}`)
   return exitCodes.success

@@ -4,9 +4,8 @@ import { type GlobalConfig, locateHome, writeConfig } from '../../base/config/ho
 import type { EffectiveConfig, SourcedToken } from '../../base/config/precedence.js'
 import { addAdminToken, maySend, originOf, removeTokens, storeProjectTokens } from '../../base/config/client-config.js'
 import type { TokenHolder } from '../../model/access.js'
-import { createApi } from '../client/api.js'
 import { createClient } from '../client/client.js'
-import { projectAmong, projectIdOfWord } from '../client/named-project.js'
+import { projectAmong, projectIdOfWord, whoami } from '../client/named-project.js'
 import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { serverOptions, sharedOptions } from '../common-options.js'
@@ -126,12 +125,12 @@ async function readToken(given: string | undefined, address: string, { host }: C
 
 async function checkToken(value: string, serverUrl: string, { env }: Context): Promise<TokenHolder> {
   const token = { value, from: 'this login', origin: null }
-  const { client, whoami } = createApi(createClient({ serverUrl, token, env }))
-  const holder = await whoami()
+  const client = createClient({ serverUrl, token, env })
+  const holder = await whoami(client)
   if (holder !== null) return holder
   // Every server of the interface checks the admin token (§5.4).
-  const call = { method: 'POST', path: '/api/auth/login', json: { token: value } } as const
-  const answer = await client.json<{ success?: boolean }>(call).catch((error: unknown) => {
+  const asked: Promise<{ success?: boolean }> = client.call('POST /api/auth/login', { body: { token: value } })
+  const answer = await asked.catch((error: unknown) => {
     if (error instanceof Refusal && error.kind === 'unauthorized') return { success: false }
     throw error
   })
@@ -168,7 +167,7 @@ async function projectHere(
   const { adminToken } = config
   const isAsking = role === 'global' && adminToken !== null && maySend(adminToken, address)
   const asking = isAsking ? adminToken : { value: token, from: 'this login', origin: null }
-  return projectIdOfWord(createApi(createClient({ serverUrl: address, token: asking, env })), word)
+  return projectIdOfWord(createClient({ serverUrl: address, token: asking, env }), word)
 }
 
 /** Returns the key of `projectToken` for this token, or null for one that is stored for the server. */
@@ -227,7 +226,7 @@ async function checkHeld([kind, token]: HeldToken, serverUrl: string, { env }: C
   })
   if (!maySend(token, serverUrl)) return failed(`not sent (it belongs to ${token.origin})`)
   try {
-    const holder = await createApi(createClient({ serverUrl, token: { ...token, from }, env })).whoami()
+    const holder = await whoami(createClient({ serverUrl, token: { ...token, from }, env }))
     if (holder === null) return failed('not checked (the server is too old to check tokens)')
     const { role, project, token: named = null, projects = null } = holder
     return { kind, from, role, project, named, projects, problem: null }

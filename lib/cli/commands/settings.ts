@@ -2,7 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { closest, oneLine } from '../../base/text.js'
 import { maskedAddress, type SettingDescription } from '../../model/setting.js'
 
-import { type Call, createCall } from '../client/call.js'
+import type { Client } from '../client/client.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
@@ -20,7 +20,7 @@ interface Setting {
 
 /** The settings of a server: what they are, and their values. The values of secrets may be absent. */
 interface Settings {
-  call: Call
+  call: Client['call']
   rows: SettingDescription[]
   values: Record<string, string>
 }
@@ -117,7 +117,7 @@ export const commands = {
 } satisfies Family
 
 async function openSettings(context: Context, options: AdminOptions): Promise<Settings> {
-  const call = createCall((await openAdmin(context, options)).api.client)
+  const call = (await openAdmin(context, options)).client.call
   const { settings: rows } = await call('GET /api/settings/schema')
   return { call, rows, values: await call('GET /api/settings') }
 }

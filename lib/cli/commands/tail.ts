@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { logLevels } from '../../base/shared/log-line.js'
+import type { Client } from '../client/client.js'
 import { findProject } from '../client/named-project.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
@@ -68,13 +69,17 @@ export const commands = {
       const { since, lines } = options
       const filter = filterOf(options)
       const sinceMs = since === undefined ? undefined : timeOption('--since', since, Date.now())
-      const { api, config } = await openAdmin(context, options)
-      const logs = createLogApi(api.client)
+      const { client, config } = await openAdmin(context, options)
+      const logs = createLogApi(client)
       const word = operands.source ?? projectIdOf(context, config)
-      const sources = namedSources(word, { sources: await logs.sources(), projects: await api.projects() })
+      const sources = namedSources(word, {
+        sources: (await client.call('GET /api/log-sources')).items,
+        projects: await client.call('GET /api/projects')
+      })
       const count = lines ?? (sinceMs === undefined ? defaultLines : maxLines)
       return withInterrupts(context.host, signal =>
         tail({
+          client,
           api: logs,
           sources,
           filter,
@@ -96,9 +101,9 @@ export const commands = {
 project already are left as they are. "svc tail" prints them.\n\n${adminDetails('admin')}`,
     examples: [['projects pm2-logs shop', 'add the log files of the PM2 application of a project']],
     async run({ options, operands }, { output, ...context }) {
-      const { api } = await openAdmin({ output, ...context }, options)
-      const project = await findProject(api, operands.project)
-      const answer = await api.addPm2Logs(project.id)
+      const { client } = await openAdmin({ output, ...context }, options)
+      const project = await findProject(client, operands.project)
+      const answer = await client.call('POST /api/projects/:id/log-sources/pm2', { id: project.id })
       if (options.json) output.json(answer)
       else {
         for (const { label, filePath } of answer.items) output.print(`${oneLine(label)}  ${oneLine(filePath)}`)
@@ -128,6 +133,7 @@ function filterOf({
 }
 
 interface Tail {
+  client: Client
   api: LogApi
   sources: readonly NamedSource[]
   filter: LineFilter
@@ -162,7 +168,11 @@ async function tail(request: Tail): Promise<number> {
       const take = past.member()
       try {
         if (follows) await followOne(request, named, { pastOf, take, write, note })
-        else await take(await pastOf(named, await request.api.size(named.source.id, request)))
+        else {
+          const given = { sourceId: named.source.id, signal: request.signal }
+          const { size } = await request.client.call('GET /api/log-sources/:sourceId/meta', given)
+          await take(await pastOf(named, size))
+        }
       } catch (error) {
         await take([])
         if (request.signal.aborted || isAlone || !(error instanceof Refusal)) throw error

@@ -3,7 +3,8 @@ import { isAbsolute, join, resolve, win32 } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
-import type { Api } from '../client/api.js'
+import type { Client } from '../client/client.js'
+import { compareLimitMs, ndjson, runOf } from '../client/runs.js'
 import { type AdminOptions, openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
 import {
@@ -33,6 +34,9 @@ const repairOptions = {
   message: sharedOptions.message,
   yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' }
 } as const
+
+/** The search for files to repair reads all of them. */
+const repairLimitMs = 60 * 60_000
 
 const fetchDetails =
   '--fetch keeps the paths of the files and replaces no existing file. Links, and files that may contain secrets,\n' +
@@ -91,8 +95,8 @@ export const commands = {
       if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
       if (repair) return await repairFiles(project, options, context)
       if (!deep) return await listEdited(project, { ...options, exitCode }, context)
-      const { api, config } = await openProject(context, { ...options, project }, project === undefined)
-      return await verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)
+      const { client, config } = await openProject(context, { ...options, project }, project === undefined)
+      return await verifyProject({ client, projectId: projectIdOf(context, config) }, { sums, json }, context)
     }
   }),
 
@@ -152,10 +156,10 @@ target is there.\n\n${adminDetails('admin')}`,
     examples: [['target forget dep_abcdefghijklmnop', 'give the target up after confirmation']],
     async run({ options, operands: { deployId } }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Giving up a target' })
-      const { api } = await openAdmin(context, options)
+      const { client } = await openAdmin(context, options)
       const question = `Give up the target of ${deployId}? If it comes back, half of a change may stay in it.`
       if (!(await isSure(question))) return exitCodes.failed
-      const { given } = await api.giveUp(deployId)
+      const { given } = await client.call('DELETE /api/unfinished-targets/:deployId', { deployId })
       context.output.result(options.json, given, `Gave up ${given.target ?? 'the target'} of ${deployId}`)
       return exitCodes.success
     }
@@ -169,12 +173,15 @@ async function listEdited(
   context: Context
 ): Promise<number> {
   const { full = false, fetch, json, exitCode } = options
-  const { api, config } = await openProject(context, { ...options, project }, project === undefined)
+  const { client, config } = await openProject(context, { ...options, project }, project === undefined)
   const projectId = projectIdOf(context, config)
-  const report = await withInterrupts(context.host, signal => api.drift(projectId, { full, signal }))
+  const report = await withInterrupts(context.host, signal => {
+    const query = { full: full ? ('1' as const) : undefined }
+    return client.call('GET /api/projects/:id/drift', { id: projectId, query, answerLimitMs: compareLimitMs, signal })
+  })
   context.output.result(json, report, () => linesOf(report))
   if (report.problem !== null) return exitCodes.failed
-  if (fetch !== undefined && !(await fetchEdited(report, { api, projectId, to: fetch }, context)))
+  if (fetch !== undefined && !(await fetchEdited(report, { client, projectId, to: fetch }, context)))
     return exitCodes.failed
   return exitCode && report.count > 0 ? planExitCodes.drift : exitCodes.success
 }
@@ -195,13 +202,17 @@ async function repairFiles(
   checkMessage(message)
   const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
   const given = { env, server, project, token }
-  const { api, config } = await openProjectAsAdmin(context, given, project === undefined)
+  const { client, config } = await openProjectAsAdmin(context, given, project === undefined)
   const projectId = projectIdOf(context, config)
   const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
   if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
-  const wish = { paths: options.path, runScripts: options['run-scripts'], message }
+  const { path: paths, 'run-scripts': runScripts } = options
+  const body = { message, ...(paths.length > 0 && { paths }), ...(runScripts && { runScripts }) }
+  // The server reads the files before it answers.
+  const wish = { id: projectId, body, accept: ndjson, answerLimitMs: repairLimitMs } as const
   const repair = {
-    start: (signal: AbortSignal) => api.repair(projectId, { ...wish, signal }),
+    start: async (signal: AbortSignal) =>
+      runOf(client, await client.ask('POST /api/projects/:id/repair', { ...wish, signal })),
     noun: 'repair',
     done: `repaired ${projectId}`,
     projectId,
@@ -211,7 +222,7 @@ async function repairFiles(
     given
   }
   try {
-    return await runAndReport(api, repair, context)
+    return await runAndReport(client, repair, context)
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
     context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
@@ -222,14 +233,17 @@ async function repairFiles(
 /** Downloads the edited files. Returns whether all of them were downloaded. */
 async function fetchEdited(
   { count, files }: DriftReport,
-  { api, projectId, to }: { api: Api; projectId: string; to: string },
+  { client, projectId, to }: { client: Client; projectId: string; to: string },
   { host, cwd, output }: Context
 ): Promise<boolean> {
   const paths = files.filter(({ found }) => found !== null).map(({ path }) => path)
   const directory = resolve(cwd, to)
-  const left = await withInterrupts(host, signal =>
-    fetchFiles({ directory, paths, open: path => api.driftFile(projectId, path, signal), signal })
-  )
+  const left = await withInterrupts(host, signal => {
+    const asked = { id: projectId, accept: 'application/octet-stream', signal } as const
+    const open = (path: string): Promise<AsyncIterable<Buffer>> =>
+      client.ask('GET /api/projects/:id/drift/file', { ...asked, query: { path } })
+    return fetchFiles({ directory, paths, open, signal })
+  })
   for (const { path, reason } of left) output.warn(`"${oneLine(path)}" was not downloaded: ${oneLine(reason)}`)
   output.note(`${countOf(paths.length - left.length, 'file')} downloaded to ${directory}`)
   if (count > files.length) output.warn(`${count - files.length} more edited files are not listed. Fetch again later`)

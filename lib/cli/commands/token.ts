@@ -74,17 +74,19 @@ export const commands = {
       if (role === undefined)
         throw usage('--role', `The role is missing: use --role with one of ${accessRoles.join(', ')}`)
       if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
-      const { api } = await openAdmin(context, options)
-      const { token, record } = await api.createToken({
-        name: operands.name,
-        role: role as AccessRole,
-        projectIds: await projectIdsOf(api, project),
-        allowedIps: ip,
-        showScripts: options['show-scripts'],
-        ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs).toISOString() })
+      const { client } = await openAdmin(context, options)
+      const { token, record } = await client.call('POST /api/tokens', {
+        body: {
+          name: operands.name,
+          role: role as AccessRole,
+          projectIds: await projectIdsOf(client, project),
+          allowedIps: ip,
+          showScripts: options['show-scripts'],
+          ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs).toISOString() })
+        }
       })
       if (json) return context.output.json({ token, record })
-      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
       const end = endOf(record, Date.now())
       context.output.note(`Token "${record.name}": ${record.role} of ${scopeOf(record, names)}, ${end}`)
       await handOver(token, out, context)
@@ -100,15 +102,15 @@ export const commands = {
     examples: [['token list', 'list the named tokens of the configured server']],
     async run({ options }, context) {
       const { output } = context
-      const { api } = await openAdmin(context, options)
-      const list = await api.tokens()
+      const { client } = await openAdmin(context, options)
+      const list = await client.call('GET /api/tokens')
       if (options.json) return output.json(list)
       const { items } = list
       if (items.length === 0) {
         output.note('There are no named tokens. "svc token create" creates one.')
         return
       }
-      const names = new Map((await api.projects()).map(({ id, name }) => [id, name]))
+      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
       const nowMs = Date.now()
       const hasRemarks = items.some(token => remarksOf(token) !== '')
       output.table(items, [
@@ -152,9 +154,12 @@ export const commands = {
       if (out !== undefined && json) throw usage('--out', 'Use --out or --json, not both')
       const overlapSeconds = overlap === undefined ? 0 : Math.round(durationOption('--overlap', overlap) / 1000)
       if (overlapSeconds > tokenLimits.overlapSeconds) throw usage('--overlap', '--overlap is too long: at most 1d')
-      const { api, token: found } = await openToken(context, options, operands.token)
+      const { client, token: found } = await openToken(context, options, operands.token)
       const expiresAt = days === undefined ? undefined : new Date(Date.now() + days * dayMs).toISOString()
-      const { token, record } = await api.rotateToken(found.id, { overlapSeconds, expiresAt })
+      const { token, record } = await client.call('POST /api/tokens/:id/rotate', {
+        id: found.id,
+        body: { overlapSeconds, expiresAt }
+      })
       if (json) return context.output.json({ token, record })
       const { name, oldExpiresAt } = record
       const old = oldExpiresAt === null ? 'has ended' : `is valid until ${minuteOf(oldExpiresAt)}`
@@ -173,9 +178,9 @@ export const commands = {
     examples: [['token revoke ci-shop --yes', 'end a token that leaked']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Revoking a token' })
-      const { api, token } = await openToken(context, options, operands.token)
+      const { client, token } = await openToken(context, options, operands.token)
       if (!(await isSure(`Revoke the token "${token.name}"?`))) return exitCodes.failed
-      await api.revokeToken(token.id)
+      await client.call('DELETE /api/tokens/:id', { id: token.id })
       context.output.print(`The token "${token.name}" was revoked`)
       return exitCodes.success
     }
@@ -193,7 +198,7 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
-      const report = await (await openAdmin(context, options)).api.accessReport()
+      const report = await (await openAdmin(context, options)).client.call('GET /api/access/report')
       if (options.json) return output.json(report)
       const nowMs = Date.now()
       output.table(linesOf(report), [

@@ -14,7 +14,6 @@ import {
 } from '../../model/transfer.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { type Manifest, openPackage } from '../../carry/transfer/package.js'
-import { createApi } from '../client/api.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
@@ -73,7 +72,7 @@ export const commands = {
       const manifest = await withInterrupts(host, signal =>
         withLocalApi(context, home, async ({ client }) => {
           const words = options.projects === undefined ? [] : splitList(options.projects)
-          const known = words.length === 0 ? [] : await createApi(client).projects({ signal })
+          const known = words.length === 0 ? [] : await client.call('GET /api/projects', { signal })
           if (words.length > 0) query.set('projects', words.map(word => projectAmong(known, word).id).join(','))
           return await download(context, { client, path, query, signal })
         })
@@ -145,8 +144,7 @@ export const commands = {
       const result = await withInterrupts(host, signal =>
         withLocalApi(context, home, async ({ client }) => {
           const result = await send(context, { client, path, bytes: size, query, signal })
-          if (!options['dry-run'])
-            await keepTokens(home, result, await client.json<Project[]>({ path: '/api/projects' }))
+          if (!options['dry-run']) await keepTokens(home, result, (await client.call('GET /api/projects')) as Project[])
           return result
         })
       )

@@ -1,7 +1,9 @@
+import type { Client } from '../client/client.js'
+import { listDeployments } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
+import type { Deployment } from '../../model/deployment.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
-import type { Api } from '../client/api.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, projectOperand, sharedOptions } from '../common-options.js'
@@ -48,8 +50,8 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       if (options.no) return revert(operands.deployId, options, context)
-      const { api, deployId } = await openHeld(context, options, operands.deployId)
-      const answer = await api.confirm(deployId)
+      const { client, deployId } = await openHeld(context, options, operands.deployId)
+      const answer = await client.call('POST /api/deployments/:id/confirm', { id: deployId })
       context.output.result(options.json, answer, `Confirmed ${deployId}`)
       return exitCodes.success
     }
@@ -78,8 +80,9 @@ async function revert(
   options: ProjectWish & { json: boolean },
   context: Context
 ): Promise<number> {
-  const { api, deployId } = await openHeld(context, options, named)
-  const answer = await api.revert(deployId)
+  const { client, deployId } = await openHeld(context, options, named)
+  const asked = client.call('POST /api/deployments/:id/revert', { id: deployId })
+  const answer = (await asked) as { success: boolean; deployment: Deployment }
   context.output.result(
     options.json,
     answer,
@@ -93,21 +96,21 @@ async function openHeld(
   context: Context,
   options: ProjectWish,
   deployId: string | undefined
-): Promise<{ api: Api; deployId: string }> {
-  const { api, config } = await openProject(context, options, deployId === undefined)
-  return { api, deployId: deployId ?? (await heldDeploymentId(api, { context, config })) }
+): Promise<{ client: Client; deployId: string }> {
+  const { client, config } = await openProject(context, options, deployId === undefined)
+  return { client, deployId: deployId ?? (await heldDeploymentId(client, { context, config })) }
 }
 
 /** Returns the id of the project's deployment whose earlier files can still be put back. Refuses if there is none. */
 export async function heldDeploymentId(
-  api: Pick<Api, 'deployments'>,
+  client: Pick<Client, 'call'>,
   { context, config }: { context: Context; config: EffectiveConfig }
 ): Promise<string> {
   const projectId = projectIdOf(context, config)
-  const running = await api.deployments({ projectId, status: 'running', output: 'none', limit: 1 })
+  const running = await listDeployments(client, { projectId, status: 'running', output: 'none', limit: 1 })
   const held = running.find(({ heldFor }) => heldFor !== null && heldFor !== undefined)
   if (held !== undefined) return held.id
-  const [last] = await api.deployments({ projectId, output: 'none', limit: 1 })
+  const [last] = await listDeployments(client, { projectId, output: 'none', limit: 1 })
   const name = last === undefined ? projectId : oneLine(last.projectName)
   throw new Refusal('conflict', 'not_waiting', `No deployment of ${name} waits for its checks or a confirmation`)
 }

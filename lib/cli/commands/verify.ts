@@ -82,8 +82,8 @@ async function verifyOnServer(projectId: string, options: ProjectOptions, contex
   if (options['check-server']) throw usage('--check-server', '--check-server cannot be combined with a project')
   if (options.archives) throw usage('--archives', '--archives cannot be combined with a project')
   if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
-  const { api, config } = await openProject(context, { ...options, project: projectId })
-  return verifyProject({ api, projectId: projectIdOf(context, config) }, { sums, json }, context)
+  const { client, config } = await openProject(context, { ...options, project: projectId })
+  return verifyProject({ client, projectId: projectIdOf(context, config) }, { sums, json }, context)
 }
 
 /** Asks the running server. If none is running, opens an existing database; never creates one. */

@@ -6,12 +6,10 @@ import { Refusal } from '../../base/errors.js'
 import { bunVersion } from '../../base/runtime.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { type Home, readConfig } from '../../base/config/home.js'
-import type { AccessReport } from '../../model/access.js'
-import type { HealthDetail, HealthReport } from '../../model/health.js'
+import type { HealthDetail } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../operate/machine/disk.js'
 import type { Client } from '../client/client.js'
-import { createFleetApi } from '../client/fleet-api.js'
 import { type Finding, fleetFindings, sharedNameFindings, tokenFindings, userFindings } from './findings.js'
 
 const minNodeMajor = 18 // §4.13
@@ -146,7 +144,7 @@ export async function diagnoseServer(
   whyNone: string
 ): Promise<Finding[]> {
   const check = 'Server'
-  const probe = await attempt(() => client.json<HealthReport>({ path: '/api/health', alsoStatus: unhealthy }))
+  const probe = await attempt(() => client.call('GET /api/health', { alsoStatus: unhealthy }))
   if (probe instanceof Refusal) return [failure(check, probe.message, serverAdvice(probe, client.address))]
   const version =
     probe.status === 'ok'
@@ -166,11 +164,11 @@ export async function diagnoseServer(
       )
     ]
   }
-  const detail = await attempt(() => client.json<HealthDetail>({ path: '/api/health/detail', alsoStatus: unhealthy }))
+  const detail = await attempt(() => client.call('GET /api/health/detail', { alsoStatus: unhealthy }))
   if (!(detail instanceof Refusal)) {
-    const terminal = await attempt(() => client.json<TerminalAvailability>({ path: '/api/terminal/available' }))
-    const access = await attempt(() => client.json<AccessReport>({ path: '/api/access/report' }))
-    const nodes = await attempt(() => createFleetApi(client).nodes({}))
+    const terminal = await attempt(() => client.call('GET /api/terminal/available'))
+    const access = await attempt(() => client.call('GET /api/access/report'))
+    const nodes = await attempt(async () => (await client.call('GET /api/nodes', { query: {} })).nodes)
     return [
       version,
       ...detailFindings(detail),

@@ -1,3 +1,4 @@
+import type { Client } from '../client/client.js'
 import { pause } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
@@ -8,10 +9,8 @@ import {
   type RolloutDetail,
   type RolloutEvent
 } from '../../model/rollout.js'
-import type { Api } from '../client/api.js'
-import { createFleetApi, type FleetApi } from '../client/fleet-api.js'
 import { type AdminOptions, openProject, projectIdOf } from '../client/session.js'
-import { mayRepeat } from '../client/streams.js'
+import { mayRepeat, readNdjson, streamBroken } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { commandLine, type GivenOptions } from '../hints.js'
 import { type Host, isScreen } from '../host.js'
@@ -34,8 +33,7 @@ interface Given {
 
 /** What a command for one rollout needs. */
 export interface RolloutPlace {
-  api: Api
-  fleet: FleetApi
+  client: Client
   rolloutId: string
 }
 
@@ -45,14 +43,13 @@ export async function openRollout(
   { operands: { rolloutId }, options }: Given
 ): Promise<RolloutPlace> {
   const isNeeded = rolloutId === undefined && options.project === undefined
-  const { api, config } = await openProject(context, options, isNeeded)
-  const fleet = createFleetApi(api.client)
-  if (rolloutId !== undefined) return { api, fleet, rolloutId }
+  const { client, config } = await openProject(context, options, isNeeded)
+  if (rolloutId !== undefined) return { client, rolloutId }
   const projectId = projectIdOf(context, config)
-  const [newest] = await fleet.rollouts({ projectId, limit: 1 })
+  const [newest] = (await client.call('GET /api/rollouts', { query: { projectId, limit: 1 } })).rollouts
   if (newest === undefined)
     throw new Refusal('not_found', 'no_rollout', `There is no rollout of ${options.project ?? projectId}`)
-  return { api, fleet, rolloutId: newest.id }
+  return { client, rolloutId: newest.id }
 }
 
 /**
@@ -61,14 +58,14 @@ export async function openRollout(
  */
 export async function watchRollout(
   context: Context,
-  { fleet, rolloutId }: Pick<RolloutPlace, 'fleet' | 'rolloutId'>,
+  { client, rolloutId }: RolloutPlace,
   { until, given = {} }: { until?: (rollout: RolloutDetail) => boolean; given?: GivenOptions } = {}
 ): Promise<RolloutDetail> {
   const { host, output } = context
   const view = createRolloutView(host)
   try {
     return await withInterrupts(host, signal =>
-      followRollout({ fleet, rolloutId, view, signal, ...(until && { until }) })
+      followRollout({ open: () => eventsOf(client, rolloutId, signal), view, signal, ...(until && { until }) })
     )
   } catch (error) {
     if (error instanceof Interrupted) output.note(detachedLine(rolloutId, given))
@@ -92,12 +89,28 @@ export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, giv
   return null
 }
 
+/** Timeout for silence on a stream of events. The server sends nothing while a rollout waits, so it is long. */
+const eventSilenceMs = 24 * 60 * 60_000
+
+/** Yields the events of a rollout until its line `end`. Throws `stream_broken` if the connection is lost before. */
+export async function* eventsOf(client: Client, rolloutId: string, signal: AbortSignal): AsyncGenerator<RolloutEvent> {
+  const events = { rolloutId, accept: 'application/x-ndjson', signal } as const
+  const answer = await client.ask('GET /api/rollouts/:rolloutId/events', events)
+  answer.setTimeout(eventSilenceMs, () => answer.destroy(streamBroken()))
+  for await (const value of readNdjson(answer)) {
+    const event = value as unknown as RolloutEvent
+    yield event
+    if (event.type === 'end') return
+  }
+  throw streamBroken()
+}
+
 const maxBrokenInRow = 12
 const longestPauseMs = 5000
 
 interface Following {
-  fleet: Pick<FleetApi, 'follow'>
-  rolloutId: string
+  /** Returns the events of the rollout from the beginning. */
+  open(): AsyncIterable<RolloutEvent>
   view: RolloutView
   /** Stops following before the end, when it is true. */
   until?: (rollout: RolloutDetail) => boolean
@@ -108,12 +121,12 @@ interface Following {
  * Follows a rollout until it is done, halted or reverted, and returns its last state. Reconnects after a lost
  * connection: the stream begins with the whole rollout, so nothing is missed. Throws the reason of the signal.
  */
-export async function followRollout({ fleet, rolloutId, view, until, signal }: Following): Promise<RolloutDetail> {
+export async function followRollout({ open, view, until, signal }: Following): Promise<RolloutDetail> {
   let rollout: RolloutDetail | null = null
   try {
     for (let brokenInRow = 0; ; brokenInRow++) {
       try {
-        for await (const event of fleet.follow(rolloutId, signal)) {
+        for await (const event of open()) {
           brokenInRow = 0
           rollout = afterEvent(rollout, event)
           if (rollout === null) continue

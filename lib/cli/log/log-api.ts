@@ -1,6 +1,7 @@
+import type { Given } from '../../api/map/call.js'
 import { Refusal } from '../../base/errors.js'
 import type { LogLevel } from '../../base/shared/log-line.js'
-import type { LogHit, LogSource, LogWindow } from '../../model/log-source.js'
+import type { LogHit, LogWindow } from '../../model/log-source.js'
 import type { ServerEvent } from '../../base/shared/api.js'
 import type { Answer } from '../client/answer.js'
 import type { Client } from '../client/client.js'
@@ -45,59 +46,51 @@ export interface LogRequest {
 }
 
 /** The API of log sources as functions (§4.9, §6.3, §6.4). */
-export interface LogApi {
-  sources(): Promise<LogSource[]>
-  /** Returns the size of the file in bytes. */
-  size(id: string, request: LogRequest): Promise<number>
-  window(id: string, query: Record<string, string>, request: LogRequest): Promise<LogWindow>
-  /** Yields the complete lines of a range of bytes, in order, in batches. Reconnects as `follow` does. */
-  lines(id: string, range: { from: number; to: number }, request: LogRequest): AsyncGenerator<string[]>
-  /** Returns the newest hits, newest first. */
-  search(id: string, request: LogSearchRequest): Promise<LogHit[]>
-  /**
-   * Yields new lines as they are written. After a lost connection it continues after the last event. A server that
-   * cannot do that sends a snapshot, which gives the position.
-   */
-  follow(id: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent>
-}
+export type LogApi = ReturnType<typeof createLogApi>
+
+/** The query of a window of a file. */
+type WindowQuery = NonNullable<Given<'GET /api/log-sources/:sourceId/range'>['query']>
 
 /** Builds the API of log sources on a client. */
-export function createLogApi(client: Client): LogApi {
-  const pathOf = (id: string, what: string): string => `/api/log-sources/${encodeURIComponent(id)}/${what}`
-  const window: LogApi['window'] = (id, query, { signal }) => client.json({ path: pathOf(id, 'range'), query, signal })
+export function createLogApi(client: Client) {
+  const window = (sourceId: string, query: WindowQuery, { signal }: LogRequest): Promise<LogWindow> =>
+    client.call('GET /api/log-sources/:sourceId/range', { sourceId, query, signal })
 
   return {
-    async sources() {
-      return (await client.json<{ items: LogSource[] }>({ path: '/api/log-sources' })).items
-    },
-    async size(id, { signal }) {
-      return (await client.json<{ size: number }>({ path: pathOf(id, 'meta'), signal })).size
-    },
     window,
-    async *lines(id, { from, to }, request) {
+
+    /** Yields the complete lines of a range of bytes, in order, in batches. Reconnects as `follow` does. */
+    async *lines(
+      id: string,
+      { from, to }: { from: number; to: number },
+      request: LogRequest
+    ): AsyncGenerator<string[]> {
       for (let offset = from; offset < to; ) {
-        const size = String(Math.min(maxWindowBytes, to - offset))
-        const query = { offset: String(offset), direction: 'forward', size }
+        const query = { offset, direction: 'forward', size: Math.min(maxWindowBytes, to - offset) } as const
         const { lines, endOffset } = await repeated(() => window(id, query, request), request.signal)
         if (endOffset <= offset) return
         yield lines
         offset = endOffset
       }
     },
-    async search(id, { q, ignoresCase, isRaw, level, since, toOffset, maxHits, signal }) {
+
+    /** Returns the newest hits, newest first. */
+    async search(sourceId: string, asked: LogSearchRequest): Promise<LogHit[]> {
+      const { q, ignoresCase, isRaw, level, since, toOffset, maxHits, signal } = asked
       const query = {
         q,
-        regex: '1',
-        caseInsensitive: ignoresCase ? '1' : undefined,
-        raw: isRaw ? '1' : undefined,
+        regex: '1' as const,
+        caseInsensitive: ignoresCase ? ('1' as const) : undefined,
+        raw: isRaw ? ('1' as const) : undefined,
         level,
         since,
-        toOffset: toOffset?.toString(),
-        maxHits: String(maxHits),
-        context: '0',
-        order: 'newest'
+        toOffset,
+        maxHits,
+        context: 0,
+        order: 'newest' as const
       }
-      const answer = await client.open({ path: pathOf(id, 'search'), query, accept: 'text/event-stream', signal })
+      const given = { sourceId, query, accept: 'text/event-stream', signal } as const
+      const answer = await client.ask('GET /api/log-sources/:sourceId/search', given)
       const hits: LogHit[] = []
       for await (const { event, data } of readEvents(answer)) {
         if (event === 'hit') hits.push(parseObject(data) as unknown as LogHit)
@@ -106,17 +99,20 @@ export function createLogApi(client: Client): LogApi {
       }
       throw streamBroken()
     },
-    follow: (id, request) => follow(client, pathOf(id, 'stream'), request)
-  }
-}
 
-function follow(client: Client, path: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent> {
-  const { signal } = request
-  const open = (lastId: string): Promise<Answer> => {
-    const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
-    return client.open({ path, query: { tailLines: '0' }, headers, accept: 'text/event-stream', signal })
+    /**
+     * Yields new lines as they are written. After a lost connection it continues after the last event. A server that
+     * cannot do that sends a snapshot, which gives the position.
+     */
+    follow(sourceId: string, request: LogRequest & { onBroken(): void }): AsyncGenerator<LogEvent> {
+      const open = (lastId: string): Promise<Answer> => {
+        const headers: Record<string, string> = lastId === '' ? {} : { 'last-event-id': lastId }
+        const given = { sourceId, query: { tailLines: 0 }, headers, accept: 'text/event-stream' } as const
+        return client.ask('GET /api/log-sources/:sourceId/stream', { ...given, signal: request.signal })
+      }
+      return followEvents(open, eventOf, request)
+    }
   }
-  return followEvents(open, eventOf, request)
 }
 
 /** Converts an event of the stream. An id stays until the next one (HTML standard). */

@@ -60,14 +60,14 @@ async function hitsOf(
 async function linesOf({ api, sinceMs, count, signal }: PastNeeds, id: string, to: number): Promise<string[]> {
   let lines: string[] = []
   if (sinceMs !== undefined) {
-    const query = { direction: 'forward', time: new Date(sinceMs).toISOString(), size: '1' }
+    const query = { direction: 'forward', time: new Date(sinceMs).toISOString(), size: 1 } as const
     const { startOffset } = await api.window(id, query, { signal })
     for await (const more of api.lines(id, { from: startOffset, to }, { signal }))
       lines = [...lines, ...more].slice(-count)
     return lines
   }
   for (let offset = to; offset > 0 && lines.length < count; ) {
-    const query = { direction: 'backward', offset: String(offset), size: String(windowBytes) }
+    const query = { direction: 'backward', offset, size: windowBytes } as const
     const window = await api.window(id, query, { signal })
     if (window.startOffset >= offset) break
     lines = [...window.lines, ...lines]

@@ -2,6 +2,7 @@
  * Decides what a push sends: the whole archive, or what has changed since a release that the server keeps. Changes are
  * sent if the server knows how to build on them, and if they are less than most of the files.
  */
+import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
@@ -17,7 +18,7 @@ import {
 } from '../../base/shared/tree-delta.js'
 import { readTree } from '../../core/archive/tree-wire.js'
 import type { UploadPermit } from '../../model/access.js'
-import type { Api } from '../client/api.js'
+import type { Client } from '../client/client.js'
 import { type Context, usage } from '../command.js'
 import { type Found, findFiles } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'
@@ -48,7 +49,7 @@ export interface Sending {
 }
 
 interface Choosing {
-  api: Api
+  client: Client
   projectId: string
   config: EffectiveConfig
   permit: UploadPermit | null
@@ -66,7 +67,7 @@ const compress = promisify(gzip)
 
 /** Returns what to send. Refuses (`unsupported`, whole_needed) if only the whole archive could be sent. */
 export async function chooseSending(choosing: Choosing, context: Context): Promise<Sending> {
-  const { api, projectId, config, permit, index, mode, signal } = choosing
+  const { client, projectId, config, permit, index, mode, signal } = choosing
   const found = await findFiles(context, config, signal)
   const whole = (why: string | null, tree: PushedTree | null = null): Sending => {
     if (mode === 'require') throw wholeNeeded(why ?? 'this server takes whole archives only')
@@ -78,7 +79,7 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   if (base === null) return whole('the server keeps no earlier release')
   const tree = await readFound(context, found, { index, what: config.outputDir.value, signal })
   const entries =
-    base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(api, { projectId, ...base, signal })
+    base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(client, { projectId, ...base, signal })
   const delta = compareWithBase(entries, tree)
   if (mode === 'auto' && isMostlyNew(delta, tree.bytes)) return whole('most of it has changed', tree)
   const { treeSha256 } = tree
@@ -93,10 +94,11 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
 }
 
 async function baseTree(
-  api: Api,
-  asked: { projectId: string; deployId: string; signal: AbortSignal }
+  client: Client,
+  { projectId, deployId, signal }: { projectId: string; deployId: string; signal: AbortSignal }
 ): Promise<ReadonlyMap<string, BaseEntry>> {
-  const { entries } = readTree(await api.baseTree(asked))
+  const asked = { query: { projectId, deployId }, accept: '*/*', signal } as const
+  const { entries } = readTree(await buffer(await client.ask('GET /api/deploy/base', asked)))
   return new Map(Array.from(entries(), entry => [entry.path, entry]))
 }
 

@@ -1,15 +1,17 @@
 /* Sends an archive in pieces. A second push of the same archive continues what an earlier one began. */
+import { type Client, requestOf } from '../client/client.js'
+import { partBody } from '../client/files.js'
+import type { OpenUpload } from '../../model/access.js'
 import { isTlsRefusal, Refusal } from '../../base/errors.js'
 import { pause } from '../../base/clock.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { sendAllPieces } from '../../base/shared/pieces.js'
-import type { Api } from '../client/api.js'
 import { isUnknownRoute } from '../client/answer.js'
 import { isBroken, mayRepeat } from '../client/streams.js'
 
 /** The archive, and what is told on the way. */
 export interface PiecesRequest {
-  api: Pick<Api, 'beginUpload' | 'findUpload' | 'appendPiece'>
+  client: Pick<Client, 'call' | 'json'>
   projectId: string
   archive: { path: string; bytes: number; sha256: string }
   /** Called with the bytes that the server has. */
@@ -25,13 +27,13 @@ export interface PiecesRequest {
  * the last error if too many attempts in a row bring nothing.
  */
 export async function sendPieces(request: PiecesRequest): Promise<string | null> {
-  const { api, projectId, archive, onProgress, note, signal, sleep = pause } = request
+  const { client, projectId, archive, onProgress, note, signal, sleep = pause } = request
   const { path, bytes, sha256 } = archive
   let hasBegun = false
   const sending = sendAllPieces({
     bytes,
     async begin() {
-      const begun = await api.beginUpload({ projectId, bytes, sha256 }, { signal })
+      const begun = await client.call('POST /api/uploads', { body: { projectId, bytes, sha256 }, signal })
       hasBegun = true
       if (begun.offset > 0) {
         const size = formatBytes(bytes)
@@ -39,8 +41,13 @@ export async function sendPieces(request: PiecesRequest): Promise<string | null>
       }
       return begun
     },
-    find: id => api.findUpload(id, { signal }),
-    append: piece => api.appendPiece({ ...piece, path, signal, onProgress: sent => onProgress(piece.offset + sent) }),
+    find: id => client.call('GET /api/uploads/:id', { id, signal }),
+    append({ id, offset, bytes }) {
+      const headers = { 'upload-offset': String(offset) }
+      const asked = requestOf('PATCH /api/uploads/:id', { id, headers, signal })
+      const body = partBody({ path, offset, bytes }, sent => onProgress(offset + sent))
+      return client.json<OpenUpload>({ ...asked, body })
+    },
     mayPass,
     onProgress,
     sleep: ms => sleep(ms, signal),

@@ -11,6 +11,7 @@
  * written in the same moment may leave them as they are (git's "racy" entries). Times that lie in the future of the
  * index, as after a clock was set back, are not believed either.
  */
+import type { Client } from '../client/client.js'
 import { createHash } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -20,7 +21,6 @@ import { locateHome } from '../../base/config/home.js'
 import type { SourceTree } from '../../core/archive/tree.js'
 import type { BaseEntry } from '../../base/shared/tree-delta.js'
 import type { ZipSource } from '../../core/archive/source.js'
-import type { Api } from '../client/api.js'
 import type { Context } from '../command.js'
 
 /** The index of one project on one server. */
@@ -66,7 +66,7 @@ export function indexPath(
 /** Reads the index of a project, if it is used. */
 export async function openIndex(
   context: Context,
-  { api: { address }, projectId, isUsed }: { api: Pick<Api, 'address'>; projectId: string; isUsed: boolean }
+  { client: { address }, projectId, isUsed }: { client: Pick<Client, 'address'>; projectId: string; isUsed: boolean }
 ): Promise<PushIndex> {
   return isUsed ? await readIndex(indexPath(context, { projectId, address })) : emptyIndex
 }

@@ -12,8 +12,8 @@ import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { type PlanAnswer, planKinds, type PlanPaths, type PruneMode, pruneWishes } from '../../model/plan.js'
 import { isRefused, formatBytes } from '../../base/shared/api.js'
 import { isUnknownRoute } from '../client/answer.js'
-import type { Api } from '../client/api.js'
 import type { Call, Client } from '../client/client.js'
+import { checkUpload } from '../client/deployments.js'
 import { readNdjson, streamBroken } from '../client/streams.js'
 import { type Context, usage } from '../command.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
@@ -71,7 +71,7 @@ export async function dryRun(
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
   // The plan is about files; the line below names who must sign them.
-  const permit = await planning.api.checkUpload({ projectId: planning.projectId, scripts: [] }).catch(() => null)
+  const permit = await checkUpload(planning.client, { projectId: planning.projectId, scripts: [] }).catch(() => null)
   const demand = permit?.signatures
   const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')
   if (isAsked) output.note(`Signatures (${demand.require}): ${demandLine(demand)}`)
@@ -200,7 +200,7 @@ export interface Wishes {
 
 /** What to plan. */
 interface Planning extends Reading {
-  api: Api
+  client: Client
   projectId: string
   wishes: Wishes
   /** Whether all paths are wanted. */
@@ -209,10 +209,10 @@ interface Planning extends Reading {
 
 /** Reads the files, and asks the server what their deployment would do. Refuses what `requestPlan` refuses. */
 export async function planProject(planning: Planning, context: Context): Promise<PlanAnswer> {
-  const { api, projectId, config, wishes, all, signal } = planning
+  const { client, projectId, config, wishes, all, signal } = planning
   const tree = await readTreeOfProject(planning, context)
   const scripts = { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value }
-  return requestPlan(api.client, { projectId, tree, wishes, all, scripts, signal })
+  return requestPlan(client, { projectId, tree, wishes, all, scripts, signal })
 }
 
 /** What to ask a plan for. */

@@ -11,9 +11,13 @@ import { aheadSentence } from '../../model/rollout.js'
 import { daysLeftOf, reminderDays, type UploadPermit } from '../../model/access.js'
 import type { Attached } from '../../model/statement.js'
 import { formatBytes } from '../../base/shared/api.js'
+import { treeMediaType } from '../../core/archive/tree-wire.js'
 import { piecesFromBytes } from '../../base/shared/pieces.js'
-import type { Api } from '../client/api.js'
-import type { Run } from '../client/runs.js'
+import { type Client, requestOf } from '../client/client.js'
+import { checkUpload, listDeployments } from '../client/deployments.js'
+import { formBody } from '../client/files.js'
+import { whoami } from '../client/named-project.js'
+import { followRun, ndjson, type Run, runOf } from '../client/runs.js'
 import { isBroken, isElecting, isPassing, mayRepeat } from '../client/streams.js'
 import type { Context } from '../command.js'
 import { followLine, type GivenOptions } from '../hints.js'
@@ -79,12 +83,13 @@ function isGone(error: unknown): boolean {
 }
 
 interface ArchiveUpload {
-  api: Api
+  client: Client
   projectId: string
   archive: PackedArchive
   fields: Record<string, string | undefined>
-  /** As for `Api.upload`. */
+  /** The differences of the trees, if the archive contains only changes (core/archive/tree-delta.ts). */
   tree?: Uint8Array | undefined
+  /** Statement, signatures, and the list of components. */
   attached?: Attached | undefined
   /** The newest deployment before the upload; null: there is none. Undefined if it is unknown. */
   newest: string | null | undefined
@@ -92,11 +97,13 @@ interface ArchiveUpload {
   permit?: Pick<UploadPermit, 'features'> | null
   given: GivenOptions
   signal: AbortSignal
+  /** Sends one request. Tests replace it. */
+  send?: typeof sendOnce
 }
 
 /** Uploads the archive, and returns the deployment that it began. */
 export async function uploadArchive(upload: ArchiveUpload, { output }: Context): Promise<Run> {
-  const { api, projectId, archive, fields, tree, attached, signal } = upload
+  const { client, projectId, archive, tree, signal, send = sendOnce } = upload
   // The server keeps another archive than the one that was sent.
   const traceId = tree === undefined ? undefined : `push-${randomUUID()}`
   const bytes = archive.bytes
@@ -115,7 +122,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
       sentBytes = Math.min(sent, bytes - 1)
       bar.update(sent, bytes)
     }
-    const uploadId = await sendPieces({ api, projectId, archive, onProgress, note: output.note, signal }).catch(
+    const uploadId = await sendPieces({ client, projectId, archive, onProgress, note: output.note, signal }).catch(
       (error: unknown) => {
         hasGivenUp = true
         throw error
@@ -132,7 +139,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
       if (arrived !== null) return arrived
       mayHaveArrived = false
     }
-    const bar = output.progress(`Uploading ${size} to ${api.address}`)
+    const bar = output.progress(`Uploading ${size} to ${client.address}`)
     sentBytes = 0
     const onProgress = (sent: number): void => {
       sentBytes = sent
@@ -140,10 +147,10 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
     }
     try {
       const sent = isInPieces ? await archiveInPieces(bar) : archive
-      const request = { projectId, archive: sent, fields, tree, attached, traceId, onProgress, signal }
-      const run = await api.upload(request).catch(async (error: unknown) => {
+      const run = await send(upload, { archive: sent, traceId, onProgress }).catch(async (error: unknown) => {
         // The whole archive comes instead.
-        if (isRefusedChange(error) && 'uploadId' in sent) await api.dropUpload(sent.uploadId).catch(() => {})
+        if (isRefusedChange(error) && 'uploadId' in sent)
+          await client.call('DELETE /api/uploads/:id', { id: sent.uploadId }).catch(() => {})
         throw error
       })
       bar.end(`Uploaded ${size} in ${humanDuration(Date.now() - startedAtMs)}`)
@@ -171,22 +178,52 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
   }
 }
 
+interface Sent {
+  /** The archive, or the id of the upload that brought it in pieces. */
+  archive: { path: string; bytes: number } | { uploadId: string }
+  /** The id by which the deployment is found again. */
+  traceId: string | undefined
+  onProgress(sentBytes: number): void
+}
+
+async function sendOnce(
+  { client, projectId, fields, tree, attached = {}, signal }: ArchiveUpload,
+  { archive, traceId, onProgress }: Sent
+): Promise<Run> {
+  const { statement, signatures: signature, sbom } = attached
+  const uploadId = 'uploadId' in archive ? archive.uploadId : undefined
+  const form = Object.fromEntries(
+    Object.entries({ projectId, ...fields, uploadId, statement, signature }).filter(
+      (entry): entry is [string, string | string[]] => entry[1] !== undefined
+    )
+  )
+  const small = [
+    ...(tree === undefined ? [] : [{ field: 'tree', type: treeMediaType, contents: tree }]),
+    ...(sbom === undefined ? [] : [{ field: 'sbom', type: 'application/json', contents: sbom }])
+  ]
+  const file = 'uploadId' in archive ? null : { field: 'file', filename: 'archive.zip', ...archive }
+  const body = formBody({ fields: form, small }, file, onProgress)
+  const headers = traceId === undefined ? undefined : { 'x-svc-trace-id': traceId }
+  const given = requestOf('POST /api/deploy/upload', { accept: ndjson, ...(headers && { headers }), signal })
+  return runOf(client, await client.open({ ...given, body }))
+}
+
 /**
  * Returns the deployment that an upload without an answer began, or null if there is none. Refuses `unreachable`,
  * and (`unavailable`) upload_unknown if the list of deployments does not tell.
  */
 async function findArrived(
-  { api, projectId, archive, newest, signal }: ArchiveUpload,
+  { client, projectId, archive, newest, signal }: ArchiveUpload,
   traceId: string | undefined
 ): Promise<Run | null> {
   const asked = { projectId, limit: searchedDeployments, output: 'none', beforeUpload: true, signal } as const
-  const rows = await api.deployments(asked)
+  const rows = await listDeployments(client, asked)
   const at = newest === null ? rows.length : rows.findIndex(({ id }) => id === newest)
   const added = rows.slice(0, at === -1 ? rows.length : at)
   const own = added.find(row =>
     traceId === undefined ? row.archiveSha256 === archive.sha256 : row.traceId === traceId
   )
-  if (own !== undefined) return { deployId: own.id, page: null, events: api.follow(own.id, { signal }) }
+  if (own !== undefined) return { deployId: own.id, page: null, events: followRun(client, own.id, { signal }) }
   if (added.every(({ archiveSha256 }) => typeof archiveSha256 === 'string')) return null
   throw new Refusal('unavailable', 'stream_broken', 'The answer to the upload was lost')
 }
@@ -198,7 +235,7 @@ async function findArrived(
  */
 function noteOf(
   error: unknown,
-  { sentBytes, bytes, isInPieces, given }: Sent & { given: GivenOptions }
+  { sentBytes, bytes, isInPieces, given }: Progressed & { given: GivenOptions }
 ): string | null {
   const isInterrupted = error instanceof Interrupted
   if (!isInterrupted && !isBroken(error)) return null
@@ -216,7 +253,7 @@ function noteOf(
 }
 
 /** How much of an archive was sent. */
-interface Sent {
+interface Progressed {
   sentBytes: number
   bytes: number
   isInPieces: boolean
@@ -224,7 +261,7 @@ interface Sent {
 
 /** An upload to check in advance. */
 interface Preflight {
-  api: Api
+  client: Client
   projectId: string
   config: EffectiveConfig
   /** Why it begins outside of the windows of the project. */
@@ -241,7 +278,7 @@ interface Preflight {
  * or null if the server is too old to say. Throws the refusal of the upload, with advice added.
  */
 export async function checkBeforePacking({
-  api,
+  client,
   projectId,
   config,
   override,
@@ -254,16 +291,16 @@ export async function checkBeforePacking({
     script?.value.trim() ? [name] : []
   )
   try {
-    return await api.checkUpload({ projectId, scripts, override, startAt, base, signal })
+    return await checkUpload(client, { projectId, scripts, override, startAt, base, signal })
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const cure = await cureOf(error, { api, projectId, config, signal })
+    const cure = await cureOf(error, { client, projectId, config, signal })
     throw cure === null ? error : new Refusal(error.kind, error.code, cure, { cause: error })
   }
 }
 
 /** Returns the sentence of a refusal with advice, or null if the server's own sentence is enough. */
-async function cureOf({ code, message }: Refusal, { api, projectId, config }: Preflight): Promise<string | null> {
+async function cureOf({ code, message }: Refusal, { client, projectId, config }: Preflight): Promise<string | null> {
   const from = config.deployToken?.from ?? 'the command line'
   const advice = `An administrator can print the deploy token with "svc projects token ${projectId}" or find it in the panel`
   if (code === 'deploy_token_needed') {
@@ -275,7 +312,7 @@ async function cureOf({ code, message }: Refusal, { api, projectId, config }: Pr
   if (code === 'outside_window') return `${message}. "svc push --wait" waits for the window`
   if (code === 'unauthorized') return `${message}. It is wrong, or was replaced on the server. ${advice}`
   if (code !== 'other_project') return null
-  const holder = await api.whoami().catch(() => null)
+  const holder = await whoami(client).catch(() => null)
   const owner = holder?.project ? `project ${holder.project.name} (${holder.project.id})` : 'another project'
   const where = config.projectId === null ? '' : ` (from ${config.projectId.from})`
   return `The deploy token from ${from} belongs to ${owner}, not to ${projectId}${where}. Correct the project id, or use the token of ${projectId}`

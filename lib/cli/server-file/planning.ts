@@ -2,7 +2,7 @@
 import type { Change } from '../../base/shared/audit-changes.js'
 import { Refusal } from '../../base/errors.js'
 import { isSameName, nameKey } from '../../model/project.js'
-import type { Call } from '../client/call.js'
+import type { Client } from '../client/client.js'
 import type { FileProject, ReadFile } from './format.js'
 import type { Kept, KeptProject, ServerState } from './state.js'
 
@@ -37,7 +37,7 @@ export const order = {
 
 /** A server that is being changed: its ids, by kind and name. */
 export interface Server {
-  call: Call
+  call: Client['call']
   ids: Map<string, string>
 }
 

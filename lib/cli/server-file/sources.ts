@@ -1,7 +1,7 @@
 /* The log sources of a project of a plan. */
+import type { Client } from '../client/client.js'
 import { beyondDefaults, changes } from '../../model/changes.js'
 import { logSourceReaders } from '../../operate/logs/sources.js'
-import type { Call } from '../client/call.js'
 import { add, checkStill, idIn, isOf, keyOf, order, type Planning, type ProjectWish, type Server } from './planning.js'
 import type { KeptSource } from './state.js'
 
@@ -63,7 +63,11 @@ function orderOf({ prune }: Planning, { wanted, kept }: ProjectWish): { isMoved:
   return { isMoved: paths.some((path, index) => path !== added[index]), paths }
 }
 
-async function checkSource(call: Call, id: string, { id: sourceId, seen, fields }: KeptSource): Promise<void> {
+async function checkSource(
+  call: Client['call'],
+  id: string,
+  { id: sourceId, seen, fields }: KeptSource
+): Promise<void> {
   const { items } = await call('GET /api/projects/:id/log-sources', { id })
   checkStill(`The log source "${fields.filePath}"`, seen, items.find(isOf(sourceId))?.updatedAt)
 }

@@ -1,6 +1,5 @@
 /* What a server has, in the form of its file. */
 import { readText, parseJson } from '../client/answer.js'
-import { type Call, createCall, requestOf } from '../client/call.js'
 import type { Client } from '../client/client.js'
 import { type GivenPolicy, type PolicyChanges, policyOf } from '../../model/policy.js'
 import { type Label, newProject, type ShownProject } from '../../model/project.js'
@@ -67,8 +66,8 @@ export async function readServer(
   client: Client,
   wantsVariables: (project: ShownProject) => boolean
 ): Promise<ServerState> {
-  const call = createCall(client)
-  const answer = await client.open(requestOf('GET /api/settings', {}))
+  const { call } = client
+  const answer = await client.ask('GET /api/settings', {})
   const settings = parseJson(await readText(answer, maxSettingsBytes)) as Record<string, string>
   const categories = (await call('GET /api/categories')).map(labelOf)
   const tags = (await call('GET /api/tags')).map(labelOf)
@@ -88,7 +87,7 @@ export async function readServer(
 }
 
 async function readProjects(
-  call: Call,
+  call: Client['call'],
   wantsVariables: (project: ShownProject) => boolean,
   { nodes, ...labels }: Pick<ServerState, 'categories' | 'tags'> & { nodes: ListedNode[] }
 ): Promise<KeptProject[]> {

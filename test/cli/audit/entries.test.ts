@@ -1,13 +1,14 @@
 import t from 'tap'
 import { csvCells, csvHeader, entriesOf, maxPage, periodOf } from '../../../lib/cli/audit/entries.js'
-import type { Api } from '../../../lib/cli/client/api.js'
+import type { Client } from '../../../lib/cli/client/client.js'
 import type { AuditEntry } from '../../../lib/model/audit.js'
+import { stubClient } from '../../support/stub-client.js'
 import { entryOf } from '../../../lib/core/audit/audit.js'
 
 const start = Date.parse('2030-01-01T00:00:00Z')
 
 /** Answers the pages of a log with as many entries, one each second. */
-function logOf(count: number): { api: Api; asked: Array<Record<string, string | undefined>> } {
+function logOf(count: number): { client: Client; asked: Array<Record<string, string | undefined>> } {
   const asked: Array<Record<string, string | undefined>> = []
   const entries = Array.from({ length: count }, (_, at) =>
     entryOf(
@@ -16,12 +17,12 @@ function logOf(count: number): { api: Api; asked: Array<Record<string, string | 
       start + (count - at) * 1000
     )
   )
-  const json = async ({ query }: { query: Record<string, string | undefined> }): Promise<{ items: AuditEntry[] }> => {
+  const answer = ({ query }: { query: Record<string, string | undefined> }): { items: AuditEntry[] } => {
     asked.push(query)
     const from = query['before'] === undefined ? 0 : entries.findIndex(({ id }) => id === query['before']) + 1
     return { items: entries.slice(from, from + Number(query['limit'])) }
   }
-  return { api: { client: { json } } as unknown as Api, asked }
+  return { client: stubClient({ 'GET /api/audit': answer }), asked }
 }
 
 async function idsOf(entries: AsyncIterable<AuditEntry>): Promise<string[]> {
@@ -31,18 +32,18 @@ async function idsOf(entries: AsyncIterable<AuditEntry>): Promise<string[]> {
 }
 
 t.test('all entries are read page by page, and a limit ends them', async t => {
-  const { api, asked } = logOf(2 * maxPage + 3)
-  const ids = await idsOf(entriesOf(api, {}))
+  const { client, asked } = logOf(2 * maxPage + 3)
+  const ids = await idsOf(entriesOf(client, {}))
   t.equal(new Set(ids).size, 2 * maxPage + 3)
   t.equal(asked.length, 3)
-  t.same(await idsOf(entriesOf(api, {}, 2)), ['aud_1003', 'aud_1002'])
-  t.equal((await idsOf(entriesOf(api, {}, maxPage + 1))).length, maxPage + 1)
+  t.same(await idsOf(entriesOf(client, {}, 2)), ['aud_1003', 'aud_1002'])
+  t.equal((await idsOf(entriesOf(client, {}, maxPage + 1))).length, maxPage + 1)
 })
 
 t.test('what an older server lists outside the period is left out', async t => {
-  const { api } = logOf(5)
+  const { client } = logOf(5)
   const period = { since: new Date(start + 2000).toISOString(), until: new Date(start + 4000).toISOString() }
-  t.same(await idsOf(entriesOf(api, period)), ['aud_3', 'aud_2'])
+  t.same(await idsOf(entriesOf(client, period)), ['aud_3', 'aud_2'])
 })
 
 t.test('a period has times, and is refused if it is empty', t => {

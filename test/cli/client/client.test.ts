@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { Refusal } from '../../../lib/base/errors.js'
-import { type Body, createClient, explainNetworkError } from '../../../lib/cli/client/client.js'
+import { type Body, createClient, explainNetworkError, requestOf } from '../../../lib/cli/client/client.js'
 import { svc } from '../../support/svc.js'
 
 /** Listens on a free port of the loopback interface until the test ends. */
@@ -452,4 +453,24 @@ t.test('explainNetworkError passes on errors that are not network failures', asy
   t.equal(explainNetworkError(bug, attempt), bug)
   const refusal = new Refusal('invalid', 'x', 'y')
   t.equal(explainNetworkError(refusal, attempt), refusal)
+})
+
+t.test('a route is asked with its parameters, its query and its body', async t => {
+  const asked: string[] = []
+  const url = await serve(t, async (request, response) => {
+    asked.push(`${request.method} ${request.url} ${await text(request)}`)
+    response.writeHead(200, { 'content-type': 'application/json' }).end('[]')
+  })
+  const client = clientOf(url)
+  await client.call('GET /api/projects')
+  await client.call('GET /api/logs', { query: { limit: 5, before: undefined } })
+  await client.call('PUT /api/projects/:id/lock', { id: 'a/b', body: { reason: 'x' }, answerLimitMs: 1000 })
+  t.strictSame(asked, ['GET /api/projects ', 'GET /api/logs?limit=5 ', 'PUT /api/projects/a%2Fb/lock {"reason":"x"}'])
+})
+
+t.test('what no route takes does not compile', async t => {
+  // @ts-expect-error the id is missing
+  t.ok(requestOf('GET /api/projects/:id', {}))
+  // @ts-expect-error an unknown parameter of the query
+  t.ok(requestOf('GET /api/logs', { query: { limits: 5 } }))
 })

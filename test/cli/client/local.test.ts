@@ -1,11 +1,10 @@
 import t from 'tap'
-import { createApi } from '../../../lib/cli/client/api.js'
 import type { Client } from '../../../lib/cli/client/client.js'
 import { localClient, runningOwner } from '../../../lib/cli/client/local.js'
 import { startServer } from '../../support/server.js'
 
 const projectsOf = async (client: Client): Promise<string[]> =>
-  (await createApi(client).projects()).map(({ name }) => name)
+  (await client.call('GET /api/projects')).map(({ name }) => name)
 
 t.test('a running server is asked through its socket without a token', async t => {
   const { home, createProject } = await startServer(t)

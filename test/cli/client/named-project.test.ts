@@ -1,23 +1,23 @@
 import t from 'tap'
-import type { Api } from '../../../lib/cli/client/api.js'
 import { findProject, projectAmong, projectIdOfWord } from '../../../lib/cli/client/named-project.js'
+import { stubClient } from '../../support/stub-client.js'
 
 const project = (id: string, name: string) => ({ id, name })
 const known = [project('proj_a', 'one'), project('proj_b', 'twice'), project('proj_c', 'twice')]
 const withToken = (holder: object | null) =>
-  ({
-    whoami: async () => holder,
-    project: async (id: string) => project(id, 'by id'),
-    projects: async () => known
-  }) as unknown as Api
-const api = withToken({ role: 'admin', project: null })
+  stubClient({
+    'GET /api/auth/whoami': () => holder,
+    'GET /api/projects/:id': ({ id }: { id: string }) => project(id, 'by id'),
+    'GET /api/projects': () => known
+  })
+const client = withToken({ role: 'admin', project: null })
 
 t.test('a project is found by its id, or by a name that one project has', async t => {
-  t.match(await findProject(api, 'proj_x'), { id: 'proj_x' })
-  t.match(await findProject(api, 'one'), { id: 'proj_a' })
-  t.match(await findProject(api, 'ONE'), { id: 'proj_a' })
-  await t.rejects(findProject(api, 'none'), { code: 'no_such_project' })
-  await t.rejects(findProject(api, 'twice'), { kind: 'usage', message: /proj_b, proj_c/ })
+  t.match(await findProject(client, 'proj_x'), { id: 'proj_x' })
+  t.match(await findProject(client, 'one'), { id: 'proj_a' })
+  t.match(await findProject(client, 'ONE'), { id: 'proj_a' })
+  await t.rejects(findProject(client, 'none'), { code: 'no_such_project' })
+  await t.rejects(findProject(client, 'twice'), { kind: 'usage', message: /proj_b, proj_c/ })
   t.equal(projectAmong(known, 'proj_b').name, 'twice')
   t.throws(() => projectAmong(known, 'proj_x'), { code: 'no_such_project' })
 })

@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { createApi } from '../../../lib/cli/client/api.js'
 import type { Client } from '../../../lib/cli/client/client.js'
 import { runningOwner } from '../../../lib/cli/client/local.js'
 import { withLocalApi } from '../../../lib/cli/client/opened.js'
@@ -11,7 +10,7 @@ import { startServer } from '../../support/server.js'
 
 const context = { env: {}, output: { warn: () => {} } } as unknown as Context
 const projectsOf = async (client: Client): Promise<string[]> =>
-  (await createApi(client).projects()).map(({ name }) => name)
+  (await client.call('GET /api/projects')).map(({ name }) => name)
 
 t.test('a running server is asked', async t => {
   const { home, createProject } = await startServer(t)

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { whoami } from '../../../lib/cli/client/named-project.js'
 import { loadConfiguration, openAdminApi, openDeploy, openProjectApi } from '../../../lib/cli/client/session.js'
 import type { Context } from '../../../lib/cli/command.js'
 import { adminToken, startServer } from '../../support/server.js'
@@ -29,13 +30,13 @@ t.test('server commands need the admin token; project commands accept both token
 
   const admin = contextIn(t, { SVC_SERVER_URL: url, SVC_TOKEN: adminToken })
   const asAdmin = await openAdminApi(admin, await configOf(admin))
-  t.equal((await asAdmin.projects()).length, 1)
+  t.equal((await asAdmin.call('GET /api/projects')).length, 1)
   await t.rejects(openDeploy(admin, await configOf(admin)), { code: 'no_token' })
 
   const deploy = contextIn(t, { SVC_SERVER_URL: url, SVC_DEPLOY_TOKEN: token })
   const config = await configOf(deploy)
-  t.match(await (await openProjectApi(deploy, config)).whoami(), { role: 'project', project: { id } })
-  t.match(await (await openDeploy(deploy, config)).api.whoami(), { role: 'project' })
+  t.match(await whoami(await openProjectApi(deploy, config)), { role: 'project', project: { id } })
+  t.match(await whoami((await openDeploy(deploy, config)).client), { role: 'project' })
   await t.rejects(openAdminApi(deploy, config), { code: 'no_token' })
 
   const none = contextIn(t, { SVC_SERVER_URL: url })

@@ -29,7 +29,7 @@ t.test('uses the named project, otherwise the project of svc.config.json', async
   t.equal(own.projectId, configured.id)
   const other = await openVariables(context, { ...asked, project: named.id })
   t.equal(other.projectId, named.id)
-  t.match(await other.api.project(named.id), { name: 'named' }, 'the API is open')
+  t.match(await other.client.call('GET /api/projects/:id', { id: named.id }), { name: 'named' }, 'the API is open')
 })
 
 const secret = 'correct-horse-battery'

@@ -1,12 +1,12 @@
 import t from 'tap'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Api } from '../../../lib/cli/client/api.js'
 import type { Context } from '../../../lib/cli/command.js'
 import { heldDeploymentId } from '../../../lib/cli/commands/undo.js'
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Deployment } from '../../../lib/model/deployment.js'
 import { startServe } from '../../support/serve-process.js'
+import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
@@ -153,14 +153,15 @@ t.test('revert puts the earlier files back, and push fails', async t => {
 
 t.test('finds the deployment of the project that is held', async t => {
   let rows: Array<Partial<Deployment>> = [{ id: 'dep_a', heldFor: 'confirm' }]
-  const api: Pick<Api, 'deployments'> = {
-    async deployments(query) {
+  const client = stubClient({
+    'GET /api/logs': ({ query }: { query: { projectId: string; status?: string } }) => {
       t.match(query, { projectId: 'proj_a' })
-      return query.status === 'running' ? (rows as Deployment[]) : ([{ projectName: 'shop' }] as Deployment[])
+      const found: Array<Partial<Deployment>> = query.status === 'running' ? rows : [{ projectName: 'shop' }]
+      return found.map(row => ({ ...row, projectId: 'proj_a', status: query.status ?? 'success' }))
     }
-  }
+  })
   const config = { projectId: { value: 'proj_a' } } as EffectiveConfig
-  const find = () => heldDeploymentId(api, { context: {} as Context, config })
+  const find = () => heldDeploymentId(client, { context: {} as Context, config })
   t.equal(await find(), 'dep_a')
   rows = [{ id: 'dep_a', heldFor: null }]
   await t.rejects(find(), { code: 'not_waiting', message: /No deployment of shop waits/ })

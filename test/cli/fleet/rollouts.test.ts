@@ -1,17 +1,20 @@
 import t from 'tap'
 import { PassThrough } from 'node:stream'
 import { Refusal } from '../../../lib/base/errors.js'
-import { streamBroken } from '../../../lib/cli/client/streams.js'
+import { createClient } from '../../../lib/cli/client/client.js'
+import { isBroken, streamBroken } from '../../../lib/cli/client/streams.js'
 import {
   afterEvent,
   createRolloutView,
   detachedLine,
+  eventsOf,
   followRollout,
   nextLine
 } from '../../../lib/cli/fleet/rollouts.js'
 import type { RolloutDetail, RolloutEvent } from '../../../lib/model/rollout.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
+import { until } from '../../support/until.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 
 /* test/cli/commands/rollout.test.ts watches real rollouts. */
@@ -37,13 +40,10 @@ const { nodes: _, ...listed } = begun
 function following(streams: Array<[RolloutEvent[], Error | null]>) {
   const shown: RolloutDetail[] = []
   const given = {
-    rolloutId: 'ro_a',
-    fleet: {
-      async *follow() {
-        const [events, error] = streams.shift() ?? [[], null]
-        yield* events
-        if (error !== null) throw error
-      }
+    async *open() {
+      const [events, error] = streams.shift() ?? [[], null]
+      yield* events
+      if (error !== null) throw error
     },
     view: { show: (rollout: RolloutDetail) => void shown.push(rollout), end: () => {} },
     signal: new AbortController().signal
@@ -156,4 +156,31 @@ t.test('the newest rollout of the project is meant, unless an id is given', asyn
   t.match(JSON.parse((await run(`rollout status ${first} --json`)).stdout), { id: first })
   t.match(await run('rollout status'), { code: 1, stderr: /--project/ })
   t.match(await run('rollout status ro_unknown'), { code: 1, stderr: /not found/ })
+})
+
+t.test('follows the events to their end, and throws for a connection that breaks', async t => {
+  const { stage, hub, shop, env } = await startFleet(t, ['web-1', 'web-2'])
+  const token = { value: env.SVC_TOKEN, from: 'the test', origin: null }
+  const connect = () => createClient({ serverUrl: stage.url, token, env: {} })
+  const id = await beginRollout({ hub }, { pause: 'approve' }, shop.id)
+  const isWaiting = async (): Promise<boolean> => {
+    const { rollout } = await connect().call('GET /api/rollouts/:rolloutId', { rolloutId: id })
+    return rollout.state === 'approval'
+  }
+  const { signal } = new AbortController()
+  const follow = async (): Promise<string[]> => {
+    const types: string[] = []
+    for await (const { type } of eventsOf(connect(), id, signal)) {
+      types.push(type)
+      if (types.length === 1 && (await isWaiting())) await stage.restart()
+    }
+    return types
+  }
+  await until(isWaiting)
+  t.ok(isBroken(await follow().catch((error: unknown) => error)))
+  await connect().call('POST /api/rollouts/:rolloutId/halt', { rolloutId: id, body: { reason: 'enough' } })
+  t.same(await follow(), ['rollout', 'end'])
+  const drained = connect().call('GET /api/nodes/:node', { node: 'web-1/drain' })
+  await t.rejects(drained, { code: 'not_found', message: /"web-1\/drain"/ }, 'names are escaped in paths')
+  t.match(await connect().call('GET /api/nodes/:node', { node: 'web-1' }), { node: { name: 'web-1' } })
 })

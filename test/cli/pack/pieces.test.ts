@@ -4,28 +4,22 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
-import { createApi } from '../../../lib/cli/client/api.js'
-import { createClient } from '../../../lib/cli/client/client.js'
+import { type Call, type Client, createClient } from '../../../lib/cli/client/client.js'
 import { sendPieces } from '../../../lib/cli/pack/pieces.js'
 import type { OpenUpload } from '../../../lib/model/access.js'
 import type { Project } from '../../../lib/model/project.js'
 import { startCuttingRelay } from '../../support/cutting-relay.js'
 import { createRandom } from '../../support/random.js'
 import { type ServeProcess, startServe, startServeProcess } from '../../support/serve-process.js'
+import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
 import { randomCases, repetitions } from '../../support/thorough.js'
 
 const { signal } = new AbortController()
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
-const apiOf = (serverUrl: string, project: Project) =>
-  createApi(
-    createClient({
-      serverUrl,
-      token: { value: project.token, from: 'a test', origin: new URL(serverUrl).origin },
-      env: {}
-    })
-  )
+const clientOf = (serverUrl: string, { token }: Project) =>
+  createClient({ serverUrl, token: { value: token, from: 'a test', origin: new URL(serverUrl).origin }, env: {} })
 
 t.test('cut at random bytes, and with a server that is killed, the same archive arrives', async t => {
   const cwd = t.testdir({})
@@ -34,7 +28,7 @@ t.test('cut at random bytes, and with a server that is killed, the same archive 
   const relay = await startCuttingRelay(t, () => server.url)
   const random = createRandom(6)
   const path = join(cwd, 'archive')
-  const api = apiOf(relay.url, shop)
+  const client = clientOf(relay.url, shop)
   for (let round = 0; round < randomCases(2, 12); round++) {
     const bytes = randomBytes(200_000 + random.below(3_000_000))
     writeFileSync(path, bytes)
@@ -50,11 +44,11 @@ t.test('cut at random bytes, and with a server that is killed, the same archive 
     }
     arm()
     const archive = { path, bytes: bytes.length, sha256: sha256(bytes) }
-    const sending = { api, projectId: shop.id, archive, onProgress: () => {}, note: () => {}, signal }
+    const sending = { client, projectId: shop.id, archive, onProgress: () => {}, note: () => {}, signal }
     const id = (await sendPieces({ ...sending, sleep: async () => {} })) as string
     relay.left = Infinity
     t.ok(bytes.equals(readFileSync(join(server.home, 'tmp', `${id}.part`))), `round ${round}: ${bytes.length} bytes`)
-    await api.dropUpload(id)
+    await client.call('DELETE /api/uploads/:id', { id })
   }
 })
 
@@ -112,22 +106,21 @@ async function send(answers: Array<Refusal | 'ok'>, bytes = 40e6) {
   const waits: number[] = []
   let upload: OpenUpload = { uploadId: 'upl_1', offset: 0, bytes, expiresAt: '', pieceBytes: 983_040 }
   let begun = 0
-  const api = {
-    async beginUpload() {
-      upload = { ...upload, uploadId: `upl_${++begun}`, offset: 0 }
-      return upload
-    },
-    findUpload: async () => upload,
-    async appendPiece({ bytes }: { bytes: number }) {
-      lengths.push(bytes)
-      const answer = answers.shift() ?? 'ok'
-      if (answer !== 'ok') throw answer
-      return (upload = { ...upload, offset: upload.offset + bytes })
-    }
+  const append = async ({ body }: Call): Promise<OpenUpload> => {
+    const { bytes } = body as { bytes: number }
+    lengths.push(bytes)
+    const answer = answers.shift() ?? 'ok'
+    if (answer !== 'ok') throw answer
+    return (upload = { ...upload, offset: upload.offset + bytes })
   }
+  const begin = (): OpenUpload => (upload = { ...upload, uploadId: `upl_${++begun}`, offset: 0 })
+  const client = stubClient(
+    { 'POST /api/uploads': begin, 'GET /api/uploads/:id': () => upload },
+    { json: append as Client['json'] }
+  )
   const archive = { path: '', bytes, sha256: '' }
   const sleep = async (ms: number): Promise<void> => void waits.push(ms)
-  const sending = { api: api as never, projectId: 'p', archive, onProgress() {}, note() {}, signal, sleep }
+  const sending = { client, projectId: 'p', archive, onProgress() {}, note() {}, signal, sleep }
   const result = await sendPieces(sending).catch((error: Refusal) => error.code)
   return { result, lengths, waits }
 }
@@ -177,10 +170,10 @@ t.test('begins again where the upload was lost, and stops at what waiting does n
 t.test('an old server, or one with too many uploads, gets the archive in one request', async t => {
   const archive = { path: '', bytes: 1, sha256: '' }
   for (const code of ['not_found', 'http_404', 'too_many_uploads']) {
-    const beginUpload = async (): Promise<never> => {
+    const begin = (): never => {
       throw new Refusal('not_found', code, 'no')
     }
-    const api = { beginUpload } as never
-    t.equal(await sendPieces({ api, projectId: 'p', archive, onProgress() {}, note() {}, signal }), null)
+    const client = stubClient({ 'POST /api/uploads': begin })
+    t.equal(await sendPieces({ client, projectId: 'p', archive, onProgress() {}, note() {}, signal }), null)
   }
 })

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { readTree } from '../../../lib/core/archive/tree-wire.js'
 import { type SourceTree, treeOf } from '../../../lib/core/archive/tree.js'
-import type { Api } from '../../../lib/cli/client/api.js'
-import { type Call, createClient } from '../../../lib/cli/client/client.js'
+import { type Call, type Client, createClient } from '../../../lib/cli/client/client.js'
 import type { Context } from '../../../lib/cli/command.js'
 import {
   loadPlan,
@@ -178,11 +177,10 @@ t.test('asks the server with the scripts of the configuration', async t => {
       return aPlan()
     }
   }
-  const api = { client } as unknown as Api
   t.match(
     await planProject(
       {
-        api,
+        client: client as unknown as Client,
         projectId: 'proj_1',
         config,
         index: emptyIndex,

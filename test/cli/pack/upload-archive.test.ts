@@ -6,7 +6,6 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
-import type { Api } from '../../../lib/cli/client/api.js'
 import type { Run } from '../../../lib/cli/client/runs.js'
 import type { Context } from '../../../lib/cli/command.js'
 import type { PackedArchive } from '../../../lib/cli/pack/pack.js'
@@ -14,6 +13,7 @@ import { askAgain, tokenEndLine, uploadArchive, waitUntilFree } from '../../../l
 import type { UploadPermit } from '../../../lib/model/access.js'
 import { makeCertificate } from '../../support/certificates.js'
 import { startServe } from '../../support/serve-process.js'
+import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
 
 const archive = { bytes: 10, sha256: 'ours' } as PackedArchive
@@ -36,25 +36,23 @@ async function upload({ tries, sentBytes = 10, listed, ...given }: Given) {
   const newest = 'newest' in given ? given.newest : 'dep_0'
   let uploads = 0
   const notes: string[] = []
-  const api = {
-    address: 'https://a.test',
-    async upload({ onProgress }: { onProgress(bytes: number): void }): Promise<Run> {
-      const result = tries[uploads++] ?? 'accepted'
-      onProgress(result === 'accepted' ? 10 : sentBytes)
-      if (result !== 'accepted') throw result
-      return { deployId: 'dep_new' } as Run
-    },
-    async deployments() {
+  const send = async (_: unknown, { onProgress }: { onProgress(bytes: number): void }): Promise<Run> => {
+    const result = tries[uploads++] ?? 'accepted'
+    onProgress(result === 'accepted' ? 10 : sentBytes)
+    if (result !== 'accepted') throw result
+    return { deployId: 'dep_new' } as Run
+  }
+  const client = stubClient({
+    'GET /api/logs': () => {
       if (listed === undefined) throw reset()
-      return listed
-    },
-    follow: () => ({})
-  } as unknown as Api
+      return listed.map(row => ({ ...row, projectId: 'p' }))
+    }
+  })
   const bar = { update() {}, end() {}, clear() {} }
   const context = {
     output: { note: (line: string) => void notes.push(line), progress: () => bar }
   } as unknown as Context
-  const asked = { api, projectId: 'p', archive, fields: {}, newest, given: {}, signal }
+  const asked = { client, send, projectId: 'p', archive, fields: {}, newest, given: {}, signal }
   const result = await uploadArchive(asked, context).then(
     ({ deployId }) => deployId,
     (error: Refusal) => error.code

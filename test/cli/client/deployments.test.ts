@@ -1,16 +1,11 @@
-import t, { type Test } from 'tap'
-import type * as http from 'node:http'
+import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
-import { type Api, completeDeployment, createApi } from '../../../lib/cli/client/api.js'
-import type { RunEvent } from '../../../lib/cli/client/runs.js'
+import { completeDeployment, listDeployments } from '../../../lib/cli/client/deployments.js'
+import { followRun, planRun, type RunEvent, startRun } from '../../../lib/cli/client/runs.js'
 import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
 import { headline, starterWords } from '../../../lib/cli/terminal/deployments.js'
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { clientOf } from '../../support/client-of.js'
-
-async function apiOf(t: Test, handle: http.RequestListener): Promise<Api> {
-  return createApi(await clientOf(t, handle))
-}
 
 async function all(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
   const list: RunEvent[] = []
@@ -25,14 +20,14 @@ const status = 'event: status\ndata: {"status":"success","duration":"1.00s"}\n\n
 t.test('follow resumes a broken stream at its last position', async t => {
   const asked: Array<string | undefined> = []
   let broken = 0
-  const api = await apiOf(t, (request, response) => {
+  const client = await clientOf(t, (request, response) => {
     asked.push(request.headers['last-event-id'] as string | undefined)
     if (asked.length === 2) return void response.writeHead(502, { 'content-type': 'text/html' }).end()
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (asked.length === 1) response.write(`${log(7, 'one')}event: log\nid: 9\ndata: {"da`, () => response.destroy())
     else response.end(`:keep-alive\n\n${log(9, 'two')}${status}`)
   })
-  t.same(await all(api.follow('dep_1', { onBroken: () => void broken++ })), [
+  t.same(await all(followRun(client, 'dep_1', { onBroken: () => void broken++ })), [
     { event: 'log', text: 'one', at: 'then' },
     { event: 'log', text: 'two', at: 'then' },
     { event: 'status', status: 'success', duration: '1.00s', deployId: null }
@@ -43,33 +38,33 @@ t.test('follow resumes a broken stream at its last position', async t => {
 
 t.test('follow does not repeat a refused request', async t => {
   let asked = 0
-  const api = await apiOf(t, (_, response) => {
+  const client = await clientOf(t, (_, response) => {
     asked++
     response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"There is none","code":"not_found"}')
   })
-  await t.rejects(all(api.follow('dep_1')), { message: 'There is none' })
+  await t.rejects(all(followRun(client, 'dep_1', {})), { message: 'There is none' })
   t.equal(asked, 1)
 })
 
 t.test('a stream that ends without a status is an error', async t => {
-  const api = await apiOf(t, (_, response) => {
+  const client = await clientOf(t, (_, response) => {
     response
       .writeHead(200, { 'content-type': 'application/x-ndjson', 'x-svc-deploy-id': 'dep_1' })
       .end('{"event":"log","data":"one"}\n')
   })
-  const run = await api.rollback('dep_0', { message: undefined })
+  const run = await startRun(client, 'POST /api/deployments/:id/rollback', { id: 'dep_0' })
   t.equal(run.deployId, 'dep_1')
   await t.rejects(all(run.events), { message: 'The connection to the server was lost' })
 })
 
 t.test('ids are escaped in paths', async t => {
   const urls: Array<string | undefined> = []
-  const api = await apiOf(t, (request, response) => {
+  const client = await clientOf(t, (request, response) => {
     urls.push(request.url)
     response.writeHead(200, { 'content-type': 'application/json' }).end('[]')
   })
-  await api.project('a/../b?c')
-  await api.deployments({ projectId: 'p&q', limit: 3 })
+  await client.call('GET /api/projects/:id', { id: 'a/../b?c' })
+  await listDeployments(client, { projectId: 'p&q', limit: 3 })
   t.same(urls, ['/api/projects/a%2F..%2Fb%3Fc', '/api/logs?projectId=p%26q&limit=3'])
 })
 
@@ -107,12 +102,12 @@ t.test('changes nothing that svc sends', async t => {
 
 t.test('a server without promotions is too old; a record that is missing is not', async t => {
   let error = 'Not found: POST /api/projects/proj_1/promote'
-  const api = await apiOf(t, (_, response) => {
+  const client = await clientOf(t, (_, response) => {
     response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error, code: 'not_found' }))
   })
-  const { signal } = new AbortController()
-  const plan = (): Promise<unknown> => api.planPromotion('proj_1', { from: 'dep_1', signal })
-  const run = (): Promise<unknown> => api.promote('proj_1', { from: 'dep_1', signal })
+  const asked = { id: 'proj_1', from: 'dep_1' }
+  const plan = (): Promise<unknown> => planRun(client, 'POST /api/projects/:id/promote', asked)
+  const run = (): Promise<unknown> => startRun(client, 'POST /api/projects/:id/promote', asked)
   for (const ask of [plan, run])
     await t.rejects(ask(), { code: 'server_too_old', message: 'The server is too old for promotions. Update it' })
   error = 'Deployment not found: "dep_1"'
