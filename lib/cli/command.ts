@@ -1,5 +1,6 @@
 import { Refusal } from '../base/errors.js'
 import { closest } from '../base/text.js'
+import { shownFlag } from './hints.js'
 import type { Host } from './host.js'
 import type { Output } from './terminal/output.js'
 
@@ -138,11 +139,6 @@ export type Operands<P extends OperandTable> = {
     : P[K] extends { required: true }
       ? string
       : string | undefined
-}
-
-/** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
-export function shownFlag(flag: string, row: OptionRow): string {
-  return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
 }
 
 /** The values of one command line. */

@@ -9,12 +9,11 @@ import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/ses
 import { type Context, exitCodes } from './command.js'
 import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
-import { receiptOption, withReceipt } from './receipt-file.js'
+import { receiptOption, witnessOption } from './push-options.js'
 import { nothingKnown, pageOf } from './run-result.js'
 import type { Paint } from './terminal/output.js'
 import { confirmation, Interrupted, withInterrupts } from './terminal/prompt.js'
-import { isReceived, reportRun, reportScheduled, watchRun } from './watch.js'
-import { withWitness, witnessOption } from './witness.js'
+import { endRun, isReceived, reportRun, reportScheduled, watchRun } from './watch.js'
 
 /** Options that rollbacks and undos have in common. */
 export const exactOptions = {
@@ -82,10 +81,8 @@ export async function runAndReport(client: Client, started: Started, context: Co
   })
   if (watched === null) return reportScheduled({ client, known, json }, context)
   const tell = () => reportRun(watched, context, { client, what: done, json, given, known })
-  const wish = { client, deployId: watched.deployId, path: started.receipt }
-  const finish = () => withReceipt(wish, context, tell)
-  if (started.witness === undefined) return await finish()
-  return await withWitness({ client, mode: started.witness }, context, finish)
+  const { receipt, witness } = started
+  return await endRun({ client, watched, receipt, witness, tell }, context)
 }
 
 /** Restores the files before the last deployment of a project. Returns the exit code. */

@@ -1,4 +1,5 @@
-import { type Command, type OptionRow, shownFlag } from './command.js'
+import type { Command, OptionRow } from './command.js'
+import { shownFlag } from './hints.js'
 import { wrap } from './terminal/columns.js'
 
 /** Name and summary of a command. */

@@ -1,7 +1,8 @@
 /*
  * Hints for error messages. A hint names only options that the running command has, taken from its tables.
  */
-import type { Command } from './command.js'
+import type { ListedRollout } from '../model/rollout.js'
+import type { Command, OptionRow } from './command.js'
 
 type Rows = Pick<Command, 'options' | 'operands'>
 
@@ -31,6 +32,27 @@ export function commandLine(words: readonly string[], { env, server, project, to
   const flags = { env, server, project, token: token === undefined ? undefined : '-' }
   const options = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]))
   return ['svc', ...words, ...options].map(shellWord).join(' ')
+}
+
+/** Says that a rollout continues after the command has ended, and how to halt it. */
+export function detachedLine(rolloutId: string, given: GivenOptions): string {
+  return (
+    `Detached: the rollout continues. Halt it with: ${commandLine(['rollout', 'halt', rolloutId], given)}\n` +
+    `To watch it again: ${commandLine(['rollout', 'status', rolloutId, '--follow'], given)}`
+  )
+}
+
+/** Returns what a user can do next about a rollout that waits or was halted; null: nothing. */
+export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, given: GivenOptions): string | null {
+  const line = (verb: string): string => commandLine(['rollout', verb, id], given)
+  if (state === 'approval') return `next: ${line('approve')}   or   ${line('halt')}`
+  if (state === 'halted') return `next: ${line('revert')}   or   ${line('resume')}`
+  return null
+}
+
+/** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
+export function shownFlag(flag: string, row: OptionRow): string {
+  return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
 }
 
 /** Quotes a word so that a POSIX shell takes it literally. */

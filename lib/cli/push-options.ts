@@ -1,10 +1,9 @@
 import { messageOf, Refusal } from '../base/errors.js'
 import { pause } from '../base/clock.js'
 import { confirmLimits } from '../model/policy.js'
-import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
 import type { UploadPermit } from '../model/access.js'
-import { probeHttp } from '../http/outgoing/probe.js'
+import { type PruneMode, pruneWishes } from '../model/plan.js'
 import { type Options, type OptionTable, usage } from './command.js'
 import { durationOption } from './common-options.js'
 
@@ -37,7 +36,7 @@ function flagOf(key: string): string {
 }
 
 /** Returns the keys that the options set; undefined: none is given. Throws a usage error. */
-export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPolicy> | undefined {
+export async function readRolloutOptions(options: RolloutOptions): Promise<Partial<RolloutPolicy> | undefined> {
   const given = {
     canary: options.canary,
     then: options.then,
@@ -49,6 +48,7 @@ export function readRolloutOptions(options: RolloutOptions): Partial<RolloutPoli
   }
   const keys = Object.entries(given).filter(([, value]) => value !== undefined)
   if (keys.length === 0) return undefined
+  const { givenRolloutPolicy } = await import('../model/rollout-policy.js')
   try {
     return givenRolloutPolicy(Object.fromEntries(keys), 'rollout')
   } catch (error) {
@@ -78,6 +78,77 @@ export const overrideOption = {
     type: 'text',
     value: 'reason',
     help: 'deploy outside of the windows of the project; needs the role operator'
+  }
+} as const
+
+/** What a deployment asks for instead of the policy of the project. */
+export interface Wishes {
+  prune: Exclude<PruneMode, 'off'> | undefined
+  force: boolean
+  /** Why it begins outside of the windows of the project. */
+  override?: string | undefined
+  /** When it begins. */
+  startAt?: string | undefined
+}
+
+/** What `--prune` and `--force` are without options. */
+const noWishes: Wishes = { prune: undefined, force: false }
+
+const pruneChoices = pruneWishes.filter(wish => wish !== 'off')
+
+/** Options of commands that plan. */
+export const wishOptions = {
+  prune: {
+    type: 'text',
+    choices: pruneChoices,
+    bare: 'managed',
+    value: 'force',
+    help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
+  },
+  force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' },
+  index: {
+    type: 'switch',
+    default: true,
+    help: 'read every file, also those that have not changed since the last push'
+  },
+  ...overrideOption
+} as const
+
+/** Returns what the options ask for. */
+export function wishesOf({
+  prune,
+  force,
+  override,
+  startAt
+}: {
+  prune: string | undefined
+  force: boolean
+  override: string | undefined
+  startAt?: string | undefined
+}): Wishes {
+  const chosen = prune === undefined ? undefined : pruneChoices.find(choice => choice === prune)
+  return { ...noWishes, ...(chosen !== undefined && { prune: chosen }), force, override, startAt }
+}
+
+/** The option of commands that write the receipt of what they did. */
+export const receiptOption = {
+  receipt: { type: 'text', value: 'file', help: 'write the receipt of the deployment to this file' }
+} as const
+
+/** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
+export function refuseLateReceipt({ at, receipt }: { at: string | undefined; receipt: string | undefined }): void {
+  if (at !== undefined && receipt !== undefined)
+    throw usage('--receipt', '--receipt and --at exclude each other: the receipt is made at the end of the deployment')
+}
+
+/** The option of commands that are witnesses. */
+export const witnessOption = {
+  witness: {
+    type: 'text',
+    choices: ['warn', 'strict', 'off'],
+    default: 'warn',
+    value: 'mode',
+    help: 'what to do if the audit log of the server was rewritten; strict: exit code 1'
   }
 } as const
 
@@ -207,6 +278,7 @@ export async function checkFromHere(
   { until }: Pick<Waiting, 'until'>,
   { confirm, url, note, signal }: CheckOptions
 ): Promise<void> {
+  const { probeHttp } = await import('../http/outgoing/probe.js')
   const endMs = performance.now() + Date.parse(until) - Date.now()
   let last = ''
   try {

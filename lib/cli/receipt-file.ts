@@ -16,7 +16,7 @@ import type { ReceiptSubject } from '../model/receipt.js'
 import type { TreeEntry } from '../base/shared/tree-text.js'
 import type { Client } from './client/client.js'
 import { readText } from './client/answer.js'
-import { exitCodes, type Context, usage } from './command.js'
+import { exitCodes, type Context } from './command.js'
 
 const fileMode = 0o644
 /** Maximum size of a file of receipts: about 60,000 of them. */
@@ -44,22 +44,11 @@ export async function fetchReceipts(
   return { text, ...readReceipts(text, 'The answer of the server') }
 }
 
-/** The option of commands that write the receipt of what they did. */
-export const receiptOption = {
-  receipt: { type: 'text', value: 'file', help: 'write the receipt of the deployment to this file' }
-} as const
-
-/** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
-export function refuseLateReceipt({ at, receipt }: { at: string | undefined; receipt: string | undefined }): void {
-  if (at !== undefined && receipt !== undefined)
-    throw usage('--receipt', '--receipt and --at exclude each other: the receipt is made at the end of the deployment')
-}
-
 interface ReceiptWish {
   client: Client
   deployId: string | null
-  /** The file; undefined: none was asked for. */
-  path: string | undefined
+  /** The file to write. */
+  path: string
 }
 
 /**
@@ -72,7 +61,7 @@ export async function withReceipt(
   finish: () => Promise<number>
 ): Promise<number> {
   const code = await finish()
-  if (path === undefined || deployId === null || code === exitCodes.interrupted) return code
+  if (deployId === null || code === exitCodes.interrupted) return code
   try {
     await replaceFile(resolve(cwd, path), await fetchReceipt(client, deployId), fileMode)
     output.note(`The receipt is in ${path}`)

@@ -7,8 +7,7 @@ import { followRun, type Run, type RunEvent } from './client/runs.js'
 import { isBroken, mayRepeat } from './client/streams.js'
 import { bothZones, type Waiting } from './push-options.js'
 import { type Context, exitCodes } from './command.js'
-import { detachedLine, nextLine } from './fleet/rollouts.js'
-import { commandLine, followLine, type GivenOptions } from './hints.js'
+import { commandLine, detachedLine, followLine, type GivenOptions, nextLine } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
 import { isScreen } from './host.js'
 import { appendSummary, type Known, pageOf, type RunResult } from './run-result.js'
@@ -202,6 +201,33 @@ export async function reportRun(watched: Watched, context: Context, options: Rep
   if (result.rollout !== null) output.note(detachedLine(result.rollout.id, given))
   else output.note(`Detached: the deployment continues. Follow it with: ${followLine(result.deployId, options.given)}`)
   throw new Interrupted()
+}
+
+/** What follows the result of a deployment. */
+interface Ending {
+  client: Client
+  watched: Watched
+  /** The file for the receipt; undefined: none is asked for. */
+  receipt: string | undefined
+  /** The value of --witness; undefined: the command has no such option. */
+  witness?: string | undefined
+  /** Prints the result, and returns the exit code. */
+  tell(): Promise<number>
+}
+
+/** Prints the result of a deployment, writes its receipt, and compares the audit log with what this machine saw before. */
+export async function endRun(
+  { client, watched, receipt: path, witness, tell }: Ending,
+  context: Context
+): Promise<number> {
+  const finish = async (): Promise<number> => {
+    if (path === undefined) return await tell()
+    const { withReceipt } = await import('./receipt-file.js')
+    return await withReceipt({ client, deployId: watched.deployId, path }, context, tell)
+  }
+  if (witness === undefined || witness === 'off' || watched.outcome === 'detached') return await finish()
+  const { withWitness } = await import('./witness.js')
+  return await withWitness({ client, mode: witness }, context, finish)
 }
 
 /** Resolves when the server has recorded the deployment: with the first line of its output. */

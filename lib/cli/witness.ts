@@ -18,23 +18,12 @@ import { exitCodes, type Context } from './command.js'
 /** How a command acts as a witness. */
 export type WitnessMode = 'warn' | 'strict' | 'off'
 
-/** The option of commands that are witnesses. */
-export const witnessOption = {
-  witness: {
-    type: 'text',
-    choices: ['warn', 'strict', 'off'],
-    default: 'warn',
-    value: 'mode',
-    help: 'what to do if the audit log of the server was rewritten; strict: exit code 1'
-  }
-} as const
-
 const answerLimitMs = 10_000
 const [directoryMode, fileMode] = [0o700, 0o600]
 const keyId = /^[0-9a-f]{8}$/
 
 /**
- * Runs a command that changes a server and then compares the audit log of the server with what this machine saw before.
+ * Runs the end of a command that has changed a server, and compares its audit log with what this machine saw before.
  * A difference is a warning; with the mode `strict`, the exit code is 1.
  */
 export async function withWitness(
@@ -42,12 +31,15 @@ export async function withWitness(
   context: Context,
   run: () => Promise<number>
 ): Promise<number> {
-  const code = await run()
-  if (mode === 'off' || code === exitCodes.interrupted) return code
-  const fault = await witness(client, join(locateHome(context.env, context.cwd).directory, 'witness')).catch(
+  const running = run()
+  // The deployment has ended, so the server is asked while the result is read and printed.
+  const asked = witness(client, join(locateHome(context.env, context.cwd).directory, 'witness')).catch(
     // The result of the command stands, whatever happens to the files of the witness.
     (error: unknown) => `The checkpoint of the audit log could not be kept: ${(error as Error).message}`
   )
+  const code = await running
+  if (code === exitCodes.interrupted) return code
+  const fault = await asked
   if (fault !== null) context.output.warn(fault)
   return fault !== null && mode === 'strict' && code === exitCodes.success ? exitCodes.failed : code
 }

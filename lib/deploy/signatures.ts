@@ -14,8 +14,8 @@ import { Refusal } from '../base/errors.js'
 import { countOf, isBlank } from '../base/text.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
 import { badSignature } from '../core/proof/signature.js'
+import { digestOf } from '../core/proof/statement.js'
 import {
-  digestOf,
   faultOfSbom,
   faultOfScripts,
   faultOfTimes,

@@ -7,9 +7,9 @@ import {
   type OptionRow,
   type OptionTable,
   parseArgs,
-  shownFlag,
   wordsOf
 } from '../../lib/cli/command.js'
+import { shownFlag } from '../../lib/cli/hints.js'
 
 t.test('a command has the name of its row, and exit codes follow the shell', async t => {
   const row = { operands: {}, options: {}, examples: [['x', 'do x']], run: async () => 0 } as const

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { defineCommand, shownFlag } from '../../lib/cli/command.js'
+import { defineCommand } from '../../lib/cli/command.js'
+import { shownFlag } from '../../lib/cli/hints.js'
 import { renderCommand, renderOverview } from '../../lib/cli/help.js'
 
 const command = defineCommand({

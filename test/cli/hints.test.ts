@@ -1,6 +1,7 @@
 import t from 'tap'
-import { flagsOf, followLine, projectHint } from '../../lib/cli/hints.js'
+import { detachedLine, flagsOf, followLine, nextLine, projectHint } from '../../lib/cli/hints.js'
 import { commands } from '../../lib/cli/command-table.js'
+import { rolloutDetail } from '../support/a-rollout.js'
 import { svc } from '../support/svc.js'
 
 const row = { type: 'text', help: '' } as const
@@ -70,4 +71,19 @@ t.test('followLine repeats the options that select the project, but never a toke
   )
   t.equal(followLine(null, given), 'svc status proj_1 --env live --server https://a.test/b --token -')
   t.equal(followLine('dep_1', { env: "it's" }), `svc logs -f dep_1 --env 'it'\\''s'`)
+})
+
+t.test('the hints repeat the options of the command, and never a token', async t => {
+  const given = { server: 'https://deploy.example.org', token: 'secret' }
+  const options = '--server https://deploy.example.org --token -'
+  t.equal(
+    detachedLine('ro_a', given),
+    `Detached: the rollout continues. Halt it with: svc rollout halt ro_a ${options}\n` +
+      `To watch it again: svc rollout status ro_a --follow ${options}`
+  )
+  const next = (state: 'approval' | 'halted' | 'done' | 'swapping') => nextLine(rolloutDetail([], { state }), {})
+  t.equal(next('approval'), 'next: svc rollout approve ro_a   or   svc rollout halt ro_a')
+  t.equal(next('halted'), 'next: svc rollout revert ro_a   or   svc rollout resume ro_a')
+  t.equal(next('done'), null)
+  t.equal(next('swapping'), null)
 })

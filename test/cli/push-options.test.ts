@@ -21,24 +21,27 @@ const none = {
 }
 
 t.test('options become keys of the policy, and times become seconds', async t => {
-  t.equal(readRolloutOptions(none), undefined)
-  t.same(readRolloutOptions({ ...none, canary: 2, then: '25%', pause: '2m', 'max-failures': 0 }), {
+  t.equal(await readRolloutOptions(none), undefined)
+  t.same(await readRolloutOptions({ ...none, canary: 2, then: '25%', pause: '2m', 'max-failures': 0 }), {
     canary: 2,
     then: '25%',
     pause: 120,
     maxFailures: 0
   })
-  t.same(readRolloutOptions({ ...none, pause: 'approve', 'on-failure': 'revert_all', 'max-unreachable': '10%' }), {
-    pause: 'approve',
-    onFailure: 'revert_all',
-    maxUnreachable: '10%'
-  })
+  t.same(
+    await readRolloutOptions({ ...none, pause: 'approve', 'on-failure': 'revert_all', 'max-unreachable': '10%' }),
+    {
+      pause: 'approve',
+      onFailure: 'revert_all',
+      maxUnreachable: '10%'
+    }
+  )
 })
 
 t.test('a wrong value is refused by its flag', async t => {
   const wrong = { then: '0', pause: '1 minute', 'max-unreachable': 'half', order: 'no spaces' }
   for (const [flag, value] of Object.entries(wrong))
-    t.throws(() => readRolloutOptions({ ...none, [flag]: value }), { code: 'usage', field: `--${flag}` }, flag)
+    await t.rejects(readRolloutOptions({ ...none, [flag]: value }), { code: 'usage', field: `--${flag}` }, flag)
 })
 
 t.test('a project without nodes refuses options about waves', async t => {

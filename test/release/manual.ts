@@ -1,4 +1,5 @@
-import { type Command, type CommandRow, type OptionRow, shownFlag } from '../../lib/cli/command.js'
+import type { Command, CommandRow, OptionRow } from '../../lib/cli/command.js'
+import { shownFlag } from '../../lib/cli/hints.js'
 import { commandGroups, commands } from '../../lib/cli/command-table.js'
 
 /*

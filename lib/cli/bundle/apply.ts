@@ -15,14 +15,14 @@ import { type Context, exitCodes } from '../command.js'
 import type { GivenOptions } from '../hints.js'
 import { type PackedArchive, placeForArchive } from '../pack/pack.js'
 import { formFields } from '../pack/push-fields.js'
-import { requestPlan, type Wishes } from '../pack/push-plan.js'
+import { requestPlan } from '../pack/push-plan.js'
+import type { Wishes } from '../push-options.js'
 import { askAgain, checkBeforePacking, uploadArchive } from '../pack/upload-archive.js'
 import { exitCodeOf, planLines } from '../plan-view.js'
-import { withReceipt } from '../receipt-file.js'
 import { nothingKnown, pageOf } from '../run-result.js'
 import { createCiLog } from '../terminal/ci-log.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
-import { reportRun, watchRun } from '../watch.js'
+import { endRun, reportRun, watchRun } from '../watch.js'
 import { checkSigning } from '../pack/signing.js'
 import { readAttached } from './attached.js'
 import { type Bundle, entriesOfRelease, withBundle } from './contents.js'
@@ -115,8 +115,7 @@ async function apply(
     const { harmless } = log
     const tell = () =>
       reportRun(watched, context, { client, what: `deployed to ${projectId}`, json, given, known, harmless })
-    const wish = { client, deployId: watched.deployId, path: options.receipt }
-    return () => withReceipt(wish, context, tell)
+    return () => endRun({ client, watched, receipt: options.receipt, tell }, context)
   } finally {
     await place.discard()
   }

@@ -30,6 +30,8 @@ const defaultAnswerLimitMs = 120_000
 const probeLimitMs = 10_000
 const continueWaitMs = 1000
 const keepAliveMs = 30_000
+/** A body is not sent on a connection that was silent for longer: it may have been closed without a word. */
+const reuseMs = 1000
 const jsonType = 'application/json'
 const anyType = '*/*'
 const expectFromBytes = 64 * 1024
@@ -126,6 +128,8 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
     )
   }
   const proxy = socketPath === undefined ? proxyFor(base, env) : null
+  /** When the last answer ended. */
+  let answeredAtMs = -Infinity
   const attempt: Attempt = { address: socketPath ?? address, host: base.hostname, proxy: proxy?.host ?? null }
 
   /** Repeats a request while a cluster elects a leader. It was not carried out: a lost answer has another code. */
@@ -167,8 +171,11 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
       if (body.bytes >= expectFromBytes) headers['expect'] = '100-continue'
     } else if (call.method !== undefined && call.method !== 'GET') headers['content-length'] = 0
     const start = { method: call.method ?? 'GET', headers, ...(socketPath === undefined ? {} : { socketPath }) }
-    const request = await dial(url, start, { proxy, signal: call.signal, limitMs: connectLimitMs })
-    return converse(request, body, call)
+    const isStale = call.body !== undefined && performance.now() - answeredAtMs > reuseMs
+    const way = { proxy, signal: call.signal, limitMs: connectLimitMs, ...(isStale && { agent: false as const }) }
+    const answer = await converse(await dial(url, start, way), body, call)
+    answer.once('close', () => (answeredAtMs = performance.now()))
+    return answer
   }
 
   async function probe(): Promise<number> {

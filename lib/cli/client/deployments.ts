@@ -10,27 +10,21 @@ import type { Client } from './client.js'
 /** Maximum number of deployments that the server lists at once. */
 const listLimit = 500
 
-/** The upload follows after packing. A kept connection may have been closed silently by then. */
-const ownConnection = { connection: 'close' }
-
 /** The filter for a list of deployments. */
 type DeploymentQuery = Partial<NonNullable<Given<'GET /api/logs'>['query']>> & {
   signal?: AbortSignal
-  /** The next request is an upload, which uses a connection of its own. */
-  beforeUpload?: boolean
 }
 
 /** Lists deployments, newest first. */
 export async function listDeployments(
   client: Pick<Client, 'call'>,
-  { signal, beforeUpload = false, ...query }: DeploymentQuery
+  { signal, ...query }: DeploymentQuery
 ): Promise<Deployment[]> {
-  const headers = beforeUpload ? ownConnection : {}
   const { projectId = null, status = null, limit } = query
   // Other servers of the same interface list the deployments of all projects, whatever is asked for.
   const isAsked = (row: Deployment): boolean =>
     (projectId === null || row.projectId === projectId) && (status === null || row.status === status)
-  const rows = (await client.call('GET /api/logs', { query, headers, signal })) as Deployment[]
+  const rows = (await client.call('GET /api/logs', { query, signal })) as Deployment[]
   return rows.filter(isAsked).slice(0, limit).map(completeDeployment)
 }
 
@@ -40,8 +34,7 @@ export async function newestDeploymentId(
   projectId: string,
   { signal }: { signal: AbortSignal }
 ): Promise<string | null> {
-  const asked = { projectId, output: 'none', limit: 1, beforeUpload: true, signal } as const
-  return (await listDeployments(client, asked))[0]?.id ?? null
+  return (await listDeployments(client, { projectId, output: 'none', limit: 1, signal }))[0]?.id ?? null
 }
 
 /** Returns the newest deployment of each project, by project id, without output. Older servers return only recent ones. */
@@ -111,7 +104,7 @@ export function checkUpload(
   { projectId, scripts, override, startAt, base, signal }: CheckedUpload
 ): Promise<UploadPermit | null> {
   const query = { projectId, scripts: scripts.join(',') || undefined, override, startAt, base }
-  const asked = client.call('GET /api/deploy/check', { query, headers: ownConnection, signal })
+  const asked = client.call('GET /api/deploy/check', { query, signal })
   return ifKnown(asked, ({ maxUploadBytes }) => typeof maxUploadBytes === 'number')
 }
 

@@ -5,7 +5,7 @@ import { applyBundle } from '../bundle/apply.js'
 import { mayBeBundle } from '../bundle/volumes.js'
 import { defineCommand, type Family, usage } from '../command.js'
 import { adminDetails, adminOptions, serverFileName, sharedOptions } from '../common-options.js'
-import { receiptOption } from '../receipt-file.js'
+import { receiptOption } from '../push-options.js'
 import { variables } from '../pack/push-fields.js'
 
 /** The command that applies a file: that of a server, or a bundle. */

@@ -8,8 +8,15 @@ import { defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
 import { runAndReport, showRollback } from '../exact-run.js'
 import { findProject } from '../client/named-project.js'
-import { atOption, confirmOptions, overrideOption, readAt, readConfirmOptions } from '../push-options.js'
-import { receiptOption, refuseLateReceipt } from '../receipt-file.js'
+import {
+  atOption,
+  confirmOptions,
+  overrideOption,
+  readAt,
+  readConfirmOptions,
+  receiptOption,
+  refuseLateReceipt
+} from '../push-options.js'
 import { messageWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 

@@ -1,5 +1,3 @@
-import type { Client } from '../client/client.js'
-import { newestDeploymentId } from '../client/deployments.js'
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { locateHome } from '../../base/config/home.js'
@@ -10,6 +8,8 @@ import type { Provenance } from '../../model/provenance.js'
 import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/access.js'
 import { sendReport } from '../../operate/telemetry/telemetry.js'
+import type { Client } from '../client/client.js'
+import { newestDeploymentId } from '../client/deployments.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, usage } from '../command.js'
@@ -24,22 +24,12 @@ import {
   type Sending,
   sendingNote
 } from '../pack/changes.js'
-import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
+import { listIgnored, packConfiguration, packProject, readFound } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-index.js'
 import { formFields, variables } from '../pack/push-fields.js'
 import { attach, checkSigning, openSigning, type Signing, signOptions } from '../pack/signing.js'
 import type { Attached } from '../../model/statement.js'
-import {
-  checkPlan,
-  dryRun,
-  loadPlan,
-  planForWishes,
-  readFound,
-  type Wishes,
-  wishesOf,
-  wishOptions
-} from '../pack/push-plan.js'
 import { askAgain, checkBeforePacking, tokenEndLine, uploadArchive, waitUntilFree } from '../pack/upload-archive.js'
 import {
   atOption,
@@ -49,18 +39,25 @@ import {
   readAt,
   readConfirmOptions,
   readRolloutOptions,
+  receiptOption,
+  refuseLateReceipt,
   requireConfirmFeature,
   requirePlacement,
   requireStartFeature,
   rolloutOptions,
-  type Waiting
+  type Waiting,
+  type Wishes,
+  wishesOf,
+  wishOptions,
+  witnessOption
 } from '../push-options.js'
-import { receiptOption, refuseLateReceipt, withReceipt } from '../receipt-file.js'
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
-import { createCiLog } from '../terminal/ci-log.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { isReceived, reportRun, reportScheduled, watchRun } from '../watch.js'
-import { withWitness, witnessOption } from '../witness.js'
+
+/* What most pushes do not need, or not before the archive is sent: then the server works, and this machine waits. */
+const plans = () => import('../pack/push-plan.js')
+const watching = () => import('../watch.js')
+const logging = () => import('../terminal/ci-log.js')
 
 /** The command that packs, uploads and deploys a build. */
 export const commands = {
@@ -165,7 +162,7 @@ export const commands = {
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
         const startAt = readAt(options.at, Date.now())
         refuseLateReceipt(options)
-        const rollout = readRolloutOptions(options)
+        const rollout = await readRolloutOptions(options)
         const given = await packConfiguration(context, options, {
           ...(postDeployAsync !== undefined && {
             postDeployAsync: postDeployAsync === 'true' || postDeployAsync === '1'
@@ -179,18 +176,21 @@ export const commands = {
         const wishes = wishesOf({ ...options, startAt })
         const index = await openIndex(context, { client, projectId, isUsed: options.index })
         const signing = await openSigning(context, options, config.outputDir.value)
-        if (options['dry-run']) return () => dryRun({ client, projectId, config, wishes, index, json }, context)
+        if (options['dry-run']) {
+          const { dryRun } = await plans()
+          return () => dryRun({ client, projectId, config, wishes, index, json }, context)
+        }
         if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
           throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
         }
-        const plan = options.plan === undefined ? null : await loadPlan(resolve(context.cwd, options.plan))
+        const plan =
+          options.plan === undefined ? null : await (await plans()).loadPlan(resolve(context.cwd, options.plan))
         const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
         const print = json ? context.output.note : context.output.print
-        const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
         const again = { env: options.env, server: options.server, project: options.project, token: options.token }
         const report = reportPush(context)
-        const watched = await withInterrupts(context.host, async signal => {
-          if (plan !== null) await checkPlan(plan, { projectId, config, index, signal }, context)
+        const ended = await withInterrupts(context.host, async signal => {
+          if (plan !== null) await (await plans()).checkPlan(plan, { projectId, config, index, signal }, context)
           const asked = { wishes, planId: plan?.planId }
           const upload = {
             client,
@@ -211,10 +211,12 @@ export const commands = {
           }
           const { run, permit, sending } = await packAndUpload(upload, context)
           const indexed = keepIndex(upload, sending, context)
+          const [{ isReceived, watchRun }, { createCiLog }] = await Promise.all([watching(), logging()])
           if (startAt !== undefined) {
             await isReceived(run)
             return null
           }
+          const log = createCiLog(context.env, { print, isRaw: !json && context.host.stdout.isTTY !== true })
           log.open('Deployment output')
           const { note } = context.output
           const onConfirm = (waiting: Waiting): void => {
@@ -222,25 +224,17 @@ export const commands = {
             const { checkUrl: url } = confirm
             if (url !== null) void checkFromHere(waiting, { confirm: confirmIt, url, note, signal })
           }
-          const watching = {
-            client,
-            projectId,
-            given: again,
-            permit,
-            print: log.line,
-            tellsEnd: !json,
-            onConfirm,
-            signal
-          }
-          return await watchRun(run, context, watching).finally(() => Promise.all([log.close(), indexed]))
+          const how = { client, projectId, given: again, permit, print: log.line, tellsEnd: !json, onConfirm, signal }
+          const watched = await watchRun(run, context, how).finally(() => Promise.all([log.close(), indexed]))
+          return { watched, harmless: log.harmless }
         }).finally(() => report.abort())
-        if (watched === null) return () => reportScheduled({ client, known, json }, context)
-        const { harmless } = log
+        const { endRun, reportRun, reportScheduled } = await watching()
+        if (ended === null) return () => reportScheduled({ client, known, json }, context)
+        const { watched, harmless } = ended
         const tell = () =>
           reportRun(watched, context, { client, what: `deployed to ${projectId}`, json, given: again, known, harmless })
-        const wish = { client, deployId: watched.deployId, path: options.receipt }
-        const finish = () => withReceipt(wish, context, tell)
-        return () => withWitness({ client, mode: options.witness }, context, finish)
+        const { receipt, witness } = options
+        return () => endRun({ client, watched, receipt, witness, tell }, context)
       })
     }
   })
@@ -337,7 +331,9 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   requirePlacement(request.rollout, limits)
   const { signers, sbom } = request.signing
   checkSigning({ isSigned: signers.length > 0, hasSbom: sbom !== null }, limits)
-  const planId = request.planId ?? (await planForWishes(request, context))
+  const { prune, force } = request.wishes
+  const isPlanned = request.planId === undefined && (prune !== undefined || force)
+  const planId = isPlanned ? await (await plans()).planForWishes(request, context) : request.planId
   const listed = newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
   const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
   const what = request.config.outputDir.value
@@ -349,6 +345,10 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const sending = chosen.tree === null && read !== null ? { ...chosen, tree: read } : chosen
 
   let attached: Attached | undefined
+  const onSent = (): void => {
+    // A failure is that of the import that waits for it.
+    void Promise.all([watching(), logging()]).catch(() => {})
+  }
   async function send({ found, changes, ...rest }: Sending): Promise<Run> {
     const { paths, base, treeSha256, delta } = changes ?? {}
     const packing = {
@@ -377,7 +377,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
       const signable = { projectId, tree: sending.tree ?? noTree, fields, message, provenance }
       attached ??= await attach(request.signing, signable, context)
       return await uploadArchive(
-        { client, projectId, archive, fields, tree: delta, attached, newest, permit: limits, given, signal },
+        { client, projectId, archive, fields, tree: delta, attached, newest, permit: limits, given, signal, onSent },
         context
       )
     } finally {

@@ -2,9 +2,9 @@ import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '.
 import { openProject, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
-import { nextLine, openRollout, rolloutOperand, type RolloutPlace, watchRollout } from '../fleet/rollouts.js'
+import { openRollout, rolloutOperand, type RolloutPlace, watchRollout } from '../fleet/rollouts.js'
 import { countWords, paintState, rolloutLines, stateWords } from '../fleet/wave-view.js'
-import type { GivenOptions } from '../hints.js'
+import { type GivenOptions, nextLine } from '../hints.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** The option `--no-wait`. */

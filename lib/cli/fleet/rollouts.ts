@@ -2,17 +2,11 @@ import type { Client } from '../client/client.js'
 import { pause } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import {
-  isGoing,
-  type ListedRollout,
-  type NodePhase,
-  type RolloutDetail,
-  type RolloutEvent
-} from '../../model/rollout.js'
+import { isGoing, type NodePhase, type RolloutDetail, type RolloutEvent } from '../../model/rollout.js'
 import { type AdminOptions, openProject, projectIdOf } from '../client/session.js'
 import { mayRepeat, readNdjson, streamBroken } from '../client/streams.js'
 import type { Context } from '../command.js'
-import { commandLine, type GivenOptions } from '../hints.js'
+import { detachedLine, type GivenOptions } from '../hints.js'
 import { type Host, isScreen } from '../host.js'
 import { widthOf } from '../terminal/columns.js'
 import { createPaint, type Paint } from '../terminal/output.js'
@@ -71,22 +65,6 @@ export async function watchRollout(
     if (error instanceof Interrupted) output.note(detachedLine(rolloutId, given))
     throw error
   }
-}
-
-/** Says that a rollout continues after the command has ended, and how to halt it. */
-export function detachedLine(rolloutId: string, given: GivenOptions): string {
-  return (
-    `Detached: the rollout continues. Halt it with: ${commandLine(['rollout', 'halt', rolloutId], given)}\n` +
-    `To watch it again: ${commandLine(['rollout', 'status', rolloutId, '--follow'], given)}`
-  )
-}
-
-/** Returns what a user can do next about a rollout that waits or was halted; null: nothing. */
-export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, given: GivenOptions): string | null {
-  const line = (verb: string): string => commandLine(['rollout', verb, id], given)
-  if (state === 'approval') return `next: ${line('approve')}   or   ${line('halt')}`
-  if (state === 'halted') return `next: ${line('revert')}   or   ${line('resume')}`
-  return null
 }
 
 /** Timeout for silence on a stream of events. The server sends nothing while a rollout waits, so it is long. */

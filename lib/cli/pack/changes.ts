@@ -20,9 +20,8 @@ import { readTree } from '../../core/archive/tree-wire.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Client } from '../client/client.js'
 import { type Context, usage } from '../command.js'
-import { type Found, findFiles } from './pack.js'
+import { type Found, findFiles, readFound } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'
-import { readFound } from './push-plan.js'
 
 /** What is sent instead of the whole archive. */
 export interface Changes {

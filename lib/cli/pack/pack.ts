@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { ZipSource } from '../../core/archive/source.js'
+import { treeOf } from '../../core/archive/tree.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../core/archive/write.js'
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
 import { withWriteStream } from '../../base/files.js'
@@ -17,6 +18,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import type { Context } from '../command.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration, splitList } from '../terminal/words.js'
+import type { PushedTree, PushIndex } from './push-index.js'
 import { findRoot, select, type Selection } from './select.js'
 
 export interface PackOptions extends Selection {
@@ -253,6 +255,26 @@ export async function findFiles(
 ): Promise<Found> {
   const selection = { ...selectionOf(cwd, config), signal }
   return await find(await findRoot(selection), selection, [])
+}
+
+/** Reads the files, except those that the index knows, shows the progress, and returns their tree. */
+export async function readFound(
+  { output }: Context,
+  { sources, bytes: totalBytes, walkedMs }: Found,
+  { index, what, signal }: { index: PushIndex; what: string; signal: AbortSignal }
+): Promise<PushedTree> {
+  const startedAtMs = Date.now()
+  const bar = output.progress(`Reading ${what}`)
+  try {
+    const onProgress = (bytes: number): void => bar.update(bytes, totalBytes)
+    const tree = await treeOf(sources, { onProgress, known: index.known, signal })
+    const took = humanDuration(Date.now() - startedAtMs)
+    bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
+    return { ...tree, sources, walkedMs }
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
 }
 
 /** Packs the files of the configuration and shows the progress. The caller must discard a temporary archive. */

@@ -5,12 +5,12 @@ import { writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { treeMediaType, writeTree } from '../../core/archive/tree-wire.js'
-import { type SourceTree, treeOf } from '../../core/archive/tree.js'
+import type { SourceTree } from '../../core/archive/tree.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
-import { countOf, readText } from '../../base/text.js'
+import { readText } from '../../base/text.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
-import { type PlanAnswer, planKinds, type PlanPaths, type PruneMode, pruneWishes } from '../../model/plan.js'
-import { isRefused, formatBytes } from '../../base/shared/api.js'
+import { type PlanAnswer, planKinds, type PlanPaths } from '../../model/plan.js'
+import { isRefused } from '../../base/shared/api.js'
 import { isUnknownRoute } from '../client/answer.js'
 import type { Call, Client } from '../client/client.js'
 import { checkUpload } from '../client/deployments.js'
@@ -18,49 +18,9 @@ import { readNdjson, streamBroken } from '../client/streams.js'
 import { type Context, usage } from '../command.js'
 import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { humanDuration } from '../terminal/words.js'
-import { type Found, findFiles } from './pack.js'
+import { findFiles, readFound } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'
-import { overrideOption } from '../push-options.js'
-
-/** What `--prune` and `--force` are without options. */
-const noWishes: Wishes = { prune: undefined, force: false }
-
-const pruneChoices = pruneWishes.filter(wish => wish !== 'off')
-
-/** Options of commands that plan. */
-export const wishOptions = {
-  prune: {
-    type: 'text',
-    choices: pruneChoices,
-    bare: 'managed',
-    value: 'force',
-    help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
-  },
-  force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' },
-  index: {
-    type: 'switch',
-    default: true,
-    help: 'read every file, also those that have not changed since the last push'
-  },
-  ...overrideOption
-} as const
-
-/** Returns what the options ask for. */
-export function wishesOf({
-  prune,
-  force,
-  override,
-  startAt
-}: {
-  prune: string | undefined
-  force: boolean
-  override: string | undefined
-  startAt?: string | undefined
-}): Wishes {
-  const chosen = prune === undefined ? undefined : pruneChoices.find(choice => choice === prune)
-  return { ...noWishes, ...(chosen !== undefined && { prune: chosen }), force, override, startAt }
-}
+import type { Wishes } from '../push-options.js'
 
 /** Shows what a push would do. Returns the exit code. */
 export async function dryRun(
@@ -94,13 +54,12 @@ export async function checkPlan(
 }
 
 /**
- * Plans a push that asks for something, and returns the id of the plan; undefined if it asks for nothing. An older
+ * Plans a push that asks for something, and returns the id of the plan. An older
  * server has no plans, so nothing is uploaded that it would understand otherwise. Refuses (`conflict`, plan_refused) a
  * push that would fail.
  */
-export async function planForWishes(planning: Omit<Planning, 'all'>, context: Context): Promise<string | undefined> {
-  const { prune, force } = planning.wishes
-  if (prune === undefined && !force) return undefined
+export async function planForWishes(planning: Omit<Planning, 'all'>, context: Context): Promise<string> {
+  const { prune } = planning.wishes
   const plan = await planProject({ ...planning, all: false }, context)
   if (prune !== undefined && plan.prune !== prune) {
     throw new Refusal('unsupported', 'server_too_old', 'This server is too old for --prune. Nothing was deployed')
@@ -154,26 +113,6 @@ function parse(text: string): Partial<Record<keyof SavedPlan, unknown>> {
   }
 }
 
-/** Reads the files, except those that the index knows, shows the progress, and returns their tree. */
-export async function readFound(
-  { output }: Context,
-  { sources, bytes: totalBytes, walkedMs }: Found,
-  { index, what, signal }: { index: PushIndex; what: string; signal: AbortSignal }
-): Promise<PushedTree> {
-  const startedAtMs = Date.now()
-  const bar = output.progress(`Reading ${what}`)
-  try {
-    const onProgress = (bytes: number): void => bar.update(bytes, totalBytes)
-    const tree = await treeOf(sources, { onProgress, known: index.known, signal })
-    const took = humanDuration(Date.now() - startedAtMs)
-    bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
-    return { ...tree, sources, walkedMs }
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
-}
-
 /** What to read. */
 interface Reading {
   config: EffectiveConfig
@@ -186,16 +125,6 @@ export async function readTreeOfProject({ config, index, signal }: Reading, cont
   const found = await findFiles(context, config, signal)
   for (const warning of found.warnings) context.output.warn(warning)
   return await readFound(context, found, { index, what: config.outputDir.value, signal })
-}
-
-/** What a deployment asks for instead of the policy of the project. */
-export interface Wishes {
-  prune: Exclude<PruneMode, 'off'> | undefined
-  force: boolean
-  /** Why it begins outside of the windows of the project. */
-  override?: string | undefined
-  /** When it begins. */
-  startAt?: string | undefined
 }
 
 /** What to plan. */

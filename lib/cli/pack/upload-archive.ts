@@ -26,7 +26,6 @@ import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
 import { isRefusedChange } from './changes.js'
 import type { PackedArchive } from './pack.js'
-import { sendPieces } from './pieces.js'
 
 /** The time before each repetition. A server or a proxy that restarts is back within seconds. */
 const pausesMs = [500, 2000, 6000]
@@ -97,6 +96,8 @@ interface ArchiveUpload {
   permit?: Pick<UploadPermit, 'features'> | null
   given: GivenOptions
   signal: AbortSignal
+  /** Called when the archive is sent, and the server works. */
+  onSent?(): void
   /** Sends one request. Tests replace it. */
   send?: typeof sendOnce
 }
@@ -122,6 +123,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
       sentBytes = Math.min(sent, bytes - 1)
       bar.update(sent, bytes)
     }
+    const { sendPieces } = await import('./pieces.js')
     const uploadId = await sendPieces({ client, projectId, archive, onProgress, note: output.note, signal }).catch(
       (error: unknown) => {
         hasGivenUp = true
@@ -144,6 +146,7 @@ export async function uploadArchive(upload: ArchiveUpload, { output }: Context):
     const onProgress = (sent: number): void => {
       sentBytes = sent
       bar.update(sent, bytes)
+      if (sent >= bytes && upload.onSent !== undefined) setImmediate(upload.onSent)
     }
     try {
       const sent = isInPieces ? await archiveInPieces(bar) : archive
@@ -216,7 +219,7 @@ async function findArrived(
   { client, projectId, archive, newest, signal }: ArchiveUpload,
   traceId: string | undefined
 ): Promise<Run | null> {
-  const asked = { projectId, limit: searchedDeployments, output: 'none', beforeUpload: true, signal } as const
+  const asked = { projectId, limit: searchedDeployments, output: 'none', signal } as const
   const rows = await listDeployments(client, asked)
   const at = newest === null ? rows.length : rows.findIndex(({ id }) => id === newest)
   const added = rows.slice(0, at === -1 ? rows.length : at)

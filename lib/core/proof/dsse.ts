@@ -7,7 +7,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
 import { rawPublicKey } from '../../base/signing-key.js'
-import { envelopeHead } from '../../base/shared/statement-text.js'
+import { envelopeHead, statementType } from '../../base/shared/statement-text.js'
 import { checked, line, list, mapped, object, readFields, withDefault } from '../../base/fields.js'
 
 /** A signature of an envelope, over `signedBytes`. */
@@ -93,4 +93,11 @@ const shape = {
 /** Reads an envelope. Refuses (`invalid`) anything else, naming the field. */
 export function readEnvelope(value: unknown): Envelope {
   return readFields(value, shape)
+}
+
+/** Returns an envelope without its payload, which is sent beside it. */
+export function bareEnvelope(statement: Buffer, key: KeyObject): string {
+  const [signature] = sealed(statementType, statement, [key]).signatures
+  const sig = (signature as EnvelopeSignature).sig.toString('base64')
+  return `${JSON.stringify({ payloadType: statementType, signatures: [{ keyid: fingerprintOf(key), sig }] })}\n`
 }

@@ -2,10 +2,9 @@
  * Signatures of a statement, of any kind: of `ssh-keygen -Y sign` (sshsig.ts), of minisign (minisign.ts), or in an envelope
  * (dsse.ts), whose payload may be left out: it is the statement.
  */
-import type { KeyObject } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
 import { maxSignatureBytes, maxSignatures } from '../../model/statement.js'
-import { type EnvelopeSignature, fingerprintOf, isSignedBy, readEnvelope, sealed } from './dsse.js'
+import { type EnvelopeSignature, isSignedBy, readEnvelope } from './dsse.js'
 import { statementType } from '../../base/shared/statement-text.js'
 import type { PublicKey } from './keys.js'
 import { isMinisign, isMinisigned, type MinisignSignature, readMinisignSignature } from './minisign.js'
@@ -84,11 +83,4 @@ export function isMadeBy(signature: Signature, statement: Buffer, { key }: Publi
   if (signature.kind === 'minisign') return isMinisigned(statement, signature.signature, key)
   const envelope = { payloadType: statementType, payload: statement, signatures: [] }
   return isSignedBy(envelope, signature.signature, key)
-}
-
-/** Returns an envelope without its payload, which is sent beside it. */
-export function bareEnvelope(statement: Buffer, key: KeyObject): string {
-  const [signature] = sealed(statementType, statement, [key]).signatures
-  const sig = (signature as EnvelopeSignature).sig.toString('base64')
-  return `${JSON.stringify({ payloadType: statementType, signatures: [{ keyid: fingerprintOf(key), sig }] })}\n`
 }

@@ -2,13 +2,12 @@
  * Who signed a release, and whether what comes with its files is what was signed. The server asks before it deploys, and
  * `svc bundle verify` without a server.
  */
-import { sha256 } from '../../base/digests.js'
 import type { Refusal } from '../../base/errors.js'
 import { isBlank } from '../../base/text.js'
 import { type Statement, statedScripts } from '../../model/statement.js'
 import type { PublicKey } from './keys.js'
 import { badSignature, isMadeBy, namesKey, readSignatures, signerOf } from './signature.js'
-import { readStatement } from './statement.js'
+import { digestOf, readStatement } from './statement.js'
 
 /** A statement and its signatures, as a client sends them. */
 export interface SentSignatures {
@@ -61,9 +60,6 @@ export function faultOfTimes(
 
 /** The scripts that come with a release. */
 export type StatedScripts = Partial<Record<(typeof statedScripts)[number], string | undefined>>
-
-/** Returns the digest of a script, as statements name it. */
-export const digestOf = (script: string): string => sha256(Buffer.from(script)).toString('hex')
 
 /** The scripts and the variables of a push must be exactly those that were signed. Returns the refusal, or null. */
 export function faultOfScripts(statement: Statement, offered: StatedScripts, env: readonly string[]): Refusal | null {

@@ -16,6 +16,7 @@ import {
   readFields,
   withDefault
 } from '../../base/fields.js'
+import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 import {
@@ -158,3 +159,6 @@ function refuseDoubledKeys(text: string): void {
 export function writeStatement(statement: Statement, origin: StatedOrigin): Buffer {
   return Buffer.from(statementText(statement, origin))
 }
+
+/** Returns the digest of a script, as statements name it. */
+export const digestOf = (script: string): string => sha256(Buffer.from(script)).toString('hex')

@@ -124,8 +124,11 @@ interface Way {
   limitMs: number
   /** Certificates to trust instead of those that Node trusts, in PEM. */
   ca?: string | Buffer | undefined
-  /** Keeps connections for further requests; for the protocol of the server, or of the proxy. Tunnels are not kept. */
-  agent?: http.Agent | undefined
+  /**
+   * Keeps connections for further requests; for the protocol of the server, or of the proxy. Tunnels are not kept. False: this
+   * request has a connection of its own.
+   */
+  agent?: http.Agent | false | undefined
 }
 
 /** Begins a request. Refuses `unreachable` if the proxy opens no tunnel. The caller sends the body. */
@@ -149,7 +152,7 @@ export async function dial(url: URL, start: Start, way: Way): Promise<http.Clien
 
 function viaProxy(
   proxy: URL,
-  { method, path, headers, agent }: Start & { path: string; agent?: http.Agent | undefined }
+  { method, path, headers, agent }: Start & { path: string; agent?: Way['agent'] }
 ): http.ClientRequest {
   const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
   const authorized = proxy.username

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { shownFlag } from '../../../lib/cli/command.js'
+import { shownFlag } from '../../../lib/cli/hints.js'
 import { waitOption } from '../../../lib/cli/commands/rollout.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'

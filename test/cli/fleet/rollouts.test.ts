@@ -3,14 +3,7 @@ import { PassThrough } from 'node:stream'
 import { Refusal } from '../../../lib/base/errors.js'
 import { createClient } from '../../../lib/cli/client/client.js'
 import { isBroken, streamBroken } from '../../../lib/cli/client/streams.js'
-import {
-  afterEvent,
-  createRolloutView,
-  detachedLine,
-  eventsOf,
-  followRollout,
-  nextLine
-} from '../../../lib/cli/fleet/rollouts.js'
+import { afterEvent, createRolloutView, eventsOf, followRollout } from '../../../lib/cli/fleet/rollouts.js'
 import type { RolloutDetail, RolloutEvent } from '../../../lib/model/rollout.js'
 import { startFleet } from '../../support/fleet-on-server.js'
 import { beginRollout } from '../../support/fleet-rollout.js'
@@ -18,21 +11,6 @@ import { until } from '../../support/until.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 
 /* test/cli/commands/rollout.test.ts watches real rollouts. */
-t.test('the hints repeat the options of the command, and never a token', async t => {
-  const given = { server: 'https://deploy.example.org', token: 'secret' }
-  const options = '--server https://deploy.example.org --token -'
-  t.equal(
-    detachedLine('ro_a', given),
-    `Detached: the rollout continues. Halt it with: svc rollout halt ro_a ${options}\n` +
-      `To watch it again: svc rollout status ro_a --follow ${options}`
-  )
-  const next = (state: 'approval' | 'halted' | 'done' | 'swapping') => nextLine(rolloutDetail([], { state }), {})
-  t.equal(next('approval'), 'next: svc rollout approve ro_a   or   svc rollout halt ro_a')
-  t.equal(next('halted'), 'next: svc rollout revert ro_a   or   svc rollout resume ro_a')
-  t.equal(next('done'), null)
-  t.equal(next('swapping'), null)
-})
-
 const begun = rolloutDetail([rolloutNode('web-1'), rolloutNode('web-2', { wave: 2 })])
 const { nodes: _, ...listed } = begun
 

@@ -10,15 +10,8 @@ import { readTree } from '../../../lib/core/archive/tree-wire.js'
 import { type SourceTree, treeOf } from '../../../lib/core/archive/tree.js'
 import { type Call, type Client, createClient } from '../../../lib/cli/client/client.js'
 import type { Context } from '../../../lib/cli/command.js'
-import {
-  loadPlan,
-  planProject,
-  readFound,
-  readTreeOfProject,
-  requestPlan,
-  savePlan
-} from '../../../lib/cli/pack/push-plan.js'
-import { findFiles } from '../../../lib/cli/pack/pack.js'
+import { loadPlan, planProject, readTreeOfProject, requestPlan, savePlan } from '../../../lib/cli/pack/push-plan.js'
+import { findFiles, readFound } from '../../../lib/cli/pack/pack.js'
 import { emptyIndex } from '../../../lib/cli/pack/push-index.js'
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Project } from '../../../lib/model/project.js'

@@ -3,20 +3,14 @@
  * fewer): all are refused, and soon.
  */
 import { generateKeyPairSync } from 'node:crypto'
+import { bareEnvelope } from '../../../lib/core/proof/dsse.js'
 import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
 import { envelopeText, sealed } from '../../../lib/core/proof/dsse.js'
 import { statementType } from '../../../lib/base/shared/statement-text.js'
 import { type PublicKey, publicKeyOf, readAllowedSigners, readPublicKey } from '../../../lib/core/proof/keys.js'
 import { minisigned } from '../../../lib/core/proof/minisign.js'
-import {
-  badSignature,
-  bareEnvelope,
-  isMadeBy,
-  namesKey,
-  readSignatures,
-  signerOf
-} from '../../../lib/core/proof/signature.js'
+import { badSignature, isMadeBy, namesKey, readSignatures, signerOf } from '../../../lib/core/proof/signature.js'
 import { sshSigned } from '../../../lib/core/proof/sshsig.js'
 import { readStatement, writeStatement } from '../../../lib/core/proof/statement.js'
 import { repetitions } from '../../support/thorough.js'

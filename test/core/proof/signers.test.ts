@@ -1,7 +1,8 @@
 /* Who signed a statement, and whether what comes with the files is what was signed. */
 import t from 'tap'
 import { readPublicKey } from '../../../lib/core/proof/keys.js'
-import { digestOf, faultOfSbom, faultOfScripts, faultOfTimes, readSigned } from '../../../lib/core/proof/signers.js'
+import { digestOf } from '../../../lib/core/proof/statement.js'
+import { faultOfSbom, faultOfScripts, faultOfTimes, readSigned } from '../../../lib/core/proof/signers.js'
 import { readStatement } from '../../../lib/core/proof/statement.js'
 import { aKey, signedBy, statementOf, type TestKey } from '../../support/signed-releases.js'
 

@@ -202,7 +202,9 @@ async function extractInto(
     const likelyTree = job.treeSha256 ?? job.likelyTree
     const untouched = await takeProven(job, { disk, folders, items, records, toleranceMs, check })
     await stageEntries(archive, { stage, isPending, check, pause, second })
-    if (untouched.length > 0 && treeOfItems({ items, order, records, archiveModes }) !== likelyTree) {
+    const inTree = { items, order, records, archiveModes }
+    const isLikely = untouched.length > 0 && treeOfItems(inTree) === likelyTree
+    if (untouched.length > 0 && !isLikely) {
       untouched.forEach(records.reopen)
       await stageEntries(archive, { stage, isPending, check, pause })
     }
@@ -217,7 +219,8 @@ async function extractInto(
     sealFolders(disk, plan, { staging: staging.path, otherMode, otherGroup: groupUnder(job, 'directory') })
     const staged = { disk, items, order, records, archiveModes, plan, reckoned }
     const { replaced, kept, removed, directories, beforeFrom, beforeBytes } = reckoned
-    if (job.treeSha256 !== undefined) refuseOtherTree(job.treeSha256, staged)
+    // The tree that was likely is the one that is stated.
+    if (job.treeSha256 !== undefined && !isLikely) refuseOtherTree(job.treeSha256, inTree)
     const manifest = await writeManifest(files.manifest, staged)
     extracted = { ...manifest, bytes: archive.totalBytes, replaced, kept, beforeFrom, beforeBytes }
     const sync = createTargetSync({ disk, root, staging, isDurable: job.isDurable ?? true, syncFileSystem, check })
