@@ -108,6 +108,32 @@ export interface OptionRow {
 /** The options of a command, by flag. */
 export type OptionTable = Readonly<Record<string, OptionRow>>
 
+type More = Omit<Partial<OptionRow>, 'type' | 'help'>
+
+/** Returns the row of an option with a text: the name of its value in the help, and what it does. */
+export function option<const M extends Omit<More, 'value'> = None>(value: string, help: string, more?: M) {
+  return { type: 'text', value, ...more, help } as { type: 'text'; value: string; help: string } & M
+}
+
+/** Returns the row of an option with one of some values. */
+export function choice<const M extends Omit<More, 'choices'> = None>(
+  choices: readonly string[],
+  help: string,
+  more?: M
+) {
+  return { type: 'text', choices, ...more, help } as { type: 'text'; choices: readonly string[]; help: string } & M
+}
+
+/** Returns the row of an option with a whole number. */
+export function number<const M extends Omit<More, 'value'> = None>(value: string, help: string, more?: M) {
+  return { type: 'count', value, ...more, help } as { type: 'count'; value: string; help: string } & M
+}
+
+/** Returns the row of an option that is on or off. */
+export function toggle<const M extends More = None>(help: string, more?: M) {
+  return { type: 'switch', ...more, help } as { type: 'switch'; help: string } & M
+}
+
 /** One argument that is not an option. Its key in the table is its name; the order of keys is that of the arguments. */
 export interface OperandRow {
   required?: boolean

@@ -1,7 +1,7 @@
 import { unprintableIn } from '../base/text.js'
 import type { AccessRole } from '../model/access.js'
 import { maxMessageLength } from '../model/deployment.js'
-import { usage } from './command.js'
+import { option, toggle, usage } from './command.js'
 import { durationOf } from './terminal/words.js'
 
 /** The default name of the file of a server. */
@@ -9,33 +9,17 @@ export const serverFileName = 'svc.server.json'
 
 /** Options that several commands share. */
 export const sharedOptions = {
-  server: { type: 'text', value: 'url', help: 'address of the server; may include a path' },
-  adminToken: {
-    type: 'text',
-    value: 'token',
-    help: 'the admin token or a named one; "-" reads it from standard input'
-  },
-  token: {
-    type: 'text',
-    value: 'token',
-    help: 'a token of the server or the deploy token; "-" reads it from standard input'
-  },
-  project: {
-    type: 'text',
-    value: 'project',
-    complete: 'projects',
-    help: 'id or name of the project, whose stored deploy token is used'
-  },
-  env: {
-    type: 'text',
+  server: option('url', 'address of the server; may include a path'),
+  adminToken: option('token', 'the admin token or a named one; "-" reads it from standard input'),
+  token: option('token', 'a token of the server or the deploy token; "-" reads it from standard input'),
+  project: option('project', 'id or name of the project, whose stored deploy token is used', { complete: 'projects' }),
+  env: option('name', 'environment: read svc.config.<name>.json; "default" means svc.config.json', {
     alias: 'e',
-    value: 'name',
-    complete: 'environments',
-    help: 'environment: read svc.config.<name>.json; "default" means svc.config.json'
-  },
-  message: { type: 'text', alias: 'm', value: 'text', help: 'message for this deployment, one line' },
-  json: { type: 'switch', help: 'print the result as JSON' },
-  yes: { type: 'switch', alias: 'y', help: 'do not ask for confirmation' }
+    complete: 'environments'
+  }),
+  message: option('text', 'message for this deployment, one line', { alias: 'm' }),
+  json: toggle('print the result as JSON'),
+  yes: toggle('do not ask for confirmation', { alias: 'y' })
 } as const
 
 /** Options of the commands that manage the server. */
@@ -67,7 +51,7 @@ export const projectOperand = {
 } as const
 
 /** Option `--json` of the commands that print a project. */
-export const projectJson = { type: 'switch', help: 'print the project as JSON, with its deploy token masked' } as const
+export const projectJson = toggle('print the project as JSON, with its deploy token masked')
 
 /** Refuses a --message that the server would refuse. Commands call it before they pack anything. */
 export function checkMessage(message = ''): void {
@@ -110,22 +94,17 @@ function parseTime(text: string, nowMs: number): number {
 }
 
 export const scriptOptions = {
-  pre: { type: 'text', value: 'script', help: 'run on the server before the files are put in place' },
-  post: { type: 'text', value: 'script', help: 'run on the server afterwards, in the target directory' },
-  command: { type: 'text', value: 'script', help: 'alias of --post' }
+  pre: option('script', 'run on the server before the files are put in place'),
+  post: option('script', 'run on the server afterwards, in the target directory'),
+  command: option('script', 'alias of --post')
 } as const
 
 /** Options that select the files to pack. */
 export const packOptions = {
-  out: { type: 'text', value: 'dir', help: 'directory to pack, instead of outputDir' },
-  ignore: {
-    type: 'text',
-    value: 'glob',
-    repeatable: true,
-    help: 'more files to leave out; separate several with commas'
-  },
-  'ignore-builtin': { type: 'switch', default: true, help: 'do not apply the built-in ignore rules' },
-  'list-ignored': { type: 'switch', help: 'print the files and directories that the ignore rules leave out' }
+  out: option('dir', 'directory to pack, instead of outputDir'),
+  ignore: option('glob', 'more files to leave out; separate several with commas', { repeatable: true }),
+  'ignore-builtin': toggle('do not apply the built-in ignore rules', { default: true }),
+  'list-ignored': toggle('print the files and directories that the ignore rules leave out')
 } as const
 
 /** Returns words for the tokens of the server that have the rights of a role. Help texts name the least role with these. */

@@ -6,7 +6,7 @@ import { countOf, oneLine } from '../base/text.js'
 import type { Provenance } from '../model/provenance.js'
 import type { RollbackPlan } from '../model/plan.js'
 import { type AdminOptions, openProjectAsAdmin, projectIdOf } from './client/session.js'
-import { type Context, exitCodes } from './command.js'
+import { type Context, exitCodes, toggle } from './command.js'
 import { adminOptions, checkMessage, sharedOptions } from './common-options.js'
 import { followLine, type GivenOptions } from './hints.js'
 import { receiptOption, witnessOption } from './push-options.js'
@@ -17,14 +17,14 @@ import { endRun, isReceived, reportRun, reportScheduled, watchRun } from './watc
 
 /** Options that rollbacks and undos have in common. */
 export const exactOptions = {
-  force: { type: 'switch', help: 'take back files that were edited on the server, too' },
-  'dry-run': { type: 'switch', help: 'only show what would happen' },
+  force: toggle('take back files that were edited on the server, too'),
+  'dry-run': toggle('only show what would happen'),
   ...witnessOption,
   ...receiptOption,
   message: sharedOptions.message,
   yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
   ...adminOptions,
-  json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+  json: toggle('print the result as JSON; the deployment output goes to standard error')
 } as const
 
 /** Prints what would happen. Returns the exit code: 1 if it would be refused. */

@@ -6,18 +6,17 @@ import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import { findProject } from './client/named-project.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
-import type { Context } from './command.js'
+import { type Context, option } from './command.js'
 import { relativeTime } from './terminal/words.js'
 
 /** The operand of the commands for one token. */
 export const tokenOperand = { required: true, help: 'name or id of the token' } as const
 
 /** The option that keeps a secret out of the terminal. */
-export const outOption = {
-  type: 'text',
-  value: 'file',
-  help: 'write the secret to a new file that only you can read, instead of the terminal'
-} as const
+export const outOption = option(
+  'file',
+  'write the secret to a new file that only you can read, instead of the terminal'
+)
 
 /** Opens the API and finds a token by its name or id. Refuses: `no_such_token`. */
 export async function openToken(

@@ -1,34 +1,26 @@
 import { oneLine } from '../base/text.js'
 import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
-import { usage } from './command.js'
+import { choice, number, option, usage } from './command.js'
 
 /** Settings of a project as options; `fieldOf` maps each to its field. An empty text resets the setting. */
 export const projectOptions = {
-  description: { type: 'text', value: 'text', help: 'description of the project' },
-  label: { type: 'text', value: 'text', help: 'environment shown next to the name, for example "production"' },
-  pre: { type: 'text', value: 'script', help: 'run before the files are put in place; overrides scripts of clients' },
-  post: {
-    type: 'text',
-    value: 'script',
-    help: 'run afterwards, in the target directory; overrides scripts of clients'
-  },
-  'post-async': {
-    type: 'text',
+  description: option('text', 'description of the project'),
+  label: option('text', 'environment shown next to the name, for example "production"'),
+  pre: option('script', 'run before the files are put in place; overrides scripts of clients'),
+  post: option('script', 'run afterwards, in the target directory; overrides scripts of clients'),
+  'post-async': option('true|false', 'whether to run the --post script in the background; without a value: true', {
     choices: ['true', 'false'],
-    bare: 'true',
-    value: 'true|false',
-    help: 'whether to run the --post script in the background; without a value: true'
-  },
-  'client-scripts': {
-    type: 'text',
-    choices: ['true', 'false', 'default'],
-    help: 'whether clients may send scripts; "default" uses the setting of the server'
-  },
-  'run-as': { type: 'text', value: 'user', help: 'user that runs the scripts and owns the files' },
-  umask: { type: 'text', value: 'octal', help: 'umask for the files of that user' },
-  'max-disk-mb': { type: 'count', value: 'MB', help: 'disk limit for archives and outputs; 0 means no limit' },
-  pm2: { type: 'text', value: 'name', help: 'PM2 application of the project' }
+    bare: 'true'
+  }),
+  'client-scripts': choice(
+    ['true', 'false', 'default'],
+    'whether clients may send scripts; "default" uses the setting of the server'
+  ),
+  'run-as': option('user', 'user that runs the scripts and owns the files'),
+  umask: option('octal', 'umask for the files of that user'),
+  'max-disk-mb': number('MB', 'disk limit for archives and outputs; 0 means no limit'),
+  pm2: option('name', 'PM2 application of the project')
 } as const
 
 /** The options that set fields of a project with another name. */
@@ -78,12 +70,11 @@ export function withMaskedToken(project: ShownProject): ShownProject {
 
 /** The option that sets keys of a project's policy. */
 export const policyOption = {
-  policy: {
-    type: 'text',
-    value: 'key=value',
-    repeatable: true,
-    help: 'set a key of the policy, for example drift=refuse; JSON for objects; without a value: the default'
-  }
+  policy: option(
+    'key=value',
+    'set a key of the policy, for example drift=refuse; JSON for objects; without a value: the default',
+    { repeatable: true }
+  )
 } as const
 
 /**

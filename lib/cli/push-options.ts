@@ -4,27 +4,20 @@ import { confirmLimits } from '../model/policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
 import type { UploadPermit } from '../model/access.js'
 import { type PruneMode, pruneWishes } from '../model/plan.js'
-import { type Options, type OptionTable, usage } from './command.js'
+import { number, option, type Options, type OptionTable, toggle, usage } from './command.js'
 import { durationOption } from './common-options.js'
 
 /** Options of a push that set keys of the policy of rollouts, for this push only. */
 export const rolloutOptions = {
-  canary: { type: 'count', value: 'n', minimum: 1, help: 'number of nodes of the first wave' },
-  then: { type: 'text', value: 'n|n%', help: 'size of each further wave: a number, or a percentage of all nodes' },
-  pause: {
-    type: 'text',
-    value: 'time|approve',
-    help: 'time between two waves, like 60s, or "approve": wait for an approval'
-  },
-  'max-failures': { type: 'count', value: 'n', help: 'number of nodes that may fail; one more halts the rollout' },
-  'max-unreachable': { type: 'text', value: 'n|n%', help: 'number or percentage of nodes that may be unreachable' },
-  'on-failure': {
-    type: 'text',
-    value: 'mode',
-    choices: rolloutFailureModes,
-    help: 'when too many nodes fail: halt, or put back the wave or all nodes'
-  },
-  order: { type: 'text', value: 'label', help: 'label by which nodes are sorted into waves; default: their names' }
+  canary: number('n', 'number of nodes of the first wave', { minimum: 1 }),
+  then: option('n|n%', 'size of each further wave: a number, or a percentage of all nodes'),
+  pause: option('time|approve', 'time between two waves, like 60s, or "approve": wait for an approval'),
+  'max-failures': number('n', 'number of nodes that may fail; one more halts the rollout'),
+  'max-unreachable': option('n|n%', 'number or percentage of nodes that may be unreachable'),
+  'on-failure': option('mode', 'when too many nodes fail: halt, or put back the wave or all nodes', {
+    choices: rolloutFailureModes
+  }),
+  order: option('label', 'label by which nodes are sorted into waves; default: their names')
 } as const satisfies OptionTable
 
 /** The values of these options. */
@@ -74,11 +67,7 @@ export function requirePlacement(given: Partial<RolloutPolicy> | undefined, perm
 
 /** Option of what deploys outside of the windows of its project. */
 export const overrideOption = {
-  override: {
-    type: 'text',
-    value: 'reason',
-    help: 'deploy outside of the windows of the project; needs the role operator'
-  }
+  override: option('reason', 'deploy outside of the windows of the project; needs the role operator')
 } as const
 
 /** What a deployment asks for instead of the policy of the project. */
@@ -98,19 +87,13 @@ const pruneChoices = pruneWishes.filter(wish => wish !== 'off')
 
 /** Options of commands that plan. */
 export const wishOptions = {
-  prune: {
-    type: 'text',
-    choices: pruneChoices,
-    bare: 'managed',
-    value: 'force',
-    help: 'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there'
-  },
-  force: { type: 'switch', help: 'replace files that were edited on the server, although the policy refuses that' },
-  index: {
-    type: 'switch',
-    default: true,
-    help: 'read every file, also those that have not changed since the last push'
-  },
+  prune: option(
+    'force',
+    'remove files of earlier deployments that are missing now; "force" removes however many they are, "foreign" also those that svc did not put there',
+    { choices: pruneChoices, bare: 'managed' }
+  ),
+  force: toggle('replace files that were edited on the server, although the policy refuses that'),
+  index: toggle('read every file, also those that have not changed since the last push', { default: true }),
   ...overrideOption
 } as const
 
@@ -132,7 +115,7 @@ export function wishesOf({
 
 /** The option of commands that write the receipt of what they did. */
 export const receiptOption = {
-  receipt: { type: 'text', value: 'file', help: 'write the receipt of the deployment to this file' }
+  receipt: option('file', 'write the receipt of the deployment to this file')
 } as const
 
 /** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
@@ -143,22 +126,15 @@ export function refuseLateReceipt({ at, receipt }: { at: string | undefined; rec
 
 /** The option of commands that are witnesses. */
 export const witnessOption = {
-  witness: {
-    type: 'text',
+  witness: option('mode', 'what to do if the audit log of the server was rewritten; strict: exit code 1', {
     choices: ['warn', 'strict', 'off'],
-    default: 'warn',
-    value: 'mode',
-    help: 'what to do if the audit log of the server was rewritten; strict: exit code 1'
-  }
+    default: 'warn'
+  })
 } as const
 
 /** Option of what begins later. */
 export const atOption = {
-  at: {
-    type: 'text',
-    value: 'time',
-    help: 'begin at this time of this machine, like 02:00 or 2026-12-20T02:00; at most 30 days ahead'
-  }
+  at: option('time', 'begin at this time of this machine, like 02:00 or 2026-12-20T02:00; at most 30 days ahead')
 } as const
 
 /** Reads --at: the next such time of day, or a date with a time. Returns it as ISO text. Throws a usage error. */
@@ -193,16 +169,11 @@ export function requireStartFeature(startAt: string | undefined, permit: UploadP
 
 /** Options of a push that must be confirmed. */
 export const confirmOptions = {
-  confirm: {
-    type: 'text',
-    value: 'time',
-    help: 'put the earlier files back unless the deployment is confirmed within this time, like 90s or 10m'
-  },
-  'check-from-here': {
-    type: 'text',
-    value: 'url',
-    help: 'confirm by itself as soon as this URL answers with a 2xx status; needs --confirm'
-  }
+  confirm: option(
+    'time',
+    'put the earlier files back unless the deployment is confirmed within this time, like 90s or 10m'
+  ),
+  'check-from-here': option('url', 'confirm by itself as soon as this URL answers with a 2xx status; needs --confirm')
 } as const
 
 /** How a push is confirmed; both are null without --confirm. */

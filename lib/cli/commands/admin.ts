@@ -4,7 +4,7 @@ import { Refusal } from '../../base/errors.js'
 import { type Dotenv, readDotenv } from '../../base/config/files.js'
 import { locateHome } from '../../base/config/home.js'
 import { withLocalApi } from '../client/opened.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { findNamedToken } from '../named-tokens.js'
 import { askSecret, mustAsk, readTokenOption } from '../terminal/prompt.js'
 
@@ -15,8 +15,8 @@ const variable = 'SVC_NEW_ADMIN_TOKEN'
 export const commands = {
   'admin reset-password': defineCommand({
     options: {
-      random: { type: 'switch', help: 'generate a token and print it' },
-      password: { type: 'text', value: 'token', help: 'new token; "-" reads it from standard input' }
+      random: toggle('generate a token and print it'),
+      password: option('token', 'new token; "-" reads it from standard input')
     },
     details:
       'Works on the data directory (SVC_HOME), whether the server is running or not. A running server uses the new\n' +

@@ -5,7 +5,7 @@ import { readText } from '../../base/text.js'
 import { parseServerUrl } from '../../base/config/client-config.js'
 import { locateHome } from '../../base/config/home.js'
 import { createExpiryWarnings, rereadCa } from '../../http/tls/expiry.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { readLabels } from '../fleet/nodes.js'
 import {
   allowSystemPathsOption,
@@ -21,36 +21,29 @@ import { readTokenOption } from '../terminal/prompt.js'
 export const commands = {
   agent: defineCommand({
     options: {
-      hub: {
-        type: 'text',
-        value: 'url',
-        repeatable: true,
-        help: 'address of the hub; repeat it for the hubs of a cluster. It is stored, so it is needed once'
-      },
-      enroll: {
-        type: 'text',
-        value: 'token',
-        help: 'one-time token of "svc fleet enroll", for the first start; - reads it from standard input'
-      },
-      name: { type: 'text', value: 'name', help: 'name of the node, if the token names none (default: the host name)' },
-      label: { type: 'text', value: 'key=value', repeatable: true, help: 'label of the node, for the first start' },
-      ca: { type: 'text', value: 'file', help: 'certificates to trust for the hub, in PEM, instead of the usual ones' },
-      'allow-http': {
-        type: 'switch',
-        help: 'allow http addresses of hubs that are not on this machine: releases and variables can be read on the way. It is stored'
-      },
-      relay: { type: 'switch', default: true, help: 'keep users of the hub from reading the pages of this node' },
-      terminal: { type: 'switch', default: true, help: 'turn the terminal off, here and for users of the hub' },
+      hub: option(
+        'url',
+        'address of the hub; repeat it for the hubs of a cluster. It is stored, so it is needed once',
+        { repeatable: true }
+      ),
+      enroll: option(
+        'token',
+        'one-time token of "svc fleet enroll", for the first start; - reads it from standard input'
+      ),
+      name: option('name', 'name of the node, if the token names none (default: the host name)'),
+      label: option('key=value', 'label of the node, for the first start', { repeatable: true }),
+      ca: option('file', 'certificates to trust for the hub, in PEM, instead of the usual ones'),
+      'allow-http': toggle(
+        'allow http addresses of hubs that are not on this machine: releases and variables can be read on the way. It is stored'
+      ),
+      relay: toggle('keep users of the hub from reading the pages of this node', { default: true }),
+      terminal: toggle('turn the terminal off, here and for users of the hub', { default: true }),
       'allow-system-paths': allowSystemPathsOption,
       'require-signatures': requireSignaturesOption,
       ...listeningOptions,
       port: { ...listeningOptions.port, help: 'port to listen on (default: a free one)' },
       'log-format': logFormatOption,
-      'ready-file': {
-        type: 'text',
-        value: 'file',
-        help: 'file to write the address to when the agent is ready; removed when it stops'
-      }
+      'ready-file': option('file', 'file to write the address to when the agent is ready; removed when it stops')
     },
     details:
       'Makes this machine a node of a fleet: it takes the releases that its hub rolls out. The agent opens all connections\n' +

@@ -3,7 +3,7 @@ import { type Answer, parseJson, readText } from '../client/answer.js'
 import type { Call } from '../client/client.js'
 import { openAdmin } from '../client/session.js'
 import { isBroken, streamBroken } from '../client/streams.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { readInput, withInterrupts } from '../terminal/prompt.js'
 
@@ -23,7 +23,7 @@ export const commands = {
       path: { required: true, help: 'path of the API with its query, like /api/projects' }
     },
     options: {
-      data: { type: 'text', alias: 'd', value: 'json', help: 'the body, as JSON; "-" reads it from standard input' },
+      data: option('json', 'the body, as JSON; "-" reads it from standard input', { alias: 'd' }),
       ...adminOptions
     },
     details:

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { hasCode, Refusal } from '../../base/errors.js'
 import { applyBundle } from '../bundle/apply.js'
 import { mayBeBundle } from '../bundle/volumes.js'
-import { defineCommand, type Family, usage } from '../command.js'
+import { defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, serverFileName, sharedOptions } from '../common-options.js'
 import { receiptOption } from '../push-options.js'
 import { variables } from '../pack/push-fields.js'
@@ -13,22 +13,16 @@ export const commands = {
   apply: defineCommand({
     operands: { file: { help: `file of the server, or a bundle; default: ${serverFileName}` } },
     options: {
-      'dry-run': { type: 'switch', help: 'show what would change, and change nothing' },
-      prune: {
-        type: 'switch',
-        help: 'delete or reset what the file does not name, in the parts that it has; of a bundle: as "svc push --prune"'
-      },
-      secrets: { type: 'switch', help: 'also set secrets that cannot be compared, because the server hides them' },
+      'dry-run': toggle('show what would change, and change nothing'),
+      prune: toggle(
+        'delete or reset what the file does not name, in the parts that it has; of a bundle: as "svc push --prune"'
+      ),
+      secrets: toggle('also set secrets that cannot be compared, because the server hides them'),
       project: { ...sharedOptions.project, help: 'of a bundle: id or name of the project to deploy to' },
-      'set-env': {
-        type: 'text',
-        value: 'NAME=value',
-        repeatable: true,
-        help: 'of a bundle: set a variable for the scripts'
-      },
+      'set-env': option('NAME=value', 'of a bundle: set a variable for the scripts', { repeatable: true }),
       receipt: { ...receiptOption.receipt, help: 'of a bundle: write the receipt of the deployment to this file' },
       yes: { ...sharedOptions.yes, help: 'do not ask before the changes; required without a terminal' },
-      json: { type: 'switch', help: 'print the changes, or the result of the deployment, as JSON' },
+      json: toggle('print the changes, or the result of the deployment, as JSON'),
       ...adminOptions
     },
     details:

@@ -6,7 +6,7 @@ import { actorText } from '../../base/shared/api.js'
 import type { Deployment } from '../../model/deployment.js'
 import { compareLimitMs } from '../client/runs.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, usage } from '../command.js'
 import { deploymentOptions, projectDetails, sharedOptions } from '../common-options.js'
 import { rollbackLines } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
@@ -17,7 +17,7 @@ const operands = {
 } as const
 
 const commonOptions = {
-  comment: { type: 'text', value: 'text', help: 'a comment, which stays in the record and the audit log' },
+  comment: option('text', 'a comment, which stays in the record and the audit log'),
   yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
   ...deploymentOptions,
   json: sharedOptions.json
@@ -29,11 +29,7 @@ export const commands = {
     fields: { treeSha256: '--tree' },
     operands,
     options: {
-      tree: {
-        type: 'text',
-        value: 'sha256',
-        help: 'the tree that is approved; the command fails if it is another one'
-      },
+      tree: option('sha256', 'the tree that is approved; the command fails if it is another one'),
       ...commonOptions
     },
     details:

@@ -1,5 +1,5 @@
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { defineCommand, exitCodes, type Family, toggle } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { confirmation } from '../terminal/prompt.js'
 
@@ -10,7 +10,7 @@ export const commands = {
       deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
     },
     options: {
-      force: { type: 'switch', help: 'also delete an archive that an exact undo needs' },
+      force: toggle('also delete an archive that an exact undo needs'),
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
       json: sharedOptions.json,
       ...adminOptions

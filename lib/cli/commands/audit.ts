@@ -24,7 +24,7 @@ import { noProject, whoami } from '../client/named-project.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { csvLine } from '../terminal/csv.js'
 import type { Output } from '../terminal/output.js'
@@ -42,22 +42,19 @@ const readBytes = 1024 * 1024
 export const commands = {
   'audit list': defineCommand({
     options: {
-      action: { type: 'text', value: 'noun.verb', help: 'only entries with this action, for example project.update' },
-      project: { type: 'text', value: 'name', complete: 'projects', help: 'only entries of this project (id or name)' },
-      by: { type: 'text', value: 'name', help: 'only entries of the named token with this name' },
-      since: { type: 'text', value: 'time', help: 'only entries since 30d, 12:04 or 2026-11-21T12:04' },
-      until: { type: 'text', value: 'time', help: 'only entries before this time' },
-      before: { type: 'text', value: 'id', help: 'only entries older than this one' },
-      limit: {
-        type: 'count',
-        value: 'number',
+      action: option('noun.verb', 'only entries with this action, for example project.update'),
+      project: option('name', 'only entries of this project (id or name)', { complete: 'projects' }),
+      by: option('name', 'only entries of the named token with this name'),
+      since: option('time', 'only entries since 30d, 12:04 or 2026-11-21T12:04'),
+      until: option('time', 'only entries before this time'),
+      before: option('id', 'only entries older than this one'),
+      limit: number('number', 'maximum number of entries (default 50; with --csv: all)', {
         minimum: 1,
-        maximum: maxLimit,
-        help: 'maximum number of entries (default 50; with --csv: all)'
-      },
-      csv: { type: 'switch', help: 'print the entries as CSV, without a limit' },
+        maximum: maxLimit
+      }),
+      csv: toggle('print the entries as CSV, without a limit'),
       ...adminOptions,
-      json: { type: 'switch', help: 'print the entries as JSON' }
+      json: toggle('print the entries as JSON')
     },
     details: `The newest entry comes first. A named token lists its own entries; an operator also those of its projects.\n\n${adminDetails('viewer')}`,
     examples: [
@@ -108,10 +105,10 @@ export const commands = {
 
   'audit report': defineCommand({
     options: {
-      since: { type: 'text', value: 'time', default: '30d', help: 'begin of the period: 30d or 2026-11-01' },
-      until: { type: 'text', value: 'time', help: 'end of the period; default: now' },
-      format: { type: 'text', value: 'format', choices: ['html', 'csv'], default: 'html', help: 'html or csv' },
-      out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-report-<date>.<format>)' },
+      since: option('time', 'begin of the period: 30d or 2026-11-01', { default: '30d' }),
+      until: option('time', 'end of the period; default: now'),
+      format: option('format', 'html or csv', { choices: ['html', 'csv'], default: 'html' }),
+      out: option('file', 'file to write (default ./svc-audit-report-<date>.<format>)'),
       ...adminOptions,
       json: sharedOptions.json
     },
@@ -150,9 +147,9 @@ export const commands = {
 
   'audit export': defineCommand({
     options: {
-      out: { type: 'text', value: 'file', help: 'file to write (default ./svc-audit-<timestamp>.jsonl)' },
-      from: { type: 'count', value: 'number', minimum: 1, help: 'number of the first entry; default: 1' },
-      to: { type: 'count', value: 'number', minimum: 1, help: 'number of the last entry; default: the newest' },
+      out: option('file', 'file to write (default ./svc-audit-<timestamp>.jsonl)'),
+      from: number('number', 'number of the first entry; default: 1', { minimum: 1 }),
+      to: number('number', 'number of the last entry; default: the newest', { minimum: 1 }),
       ...adminOptions,
       json: sharedOptions.json
     },
@@ -192,21 +189,14 @@ export const commands = {
   'audit verify': defineCommand({
     operands: { file: { required: true, help: 'the export to verify' } },
     options: {
-      anchor: {
-        type: 'text',
-        value: 'note',
-        repeatable: true,
-        help: 'file with checkpoints from elsewhere; the export must begin with their entries'
-      },
-      key: { type: 'text', value: 'file', help: 'file with the key of the server: a copy of keys/server.pub' },
-      'allow-trimmed': {
-        type: 'switch',
-        help: 'accept that old entries were removed, as the log says; their age cannot be verified'
-      },
-      'allow-unsigned': {
-        type: 'switch',
-        help: 'accept that an export of an older svc lacks entries; nothing signs which the server left out'
-      },
+      anchor: option('note', 'file with checkpoints from elsewhere; the export must begin with their entries', {
+        repeatable: true
+      }),
+      key: option('file', 'file with the key of the server: a copy of keys/server.pub'),
+      'allow-trimmed': toggle('accept that old entries were removed, as the log says; their age cannot be verified'),
+      'allow-unsigned': toggle(
+        'accept that an export of an older svc lacks entries; nothing signs which the server left out'
+      ),
       json: sharedOptions.json
     },
     details:

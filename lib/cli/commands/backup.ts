@@ -15,7 +15,7 @@ import type { Client } from '../client/client.js'
 import { downloadZip, explain, openZip } from '../client/files.js'
 import { runningOwner } from '../client/local.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
@@ -25,7 +25,7 @@ export const commands = {
   backup: defineCommand({
     operands: { file: { required: true, help: 'backup file to write; "-" writes to standard output' } },
     options: {
-      force: { type: 'switch', alias: 'f', help: 'replace an existing file, once the new one is complete' },
+      force: toggle('replace an existing file, once the new one is complete', { alias: 'f' }),
       json: sharedOptions.json
     },
     details:
@@ -58,8 +58,8 @@ export const commands = {
   restore: defineCommand({
     operands: { file: { required: true, help: 'backup file written by "svc backup"' } },
     options: {
-      check: { type: 'switch', help: 'only verify that the backup is complete; change nothing' },
-      force: { type: 'switch', alias: 'f', help: 'move the existing data directory aside and print where it is' },
+      check: toggle('only verify that the backup is complete; change nothing'),
+      force: toggle('move the existing data directory aside and print where it is', { alias: 'f' }),
       json: sharedOptions.json
     },
     details:

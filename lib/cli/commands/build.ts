@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { defineCommand, type Family } from '../command.js'
+import { defineCommand, type Family, option, toggle } from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packProject, packConfiguration } from '../pack/pack.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -10,8 +10,8 @@ export const commands = {
     options: {
       env: sharedOptions.env,
       ...packOptions,
-      file: { type: 'text', value: 'path', default: '.deploy-archive.zip', help: 'path of the archive to write' },
-      json: { type: 'switch', help: 'print {path, bytes, files, sha256} as JSON' }
+      file: option('path', 'path of the archive to write', { default: '.deploy-archive.zip' }),
+      json: toggle('print {path, bytes, files, sha256} as JSON')
     },
     details: 'Writes the archive that "svc push" would upload. The built-in ignore rules include its default name.',
     examples: [

@@ -15,7 +15,7 @@ import { signaturesOf } from '../bundle/format.js'
 import { checkFree, entriesOf, type SmallParts, treeText, writeBundle } from '../bundle/write.js'
 import { minPartBytes } from '../bundle/volumes.js'
 import { isProjectId } from '../client/named-project.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { checkMessage, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration, packProject } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
@@ -40,10 +40,10 @@ export const commands = {
       },
       ...scriptOptions,
       ...signOptions,
-      file: { type: 'text', value: 'path', default: `release${suffix}`, help: 'path of the bundle to write' },
-      split: { type: 'text', value: 'size', help: 'write parts that are smaller than this, like 4G or 700M' },
-      provenance: { type: 'switch', default: true, help: 'leave out git commit, branch and CI run' },
-      json: { type: 'switch', help: 'print {paths, bytes, sha256, treeSha256, files} as JSON' }
+      file: option('path', 'path of the bundle to write', { default: `release${suffix}` }),
+      split: option('size', 'write parts that are smaller than this, like 4G or 700M'),
+      provenance: toggle('leave out git commit, branch and CI run', { default: true }),
+      json: toggle('print {paths, bytes, sha256, treeSha256, files} as JSON')
     },
     details:
       'A bundle carries a release to a server that this machine does not reach. It contains what "svc push" would send:\n' +
@@ -101,15 +101,10 @@ export const commands = {
   'bundle verify': defineCommand({
     operands: operand,
     options: {
-      keys: {
-        type: 'text',
-        value: 'file',
-        help: 'verify who signed it with these keys: allowed_signers of ssh-keygen, or a public key'
-      },
-      json: {
-        type: 'switch',
-        help: 'print {ok, treeSha256, files, signatures, signedBy} as JSON; signedBy is null if it was not verified'
-      }
+      keys: option('file', 'verify who signed it with these keys: allowed_signers of ssh-keygen, or a public key'),
+      json: toggle(
+        'print {ok, treeSha256, files, signatures, signedBy} as JSON; signedBy is null if it was not verified'
+      )
     },
     details:
       'Compares every byte with the digests that the bundle contains, and the files of its archive with its tree. Needs no\n' +
@@ -144,7 +139,7 @@ export const commands = {
 
   'bundle show': defineCommand({
     operands: operand,
-    options: { json: { type: 'switch', help: 'print what bundle.json says' } },
+    options: { json: toggle('print what bundle.json says') },
     details: 'Shows what a bundle says about itself. "svc bundle verify" finds out whether that is true.',
     examples: [[`bundle show shop${suffix}`, 'show project, message, origin and contents of a bundle']],
     async run({ operands, options }, context) {

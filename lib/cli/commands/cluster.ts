@@ -7,7 +7,7 @@ import { clusterKeyName, readClusterFile, readClusterKeys } from '../../base/con
 import { ensureHome, locateHome } from '../../base/config/home.js'
 import type { ClusterStatus } from '../../model/health.js'
 import { clusterOf, runningHub } from '../client/local.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
 import { hubOptions } from '../service/listening.js'
@@ -33,7 +33,7 @@ export const commands = {
   'cluster init': defineCommand({
     options: {
       ...hubOptions,
-      cluster: { type: 'text', value: 'name', help: 'name of the cluster, if etcd serves several (default: svc)' },
+      cluster: option('name', 'name of the cluster, if etcd serves several (default: svc)'),
       json: sharedOptions.json
     },
     details:
@@ -79,9 +79,9 @@ export const commands = {
 
   'cluster join': defineCommand({
     options: {
-      'key-file': { type: 'text', value: 'file', help: 'copy of cluster.key of another hub' },
+      'key-file': option('file', 'copy of cluster.key of another hub'),
       ...hubOptions,
-      cluster: { type: 'text', value: 'name', help: 'name of the cluster, if etcd serves several (default: svc)' },
+      cluster: option('name', 'name of the cluster, if etcd serves several (default: svc)'),
       json: sharedOptions.json
     },
     details:
@@ -113,7 +113,7 @@ export const commands = {
 
   'cluster leave': defineCommand({
     options: {
-      force: { type: 'switch', help: 'leave although archives may be on this hub only' },
+      force: toggle('leave although archives may be on this hub only'),
       json: sharedOptions.json
     },
     details:

@@ -1,6 +1,6 @@
 import { oneLine } from '../../base/text.js'
 import { openProject } from '../client/session.js'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { defineCommand, exitCodes, type Family, option, toggle } from '../command.js'
 import { projectDetails, serverOptions } from '../common-options.js'
 import { relativeTime } from '../terminal/words.js'
 
@@ -12,9 +12,9 @@ export const commands = {
   'search-components': defineCommand({
     operands: { name: { required: true, help: 'part of the name or of the package URL, whatever its case' } },
     options: {
-      version: { type: 'text', value: 'version', help: 'only this version; 2.14 also finds 2.14.1' },
+      version: option('version', 'only this version; 2.14 also finds 2.14.1'),
       ...serverOptions,
-      json: { type: 'switch', help: 'print the answer as JSON' }
+      json: toggle('print the answer as JSON')
     },
     details:
       'Searches the lists of components (SBOM) that were sent with the releases that are in place now, on the server and on\n' +

@@ -2,7 +2,7 @@ import { Refusal } from '../../base/errors.js'
 import { closest } from '../../base/text.js'
 import { type ConfigRow, configRows } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
-import { defineCommand, type Family, usage } from '../command.js'
+import { defineCommand, type Family, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 const keys = [
@@ -25,7 +25,7 @@ export const commands = {
     operands: { key: { required: true, help: `one of ${keys.join(', ')}, or env.<name>` } },
     options: {
       env: sharedOptions.env,
-      json: { type: 'switch', help: 'print the value as JSON, with its source' }
+      json: toggle('print the value as JSON, with its source')
     },
     details:
       'Prints the value that "svc push" would use here; "svc config" shows all of them. "token" is the deploy token, if\n' +

@@ -16,7 +16,7 @@ import { readDotenv } from '../../base/config/files.js'
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../base/config/home.js'
 import { configRows, maskToken } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { readSecret } from '../terminal/prompt.js'
 import { splitList } from '../terminal/words.js'
@@ -64,7 +64,7 @@ export const commands = {
   config: defineCommand({
     options: {
       env: sharedOptions.env,
-      json: { type: 'switch', help: 'print the rows as JSON' }
+      json: toggle('print the rows as JSON')
     },
     details:
       'Options override the environment and .env.local, which override svc.config.json, which overrides the global\n' +
@@ -114,13 +114,8 @@ export const commands = {
       value: { required: true, help: 'value; "-" reads it from standard input; separate list items with commas' }
     },
     options: {
-      global: { type: 'switch', alias: 'g', help: 'change the global file even if there is a svc.config.json' },
-      env: {
-        type: 'text',
-        alias: 'e',
-        value: 'name',
-        help: 'environment: change svc.config.<name>.json, or store a token for it'
-      },
+      global: toggle('change the global file even if there is a svc.config.json', { alias: 'g' }),
+      env: option('name', 'environment: change svc.config.<name>.json, or store a token for it', { alias: 'e' }),
       server: { ...sharedOptions.server, help: 'server that a token is for' }
     },
     details:
@@ -167,7 +162,7 @@ export const commands = {
 
   'config:list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print the configuration as JSON, with tokens masked' }
+      json: toggle('print the configuration as JSON, with tokens masked')
     },
     examples: [['config:list', 'show the global configuration, with only the last four characters of tokens']],
     async run({ options }, { env, cwd, output }) {

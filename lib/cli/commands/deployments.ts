@@ -10,7 +10,7 @@ import type { TokenHolder } from '../../model/access.js'
 import { inheritedEnvironment } from '../../core/proc/environment.js'
 import { isProjectId, whoami } from '../client/named-project.js'
 import { loadConfiguration, openProject, projectIdOf, type ProjectWish, serverUrlOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
 import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
 import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
@@ -30,22 +30,13 @@ export const commands = {
   status: defineCommand({
     operands: { projectId: projectOperand },
     options: {
-      limit: {
-        type: 'count',
-        alias: 'n',
-        value: 'number',
-        default: 5,
-        minimum: 1,
-        maximum: 50,
-        help: 'number of deployments to show'
-      },
-      branch: { type: 'text', value: 'name', help: 'show only deployments of this git branch' },
-      commit: { type: 'text', value: 'id', help: 'show only deployments of this git commit; at least 4 digits' },
+      limit: number('number', 'number of deployments to show', { alias: 'n', default: 5, minimum: 1, maximum: 50 }),
+      branch: option('name', 'show only deployments of this git branch'),
+      commit: option('id', 'show only deployments of this git commit; at least 4 digits'),
       ...serverOptions,
-      json: {
-        type: 'switch',
-        help: 'print {project, deployments, waiting, rollout, releases, components} as JSON, with the deploy token masked'
-      }
+      json: toggle(
+        'print {project, deployments, waiting, rollout, releases, components} as JSON, with the deploy token masked'
+      )
     },
     details: projectDetails('viewer'),
     examples: [
@@ -104,14 +95,10 @@ export const commands = {
       deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
     },
     options: {
-      follow: {
-        type: 'switch',
-        alias: 'f',
-        help: 'follow the output until the deployment finishes; exit code 1 if it fails'
-      },
-      timestamps: { type: 'switch', alias: 't', help: 'print the time of each line' },
+      follow: toggle('follow the output until the deployment finishes; exit code 1 if it fails', { alias: 'f' }),
+      timestamps: toggle('print the time of each line', { alias: 't' }),
       ...deploymentOptions,
-      json: { type: 'switch', help: 'print the record as JSON; with --follow, one event per line' }
+      json: toggle('print the record as JSON; with --follow, one event per line')
     },
     details: projectDetails('viewer'),
     examples: [
@@ -135,7 +122,7 @@ export const commands = {
       }
     },
     options: {
-      browser: { type: 'switch', default: true, help: 'print the address without opening it' },
+      browser: toggle('print the address without opening it', { default: true }),
       env: sharedOptions.env,
       server: sharedOptions.server
     },

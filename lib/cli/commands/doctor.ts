@@ -4,7 +4,7 @@ import { locateHome } from '../../base/config/home.js'
 import { maySend } from '../../base/config/client-config.js'
 import { createClient } from '../client/client.js'
 import { type AdminOptions, loadConfiguration, openAdminApi } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { diagnoseLocally, diagnoseServer } from '../doctor/diagnosis.js'
 import { askForOwnNames, type Finding } from '../doctor/findings.js'
@@ -15,8 +15,8 @@ export const commands = {
   doctor: defineCommand({
     options: {
       ...adminOptions,
-      site: { type: 'text', value: 'url', help: 'also check that the site at this address refuses .svc-* names' },
-      json: { type: 'switch', help: 'print {ok, findings} as JSON' }
+      site: option('url', 'also check that the site at this address refuses .svc-* names'),
+      json: toggle('print {ok, findings} as JSON')
     },
     details: `${adminDetails('viewer')}\nWithout a token, only the public health probe is checked. The exit code is 1 if a check fails; warnings do not count.\n--site asks a web server on this machine, or on a host of the setting gate_hosts, for names that begin with\n.svc-. docs/maintenance.md has the rule for nginx and Caddy, and explains the answer.`,
     examples: [

@@ -4,7 +4,7 @@ import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
 import { openProjectAsAdmin, projectIdOf, type ProjectWish } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
 import { relativeTime, splitList } from '../terminal/words.js'
@@ -32,7 +32,7 @@ export const commands = {
   'env list': defineCommand({
     options: {
       ...variableOptions,
-      json: { type: 'switch', help: 'print the variables as JSON, with null for the value of a secret' }
+      json: toggle('print the variables as JSON, with null for the value of a secret')
     },
     details: `The values of secrets are never shown.\n\n${adminDetails('operator')}`,
     examples: [
@@ -64,9 +64,9 @@ export const commands = {
     },
     options: {
       ...variableOptions,
-      secret: { type: 'switch', help: 'store a secret; the default unless the command contains the value' },
-      plain: { type: 'switch', help: 'store a value that every admin can read' },
-      json: { type: 'switch', help: 'print all variables as JSON, with null for the value of a secret' }
+      secret: toggle('store a secret; the default unless the command contains the value'),
+      plain: toggle('store a value that every admin can read'),
+      json: toggle('print all variables as JSON, with null for the value of a secret')
     },
     details:
       'With NAME alone, svc asks for the value and does not show it while you type. Other users of this machine can\n' +
@@ -107,7 +107,7 @@ export const commands = {
 
   'env unset': defineCommand({
     operands: { names: { required: true, help: 'the variable; separate several with commas' } },
-    options: { ...variableOptions, json: { type: 'switch', help: 'print the remaining variables as JSON' } },
+    options: { ...variableOptions, json: toggle('print the remaining variables as JSON') },
     details: `If one of the variables is not set, the command fails and removes nothing.\n${variableDetails}`,
     examples: [
       ['env unset DB_PASSWORD', 'remove a variable'],
@@ -143,8 +143,8 @@ export const commands = {
     operands: { file: { required: true, help: 'file with lines like NAME=value; "-" reads standard input' } },
     options: {
       ...variableOptions,
-      secret: { type: 'switch', help: 'store every variable of the file as a secret' },
-      json: { type: 'switch', help: 'print all variables as JSON, with null for the value of a secret' }
+      secret: toggle('store every variable of the file as a secret'),
+      json: toggle('print all variables as JSON, with null for the value of a secret')
     },
     details:
       'Sets all variables of the file, or none. Variables that are not in the file do not change, and secrets stay\n' +

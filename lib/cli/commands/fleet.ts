@@ -6,7 +6,7 @@ import type { ListedPlacement } from '../../model/node.js'
 import { findProject } from '../client/named-project.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { type AdminOptions, loadConfiguration, openAdmin } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
 import {
   labelOption,
@@ -32,8 +32,8 @@ export const commands = {
   'fleet nodes': defineCommand({
     options: {
       project: { ...sharedOptions.project, help: 'list only the nodes of this project, by its id or name' },
-      label: { type: 'text', value: 'key=value', help: 'list only the nodes with this label' },
-      json: { type: 'switch', help: 'print the list as JSON' },
+      label: option('key=value', 'list only the nodes with this label'),
+      json: toggle('print the list as JSON'),
       ...adminOptions
     },
     details: `A named token that is limited to projects lists their nodes.\n\n${adminDetails('viewer')}`,
@@ -86,11 +86,11 @@ export const commands = {
   'fleet enroll': defineCommand({
     fields: { seconds: { duration: '--for' }, labels: '--label' },
     options: {
-      name: { type: 'text', value: 'name', help: 'name of the node; default: the host name of the machine' },
+      name: option('name', 'name of the node; default: the host name of the machine'),
       label: { ...labelOption, help: 'label of the node' },
-      for: { type: 'text', value: 'time', help: 'how long the token is valid, from 1m to 7d; default: 1h' },
+      for: option('time', 'how long the token is valid, from 1m to 7d; default: 1h'),
       out: { ...outOption, help: 'write the token to a new file that only you can read, instead of the terminal' },
-      json: { type: 'switch', help: 'print {enrollment, token, command} as JSON, with the token' },
+      json: toggle('print {enrollment, token, command} as JSON, with the token'),
       ...adminOptions
     },
     details:
@@ -134,8 +134,8 @@ export const commands = {
 
   'fleet enrollments': defineCommand({
     options: {
-      revoke: { type: 'text', value: 'id', help: 'revoke this token instead of listing all' },
-      json: { type: 'switch', help: 'print the list as JSON' },
+      revoke: option('id', 'revoke this token instead of listing all'),
+      json: toggle('print the list as JSON'),
       ...adminOptions
     },
     details: `A token leaves the list when a machine has used it, or when it expires.\n\n${adminDetails('admin')}`,
@@ -169,7 +169,7 @@ export const commands = {
     fields: { labels: '--label' },
     operands: { node: nodeOperand },
     options: {
-      name: { type: 'text', value: 'name', help: 'new name, one word' },
+      name: option('name', 'new name, one word'),
       label: { ...labelOption, help: 'set a label; without a value (zone=) remove it' },
       json: { ...sharedOptions.json, help: 'print the node as JSON' },
       ...adminOptions
@@ -196,7 +196,7 @@ export const commands = {
     options: {
       on: { ...nodesOption, help: 'node to add; separate several with commas' },
       label: { ...labelOption, help: 'add every node with this label' },
-      path: { type: 'text', value: 'dir', help: 'directory on these nodes; default: that of the project' },
+      path: option('dir', 'directory on these nodes; default: that of the project'),
       json: { ...sharedOptions.json, help: 'print the placements as JSON' },
       ...adminOptions
     },
@@ -247,7 +247,7 @@ export const commands = {
     operands: { project: { required: true, complete: 'projects', help: 'id or name of the project' } },
     options: {
       from: { ...nodesOption, help: 'node to remove; separate several with commas' },
-      all: { type: 'switch', help: 'remove the project from every node' },
+      all: toggle('remove the project from every node'),
       json: { ...sharedOptions.json, help: 'print the placements that are left as JSON' },
       ...adminOptions
     },

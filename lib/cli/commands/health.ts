@@ -4,7 +4,7 @@ import { locateHome } from '../../base/config/home.js'
 import type { HealthReport } from '../../model/health.js'
 import { type Client, createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
 
 /** An unhealthy server answers in the same shape (§4.8). */
 const unhealthy = 503
@@ -16,19 +16,9 @@ const pollMs = 200
 export const commands = {
   health: defineCommand({
     options: {
-      url: {
-        type: 'text',
-        value: 'address',
-        help: 'check the server at this address, instead of the one of this data directory'
-      },
-      wait: {
-        type: 'count',
-        value: 'seconds',
-        default: 0,
-        maximum: 3600,
-        help: 'wait up to this long until the server is healthy'
-      },
-      json: { type: 'switch', help: 'print {status, uptime, version, cluster?} as JSON' }
+      url: option('address', 'check the server at this address, instead of the one of this data directory'),
+      wait: number('seconds', 'wait up to this long until the server is healthy', { default: 0, maximum: 3600 }),
+      json: toggle('print {status, uptime, version, cluster?} as JSON')
     },
     details:
       'The exit code is 0 if the server is healthy, else 1. It is 0 for a hub that is cut off from its cluster, too: it answers\n' +

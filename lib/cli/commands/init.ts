@@ -19,7 +19,7 @@ import { defaultOutputDir } from '../../base/config/precedence.js'
 import { createClient } from '../client/client.js'
 import { isProjectId, projectAmong, whoami } from '../client/named-project.js'
 import { askServer, loadConfiguration } from '../client/session.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { choice, type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { isIgnoredByGit } from '../pack/git.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
@@ -45,17 +45,14 @@ export const commands = {
   init: defineCommand({
     options: {
       project: { ...sharedOptions.project, help: 'id or name of the project' },
-      out: { type: 'text', value: 'dir', help: 'directory to pack' },
+      out: option('dir', 'directory to pack'),
       server: sharedOptions.server,
       env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
-      token: { type: 'text', value: 'token', help: 'deploy token of the project; "-" reads it from standard input' },
-      'token-store': {
-        type: 'text',
-        choices: ['global', 'local'],
-        default: 'global',
-        help: 'where to store the token: the global configuration, or .env.local'
-      },
-      force: { type: 'switch', help: 'replace an existing file' }
+      token: option('token', 'deploy token of the project; "-" reads it from standard input'),
+      'token-store': choice(['global', 'local'], 'where to store the token: the global configuration, or .env.local', {
+        default: 'global'
+      }),
+      force: toggle('replace an existing file')
     },
     details:
       'Run this in the root of your repository, not in the build directory. On a terminal, svc asks for missing\n' +

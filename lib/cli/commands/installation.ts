@@ -1,12 +1,12 @@
 import { locateHome } from '../../base/config/home.js'
 import { readVersion } from '../../base/config/version.js'
-import { defineCommand, type Family } from '../command.js'
+import { defineCommand, type Family, toggle } from '../command.js'
 
 /** The commands for this installation of svc. */
 export const commands = {
   home: defineCommand({
     options: {
-      json: { type: 'switch', help: 'print all paths in the data directory as JSON' }
+      json: toggle('print all paths in the data directory as JSON')
     },
     details: 'The default is ~/.svc. SVC_HOME sets another directory.',
     examples: [['home', 'print the directory of the configuration, database and archives']],

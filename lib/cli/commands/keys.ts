@@ -7,7 +7,7 @@ import { countOf } from '../../base/text.js'
 import { publicKeyOf } from '../../core/proof/keys.js'
 import type { SignersFile, SigningKey } from '../../model/signing-key.js'
 import { openAdmin } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { projectIdsOf } from '../named-tokens.js'
 import { confirmation } from '../terminal/prompt.js'
@@ -36,7 +36,7 @@ export const commands = {
 
   'keys list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print {items, file} as JSON: the keys, and those of allowed_signers' },
+      json: toggle('print {items, file} as JSON: the keys, and those of allowed_signers'),
       ...adminOptions
     },
     details:
@@ -75,16 +75,13 @@ export const commands = {
       }
     },
     options: {
-      name: { type: 'text', value: 'name', help: 'name of the key; default: the one in the file' },
-      project: {
-        type: 'text',
-        value: 'project',
+      name: option('name', 'name of the key; default: the one in the file'),
+      project: option('project', 'id or name of a project whose releases it may sign; default: all', {
         repeatable: true,
-        complete: 'projects',
-        help: 'id or name of a project whose releases it may sign; default: all'
-      },
-      until: { type: 'text', value: 'time', help: 'when it may sign no longer, with the zone' },
-      json: { type: 'switch', help: 'print the key as JSON' },
+        complete: 'projects'
+      }),
+      until: option('time', 'when it may sign no longer, with the zone'),
+      json: toggle('print the key as JSON'),
       ...adminOptions
     },
     details: `Trusts a key: what it signs is accepted. A name that looks like that of another key is refused.\n\n${adminDetails('admin')}`,
@@ -112,12 +109,8 @@ export const commands = {
     fields: { since: '--since' },
     operands: { key: { required: true, help: 'name, fingerprint or id of the key' } },
     options: {
-      since: {
-        type: 'text',
-        value: 'time',
-        help: 'when the key leaked, with the zone: what it has signed since is listed'
-      },
-      json: { type: 'switch', help: 'print {key, deployments} as JSON' },
+      since: option('time', 'when the key leaked, with the zone: what it has signed since is listed'),
+      json: toggle('print {key, deployments} as JSON'),
       yes: { ...sharedOptions.yes, help: 'do not ask before revoking the key; required without a terminal' },
       ...adminOptions
     },

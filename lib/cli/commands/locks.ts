@@ -4,15 +4,15 @@ import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
 import { type AdminOptions, openAdmin, openProject, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
 import { minuteOf, relativeTime } from '../terminal/words.js'
 
 /** Options of the commands that place and remove locks. */
 const lockOptions = {
-  all: { type: 'switch', help: 'the lock of the whole server instead of one project' },
+  all: toggle('the lock of the whole server instead of one project'),
   ...serverOptions,
-  json: { type: 'switch', help: 'print the lock as JSON' }
+  json: toggle('print the lock as JSON')
 } as const
 
 /** The operand of these commands. */
@@ -45,7 +45,7 @@ async function openOne(
 /** Options of the commands for maintenance. */
 const maintenanceOptions = {
   ...serverOptions,
-  json: { type: 'switch', help: 'print {maintenance} as JSON' }
+  json: toggle('print {maintenance} as JSON')
 } as const
 
 /** Placing a file waits for deployments, and for the disk. */
@@ -69,9 +69,9 @@ export const commands = {
     fields: { seconds: { duration: '--for' } },
     operands: lockOperands,
     options: {
-      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; everyone whose deployment is refused reads it' },
-      for: { type: 'text', value: 'time', help: 'when the lock expires, from 1m to 30d; default: 1d' },
-      renew: { type: 'switch', help: 'replace the reason and the end of your own lock' },
+      reason: option('text', 'why; everyone whose deployment is refused reads it', { alias: 'm' }),
+      for: option('time', 'when the lock expires, from 1m to 30d; default: 1d'),
+      renew: toggle('replace the reason and the end of your own lock'),
       ...lockOptions
     },
     details:
@@ -100,11 +100,7 @@ export const commands = {
     fields: { takeOver: '--take-over' },
     operands: lockOperands,
     options: {
-      'take-over': {
-        type: 'text',
-        value: 'reason',
-        help: 'remove the lock of another owner, and say why; not with a deploy token'
-      },
+      'take-over': option('reason', 'remove the lock of another owner, and say why; not with a deploy token'),
       ...lockOptions
     },
     details: projectDetails('operator'),
@@ -131,7 +127,7 @@ export const commands = {
   locks: defineCommand({
     options: {
       ...serverOptions,
-      json: { type: 'switch', help: 'print the list as JSON' }
+      json: toggle('print the list as JSON')
     },
     details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails('viewer')}`,
     examples: [['locks', 'list the locks of the configured server']],
@@ -154,8 +150,8 @@ export const commands = {
   'maintenance on': defineCommand({
     operands: lockOperands,
     options: {
-      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; the page that visitors see shows it' },
-      force: { type: 'switch', help: 'replace a file of that name that svc did not place' },
+      reason: option('text', 'why; the page that visitors see shows it', { alias: 'm' }),
+      force: toggle('replace a file of that name that svc did not place'),
       ...maintenanceOptions
     },
     details:
@@ -178,7 +174,7 @@ export const commands = {
   'maintenance off': defineCommand({
     operands: lockOperands,
     options: {
-      force: { type: 'switch', help: 'remove the file although somebody changed it' },
+      force: toggle('remove the file although somebody changed it'),
       ...maintenanceOptions
     },
     details:

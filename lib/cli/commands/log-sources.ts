@@ -4,7 +4,7 @@ import { countOf, oneLine } from '../../base/text.js'
 import { type LogKind, logKinds, type LogSource } from '../../model/log-source.js'
 import { findProject } from '../client/named-project.js'
 import { openAdmin, openProjectAsAdmin, projectIdOf } from '../client/session.js'
-import { defineCommand, type Family, usage } from '../command.js'
+import { defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 
 const sourceOptions = {
@@ -15,7 +15,7 @@ const sourceOptions = {
 /** The commands for the log files that a project has registered. */
 export const commands = {
   'logs sources list': defineCommand({
-    options: { json: { type: 'switch', help: 'print the log sources as JSON' }, ...sourceOptions },
+    options: { json: toggle('print the log sources as JSON'), ...sourceOptions },
     details: `"svc tail" prints and follows the files.\n\n${adminDetails('viewer')}`,
     examples: [['logs sources list --project shop', 'list the log files of a project']],
     async run({ options }, context) {
@@ -37,14 +37,9 @@ export const commands = {
   'logs sources add': defineCommand({
     operands: { filePath: { required: true, repeatable: true, help: 'absolute paths of log files on the server' } },
     options: {
-      label: { type: 'text', value: 'text', help: 'name of the file in lists; default: its file name' },
-      kind: {
-        type: 'text',
-        value: 'kind',
-        choices: logKinds,
-        help: `what the lines are: ${logKinds.join(', ')}; default: plain`
-      },
-      json: { type: 'switch', help: 'print the new log sources as JSON' },
+      label: option('text', 'name of the file in lists; default: its file name'),
+      kind: option('kind', `what the lines are: ${logKinds.join(', ')}; default: plain`, { choices: logKinds }),
+      json: toggle('print the new log sources as JSON'),
       ...sourceOptions
     },
     details:
@@ -76,7 +71,7 @@ export const commands = {
   'logs sources remove': defineCommand({
     operands: { source: { required: true, help: 'label, path or id of the log source' } },
     options: {
-      json: { type: 'switch', help: 'print the removed log source as JSON' },
+      json: toggle('print the removed log source as JSON'),
       ...sourceOptions,
       project: { ...sharedOptions.project, help: 'id or name of the project; default: search all projects' }
     },

@@ -3,7 +3,7 @@ import { oneLine } from '../../base/text.js'
 import { eventKeys, notificationKinds, type NotificationTargetView } from '../../model/setting.js'
 import type { Client } from '../client/client.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { projectIdsOf, scopeOf } from '../named-tokens.js'
 import { confirmation, mustAsk, readSecret } from '../terminal/prompt.js'
@@ -18,7 +18,7 @@ const targetOperand = { required: true, help: 'name or id of the target' } as co
 export const commands = {
   'notify list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print the targets as JSON' },
+      json: toggle('print the targets as JSON'),
       ...adminOptions
     },
     details:
@@ -53,23 +53,19 @@ export const commands = {
     fields: { projectIds: '--project' },
     operands: { name: { required: true, help: 'name of the target, for lists and the audit log' } },
     options: {
-      kind: {
-        type: 'text',
-        value: 'kind',
-        choices: notificationKinds,
-        help: `format of the messages: ${notificationKinds.join(', ')}; default: what the address suggests`
-      },
-      url: { type: 'text', value: 'url', help: 'address that receives messages; "-" reads it from standard input' },
-      secret: { type: 'text', value: '-', choices: ['-'], help: 'read a secret or a token from standard input' },
-      events: { type: 'text', value: 'events', help: 'events to notify about, separated by commas; default: all' },
-      project: {
-        type: 'text',
-        value: 'project',
+      kind: option(
+        'kind',
+        `format of the messages: ${notificationKinds.join(', ')}; default: what the address suggests`,
+        { choices: notificationKinds }
+      ),
+      url: option('url', 'address that receives messages; "-" reads it from standard input'),
+      secret: option('-', 'read a secret or a token from standard input', { choices: ['-'] }),
+      events: option('events', 'events to notify about, separated by commas; default: all'),
+      project: option('project', 'id or name of a project that the target is limited to; default: all', {
         repeatable: true,
-        complete: 'projects',
-        help: 'id or name of a project that the target is limited to; default: all'
-      },
-      json: { type: 'switch', help: 'print the target as JSON' },
+        complete: 'projects'
+      }),
+      json: toggle('print the target as JSON'),
       ...adminOptions
     },
     details:

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { defineCommand, type Family } from '../command.js'
+import { defineCommand, type Family, option, toggle } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration } from '../pack/pack.js'
 import { openIndex } from '../pack/push-index.js'
@@ -17,17 +17,14 @@ export const commands = {
       ...packOptions,
       server: sharedOptions.server,
       project: { ...sharedOptions.project, help: 'id or name of the project to plan for' },
-      token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
+      token: option('token', 'deploy token, or a named one; "-" reads it from standard input'),
       ...scriptOptions,
       ...wishOptions,
-      foreign: {
-        type: 'switch',
-        help: 'show what "svc push --prune=foreign" would remove, and what the policy protects'
-      },
-      all: { type: 'switch', help: 'list every path' },
-      json: { type: 'switch', help: 'print the plan as JSON' },
-      save: { type: 'text', value: 'file', help: 'write the plan to a file, for "svc push --plan"' },
-      'exit-code': { type: 'switch', help: 'exit with 3 if something would change, with 4 if files were edited' }
+      foreign: toggle('show what "svc push --prune=foreign" would remove, and what the policy protects'),
+      all: toggle('list every path'),
+      json: toggle('print the plan as JSON'),
+      save: option('file', 'write the plan to a file, for "svc push --plan"'),
+      'exit-code': toggle('exit with 3 if something would change, with 4 if files were edited')
     },
     details:
       'Shows what "svc push" with the same options would do. The files are read and their digests are sent; nothing\n' +

@@ -7,7 +7,7 @@ import { sharedNames, type ShownProject } from '../../model/project.js'
 import type { Marks, Waiting } from '../../model/waiting.js'
 import { findProject } from '../client/named-project.js'
 import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, projectJson, sharedOptions } from '../common-options.js'
 import {
   describeProject,
@@ -29,8 +29,8 @@ export const commands = {
   list: defineCommand({
     options: {
       ...adminOptions,
-      matrix: { type: 'switch', help: 'show the projects of each application side by side: which release is where' },
-      json: { type: 'switch', help: 'print the projects as JSON, with deploy tokens masked' }
+      matrix: toggle('show the projects of each application side by side: which release is where'),
+      json: toggle('print the projects as JSON, with deploy tokens masked')
     },
     details: adminDetails('viewer'),
     examples: [
@@ -90,12 +90,11 @@ export const commands = {
     operands: { name: { required: true, help: 'name of the project' } },
     fields: projectFieldNames,
     options: {
-      path: { type: 'text', value: 'dir', help: 'target directory on the server, absolute (required)' },
-      user: {
-        type: 'text',
-        value: 'name',
-        help: 'system user of the project (--run-as); created if it is absent and this is root on the server'
-      },
+      path: option('dir', 'target directory on the server, absolute (required)'),
+      user: option(
+        'name',
+        'system user of the project (--run-as); created if it is absent and this is root on the server'
+      ),
       ...projectOptions,
       ...policyOption,
       ...adminOptions,
@@ -161,11 +160,11 @@ export const commands = {
     fields: projectFieldNames,
     operands: { project: { help: 'id or name of the project', complete: 'projects' } },
     options: {
-      name: { type: 'text', value: 'text', help: 'new name' },
-      path: { type: 'text', value: 'dir', help: 'new target directory on the server; existing files are not moved' },
+      name: option('text', 'new name'),
+      path: option('dir', 'new target directory on the server; existing files are not moved'),
       ...projectOptions,
       ...policyOption,
-      all: { type: 'switch', help: 'change all projects; only with --client-scripts' },
+      all: toggle('change all projects; only with --client-scripts'),
       yes: { ...sharedOptions.yes, help: 'do not ask before changing all projects; required without a terminal' },
       ...adminOptions,
       json: projectJson
@@ -207,7 +206,7 @@ export const commands = {
   'projects token': defineCommand({
     operands: { project: projectOperand },
     options: {
-      new: { type: 'switch', help: 'replace the token; the old one becomes invalid' },
+      new: toggle('replace the token; the old one becomes invalid'),
       yes: { ...sharedOptions.yes, help: 'do not ask before replacing the token; required without a terminal' },
       ...adminOptions
     },

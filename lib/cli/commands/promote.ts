@@ -4,7 +4,7 @@ import { readDeployment } from '../client/deployments.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes, type Family } from '../command.js'
+import { defineCommand, exitCodes, type Family, option, toggle } from '../command.js'
 import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
 import { runAndReport, showRollback } from '../exact-run.js'
 import { findProject } from '../client/named-project.js'
@@ -30,21 +30,18 @@ export const commands = {
       to: project('project that gets it')
     },
     options: {
-      release: {
-        type: 'text',
-        value: 'deployId',
-        complete: 'deployments',
-        help: 'another deployment of the first project than the live one'
-      },
+      release: option('deployId', 'another deployment of the first project than the live one', {
+        complete: 'deployments'
+      }),
       confirm: confirmOptions.confirm,
       ...overrideOption,
       ...atOption,
       ...receiptOption,
-      'dry-run': { type: 'switch', help: 'only show what would happen' },
+      'dry-run': toggle('only show what would happen'),
       message: sharedOptions.message,
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
       ...adminOptions,
-      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+      json: toggle('print the result as JSON; the deployment output goes to standard error')
     },
     details:
       'Deploys the same archive that is live in the first project to the second one, with the scripts of the second one.\n' +

@@ -12,7 +12,7 @@ import type { Client } from '../client/client.js'
 import { newestDeploymentId } from '../client/deployments.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
 import {
@@ -75,51 +75,39 @@ export const commands = {
       ...packOptions,
       server: sharedOptions.server,
       project: { ...sharedOptions.project, help: 'id or name of the project to deploy to' },
-      token: { type: 'text', value: 'token', help: 'deploy token, or a named one; "-" reads it from standard input' },
+      token: option('token', 'deploy token, or a named one; "-" reads it from standard input'),
       message: {
         ...sharedOptions.message,
         help: 'message for this deployment; default: the subject of the current git commit'
       },
       ...scriptOptions,
-      'post-deploy-async': {
-        type: 'text',
-        choices: ['true', 'false', '1', '0'],
-        bare: 'true',
-        value: 'true|false',
-        help: 'whether to run the --post script in the background; without a value: true'
-      },
-      'set-env': { type: 'text', value: 'NAME=value', repeatable: true, help: 'set a variable for the scripts' },
+      'post-deploy-async': option(
+        'true|false',
+        'whether to run the --post script in the background; without a value: true',
+        { choices: ['true', 'false', '1', '0'], bare: 'true' }
+      ),
+      'set-env': option('NAME=value', 'set a variable for the scripts', { repeatable: true }),
       ...confirmOptions,
       ...atOption,
       ...rolloutOptions,
-      provenance: {
-        type: 'switch',
-        default: true,
-        help: 'do not send git commit, branch and CI run'
-      },
-      wait: {
-        type: 'text',
-        bare: '10m',
-        value: 'time',
-        help: 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m'
-      },
+      provenance: toggle('do not send git commit, branch and CI run', { default: true }),
+      wait: option(
+        'time',
+        'wait for a lock, a window or other deployments before anything is sent; without a value: 10m',
+        { bare: '10m' }
+      ),
       ...wishOptions,
       ...signOptions,
-      incremental: {
-        type: 'text',
-        choices: incrementalModes,
-        value: 'mode',
-        help: 'send only what has changed since a release that the server keeps; default: auto, if it pays'
-      },
-      'dry-run': { type: 'switch', help: 'only show what the push would do, like "svc plan"' },
-      plan: {
-        type: 'text',
-        value: 'file',
-        help: 'fail unless the push does what this plan of "svc plan --save" shows'
-      },
+      incremental: option(
+        'mode',
+        'send only what has changed since a release that the server keeps; default: auto, if it pays',
+        { choices: incrementalModes }
+      ),
+      'dry-run': toggle('only show what the push would do, like "svc plan"'),
+      plan: option('file', 'fail unless the push does what this plan of "svc plan --save" shows'),
       ...witnessOption,
       ...receiptOption,
-      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+      json: toggle('print the result as JSON; the deployment output goes to standard error')
     },
     details:
       'The token is the deploy token of the project, or a named one with the role deployer or higher. It comes from\n' +

@@ -10,7 +10,7 @@ import { readTrustedKey, type TrustedKey } from '../../core/proof/server-keys.js
 import { propertiesOf } from '../../model/receipt.js'
 import { projectIdFor } from '../audit/entries.js'
 import { openAdmin, openProject } from '../client/session.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import {
   adminDetails,
   adminOptions,
@@ -30,10 +30,10 @@ export const commands = {
       deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
     },
     options: {
-      out: { type: 'text', value: 'file', help: 'write the receipt itself to this file' },
-      list: { type: 'switch', help: 'print the list of files of the release, whose SHA-256 is in the receipt' },
-      result: { type: 'switch', help: 'print its Simple Verification Result, for programs that know that form' },
-      json: { type: 'switch', help: 'print what the receipt says as JSON' },
+      out: option('file', 'write the receipt itself to this file'),
+      list: toggle('print the list of files of the release, whose SHA-256 is in the receipt'),
+      result: toggle('print its Simple Verification Result, for programs that know that form'),
+      json: toggle('print what the receipt says as JSON'),
       ...serverOptions
     },
     details:
@@ -74,30 +74,21 @@ export const commands = {
       }
     },
     options: {
-      key: {
-        type: 'text',
-        value: 'key',
-        repeatable: true,
-        help: 'key of the server that you trust: a copy of keys/server.pub, another file with it, or its fingerprint'
-      },
-      revoked: {
-        type: 'text',
-        value: 'fingerprint',
-        repeatable: true,
-        help: 'key that is not trusted any more: its receipts and the keys that it names are refused'
-      },
-      previous: {
-        type: 'text',
-        value: 'file',
-        repeatable: true,
-        help: 'receipts that were kept before: the others must continue their chain'
-      },
-      tree: { type: 'text', value: 'directory', help: 'also compare this directory with the release of the receipt' },
-      list: {
-        type: 'text',
-        value: 'file',
-        help: 'with --tree: the output of "svc receipt show --list", to see the differences'
-      },
+      key: option(
+        'key',
+        'key of the server that you trust: a copy of keys/server.pub, another file with it, or its fingerprint',
+        { repeatable: true }
+      ),
+      revoked: option(
+        'fingerprint',
+        'key that is not trusted any more: its receipts and the keys that it names are refused',
+        { repeatable: true }
+      ),
+      previous: option('file', 'receipts that were kept before: the others must continue their chain', {
+        repeatable: true
+      }),
+      tree: option('directory', 'also compare this directory with the release of the receipt'),
+      list: option('file', 'with --tree: the output of "svc receipt show --list", to see the differences'),
       json: sharedOptions.json
     },
     details:
@@ -146,14 +137,9 @@ export const commands = {
 
   'receipt export': defineCommand({
     options: {
-      out: { type: 'text', value: 'file', help: 'file to write (default ./svc-receipts-<timestamp>.jsonl)' },
-      project: {
-        type: 'text',
-        value: 'name',
-        complete: 'projects',
-        help: 'only receipts of this project (id or name)'
-      },
-      since: { type: 'text', value: 'time', help: 'only receipts since 30d, 12:04 or 2026-11-21T12:04' },
+      out: option('file', 'file to write (default ./svc-receipts-<timestamp>.jsonl)'),
+      project: option('name', 'only receipts of this project (id or name)', { complete: 'projects' }),
+      since: option('time', 'only receipts since 30d, 12:04 or 2026-11-21T12:04'),
       ...adminOptions,
       json: sharedOptions.json
     },

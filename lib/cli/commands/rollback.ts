@@ -5,7 +5,7 @@ import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import { openProjectAsAdmin, projectIdOf } from '../client/session.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, checkMessage, projectOperand } from '../common-options.js'
 import { exactOptions, runAndReport, showRollback, undoLast } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
@@ -20,15 +20,10 @@ export const commands = {
   rollback: defineCommand({
     operands: { projectId: projectOperand },
     options: {
-      to: {
-        type: 'text',
-        value: 'deployId',
-        complete: 'deployments',
-        help: 'deployment whose archive is deployed again'
-      },
-      exact: { type: 'switch', help: 'restore the files as they were after that deployment, and remove newer ones' },
-      overlay: { type: 'switch', help: 'put the files of its archive over the others, and remove none' },
-      undo: { type: 'switch', help: 'restore the files before the last deployment, exactly' },
+      to: option('deployId', 'deployment whose archive is deployed again', { complete: 'deployments' }),
+      exact: toggle('restore the files as they were after that deployment, and remove newer ones'),
+      overlay: toggle('put the files of its archive over the others, and remove none'),
+      undo: toggle('restore the files before the last deployment, exactly'),
       ...exactOptions
     },
     details:

@@ -1,6 +1,6 @@
 import { isGoing, type RolloutDetail, type RolloutState, rolloutStates } from '../../model/rollout.js'
 import { openProject, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { openRollout, rolloutOperand, type RolloutPlace, watchRollout } from '../fleet/rollouts.js'
 import { countWords, paintState, rolloutLines, stateWords } from '../fleet/wave-view.js'
@@ -8,7 +8,7 @@ import { type GivenOptions, nextLine } from '../hints.js'
 import { relativeTime } from '../terminal/words.js'
 
 /** The option `--no-wait`. */
-export const waitOption = { type: 'switch', default: true, help: 'do not wait for the end of the rollout' } as const
+export const waitOption = toggle('do not wait for the end of the rollout', { default: true })
 
 interface Reported {
   /** The state that is a success. */
@@ -44,9 +44,9 @@ export const commands = {
   'rollout status': defineCommand({
     operands: { rolloutId: rolloutOperand },
     options: {
-      follow: { type: 'switch', alias: 'f', help: 'wait until the rollout is done, halted or reverted' },
+      follow: toggle('wait until the rollout is done, halted or reverted', { alias: 'f' }),
       ...deploymentOptions,
-      json: { type: 'switch', help: 'print the rollout with its nodes as JSON' }
+      json: toggle('print the rollout with its nodes as JSON')
     },
     details:
       'Each wave is a line: its nodes, a sign for each node, and how many are in which phase.\n' +
@@ -70,18 +70,10 @@ export const commands = {
       project: { complete: 'projects', help: 'id or name of the project; default: all that the token sees' }
     },
     options: {
-      state: { type: 'text', value: 'state', choices: rolloutStates, help: 'list only rollouts in this state' },
-      limit: {
-        type: 'count',
-        alias: 'n',
-        value: 'number',
-        default: 10,
-        minimum: 1,
-        maximum: 500,
-        help: 'number of rollouts'
-      },
+      state: option('state', 'list only rollouts in this state', { choices: rolloutStates }),
+      limit: number('number', 'number of rollouts', { alias: 'n', default: 10, minimum: 1, maximum: 500 }),
       ...serverOptions,
-      json: { type: 'switch', help: 'print the list as JSON' }
+      json: toggle('print the list as JSON')
     },
     details: projectDetails('viewer'),
     examples: [
@@ -117,7 +109,7 @@ export const commands = {
   'rollout halt': defineCommand({
     operands: { rolloutId: rolloutOperand },
     options: {
-      reason: { type: 'text', alias: 'm', value: 'text', help: 'why; it is shown with the rollout' },
+      reason: option('text', 'why; it is shown with the rollout', { alias: 'm' }),
       ...deploymentOptions,
       json: { ...sharedOptions.json, help: 'print the rollout as JSON' }
     },
@@ -166,12 +158,7 @@ export const commands = {
   'rollout revert': defineCommand({
     operands: { rolloutId: rolloutOperand },
     options: {
-      wave: {
-        type: 'count',
-        value: 'n',
-        minimum: 1,
-        help: 'first wave that goes back, with all after it; default: all'
-      },
+      wave: number('n', 'first wave that goes back, with all after it; default: all', { minimum: 1 }),
       wait: waitOption,
       ...deploymentOptions,
       json: { ...sharedOptions.json, help: 'print the rollout as JSON' }

@@ -1,6 +1,16 @@
 import { Refusal } from '../../base/errors.js'
 import { type Home, locateHome } from '../../base/config/home.js'
-import { type Context, defineCommand, exitCodes, type Family, usage, wordsOf } from '../command.js'
+import {
+  choice,
+  type Context,
+  defineCommand,
+  exitCodes,
+  type Family,
+  option,
+  toggle,
+  usage,
+  wordsOf
+} from '../command.js'
 import {
   allowSystemPathsOption,
   requireSignaturesOption,
@@ -18,30 +28,21 @@ export const commands = {
     operands: { action: { help: '"stop" (only with --pm2): stop the server that runs under pm2' } },
     options: {
       ...listeningOptions,
-      base: {
-        type: 'text',
-        value: 'prefix',
-        default: '',
-        help: 'path prefix of all addresses; a, /a and /a/ are the same'
-      },
-      runtime: {
-        type: 'text',
-        choices: ['auto', 'node', 'bun'],
-        default: 'auto',
-        help: 'runtime of the server; auto: the runtime of this command'
-      },
+      base: option('prefix', 'path prefix of all addresses; a, /a and /a/ are the same', { default: '' }),
+      runtime: choice(['auto', 'node', 'bun'], 'runtime of the server; auto: the runtime of this command', {
+        default: 'auto'
+      }),
       'log-format': logFormatOption,
-      'log-requests': { type: 'switch', help: 'print a line for each request: client, request, status, milliseconds' },
-      'ready-file': {
-        type: 'text',
-        value: 'file',
-        help: 'file to write the address to when the server is ready; removed when the server stops'
-      },
-      terminal: { type: 'switch', default: true, help: 'turn the terminal off, whatever the settings say' },
+      'log-requests': toggle('print a line for each request: client, request, status, milliseconds'),
+      'ready-file': option(
+        'file',
+        'file to write the address to when the server is ready; removed when the server stops'
+      ),
+      terminal: toggle('turn the terminal off, whatever the settings say', { default: true }),
       'allow-system-paths': allowSystemPathsOption,
       'require-signatures': requireSignaturesOption,
       ...hubOptions,
-      pm2: { type: 'switch', help: 'run the server under pm2 as svc-server, and replace a running one' }
+      pm2: toggle('run the server under pm2 as svc-server, and replace a running one')
     },
     details:
       'Ctrl-C or SIGTERM stops the server after running deployments have finished; a second one stops them, too.\n' +

@@ -7,7 +7,7 @@ import type { TokenHolder } from '../../model/access.js'
 import { createClient } from '../client/client.js'
 import { projectAmong, projectIdOfWord, whoami } from '../client/named-project.js'
 import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle } from '../command.js'
 import { serverOptions, sharedOptions } from '../common-options.js'
 import { endOf } from '../named-tokens.js'
 import { askSecret, canAsk, mustAsk, readTokenOption } from '../terminal/prompt.js'
@@ -32,7 +32,7 @@ export const commands = {
   login: defineCommand({
     options: {
       server: sharedOptions.server,
-      token: { type: 'text', value: 'token', help: 'token to store; "-" reads it from standard input' },
+      token: option('token', 'token to store; "-" reads it from standard input'),
       project: { ...sharedOptions.project, help: 'id or name of the project to store a global deploy token for' },
       env: sharedOptions.env
     },
@@ -98,7 +98,7 @@ export const commands = {
   whoami: defineCommand({
     options: {
       ...serverOptions,
-      json: { type: 'switch', help: 'print {server, tokens} as JSON' }
+      json: toggle('print {server, tokens} as JSON')
     },
     details:
       'Asks the server about each token that svc would use in this directory. The exit code is 1 if none is valid.',

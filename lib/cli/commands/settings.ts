@@ -4,7 +4,7 @@ import { maskedAddress, type SettingDescription } from '../../model/setting.js'
 
 import type { Client } from '../client/client.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Context, defineCommand, type Family, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { readSecret } from '../terminal/prompt.js'
 
@@ -29,7 +29,7 @@ interface Settings {
 export const commands = {
   'settings list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print the settings as JSON, with null for the value of a secret' },
+      json: toggle('print the settings as JSON, with null for the value of a secret'),
       ...adminOptions
     },
     details:
@@ -60,7 +60,7 @@ export const commands = {
   'settings get': defineCommand({
     operands: { key: { required: true, help: 'key of the setting' } },
     options: {
-      json: { type: 'switch', help: 'print the setting as JSON, with its value' },
+      json: toggle('print the setting as JSON, with its value'),
       ...adminOptions
     },
     details: `Prints the value alone, also that of a secret.\n\n${adminDetails('admin')}`,
@@ -85,7 +85,7 @@ export const commands = {
       settings: { required: true, repeatable: true, help: 'key and value; for one or several settings key=value' }
     },
     options: {
-      json: { type: 'switch', help: 'print the changed settings as JSON, with null for the value of a secret' },
+      json: toggle('print the changed settings as JSON, with null for the value of a secret'),
       ...adminOptions
     },
     details:

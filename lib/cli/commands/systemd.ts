@@ -8,8 +8,10 @@ import {
   type Context,
   defineCommand,
   type Family,
+  option,
   type OptionRow,
   type OptionTable,
+  toggle,
   usage,
   wordsOf
 } from '../command.js'
@@ -26,28 +28,11 @@ const { pm2: _, runtime: __, 'ready-file': ___, ...passedOn } = serving.serve.op
 export const commands = {
   systemd: defineCommand({
     options: {
-      user: {
-        type: 'text',
-        value: 'name',
-        default: defaultUser,
-        help: 'user that runs the server and the scripts of deployments'
-      },
-      'multi-user': {
-        type: 'switch',
-        help: 'run as root with few capabilities, so that each project can have its own user (runAs)'
-      },
-      home: { type: 'text', value: 'dir', default: '/var/lib/svc', help: 'data directory' },
-      path: {
-        type: 'text',
-        value: 'dir',
-        repeatable: true,
-        help: 'target directory of deployments, which the unit makes writable'
-      },
-      'public-url': {
-        type: 'text',
-        value: 'url',
-        help: 'public address (SVC_PUBLIC_URL): used in links; other host names are refused'
-      },
+      user: option('name', 'user that runs the server and the scripts of deployments', { default: defaultUser }),
+      'multi-user': toggle('run as root with few capabilities, so that each project can have its own user (runAs)'),
+      home: option('dir', 'data directory', { default: '/var/lib/svc' }),
+      path: option('dir', 'target directory of deployments, which the unit makes writable', { repeatable: true }),
+      'public-url': option('url', 'public address (SVC_PUBLIC_URL): used in links; other host names are refused'),
       ...passedOn
     } as OptionTable,
     details:

@@ -4,7 +4,7 @@ import { logLevels } from '../../base/shared/log-line.js'
 import type { Client } from '../client/client.js'
 import { findProject } from '../client/named-project.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions, timeOption } from '../common-options.js'
 import { createLogApi, type LogApi } from '../log/log-api.js'
 import {
@@ -30,27 +30,19 @@ export const commands = {
   tail: defineCommand({
     operands: { source: { help: 'log source (id, label, project/label), project, or a list' } },
     options: {
-      follow: { type: 'switch', alias: 'f', help: 'print new lines until Ctrl-C' },
-      lines: {
-        type: 'count',
+      follow: toggle('print new lines until Ctrl-C', { alias: 'f' }),
+      lines: number('count', 'last lines to print (10; with --since 5000)', {
         alias: 'n',
-        value: 'count',
         minimum: 0,
-        maximum: maxLines,
-        help: 'last lines to print (10; with --since 5000)'
-      },
-      since: { type: 'text', value: 'time', help: 'only lines since 10m, 12:04 or 2026-11-21T12:04' },
-      grep: { type: 'text', alias: 'g', value: 'pattern', help: 'only lines that match this regular expression' },
-      'ignore-case': { type: 'switch', alias: 'i', help: 'ignore case in --grep' },
-      raw: { type: 'switch', help: 'let --grep see colours and other control sequences' },
-      level: {
-        type: 'text',
-        value: 'level',
-        choices: logLevels,
-        help: 'only this level or worse: error, warn, info, debug'
-      },
+        maximum: maxLines
+      }),
+      since: option('time', 'only lines since 10m, 12:04 or 2026-11-21T12:04'),
+      grep: option('pattern', 'only lines that match this regular expression', { alias: 'g' }),
+      'ignore-case': toggle('ignore case in --grep', { alias: 'i' }),
+      raw: toggle('let --grep see colours and other control sequences'),
+      level: option('level', 'only this level or worse: error, warn, info, debug', { choices: logLevels }),
       ...adminOptions,
-      json: { type: 'switch', help: 'print one JSON object per line: source, time, level, text' }
+      json: toggle('print one JSON object per line: source, time, level, text')
     },
     details:
       'A project means all its log sources. Separate several sources with commas. The default is the project in\n' +

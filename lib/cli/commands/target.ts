@@ -6,7 +6,7 @@ import type { DriftReport } from '../../model/plan.js'
 import type { Client } from '../client/client.js'
 import { compareLimitMs, ndjson, runOf } from '../client/runs.js'
 import { type AdminOptions, openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import {
   adminDetails,
   adminOptions,
@@ -24,13 +24,8 @@ import { verifyProject } from '../verify-files.js'
 
 /** Options of `svc files` that belong to one of its ways to work. */
 const repairOptions = {
-  path: {
-    type: 'text',
-    value: 'path',
-    repeatable: true,
-    help: 'put back only this file; may be given several times'
-  },
-  'run-scripts': { type: 'switch', help: 'also run the scripts of the last deployment' },
+  path: option('path', 'put back only this file; may be given several times', { repeatable: true }),
+  'run-scripts': toggle('also run the scripts of the last deployment'),
   message: sharedOptions.message,
   yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' }
 } as const
@@ -47,15 +42,15 @@ export const commands = {
   files: defineCommand({
     operands: { project: projectOperand },
     options: {
-      deep: { type: 'switch', help: 'read every file, and compare permissions, too' },
-      fetch: { type: 'text', value: 'dir', help: 'download the edited files into this directory' },
-      sums: { type: 'switch', help: 'with --deep: print what "sha256sum -c" reads' },
-      repair: { type: 'switch', help: 'put back the files that are not as deployed' },
+      deep: toggle('read every file, and compare permissions, too'),
+      fetch: option('dir', 'download the edited files into this directory'),
+      sums: toggle('with --deep: print what "sha256sum -c" reads'),
+      repair: toggle('put back the files that are not as deployed'),
       path: { ...repairOptions.path, help: 'with --repair: put back only this file; repeatable' },
       'run-scripts': { ...repairOptions['run-scripts'], help: 'with --repair: run the scripts of the last deployment' },
       message: { ...sharedOptions.message, help: 'with --repair: message for this deployment, one line' },
       yes: { ...sharedOptions.yes, help: 'with --repair: do not ask; required without a terminal' },
-      'exit-code': { type: 'switch', help: 'exit with 4 if files were edited' },
+      'exit-code': toggle('exit with 4 if files were edited'),
       ...serverOptions,
       json: sharedOptions.json
     },
@@ -103,10 +98,10 @@ export const commands = {
   drift: defineCommand({
     operands: { projectId: projectOperand },
     options: {
-      full: { type: 'switch', help: 'read every file, even if its size and time are unchanged' },
-      fetch: { type: 'text', value: 'dir', help: 'download the edited files into this directory' },
+      full: toggle('read every file, even if its size and time are unchanged'),
+      fetch: option('dir', 'download the edited files into this directory'),
       json: sharedOptions.json,
-      'exit-code': { type: 'switch', help: 'exit with 4 if files were edited' },
+      'exit-code': toggle('exit with 4 if files were edited'),
       ...serverOptions
     },
     details:
@@ -127,7 +122,7 @@ export const commands = {
     options: {
       ...repairOptions,
       ...adminOptions,
-      json: { type: 'switch', help: 'print the result as JSON; the deployment output goes to standard error' }
+      json: toggle('print the result as JSON; the deployment output goes to standard error')
     },
     details:
       'Puts back the files that "svc files --deep" lists: those that svc put into the target and that were edited,\n' +

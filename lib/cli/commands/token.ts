@@ -9,7 +9,7 @@ import {
   tokenLimits
 } from '../../model/access.js'
 import { openAdmin } from '../client/session.js'
-import { defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
 import {
   endOf,
@@ -35,30 +35,16 @@ export const commands = {
     fields: { projectIds: '--project', allowedIps: '--ip', expiresAt: '--days', showScripts: '--show-scripts' },
     operands: { name: { required: true, help: 'name of the token, for lists and the audit log' } },
     options: {
-      role: { type: 'text', value: 'role', choices: accessRoles, help: 'what the token may do' },
-      project: {
-        type: 'text',
-        value: 'project',
+      role: option('role', 'what the token may do', { choices: accessRoles }),
+      project: option('project', 'id or name of a project that the token is limited to; default: all', {
         repeatable: true,
-        complete: 'projects',
-        help: 'id or name of a project that the token is limited to; default: all'
-      },
-      days: {
-        type: 'count',
-        value: 'n',
-        minimum: 1,
-        maximum: 36_500,
-        help: 'days until the token expires; default: 90'
-      },
-      ip: {
-        type: 'text',
-        value: 'address',
-        repeatable: true,
-        help: 'address or block (10.0.0.0/8) that may use the token; default: all'
-      },
-      'show-scripts': { type: 'switch', help: 'let a viewer or deployer read the scripts of its projects' },
+        complete: 'projects'
+      }),
+      days: number('n', 'days until the token expires; default: 90', { minimum: 1, maximum: 36_500 }),
+      ip: option('address', 'address or block (10.0.0.0/8) that may use the token; default: all', { repeatable: true }),
+      'show-scripts': toggle('let a viewer or deployer read the scripts of its projects'),
       out: outOption,
-      json: { type: 'switch', help: 'print {token, record} as JSON, with the secret' },
+      json: toggle('print {token, record} as JSON, with the secret'),
       ...adminOptions
     },
     details:
@@ -95,7 +81,7 @@ export const commands = {
 
   'token list': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print {items, builtIn} as JSON' },
+      json: toggle('print {items, builtIn} as JSON'),
       ...adminOptions
     },
     details: `The admin token and the deploy tokens of projects have no name. "svc projects token" prints the latter.\n\n${adminDetails('admin')}`,
@@ -128,20 +114,13 @@ export const commands = {
     fields: { overlapSeconds: { duration: '--overlap' }, expiresAt: '--days' },
     operands: { token: tokenOperand },
     options: {
-      overlap: {
-        type: 'text',
-        value: 'time',
-        help: 'how long the earlier secret stays valid, up to 1d; default: not at all'
-      },
-      days: {
-        type: 'count',
-        value: 'n',
+      overlap: option('time', 'how long the earlier secret stays valid, up to 1d; default: not at all'),
+      days: number('n', 'days until the new secret expires; default: as many as the earlier one had', {
         minimum: 1,
-        maximum: 36_500,
-        help: 'days until the new secret expires; default: as many as the earlier one had'
-      },
+        maximum: 36_500
+      }),
       out: outOption,
-      json: { type: 'switch', help: 'print {token, record} as JSON, with the secret' },
+      json: toggle('print {token, record} as JSON, with the secret'),
       ...adminOptions
     },
     details: `Gives a token a new secret. Name, role and projects stay. Its sessions of the panel end.\n\n${adminDetails('admin')}`,
@@ -188,7 +167,7 @@ export const commands = {
 
   'access report': defineCommand({
     options: {
-      json: { type: 'switch', help: 'print the report of the server as JSON' },
+      json: toggle('print the report of the server as JSON'),
       ...adminOptions
     },
     details: `Lists the tokens that can deploy to each project, with their end, last use and addresses. A token with a second\nfactor deploys in the panel only.\n\n${adminDetails('admin')}`,

@@ -18,7 +18,17 @@ import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { projectAmong } from '../client/named-project.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import {
+  choice,
+  type Context,
+  defineCommand,
+  exitCodes,
+  type Family,
+  number,
+  option,
+  toggle,
+  usage
+} from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration, splitList } from '../terminal/words.js'
@@ -30,19 +40,11 @@ const importLimitMs = 24 * 60 * 60_000
 export const commands = {
   export: defineCommand({
     options: {
-      out: { type: 'text', value: 'file', help: 'package to write (default ./svc-export-<timestamp>.zip)' },
-      projects: {
-        type: 'text',
-        value: 'projects',
-        help: 'export only these, by id or name; separate several with commas'
-      },
-      'include-artifacts': { type: 'switch', default: true, help: 'leave out the archives and files of deployments' },
-      'include-logs': { type: 'switch', default: true, help: 'leave out deployments and their outputs' },
-      recent: {
-        type: 'count',
-        value: 'number',
-        help: 'export only this many of the newest deployments of each project'
-      },
+      out: option('file', 'package to write (default ./svc-export-<timestamp>.zip)'),
+      projects: option('projects', 'export only these, by id or name; separate several with commas'),
+      'include-artifacts': toggle('leave out the archives and files of deployments', { default: true }),
+      'include-logs': toggle('leave out deployments and their outputs', { default: true }),
+      recent: number('number', 'export only this many of the newest deployments of each project'),
       ignore: { ...packOptions.ignore, help: 'files to leave out when packing a target; separate several with commas' },
       'ignore-builtin': packOptions['ignore-builtin'],
       json: sharedOptions.json
@@ -85,25 +87,14 @@ export const commands = {
   import: defineCommand({
     operands: { zip: { required: true, help: 'package written by "svc export"' } },
     options: {
-      strategy: {
-        type: 'text',
-        choices: strategies,
-        default: 'skip-existing',
-        help: 'what to do with records that already exist; merge keeps them, too'
-      },
-      'restore-artifacts': {
-        type: 'switch',
-        default: true,
-        help: 'do not extract artifacts into the target directories'
-      },
-      'with-access-settings': {
-        type: 'switch',
-        help: 'also import settings that control access: tokens, addresses, client scripts, the webhook'
-      },
-      'dry-run': {
-        type: 'switch',
-        help: 'show what would be imported, with every path, script and setting; change nothing'
-      },
+      strategy: choice(strategies, 'what to do with records that already exist; merge keeps them, too', {
+        default: 'skip-existing'
+      }),
+      'restore-artifacts': toggle('do not extract artifacts into the target directories', { default: true }),
+      'with-access-settings': toggle(
+        'also import settings that control access: tokens, addresses, client scripts, the webhook'
+      ),
+      'dry-run': toggle('show what would be imported, with every path, script and setting; change nothing'),
       yes: { ...sharedOptions.yes, help: 'overwrite without asking; required with --strategy overwrite' },
       json: sharedOptions.json
     },

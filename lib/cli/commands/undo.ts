@@ -5,7 +5,7 @@ import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, toggle } from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, projectOperand, sharedOptions } from '../common-options.js'
 import { exactOptions, undoLast } from '../exact-run.js'
 
@@ -35,7 +35,7 @@ export const commands = {
   confirm: defineCommand({
     operands: heldOperands,
     options: {
-      no: { type: 'switch', help: 'put the earlier files back, also while the checks run' },
+      no: toggle('put the earlier files back, also while the checks run'),
       ...deploymentOptions,
       json: sharedOptions.json
     },

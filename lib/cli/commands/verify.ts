@@ -16,7 +16,7 @@ import { verifyArchives } from '../../carry/transfer/verify-archives.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { openProject, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, usage } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { verifyProject, type VerifyView } from '../verify-files.js'
 
@@ -25,9 +25,9 @@ export const commands = {
   verify: defineCommand({
     operands: { projectId: { complete: 'projects', help: 'verify the files of this project on the server' } },
     options: {
-      sums: { type: 'switch', help: 'with a project: print what "sha256sum -c" reads' },
-      'check-server': { type: 'switch', help: 'without a project: also check that the server answers' },
-      archives: { type: 'switch', help: 'without a project: also read every kept archive' },
+      sums: toggle('with a project: print what "sha256sum -c" reads'),
+      'check-server': toggle('without a project: also check that the server answers'),
+      archives: toggle('without a project: also read every kept archive'),
       json: sharedOptions.json,
       ...serverOptions
     },

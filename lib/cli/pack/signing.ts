@@ -8,30 +8,21 @@ import { countOf } from '../../base/text.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Provenance } from '../../model/provenance.js'
 import type { Attached } from '../../model/statement.js'
-import { type Context, usage } from '../command.js'
+import { type Context, number, option, usage } from '../command.js'
 
 /** Options of a release that is signed. */
 export const signOptions = {
-  'sign-key': {
-    type: 'text',
-    value: 'file',
-    repeatable: true,
-    help: 'sign the release with this private key of ssh-keygen, minisign or svc; default: SVC_SIGNING_KEY'
-  },
-  'sign-for': {
-    type: 'text',
-    value: 'project id',
-    repeatable: true,
-    help: 'another project to which the signed release may be promoted'
-  },
-  'sign-days': {
-    type: 'count',
-    value: 'n',
+  'sign-key': option(
+    'file',
+    'sign the release with this private key of ssh-keygen, minisign or svc; default: SVC_SIGNING_KEY',
+    { repeatable: true }
+  ),
+  'sign-for': option('project id', 'another project to which the signed release may be promoted', { repeatable: true }),
+  'sign-days': number('n', `days for which the signature is accepted; default: ${statementDays}`, {
     minimum: 1,
-    maximum: 3650,
-    help: `days for which the signature is accepted; default: ${statementDays}`
-  },
-  sbom: { type: 'text', value: 'file', help: 'send this list of components: CycloneDX or SPDX, in JSON' }
+    maximum: 3650
+  }),
+  sbom: option('file', 'send this list of components: CycloneDX or SPDX, in JSON')
 } as const
 
 /** How a push is signed. */

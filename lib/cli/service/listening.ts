@@ -1,45 +1,32 @@
 import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
-import { type Options, type OptionTable, usage } from '../command.js'
+import { choice, number, option, type Options, type OptionTable, toggle, usage } from '../command.js'
 
 /** An option of `serve` and `agent`. */
-export const allowSystemPathsOption = {
-  type: 'switch',
-  help: 'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
-} as const
+export const allowSystemPathsOption = toggle(
+  'allow projects to deploy to system directories, such as /etc or .ssh (docs/security.md)'
+)
 
 /** An option of `serve` and `agent`. */
-export const requireSignaturesOption = {
-  type: 'switch',
-  help: 'take only releases that a key in keys/allowed_signers of the data directory has signed; no token changes that'
-} as const
+export const requireSignaturesOption = toggle(
+  'take only releases that a key in keys/allowed_signers of the data directory has signed; no token changes that'
+)
 
 /** An option of `serve` and `agent`. */
-export const logFormatOption = {
-  type: 'text',
-  choices: ['text', 'json'],
-  default: 'text',
-  help: 'json: print each line as an object with time, level and message, and never print the admin token'
-} as const
+export const logFormatOption = choice(
+  ['text', 'json'],
+  'json: print each line as an object with time, level and message, and never print the admin token',
+  { default: 'text' }
+)
 
 /** The options of `serve` for listening. None has a default here, so that only given options can conflict. */
 export const listeningOptions = {
-  host: { type: 'text', value: 'address', help: 'address to listen on (default 127.0.0.1)' },
-  port: {
-    type: 'count',
-    alias: 'p',
-    value: 'number',
-    maximum: 65_535,
-    help: 'port to listen on (default 5431); 0 chooses a free one'
-  },
-  socket: { type: 'text', value: 'path', help: 'listen on a Unix socket instead, for a proxy on this machine' },
-  'socket-mode': { type: 'text', value: 'mode', help: 'permissions of the socket, as for chmod (default 0660)' },
-  'tls-cert': {
-    type: 'text',
-    value: 'file',
-    help: 'serve HTTPS with this certificate chain in PEM; reloaded when it is renewed'
-  },
-  'tls-key': { type: 'text', value: 'file', help: 'private key of the certificate in PEM, without a passphrase' }
+  host: option('address', 'address to listen on (default 127.0.0.1)'),
+  port: number('number', 'port to listen on (default 5431); 0 chooses a free one', { alias: 'p', maximum: 65_535 }),
+  socket: option('path', 'listen on a Unix socket instead, for a proxy on this machine'),
+  'socket-mode': option('mode', 'permissions of the socket, as for chmod (default 0660)'),
+  'tls-cert': option('file', 'serve HTTPS with this certificate chain in PEM; reloaded when it is renewed'),
+  'tls-key': option('file', 'private key of the certificate in PEM, without a passphrase')
 } as const satisfies OptionTable
 
 /** The values of `listeningOptions`. */
@@ -95,31 +82,21 @@ function modeOf(text: string): number {
 
 /** The options of `serve` for a hub. */
 export const hubOptions = {
-  store: {
-    type: 'text',
-    value: 'etcd:url,…',
-    help: 'be a hub of a cluster: addresses of the three members of etcd, or of its only one (docs/fleet.md)'
-  },
-  'hub-name': { type: 'text', value: 'name', help: 'name of this hub; default: as in cluster.json' },
-  'hub-url': { type: 'text', value: 'url', help: 'address at which the other hubs reach this one' },
-  'hub-ca': {
-    type: 'text',
-    value: 'file',
-    help: 'certificates to trust for other hubs, in PEM, instead of the usual ones'
-  },
-  'allow-http': {
-    type: 'switch',
-    help: 'let hubs of other machines be reached at http: addresses, on a private network; https is safer'
-  },
-  'etcd-ca': { type: 'text', value: 'file', help: 'certificate of the authority of etcd, in PEM' },
-  'etcd-cert': { type: 'text', value: 'file', help: 'certificate of this hub for etcd, if etcd requires one' },
-  'etcd-key': { type: 'text', value: 'file', help: 'private key of that certificate' },
-  'etcd-user': { type: 'text', value: 'name', help: 'user of etcd; also SVC_ETCD_USER' },
-  'etcd-password-file': {
-    type: 'text',
-    value: 'file',
-    help: 'file with the password of that user; also SVC_ETCD_PASSWORD'
-  }
+  store: option(
+    'etcd:url,…',
+    'be a hub of a cluster: addresses of the three members of etcd, or of its only one (docs/fleet.md)'
+  ),
+  'hub-name': option('name', 'name of this hub; default: as in cluster.json'),
+  'hub-url': option('url', 'address at which the other hubs reach this one'),
+  'hub-ca': option('file', 'certificates to trust for other hubs, in PEM, instead of the usual ones'),
+  'allow-http': toggle(
+    'let hubs of other machines be reached at http: addresses, on a private network; https is safer'
+  ),
+  'etcd-ca': option('file', 'certificate of the authority of etcd, in PEM'),
+  'etcd-cert': option('file', 'certificate of this hub for etcd, if etcd requires one'),
+  'etcd-key': option('file', 'private key of that certificate'),
+  'etcd-user': option('name', 'user of etcd; also SVC_ETCD_USER'),
+  'etcd-password-file': option('file', 'file with the password of that user; also SVC_ETCD_PASSWORD')
 } as const satisfies OptionTable
 
 /** The values of `hubOptions`. */
