@@ -290,9 +290,8 @@ export function wordsOf(options: OptionTable, values: Readonly<Record<string, un
 
 function defaults(options: OptionTable): Record<string, unknown> {
   const values: Record<string, unknown> = {}
-  for (const [flag, row] of Object.entries(options)) {
+  for (const [flag, row] of Object.entries(options))
     values[flag] = row.repeatable ? [] : row.type === 'switch' ? row.default === true : row.default
-  }
   return values
 }
 
@@ -320,14 +319,12 @@ function readSwitch(flag: string, text: string): boolean {
 }
 
 function readValue(flag: string, row: OptionRow, text: string): string | number {
-  if (row.choices !== undefined && !row.choices.includes(text)) {
+  if (row.choices !== undefined && !row.choices.includes(text))
     throw usage(`--${flag}`, `--${flag} cannot be "${text}": ${expected(row)}`)
-  }
   if (row.type !== 'count') return text
   const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN
-  if (!(number >= (row.minimum ?? 0) && number <= (row.maximum ?? Number.MAX_SAFE_INTEGER))) {
+  if (!(number >= (row.minimum ?? 0) && number <= (row.maximum ?? Number.MAX_SAFE_INTEGER)))
     throw usage(`--${flag}`, `--${flag} cannot be "${text}": ${expected(row)}`)
-  }
   return number
 }
 

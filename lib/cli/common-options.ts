@@ -50,6 +50,19 @@ export const projectOperand = {
   help: 'id or name of the project; default: the one in svc.config.json'
 } as const
 
+/** The operand that names a deployment. */
+export const deploymentOperand = {
+  required: true,
+  complete: 'deployments',
+  help: 'id of the deployment; "svc status" shows it'
+} as const
+
+/** The operand that names a deployment which waits. */
+export const waitingOperand = {
+  complete: 'deployments',
+  help: 'id of the deployment; default: the one of the project that waits'
+} as const
+
 /** Option `--json` of the commands that print a project. */
 export const projectJson = toggle('print the project as JSON, with its deploy token masked')
 

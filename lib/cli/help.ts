@@ -98,9 +98,8 @@ export function renderCommand(row: HelpRow, command: Command): string {
     .join('')
   const lines = [`svc ${row.name}: ${row.summary}`, '', `Usage: svc ${row.name}${words} [options]`, '']
   if (row.now !== undefined) lines.push(`The newer name is "svc ${row.now}". Both stay.`, '')
-  if (operands.length > 0) {
+  if (operands.length > 0)
     lines.push('Operands:', ...columns(operands.map(([name, operand]) => [name, operand.help])), '')
-  }
   lines.push('Options:', ...columns([...options.map(describe), ['-h, --help', 'show this page']]), '')
   if (command.details !== undefined)
     lines.push(...paragraphs(command.details).flatMap(text => [...wrap(text, pageColumns), '']))

@@ -18,6 +18,9 @@ export const outOption = option(
   'write the secret to a new file that only you can read, instead of the terminal'
 )
 
+/** Returns the option that names any number of projects. */
+export const projectsOption = (help: string) => option('project', help, { repeatable: true, complete: 'projects' })
+
 /** Opens the API and finds a token by its name or id. Refuses: `no_such_token`. */
 export async function openToken(
   context: Context,

@@ -114,9 +114,7 @@ export function wishesOf({
 }
 
 /** The option of commands that write the receipt of what they did. */
-export const receiptOption = {
-  receipt: option('file', 'write the receipt of the deployment to this file')
-} as const
+export const receiptOption = { receipt: option('file', 'write the receipt of the deployment to this file') } as const
 
 /** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
 export function refuseLateReceipt({ at, receipt }: { at: string | undefined; receipt: string | undefined }): void {

@@ -5,6 +5,7 @@ import { countOf, oneLine } from '../base/text.js'
 import type { Baseline, FindingState, VerifyEvent } from '../model/plan.js'
 import { readNdjson, streamBroken } from './client/streams.js'
 import { type Context, exitCodes } from './command.js'
+import { withProgress } from './terminal/output.js'
 import { withInterrupts } from './terminal/prompt.js'
 import { humanDuration } from './terminal/words.js'
 
@@ -30,27 +31,26 @@ export async function verifyProject(
 ): Promise<number> {
   const { output } = context
   const startedAtMs = Date.now()
-  const bar = output.progress('Verifying', files => files.toLocaleString('en-US'))
-  try {
-    const { baseline, findings, totals } = await withInterrupts(context.host, signal =>
-      read(eventsOf(client, projectId, { sums: view.sums, signal }), {
-        onProgress: bar.update,
-        onSums: async text => output.write(text)
-      })
-    )
-    bar.end(`Verified ${countOf(totals.files, 'file')} in ${humanDuration(Date.now() - startedAtMs)}`)
-    if (view.json) output.json({ success: true, baseline, ...totals, findings })
-    else {
-      const print = view.sums ? output.note : output.print
-      for (const line of [...findings.flatMap(linesOf), ...summaryOf(baseline, totals)]) print(line)
+  return await withProgress(
+    output.progress('Verifying', files => files.toLocaleString('en-US')),
+    async bar => {
+      const { baseline, findings, totals } = await withInterrupts(context.host, signal =>
+        read(eventsOf(client, projectId, { sums: view.sums, signal }), {
+          onProgress: bar.update,
+          onSums: async text => output.write(text)
+        })
+      )
+      bar.end(`Verified ${countOf(totals.files, 'file')} in ${humanDuration(Date.now() - startedAtMs)}`)
+      if (view.json) output.json({ success: true, baseline, ...totals, findings })
+      else {
+        const print = view.sums ? output.note : output.print
+        for (const line of [...findings.flatMap(linesOf), ...summaryOf(baseline, totals)]) print(line)
+      }
+      return baseline !== 'building' && totals.ok === totals.files && !totals.isOutdated
+        ? exitCodes.success
+        : exitCodes.failed
     }
-    return baseline !== 'building' && totals.ok === totals.files && !totals.isOutdated
-      ? exitCodes.success
-      : exitCodes.failed
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  )
 }
 
 /** Yields what the server finds when it compares every file of a target with what svc put there. */

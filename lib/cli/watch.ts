@@ -161,9 +161,8 @@ function lostLine(deployId: string, { client, given, permit }: WatchOptions): st
   const others = (permit?.hubs ?? []).filter(url => new URL(url).origin !== parseUrl(client.address)?.origin)
   const words = permit?.rollout ? ['rollout', 'status'] : ['logs', '-f', deployId]
   const [other] = others
-  if (other === undefined) {
+  if (other === undefined)
     return `The result is unknown: the deployment may have continued. To see it: ${commandLine(words, given ?? {})}`
-  }
   const line = commandLine(words, { ...given, server: other })
   const more = others.length === 1 ? '' : `\nOther hubs: ${others.slice(1).join(', ')}`
   return `The result is unknown: another hub of the cluster continues the deployment. To see it: ${line}${more}`

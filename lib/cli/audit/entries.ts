@@ -33,11 +33,6 @@ export async function* entriesOf(client: Client, query: EntryQuery, limit = Infi
   }
 }
 
-/** Returns the names of the projects by id. */
-export async function projectNamesOf(client: Client): Promise<ReadonlyMap<string, string>> {
-  return new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
-}
-
 /** Returns the id of a project by its id or name. An id that no project has may be that of a deleted one. */
 export async function projectIdFor(client: Client, word: string | undefined): Promise<string | undefined> {
   return word === undefined || isProjectId(word) ? word : (await findProject(client, word)).id

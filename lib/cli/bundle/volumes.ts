@@ -197,11 +197,7 @@ function openParts(base: string): OpenVolumes {
     throw error
   }
   const file = joined(files, start)
-  return {
-    file,
-    paths: parts.map(({ path }) => path),
-    checkDigests: signal => checkDigests(file, parts, signal)
-  }
+  return { file, paths: parts.map(({ path }) => path), checkDigests: signal => checkDigests(file, parts, signal) }
 }
 
 function readHead(path: string, name: string): Part {

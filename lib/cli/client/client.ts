@@ -117,9 +117,8 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
   const address = checkAddress(serverUrl)
   const base = new URL(address)
   const fault = token === null ? null : tokenTextFault(token.value)
-  if (token !== null && fault !== null) {
+  if (token !== null && fault !== null)
     throw new Refusal('invalid', 'broken_token', `The token from ${token.from} is not complete: ${fault}`)
-  }
   if (token !== null && !maySend(token, address)) {
     throw new Refusal(
       'forbidden',

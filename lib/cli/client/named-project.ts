@@ -60,6 +60,11 @@ export async function projectIdOfWord(client: Pick<Client, 'call'>, word: string
   throw usage(word, `The global deploy token cannot look up names: give the id of the project "${oneLine(word)}"`)
 }
 
+/** Returns the names of the projects by id. */
+export async function projectNamesOf(client: Client): Promise<ReadonlyMap<string, string>> {
+  return new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
+}
+
 /** Returns the refusal of a project that is unknown. */
 export function noProject(word: string): Refusal {
   const sentence = `Project not found: "${oneLine(word)}". "svc list" shows ids and names`

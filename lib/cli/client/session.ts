@@ -106,6 +106,16 @@ export async function openProject(context: Context, wish: ProjectWish, isNeeded 
   return { client, config: isUsed ? await withProjectId(client, named) : named }
 }
 
+/** As `openProject` or `openProjectAsAdmin`, for the project that is named, or else that of svc.config.json. */
+export async function openNamed(
+  context: Context,
+  wish: ProjectWish,
+  open = openProject
+): Promise<Opened & { projectId: string }> {
+  const opened = await open(context, wish, wish.project === undefined)
+  return { ...opened, projectId: projectIdOf(context, opened.config) }
+}
+
 /** As `openProject`, with a token of the server only. */
 export async function openProjectAsAdmin(context: Context, wish: ProjectWish, isNeeded = true): Promise<Opened> {
   const config = await projectConfiguration(context, wish, isNeeded)
@@ -176,9 +186,8 @@ export async function openAdminApi(context: Context, config: EffectiveConfig): P
 export async function openProjectApi(context: Context, config: EffectiveConfig): Promise<Client> {
   const { adminToken, deployToken, serverUrl } = config
   const isForHere = (token: SourcedToken): boolean => serverUrl !== null && maySend(token, serverUrl.value)
-  if (deployToken !== null && (adminToken === null || (!isForHere(adminToken) && isForHere(deployToken)))) {
+  if (deployToken !== null && (adminToken === null || (!isForHere(adminToken) && isForHere(deployToken))))
     return openDeployApi(context, config)
-  }
   if (adminToken !== null) return openAdminApi(context, config)
   return missing(
     'no_token',

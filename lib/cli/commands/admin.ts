@@ -28,9 +28,8 @@ export const commands = {
       ['admin reset-password --password - < token.txt', 'read the token from a file']
     ],
     async run({ options }, context) {
-      if (options.random && options.password !== undefined) {
+      if (options.random && options.password !== undefined)
         throw usage('--random', '--random and --password cannot be used together: give only one of them')
-      }
       const { env, cwd, output } = context
       const token = options.random ? strongToken(randomIds) : await chosenToken(options.password, context)
       checkNewToken(token, '--password')

@@ -7,14 +7,12 @@ import type { Deployment } from '../../model/deployment.js'
 import { compareLimitMs } from '../client/runs.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, usage } from '../command.js'
-import { deploymentOptions, projectDetails, sharedOptions } from '../common-options.js'
+import { deploymentOptions, projectDetails, sharedOptions, waitingOperand } from '../common-options.js'
 import { rollbackLines } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
 
-const operands = {
-  deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
-} as const
+const operands = { deployId: waitingOperand } as const
 
 const commonOptions = {
   comment: option('text', 'a comment, which stays in the record and the audit log'),

@@ -1,14 +1,12 @@
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, toggle } from '../command.js'
-import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, deploymentOperand, sharedOptions } from '../common-options.js'
 import { confirmation } from '../terminal/prompt.js'
 
 /** The command that deletes one archive. */
 export const commands = {
   'archive delete': defineCommand({
-    operands: {
-      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
-    },
+    operands: { deployId: deploymentOperand },
     options: {
       force: toggle('also delete an archive that an exact undo needs'),
       yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },

@@ -17,18 +17,19 @@ import { locateHome } from '../../base/config/home.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import { actorText, formatBytes } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
-import { csvCells, csvHeader, entriesOf, periodOf, projectIdFor, projectNamesOf } from '../audit/entries.js'
+import { csvCells, csvHeader, entriesOf, periodOf, projectIdFor } from '../audit/entries.js'
 import { type ReportProof, csvOf, htmlOf, makeReport, proofOf } from '../audit/report.js'
 import type { Client } from '../client/client.js'
-import { noProject, whoami } from '../client/named-project.js'
+import { noProject, projectNamesOf, whoami } from '../client/named-project.js'
 import { explain } from '../client/files.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { csvLine } from '../terminal/csv.js'
-import type { Output } from '../terminal/output.js'
+import { type Output, withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
+import { stampedName } from '../terminal/words.js'
 
 const maxLimit = 500
 
@@ -163,13 +164,11 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { from, to, json } = options
-      const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
-      const path = resolve(context.cwd, options.out ?? `svc-audit-${at}.jsonl`)
+      const path = resolve(context.cwd, options.out ?? stampedName('svc-audit', 'jsonl'))
       const { client } = await openAdmin(context, options)
       const query = { from, to }
       const { output } = context
-      const bar = output.progress('Exporting')
-      try {
+      return await withProgress(output.progress('Exporting'), async bar => {
         const { bytes, verdict } = await withInterrupts(context.host, signal =>
           download(client, { query, path, signal, onBytes: count => bar.update(count, count) })
         )
@@ -179,10 +178,7 @@ export const commands = {
         for (const fault of verdict.faults) output.error(fault)
         output.result(json, { path, ok: isGood, ...verdict }, path)
         return isGood ? exitCodes.success : exitCodes.failed
-      } catch (error) {
-        bar.clear()
-        throw error
-      }
+      })
     }
   }),
 

@@ -17,6 +17,7 @@ import { runningOwner } from '../client/local.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
+import { withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration } from '../terminal/words.js'
 
@@ -81,9 +82,8 @@ export const commands = {
           found => found.isFile(),
           () => false
         ))
-      ) {
+      )
         throw usage('file', `<file> cannot be "${operands.file}": file not found`)
-      }
       const home = locateHome(env, cwd)
       if (!options.check) await refuseEarly(home, options.force)
       return withInterrupts(host, async signal => {
@@ -111,9 +111,8 @@ async function refusePlace(path: string, home: Home, force: boolean): Promise<vo
     [directory, home.directory].map(path => realpath(path).catch(() => null))
   )
   if (!place) throw usage('file', `<file> cannot be "${path}": directory not found: "${directory}"`)
-  if (homePlace && isInside(homePlace, place)) {
+  if (homePlace && isInside(homePlace, place))
     throw usage('file', `<file> cannot be "${path}": it is inside the data directory. Choose a path outside of it`)
-  }
   const found = await stat(path).catch(() => null)
   if (found?.isDirectory()) throw usage('file', `<file> cannot be "${path}": it is a directory`)
   if (found === null || force) return
@@ -217,16 +216,12 @@ async function refuseEarly({ directory, ...home }: Home, force: boolean): Promis
 }
 
 async function read({ output }: Context, path: string, signal: AbortSignal): Promise<Backup> {
-  const bar = output.progress('Reading')
-  try {
+  return await withProgress(output.progress('Reading'), async bar => {
     const { size } = await stat(path)
     const backup = await openBackup(path, { signal, onProgress: done => bar.update(done, size) })
     bar.clear()
     return backup
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  })
 }
 
 interface Done {
@@ -237,23 +232,18 @@ interface Done {
 }
 
 async function check({ output }: Context, backup: Backup, signal: AbortSignal): Promise<Done> {
-  const bar = output.progress('Checking')
-  try {
+  return await withProgress(output.progress('Checking'), async bar => {
     await backup.readAll({ signal, onProgress: done => bar.update(done, backup.summary.bytes) })
     bar.end(`Checked ${formatBytes(backup.summary.bytes)}: the backup is complete`)
     return { directory: null, aside: null }
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  })
 }
 
 async function restore(
   { output }: Context,
   { backup, home, force, signal }: { backup: Backup; home: Home; force: boolean; signal: AbortSignal }
 ): Promise<Done> {
-  const bar = output.progress('Restoring')
-  try {
+  return await withProgress(output.progress('Restoring'), async bar => {
     const onProgress = (done: number): void => bar.update(done, backup.summary.bytes)
     const { directory } = home
     const { aside } = await restoreBackup(backup, {
@@ -266,10 +256,7 @@ async function restore(
     })
     bar.end(`Restored ${formatBytes(backup.summary.bytes)} in ${countOf(backup.summary.files, 'file')}`)
     return { directory, aside }
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  })
 }
 
 interface Report extends Done {

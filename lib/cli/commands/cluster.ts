@@ -112,10 +112,7 @@ export const commands = {
   }),
 
   'cluster leave': defineCommand({
-    options: {
-      force: toggle('leave although archives may be on this hub only'),
-      json: sharedOptions.json
-    },
+    options: { force: toggle('leave although archives may be on this hub only'), json: sharedOptions.json },
     details:
       'Takes the hub of this data directory (SVC_HOME) out of its cluster. Stop its server first.\n\n' +
       'If other hubs remain, its files are put aside; its node can go on as an agent of the others. The last hub becomes a server\n' +

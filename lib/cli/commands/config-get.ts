@@ -23,10 +23,7 @@ const keys = [
 export const commands = {
   'config:get': defineCommand({
     operands: { key: { required: true, help: `one of ${keys.join(', ')}, or env.<name>` } },
-    options: {
-      env: sharedOptions.env,
-      json: toggle('print the value as JSON, with its source')
-    },
+    options: { env: sharedOptions.env, json: toggle('print the value as JSON, with its source') },
     details:
       'Prints the value that "svc push" would use here; "svc config" shows all of them. "token" is the deploy token, if\n' +
       'there is one, else the stored admin token or named token. Only the last four characters of a token are printed. The exit code is 1 if the\n' +

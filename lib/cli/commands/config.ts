@@ -62,10 +62,7 @@ const mapKeys: readonly string[] = [...secretMaps, 'projectTokenOrigin']
 /** The commands for the configuration. */
 export const commands = {
   config: defineCommand({
-    options: {
-      env: sharedOptions.env,
-      json: toggle('print the rows as JSON')
-    },
+    options: { env: sharedOptions.env, json: toggle('print the rows as JSON') },
     details:
       'Options override the environment and .env.local, which override svc.config.json, which overrides the global\n' +
       'file. For each token the last four characters are shown, and the only server that svc sends it to. Scripts\n' +
@@ -161,9 +158,7 @@ export const commands = {
   }),
 
   'config:list': defineCommand({
-    options: {
-      json: toggle('print the configuration as JSON, with tokens masked')
-    },
+    options: { json: toggle('print the configuration as JSON, with tokens masked') },
     examples: [['config:list', 'show the global configuration, with only the last four characters of tokens']],
     async run({ options }, { env, cwd, output }) {
       const home = locateHome(env, cwd)
@@ -221,9 +216,8 @@ interface TokenPlace {
 }
 
 async function setToken(token: string, { place, env, server }: TokenPlace, context: Context): Promise<number> {
-  if (place === null && env !== undefined) {
+  if (place === null && env !== undefined)
     throw usage('--env', '--env cannot be used with --global: an environment belongs to a project')
-  }
   const named = server ?? (context.env['SVC_SERVER_URL'] || undefined)
   if (place === null) {
     // The files of a checkout must not decide which server gets the admin token.

@@ -9,9 +9,23 @@ import type { ListedRollout } from '../../model/rollout.js'
 import type { TokenHolder } from '../../model/access.js'
 import { inheritedEnvironment } from '../../core/proc/environment.js'
 import { isProjectId, whoami } from '../client/named-project.js'
-import { loadConfiguration, openProject, projectIdOf, type ProjectWish, serverUrlOf } from '../client/session.js'
+import {
+  loadConfiguration,
+  openNamed,
+  openProject,
+  projectIdOf,
+  type ProjectWish,
+  serverUrlOf
+} from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
-import { deploymentOptions, projectDetails, projectOperand, serverOptions, sharedOptions } from '../common-options.js'
+import {
+  deploymentOperand,
+  deploymentOptions,
+  projectDetails,
+  projectOperand,
+  serverOptions,
+  sharedOptions
+} from '../common-options.js'
 import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
 import type { Host } from '../host.js'
@@ -47,9 +61,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { output } = context
       const { limit, branch, commit } = options
-      const given = operands.projectId
-      const { client, config } = await openProject(context, { ...options, project: given }, given === undefined)
-      const projectId = projectIdOf(context, config)
+      const { client, projectId } = await openNamed(context, { ...options, project: operands.projectId })
       const [project, deployments, marks] = await Promise.all([
         projectOf(client, projectId),
         listDeployments(client, { projectId, limit, branch, commit }),
@@ -91,9 +103,7 @@ export const commands = {
   }),
 
   logs: defineCommand({
-    operands: {
-      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
-    },
+    operands: { deployId: deploymentOperand },
     options: {
       follow: toggle('follow the output until the deployment finishes; exit code 1 if it fails', { alias: 'f' }),
       timestamps: toggle('print the time of each line', { alias: 't' }),
@@ -148,13 +158,8 @@ export const commands = {
   }),
 
   cancel: defineCommand({
-    operands: {
-      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
-    },
-    options: {
-      ...deploymentOptions,
-      json: sharedOptions.json
-    },
+    operands: { deployId: deploymentOperand },
+    options: { ...deploymentOptions, json: sharedOptions.json },
     details: `Stops the script of the deployment and every process that it started. The deployment ends as failed.\n\n${projectDetails('deployer')}`,
     examples: [['cancel dep_abcdefghijklmnop', 'cancel a deployment that hangs']],
     async run({ options, operands }, context) {

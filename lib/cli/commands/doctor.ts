@@ -7,7 +7,7 @@ import { type AdminOptions, loadConfiguration, openAdminApi } from '../client/se
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions } from '../common-options.js'
 import { diagnoseLocally, diagnoseServer } from '../doctor/diagnosis.js'
-import { askForOwnNames, type Finding } from '../doctor/findings.js'
+import { askForOwnNames, failure, type Finding, warning } from '../doctor/findings.js'
 import { withInterrupts } from '../terminal/prompt.js'
 
 /** The command that diagnoses problems. */
@@ -46,7 +46,7 @@ async function diagnoseRemotely({ env, server, token }: AdminOptions, context: C
     const { serverUrl, adminToken } = config
     if (serverUrl === null) {
       const advice = 'Use --server or SVC_SERVER_URL, or store the address with "svc config:set serverUrl <url>"'
-      return [{ check: 'Server', result: 'warning', detail: 'not checked: no server address is configured', advice }]
+      return [warning('Server', 'not checked: no server address is configured', advice)]
     }
     const sent = adminToken !== null && maySend(adminToken, serverUrl.value) ? adminToken : null
     const whyNone =
@@ -60,14 +60,8 @@ async function diagnoseRemotely({ env, server, token }: AdminOptions, context: C
     )
   } catch (error) {
     if (!(error instanceof Refusal) || error.kind === 'usage') throw error
-    return [
-      {
-        check: 'Configuration',
-        result: 'failure',
-        detail: error.message,
-        advice: 'Run "svc config" to see the effective configuration and its sources'
-      }
-    ]
+    const advice = 'Run "svc config" to see the effective configuration and its sources'
+    return [failure('Configuration', error.message, advice)]
   }
 }
 

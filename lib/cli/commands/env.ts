@@ -1,39 +1,26 @@
-import type { Client } from '../client/client.js'
 import { resolve } from 'node:path'
 import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
-import { openProjectAsAdmin, projectIdOf, type ProjectWish } from '../client/session.js'
+import { openNamed, openProjectAsAdmin, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
 import { relativeTime, splitList } from '../terminal/words.js'
 
 /** Options that the commands of `svc env` share. */
-const variableOptions = {
-  project: { ...sharedOptions.project, help: projectOperand.help },
-  ...adminOptions
-} as const
+const variableOptions = { project: { ...sharedOptions.project, help: projectOperand.help }, ...adminOptions } as const
 
 /** Closing sentences of the help of these commands. */
 const variableDetails = `Changes take effect with the next deployment.\n${adminDetails('admin')}`
 
 /** Opens the API of the server with a token of the server. Returns it with the id of the project. */
-export async function openVariables(
-  context: Context,
-  wish: ProjectWish
-): Promise<{ client: Client; projectId: string }> {
-  const { client, config } = await openProjectAsAdmin(context, wish, wish.project === undefined)
-  return { client, projectId: projectIdOf(context, config) }
-}
+export const openVariables = (context: Context, wish: ProjectWish) => openNamed(context, wish, openProjectAsAdmin)
 
 /** The commands for the script variables of a project. */
 export const commands = {
   'env list': defineCommand({
-    options: {
-      ...variableOptions,
-      json: toggle('print the variables as JSON, with null for the value of a secret')
-    },
+    options: { ...variableOptions, json: toggle('print the variables as JSON, with null for the value of a secret') },
     details: `The values of secrets are never shown.\n\n${adminDetails('operator')}`,
     examples: [
       ['env list', 'list the variables of the project in this directory'],

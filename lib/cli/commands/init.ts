@@ -69,9 +69,8 @@ export const commands = {
       const { cwd, output } = context
       const env = options.env === undefined || options.env === plainEnvironment ? null : options.env
       const path = clientConfigPath(cwd, env)
-      if (!options.force && (await exists(path))) {
+      if (!options.force && (await exists(path)))
         throw new Refusal('conflict', 'exists', `${path} already exists. Use --force to replace it`)
-      }
       const { config, token, server } = await gather(options, context)
       await writeClientConfig(cwd, env, config)
       output.print(`Wrote ${path}`)
@@ -244,9 +243,8 @@ async function storeToken(
   if (store === 'local') {
     output.print(`Wrote ${await writeDotenv(cwd, 'SVC_DEPLOY_TOKEN', token)}`)
     const hasOrigin = (await readDotenv(cwd, 'client')).values.SVC_DEPLOY_TOKEN_ORIGIN !== undefined
-    if (server !== undefined || hasOrigin) {
+    if (server !== undefined || hasOrigin)
       await writeDotenv(cwd, 'SVC_DEPLOY_TOKEN_ORIGIN', server === undefined ? '' : originOf(server))
-    }
     if (!(await isIgnored(cwd, context.env))) output.warn('.env.local now contains a token. Add it to .gitignore')
     return
   }

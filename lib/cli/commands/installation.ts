@@ -5,9 +5,7 @@ import { defineCommand, type Family, toggle } from '../command.js'
 /** The commands for this installation of svc. */
 export const commands = {
   home: defineCommand({
-    options: {
-      json: toggle('print all paths in the data directory as JSON')
-    },
+    options: { json: toggle('print all paths in the data directory as JSON') },
     details: 'The default is ~/.svc. SVC_HOME sets another directory.',
     examples: [['home', 'print the directory of the configuration, database and archives']],
     async run({ options }, { env, cwd, output }) {

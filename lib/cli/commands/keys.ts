@@ -1,4 +1,5 @@
 import type { Client } from '../client/client.js'
+import { projectNamesOf } from '../client/named-project.js'
 import { generateKeyPairSync } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
@@ -9,7 +10,7 @@ import type { SignersFile, SigningKey } from '../../model/signing-key.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { projectIdsOf } from '../named-tokens.js'
+import { projectIdsOf, projectsOption } from '../named-tokens.js'
 import { confirmation } from '../terminal/prompt.js'
 import { minuteOf } from '../terminal/words.js'
 
@@ -35,10 +36,7 @@ export const commands = {
   }),
 
   'keys list': defineCommand({
-    options: {
-      json: toggle('print {items, file} as JSON: the keys, and those of allowed_signers'),
-      ...adminOptions
-    },
+    options: { json: toggle('print {items, file} as JSON: the keys, and those of allowed_signers'), ...adminOptions },
     details:
       'Lists the keys that may sign releases. A fingerprint is what "ssh-keygen -l" shows. Of a server that was started\n' +
       `with --require-signatures, it lists keys/allowed_signers: only these count.\n\n${adminDetails('admin')}`,
@@ -50,7 +48,7 @@ export const commands = {
       if (options.json) return output.json({ items: keys, file })
       if (file !== null) return listFile(file, context)
       if (keys.length === 0) return output.note('No key is trusted. "svc keys trust" trusts one.')
-      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
+      const names = await projectNamesOf(client)
       output.table(keys, [
         { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
         { header: 'KIND', cell: ({ kind }) => kind },
@@ -76,10 +74,7 @@ export const commands = {
     },
     options: {
       name: option('name', 'name of the key; default: the one in the file'),
-      project: option('project', 'id or name of a project whose releases it may sign; default: all', {
-        repeatable: true,
-        complete: 'projects'
-      }),
+      project: projectsOption('id or name of a project whose releases it may sign; default: all'),
       until: option('time', 'when it may sign no longer, with the zone'),
       json: toggle('print the key as JSON'),
       ...adminOptions

@@ -3,7 +3,7 @@ import type { Client } from '../client/client.js'
 import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
-import { type AdminOptions, openAdmin, openProject, projectIdOf } from '../client/session.js'
+import { type AdminOptions, openAdmin, openNamed, openProject } from '../client/session.js'
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
 import { minuteOf, relativeTime } from '../terminal/words.js'
@@ -16,9 +16,7 @@ const lockOptions = {
 } as const
 
 /** The operand of these commands. */
-const lockOperands = {
-  project: projectOperand
-} as const
+const lockOperands = { project: projectOperand } as const
 
 /** Opens the API, and returns the id of the project that the command line names, or null for the whole server. */
 async function openLockPlace(
@@ -29,24 +27,11 @@ async function openLockPlace(
   const { all } = options
   if (all && project !== undefined) throw usage('--all', 'Give a project or --all, not both')
   if (all) return { client: (await openAdmin(context, options)).client, projectId: null }
-  return openOne(context, options, project)
-}
-
-/** Opens the API, and returns the id of the project that is named, or configured. */
-async function openOne(
-  context: Context,
-  options: AdminOptions,
-  project: string | undefined
-): Promise<{ client: Client; projectId: string }> {
-  const { client, config } = await openProject(context, { ...options, project }, project === undefined)
-  return { client, projectId: projectIdOf(context, config) }
+  return openNamed(context, { ...options, project })
 }
 
 /** Options of the commands for maintenance. */
-const maintenanceOptions = {
-  ...serverOptions,
-  json: toggle('print {maintenance} as JSON')
-} as const
+const maintenanceOptions = { ...serverOptions, json: toggle('print {maintenance} as JSON') } as const
 
 /** Placing a file waits for deployments, and for the disk. */
 const answerLimitMs = 5 * 60_000
@@ -125,10 +110,7 @@ export const commands = {
   }),
 
   locks: defineCommand({
-    options: {
-      ...serverOptions,
-      json: toggle('print the list as JSON')
-    },
+    options: { ...serverOptions, json: toggle('print the list as JSON') },
     details: `Projects in maintenance are listed, too: they have no end. With a deploy token, only what concerns its project\nis listed.\n\n${projectDetails('viewer')}`,
     examples: [['locks', 'list the locks of the configured server']],
     async run({ options }, context) {
@@ -165,7 +147,7 @@ export const commands = {
     ],
     async run({ options, operands }, context) {
       const { reason, force, json } = options
-      const { client, projectId } = await openOne(context, options, operands.project)
+      const { client, projectId } = await openNamed(context, { ...options, ...operands })
       const { maintenance } = await setMaintenance(client, projectId, { on: true, reason, force })
       context.output.result(json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
@@ -173,17 +155,14 @@ export const commands = {
 
   'maintenance off': defineCommand({
     operands: lockOperands,
-    options: {
-      force: toggle('remove the file although somebody changed it'),
-      ...maintenanceOptions
-    },
+    options: { force: toggle('remove the file although somebody changed it'), ...maintenanceOptions },
     details:
       'Removes the file of "svc maintenance on" from the target. With a deploy token, only a maintenance that was begun\n' +
       `with it can be ended.\n\n${projectDetails('operator')}`,
     examples: [['maintenance off shop', 'let visitors in again']],
     async run({ options, operands }, context) {
       const { force, json } = options
-      const { client, projectId } = await openOne(context, options, operands.project)
+      const { client, projectId } = await openNamed(context, { ...options, ...operands })
       const { maintenance } = await setMaintenance(client, projectId, { on: false, force })
       context.output.result(json, { maintenance }, maintenanceSentence(maintenance))
     }
@@ -195,7 +174,7 @@ export const commands = {
     details: `"svc locks" lists all projects in maintenance.\n\n${projectDetails('viewer')}`,
     examples: [['maintenance status shop', 'find out since when, by whom and why']],
     async run({ options, operands }, context) {
-      const { client, projectId } = await openOne(context, options, operands.project)
+      const { client, projectId } = await openNamed(context, { ...options, ...operands })
       const { maintenance } = await client.call('GET /api/projects/:id/maintenance', { id: projectId })
       context.output.result(options.json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }

@@ -7,10 +7,7 @@ import { openAdmin, openProjectAsAdmin, projectIdOf } from '../client/session.js
 import { defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 
-const sourceOptions = {
-  project: { ...sharedOptions.project, help: projectOperand.help },
-  ...adminOptions
-} as const
+const sourceOptions = { project: { ...sharedOptions.project, help: projectOperand.help }, ...adminOptions } as const
 
 /** The commands for the log files that a project has registered. */
 export const commands = {
@@ -20,8 +17,8 @@ export const commands = {
     examples: [['logs sources list --project shop', 'list the log files of a project']],
     async run({ options }, context) {
       const { client, config } = await openProjectAsAdmin(context, options)
-      const { call } = client
-      const { items } = await call('GET /api/projects/:id/log-sources', { id: projectIdOf(context, config) })
+      const id = projectIdOf(context, config)
+      const { items } = await client.call('GET /api/projects/:id/log-sources', { id })
       context.output.list(options.json, items, {
         empty: 'The project has no log sources. "svc logs sources add" adds its log files.',
         columns: [

@@ -2,10 +2,11 @@ import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { eventKeys, notificationKinds, type NotificationTargetView } from '../../model/setting.js'
 import type { Client } from '../client/client.js'
+import { projectNamesOf } from '../client/named-project.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { projectIdsOf, scopeOf } from '../named-tokens.js'
+import { projectIdsOf, projectsOption, scopeOf } from '../named-tokens.js'
 import { confirmation, mustAsk, readSecret } from '../terminal/prompt.js'
 import { splitList } from '../terminal/words.js'
 
@@ -17,10 +18,7 @@ const targetOperand = { required: true, help: 'name or id of the target' } as co
 /** The commands for the targets of notifications. */
 export const commands = {
   'notify list': defineCommand({
-    options: {
-      json: toggle('print the targets as JSON'),
-      ...adminOptions
-    },
+    options: { json: toggle('print the targets as JSON'), ...adminOptions },
     details:
       'Secrets and the paths of addresses are not shown. The target with the name webhook_url is that of the settings\n' +
       `webhook_url and webhook_events.\n\n${adminDetails('admin')}`,
@@ -29,7 +27,7 @@ export const commands = {
       const { client } = await openAdmin(context, options)
       const { items } = await client.call('GET /api/notification-targets')
       if (options.json) return context.output.json(items)
-      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
+      const names = await projectNamesOf(client)
       const shown = items.filter(({ isFromSettings, enabled }) => !isFromSettings || enabled)
       context.output.list(false, shown, {
         empty: 'There are no notification targets. "svc notify add" adds one.',
@@ -61,10 +59,7 @@ export const commands = {
       url: option('url', 'address that receives messages; "-" reads it from standard input'),
       secret: option('-', 'read a secret or a token from standard input', { choices: ['-'] }),
       events: option('events', 'events to notify about, separated by commas; default: all'),
-      project: option('project', 'id or name of a project that the target is limited to; default: all', {
-        repeatable: true,
-        complete: 'projects'
-      }),
+      project: projectsOption('id or name of a project that the target is limited to; default: all'),
       json: toggle('print the target as JSON'),
       ...adminOptions
     },

@@ -136,10 +136,7 @@ export const commands = {
 
   'projects show': defineCommand({
     operands: { project: projectOperand },
-    options: {
-      ...adminOptions,
-      json: projectJson
-    },
+    options: { ...adminOptions, json: projectJson },
     details: adminDetails('viewer'),
     examples: [['projects show shop', 'show the settings of a project']],
     async run({ options, operands }, context) {
@@ -229,10 +226,7 @@ export const commands = {
 
   'projects delete': defineCommand({
     operands: { project: { required: true, help: 'id or name of the project', complete: 'projects' } },
-    options: {
-      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      ...adminOptions
-    },
+    options: { yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' }, ...adminOptions },
     details: `Deletes the deployments, archives, outputs and log sources of the project. Its target directory stays.\n\n${adminDetails('admin')}`,
     examples: [['projects delete shop', 'delete a project after confirmation']],
     async run({ options, operands }, context) {

@@ -168,9 +168,8 @@ export const commands = {
           const { dryRun } = await plans()
           return () => dryRun({ client, projectId, config, wishes, index, json }, context)
         }
-        if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force)) {
+        if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force))
           throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
-        }
         const plan =
           options.plan === undefined ? null : await (await plans()).loadPlan(resolve(context.cwd, options.plan))
         const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)

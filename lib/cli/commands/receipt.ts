@@ -14,21 +14,21 @@ import { defineCommand, exitCodes, type Family, option, toggle, usage } from '..
 import {
   adminDetails,
   adminOptions,
+  deploymentOperand,
   projectDetails,
   serverOptions,
   sharedOptions,
   timeOption
 } from '../common-options.js'
 import { fetchReceipt, fetchReceipts, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
+import { stampedName } from '../terminal/words.js'
 
 const fileMode = 0o644
 
 /** The commands for the receipts of deployments. */
 export const commands = {
   'receipt show': defineCommand({
-    operands: {
-      deployId: { required: true, complete: 'deployments', help: 'id of the deployment; "svc status" shows it' }
-    },
+    operands: { deployId: deploymentOperand },
     options: {
       out: option('file', 'write the receipt itself to this file'),
       list: toggle('print the list of files of the release, whose SHA-256 is in the receipt'),
@@ -52,9 +52,7 @@ export const commands = {
       const text = await fetchReceipt(client, deployId, result ? 'result' : undefined)
       if (result) return output.write(text)
       const receipt = readReceipt(text)
-      if (list) {
-        return output.write(listText(await client.call('GET /api/deployments/:id/files', { id: deployId })))
-      }
+      if (list) return output.write(listText(await client.call('GET /api/deployments/:id/files', { id: deployId })))
       if (out !== undefined) {
         await replaceFile(resolve(cwd, out), text, fileMode)
         return output.result(json, { path: resolve(cwd, out), sha256: receipt.sha256 }, out)
@@ -156,8 +154,7 @@ export const commands = {
         options.since === undefined
           ? undefined
           : new Date(timeOption('--since', options.since, Date.now())).toISOString()
-      const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
-      const path = resolve(context.cwd, options.out ?? `svc-receipts-${at}.jsonl`)
+      const path = resolve(context.cwd, options.out ?? stampedName('svc-receipts', 'jsonl'))
       const { client } = await openAdmin(context, options)
       const query = { projectId: await projectIdFor(client, project), since }
       const { text, receipts } = await fetchReceipts(client, query)

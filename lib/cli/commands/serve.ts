@@ -63,9 +63,8 @@ export const commands = {
     ],
     async run({ options, operands: { action } }, context) {
       const { host, env, cwd, output } = context
-      if (action !== undefined && !(options.pm2 && action === 'stop')) {
+      if (action !== undefined && !(options.pm2 && action === 'stop'))
         throw usage(action, `Unexpected argument "${action}": only "stop" is accepted, with --pm2`)
-      }
       const listening = listeningOf(options, cwd)
       if (options.pm2) {
         const { startSupervised, stopSupervised } = await import('../service/supervision.js')

@@ -74,10 +74,7 @@ export const commands = {
   }),
 
   logout: defineCommand({
-    options: {
-      server: sharedOptions.server,
-      env: sharedOptions.env
-    },
+    options: { server: sharedOptions.server, env: sharedOptions.env },
     details:
       'Removes all tokens of the server from the global configuration: the admin token or the named one, and the deploy\n' +
       'tokens of projects. They stay valid on the server. Environment variables and .env.local do not change.',
@@ -96,10 +93,7 @@ export const commands = {
   }),
 
   whoami: defineCommand({
-    options: {
-      ...serverOptions,
-      json: toggle('print {server, tokens} as JSON')
-    },
+    options: { ...serverOptions, json: toggle('print {server, tokens} as JSON') },
     details:
       'Asks the server about each token that svc would use in this directory. The exit code is 1 if none is valid.',
     examples: [['whoami', 'show the tokens that svc uses in this directory']],

@@ -28,10 +28,7 @@ interface Settings {
 /** The commands for the settings of the server. */
 export const commands = {
   'settings list': defineCommand({
-    options: {
-      json: toggle('print the settings as JSON, with null for the value of a secret'),
-      ...adminOptions
-    },
+    options: { json: toggle('print the settings as JSON, with null for the value of a secret'), ...adminOptions },
     details:
       'docs/settings.md explains each setting. The values of secrets are not shown; "svc settings get" prints one.\n' +
       `"svc config" shows the configuration of this machine instead.\n\n${adminDetails('admin')}`,
@@ -59,10 +56,7 @@ export const commands = {
 
   'settings get': defineCommand({
     operands: { key: { required: true, help: 'key of the setting' } },
-    options: {
-      json: toggle('print the setting as JSON, with its value'),
-      ...adminOptions
-    },
+    options: { json: toggle('print the setting as JSON, with its value'), ...adminOptions },
     details: `Prints the value alone, also that of a secret.\n\n${adminDetails('admin')}`,
     examples: [['settings get keep_archives', 'print the value of a setting']],
     async run({ options, operands }, context) {
@@ -103,9 +97,8 @@ export const commands = {
       const body: Record<string, string> = {}
       for (const [key, value] of given) {
         const row = rowOf(rows, key)
-        if (row.type === 'secret' && !['-', ''].includes(value)) {
+        if (row.type === 'secret' && !['-', ''].includes(value))
           throw usage(key, `${key} is a secret, and other users can see the command. Use "svc settings set ${key} -"`)
-        }
         body[key] = await readSecret(context.host, key, value)
       }
       await call('PUT /api/settings', { body })

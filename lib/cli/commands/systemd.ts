@@ -49,9 +49,8 @@ export const commands = {
     async run({ options }, { cwd, output }: Context) {
       const values = options as Record<string, unknown>
       const isMultiUser = values['multi-user'] === true
-      if (isMultiUser && values['user'] !== defaultUser) {
+      if (isMultiUser && values['user'] !== defaultUser)
         throw usage('--user', '--user cannot be used with --multi-user: the server then runs as root')
-      }
       const user = isMultiUser ? 'root' : (values['user'] as string)
       if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(user))
         throw usage('--user', `--user cannot be "${user}": it must be the name of a user`)

@@ -5,7 +5,7 @@ import { countOf, oneLine } from '../../base/text.js'
 import type { DriftReport } from '../../model/plan.js'
 import type { Client } from '../client/client.js'
 import { compareLimitMs, ndjson, runOf } from '../client/runs.js'
-import { type AdminOptions, openAdmin, openProject, openProjectAsAdmin, projectIdOf } from '../client/session.js'
+import { type AdminOptions, openAdmin, openNamed, openProjectAsAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import {
   adminDetails,
@@ -90,8 +90,7 @@ export const commands = {
       if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
       if (repair) return await repairFiles(project, options, context)
       if (!deep) return await listEdited(project, { ...options, exitCode }, context)
-      const { client, config } = await openProject(context, { ...options, project }, project === undefined)
-      return await verifyProject({ client, projectId: projectIdOf(context, config) }, { sums, json }, context)
+      return await verifyProject(await openNamed(context, { ...options, project }), { sums, json }, context)
     }
   }),
 
@@ -168,8 +167,7 @@ async function listEdited(
   context: Context
 ): Promise<number> {
   const { full = false, fetch, json, exitCode } = options
-  const { client, config } = await openProject(context, { ...options, project }, project === undefined)
-  const projectId = projectIdOf(context, config)
+  const { client, projectId } = await openNamed(context, { ...options, project })
   const report = await withInterrupts(context.host, signal => {
     const query = { full: full ? ('1' as const) : undefined }
     return client.call('GET /api/projects/:id/drift', { id: projectId, query, answerLimitMs: compareLimitMs, signal })
@@ -197,8 +195,7 @@ async function repairFiles(
   checkMessage(message)
   const isSure = confirmation(context, { yes: options.yes, what: 'A repair', done: 'repaired' })
   const given = { env, server, project, token }
-  const { client, config } = await openProjectAsAdmin(context, given, project === undefined)
-  const projectId = projectIdOf(context, config)
+  const { client, projectId } = await openNamed(context, given, openProjectAsAdmin)
   const what = options.path.length === 0 ? 'every file that is not as deployed' : namesOf(options.path)
   if (!(await isSure(`Put back ${what} of ${projectId}`))) return exitCodes.failed
   const { path: paths, 'run-scripts': runScripts } = options

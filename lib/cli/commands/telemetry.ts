@@ -1,7 +1,7 @@
 import { type GlobalConfig, locateHome, readConfig, writeConfig } from '../../base/config/home.js'
 import { parseHttpUrl } from '../../base/text.js'
 import { telemetryState, type TelemetryState } from '../../operate/telemetry/telemetry.js'
-import { type Context, defineCommand, type Family, usage } from '../command.js'
+import { type Command, type Context, defineCommand, type Family, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 
 /** The output of the `telemetry:*` commands with `--json`. */
@@ -18,17 +18,7 @@ interface TelemetryAnswer {
 /** All fields of a report (§6.6). */
 const fields = ['event', 'ts', 'svcVersion', 'instanceId', 'os', 'arch'] as const
 
-/** Changes the global configuration and prints the new state. */
-async function changeTelemetry(context: Context, change: (config: GlobalConfig) => void, json: boolean): Promise<void> {
-  printTelemetry(context, await writeConfig(locateHome(context.env, context.cwd), change), json)
-}
-
-/** Prints the current state. */
-async function showTelemetry(context: Context, json: boolean): Promise<void> {
-  printTelemetry(context, await readConfig(locateHome(context.env, context.cwd)), json)
-}
-
-function printTelemetry({ env, output }: Context, config: GlobalConfig, json: boolean): void {
+function print({ env, output }: Context, config: GlobalConfig, json: boolean): void {
   const state = telemetryState(config, env)
   const { isEnabled: enabled, source, instanceId, url } = state
   const endpoint = state.endpoint === null ? null : withoutPassword(state.endpoint)
@@ -51,33 +41,38 @@ function withoutPassword(url: string): string {
   return url.replace(/\/\/[^/@]*@/, '//****@')
 }
 
+/** Changes the global configuration and prints the new state. */
+async function change(context: Context, json: boolean, apply: (config: GlobalConfig) => void): Promise<void> {
+  print(context, await writeConfig(locateHome(context.env, context.cwd), apply), json)
+}
+
+function switching(isOn: boolean, texts: Pick<Command, 'details' | 'examples'>): Command {
+  return defineCommand({
+    options: { json: sharedOptions.json },
+    ...texts,
+    run: ({ options: { json } }, context) => change(context, json, config => void (config.telemetryEnabled = isOn))
+  })
+}
+
 /** The commands for usage statistics. */
 export const commands = {
   'telemetry:status': defineCommand({
     options: { json: sharedOptions.json },
     details: 'SVC_TELEMETRY_ENDPOINT overrides the endpoint that "svc telemetry:endpoint" stores.',
     examples: [['telemetry:status', 'show whether reports are sent, what they contain, and where they go']],
-    async run({ options }, context) {
-      await showTelemetry(context, options.json)
+    async run({ options: { json } }, context) {
+      print(context, await readConfig(locateHome(context.env, context.cwd)), json)
     }
   }),
 
-  'telemetry:on': defineCommand({
-    options: { json: sharedOptions.json },
+  'telemetry:on': switching(true, {
     details: 'Usage statistics are on by default, but nothing is sent without an endpoint (svc telemetry:endpoint).',
-    examples: [['telemetry:on', 'turn reports on again after telemetry:off']],
-    async run({ options }, context) {
-      await changeTelemetry(context, config => void (config.telemetryEnabled = true), options.json)
-    }
+    examples: [['telemetry:on', 'turn reports on again after telemetry:off']]
   }),
 
-  'telemetry:off': defineCommand({
-    options: { json: sharedOptions.json },
+  'telemetry:off': switching(false, {
     details: 'No reports are sent after this, even if an endpoint is configured (SVC_TELEMETRY_ENDPOINT, too).',
-    examples: [['telemetry:off', 'stop sending reports from this machine']],
-    async run({ options }, context) {
-      await changeTelemetry(context, config => void (config.telemetryEnabled = false), options.json)
-    }
+    examples: [['telemetry:off', 'stop sending reports from this machine']]
   }),
 
   'telemetry:endpoint': defineCommand({
@@ -93,17 +88,12 @@ export const commands = {
     async run({ options, operands }, context) {
       const { url } = operands
       const isReset = url === 'default' || url === 'reset'
-      if (!isReset && parseHttpUrl(url) === null) {
+      if (!isReset && parseHttpUrl(url) === null)
         throw usage('url', `<url> cannot be "${url}": it must be an http or https address, or "default"`)
-      }
-      await changeTelemetry(
-        context,
-        config => {
-          if (isReset) delete config.telemetryEndpoint
-          else config.telemetryEndpoint = url
-        },
-        options.json
-      )
+      await change(context, options.json, config => {
+        if (isReset) delete config.telemetryEndpoint
+        else config.telemetryEndpoint = url
+      })
     }
   })
 } satisfies Family

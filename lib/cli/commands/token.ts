@@ -8,6 +8,7 @@ import {
   type ReportedToken,
   tokenLimits
 } from '../../model/access.js'
+import { projectNamesOf } from '../client/named-project.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, durationOption, sharedOptions } from '../common-options.js'
@@ -17,6 +18,7 @@ import {
   openToken,
   outOption,
   projectIdsOf,
+  projectsOption,
   remarksOf,
   scopeOf,
   tokenOperand,
@@ -27,6 +29,8 @@ import { minuteOf } from '../terminal/words.js'
 
 const dayMs = 24 * 60 * 60_000
 
+const daysOption = (help: string) => number('n', help, { minimum: 1, maximum: 36_500 })
+
 const everyProject = 'every project'
 
 /** The commands for named tokens. */
@@ -36,11 +40,8 @@ export const commands = {
     operands: { name: { required: true, help: 'name of the token, for lists and the audit log' } },
     options: {
       role: option('role', 'what the token may do', { choices: accessRoles }),
-      project: option('project', 'id or name of a project that the token is limited to; default: all', {
-        repeatable: true,
-        complete: 'projects'
-      }),
-      days: number('n', 'days until the token expires; default: 90', { minimum: 1, maximum: 36_500 }),
+      project: projectsOption('id or name of a project that the token is limited to; default: all'),
+      days: daysOption('days until the token expires; default: 90'),
       ip: option('address', 'address or block (10.0.0.0/8) that may use the token; default: all', { repeatable: true }),
       'show-scripts': toggle('let a viewer or deployer read the scripts of its projects'),
       out: outOption,
@@ -72,7 +73,7 @@ export const commands = {
         }
       })
       if (json) return context.output.json({ token, record })
-      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
+      const names = await projectNamesOf(client)
       const end = endOf(record, Date.now())
       context.output.note(`Token "${record.name}": ${record.role} of ${scopeOf(record, names)}, ${end}`)
       await handOver(token, out, context)
@@ -80,10 +81,7 @@ export const commands = {
   }),
 
   'token list': defineCommand({
-    options: {
-      json: toggle('print {items, builtIn} as JSON'),
-      ...adminOptions
-    },
+    options: { json: toggle('print {items, builtIn} as JSON'), ...adminOptions },
     details: `The admin token and the deploy tokens of projects have no name. "svc projects token" prints the latter.\n\n${adminDetails('admin')}`,
     examples: [['token list', 'list the named tokens of the configured server']],
     async run({ options }, context) {
@@ -96,7 +94,7 @@ export const commands = {
         output.note('There are no named tokens. "svc token create" creates one.')
         return
       }
-      const names = new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
+      const names = await projectNamesOf(client)
       const nowMs = Date.now()
       const hasRemarks = items.some(token => remarksOf(token) !== '')
       output.table(items, [
@@ -115,10 +113,7 @@ export const commands = {
     operands: { token: tokenOperand },
     options: {
       overlap: option('time', 'how long the earlier secret stays valid, up to 1d; default: not at all'),
-      days: number('n', 'days until the new secret expires; default: as many as the earlier one had', {
-        minimum: 1,
-        maximum: 36_500
-      }),
+      days: daysOption('days until the new secret expires; default: as many as the earlier one had'),
       out: outOption,
       json: toggle('print {token, record} as JSON, with the secret'),
       ...adminOptions
@@ -166,10 +161,7 @@ export const commands = {
   }),
 
   'access report': defineCommand({
-    options: {
-      json: toggle('print the report of the server as JSON'),
-      ...adminOptions
-    },
+    options: { json: toggle('print the report of the server as JSON'), ...adminOptions },
     details: `Lists the tokens that can deploy to each project, with their end, last use and addresses. A token with a second\nfactor deploys in the panel only.\n\n${adminDetails('admin')}`,
     examples: [
       ['access report', 'list which tokens can deploy where'],

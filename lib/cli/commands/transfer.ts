@@ -30,8 +30,9 @@ import {
   usage
 } from '../command.js'
 import { packOptions, sharedOptions } from '../common-options.js'
+import { withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { humanDuration, splitList } from '../terminal/words.js'
+import { humanDuration, splitList, stampedName } from '../terminal/words.js'
 
 /** Time limit for the import, which includes extracting every artifact. */
 const importLimitMs = 24 * 60 * 60_000
@@ -62,8 +63,7 @@ export const commands = {
     async run({ options }, context) {
       const { env, cwd, host } = context
       const home = locateHome(env, cwd)
-      const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
-      const path = resolve(cwd, options.out ?? `svc-export-${at}.zip`)
+      const path = resolve(cwd, options.out ?? stampedName('svc-export', 'zip'))
       await requireDatabase(home, 'export')
       const query = new URLSearchParams()
       if (options.recent !== undefined) query.set('recent', String(options.recent))
@@ -207,8 +207,7 @@ interface Sending {
 }
 
 async function send({ output }: Context, { client, path, bytes, query, signal }: Sending): Promise<ImportResult> {
-  const bar = output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing')
-  try {
+  return await withProgress(output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing'), async bar => {
     const file = { field: 'file', filename: 'package.zip', path, bytes }
     const body = formBody({ fields: {} }, file, sent => bar.update(sent, bytes))
     const { success: _, ...result } = await client.json<ImportResult & { success: true }>({
@@ -222,10 +221,7 @@ async function send({ output }: Context, { client, path, bytes, query, signal }:
     })
     bar.end(`Read ${formatBytes(bytes)}`)
     return result
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  })
 }
 
 /** Stores deploy tokens (import rules 2 and 3): of new projects, and with `overwrite` of all imported projects. */

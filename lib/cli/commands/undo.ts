@@ -6,20 +6,23 @@ import type { Deployment } from '../../model/deployment.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { openProject, projectIdOf, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle } from '../command.js'
-import { adminDetails, deploymentOptions, projectDetails, projectOperand, sharedOptions } from '../common-options.js'
+import {
+  adminDetails,
+  deploymentOptions,
+  projectDetails,
+  projectOperand,
+  sharedOptions,
+  waitingOperand
+} from '../common-options.js'
 import { exactOptions, undoLast } from '../exact-run.js'
 
-const heldOperands = {
-  deployId: { complete: 'deployments', help: 'id of the deployment; default: the one of the project that waits' }
-} as const
+const heldOperands = { deployId: waitingOperand } as const
 
 /** The commands that settle a deployment, or restore the files before it. */
 export const commands = {
   undo: defineCommand({
     operands: { projectId: projectOperand },
-    options: {
-      ...exactOptions
-    },
+    options: { ...exactOptions },
     details:
       'Restores the files of the target as they were before the last deployment: what it added is removed, what it\n' +
       'replaced or removed comes back, with contents, permissions and times. Files that were edited since stay, unless\n' +
@@ -59,10 +62,7 @@ export const commands = {
 
   revert: defineCommand({
     operands: heldOperands,
-    options: {
-      ...deploymentOptions,
-      json: sharedOptions.json
-    },
+    options: { ...deploymentOptions, json: sharedOptions.json },
     details:
       'Puts the earlier files back, while the checks of the deployment run or while it waits to be confirmed. For a\n' +
       `deployment that is settled, use "svc rollback".\n\n${projectDetails('deployer')}`,

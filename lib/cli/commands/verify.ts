@@ -15,7 +15,7 @@ import {
 import { verifyArchives } from '../../carry/transfer/verify-archives.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
-import { openProject, projectIdOf } from '../client/session.js'
+import { openNamed } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { verifyProject, type VerifyView } from '../verify-files.js'
@@ -82,8 +82,7 @@ async function verifyOnServer(projectId: string, options: ProjectOptions, contex
   if (options['check-server']) throw usage('--check-server', '--check-server cannot be combined with a project')
   if (options.archives) throw usage('--archives', '--archives cannot be combined with a project')
   if (sums && json) throw usage('--sums', '--sums cannot be combined with --json')
-  const { client, config } = await openProject(context, { ...options, project: projectId })
-  return verifyProject({ client, projectId: projectIdOf(context, config) }, { sums, json }, context)
+  return verifyProject(await openNamed(context, { ...options, project: projectId }), { sums, json }, context)
 }
 
 /** Asks the running server. If none is running, opens an existing database; never creates one. */

@@ -10,7 +10,16 @@ import type { HealthDetail } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
 import { readDisk } from '../../operate/machine/disk.js'
 import type { Client } from '../client/client.js'
-import { type Finding, fleetFindings, sharedNameFindings, tokenFindings, userFindings } from './findings.js'
+import {
+  failure,
+  type Finding,
+  fleetFindings,
+  pass,
+  sharedNameFindings,
+  tokenFindings,
+  userFindings,
+  warning
+} from './findings.js'
 
 const minNodeMajor = 18 // §4.13
 const maxNamesShown = 10
@@ -18,20 +27,6 @@ const warnPercent = 85
 const failPercent = 95 // §4.8
 /** An unhealthy server answers in the same shape (§4.8). */
 const unhealthy = 503
-
-const pass = (check: string, detail: string): Finding => ({ check, result: 'pass', detail, advice: null })
-const warning = (check: string, detail: string, advice: string): Finding => ({
-  check,
-  result: 'warning',
-  detail,
-  advice
-})
-const failure = (check: string, detail: string, advice: string): Finding => ({
-  check,
-  result: 'failure',
-  detail,
-  advice
-})
 
 /** Checks this machine: the runtime, the data directory, its disk and the global configuration (§4.13). */
 export async function diagnoseLocally(home: Home): Promise<Finding[]> {
@@ -188,9 +183,8 @@ export async function diagnoseServer(
       ...(nodes instanceof Refusal ? [] : fleetFindings(nodes))
     ]
   }
-  if (detail.code === 'role_too_low' || detail.code === 'scope_too_narrow') {
+  if (detail.code === 'role_too_low' || detail.code === 'scope_too_narrow')
     return [version, warning('Server details', `not checked: ${detail.message}`, 'Use a token that is not limited')]
-  }
   const isToken = detail.kind === 'unauthorized' || detail.kind === 'forbidden'
   const advice = isToken
     ? `Correct the token from ${token.from}, or set a new one on the server with "svc admin reset-password"`

@@ -16,16 +16,25 @@ export interface Finding {
   advice: string | null
 }
 
+/** Returns the finding of a check that has passed. */
+export const pass = (check: string, detail: string): Finding => ({ check, result: 'pass', detail, advice: null })
+/** Returns a warning. */
+export const warning = (check: string, detail: string, advice: string): Finding => {
+  return { check, result: 'warning', detail, advice }
+}
+/** Returns a failure. */
+export const failure = (check: string, detail: string, advice: string): Finding => {
+  return { check, result: 'failure', detail, advice }
+}
+
 const maxNamesShown = 10
 
 /** Returns a warning if several projects have one name, which no command can mean then. Pure. */
 export function sharedNameFindings({ projects }: Pick<AccessReport, 'projects'>): Finding[] {
-  return sharedNames(projects).map(({ name, ids }) => ({
-    check: 'Names of projects',
-    result: 'warning',
-    detail: `"${oneLine(name)}" is the name of ${ids.join(', ')}`,
-    advice: 'Commands take their ids. Give each another name: svc projects set <id> --name <name>'
-  }))
+  const advice = 'Commands take their ids. Give each another name: svc projects set <id> --name <name>'
+  return sharedNames(projects).map(({ name, ids }) =>
+    warning('Names of projects', `"${oneLine(name)}" is the name of ${ids.join(', ')}`, advice)
+  )
 }
 
 const userCheck = 'Users of projects'
@@ -37,23 +46,13 @@ export function userFindings({ projects }: Pick<AccessReport, 'projects'>): Find
   if (projects.length === 0) return []
   const without = withoutUser(projects)
   const open = without.filter(({ clientScripts }) => clientScripts)
-  if (without.length === 0) {
-    return [
-      {
-        check: userCheck,
-        result: 'pass',
-        detail: `${countOf(projects.length, 'project')} with a user of its own`,
-        advice: null
-      }
-    ]
-  }
+  if (without.length === 0) return [pass(userCheck, `${countOf(projects.length, 'project')} with a user of its own`)]
   const detail = `without runAs: ${namesOf(without)}`
-  if (open.length === 0)
-    return [{ check: userCheck, result: 'pass', detail: `${detail}; no push may contain scripts`, advice: null }]
+  if (open.length === 0) return [pass(userCheck, `${detail}; no push may contain scripts`)]
   const advice =
     'A deploy token runs commands as the user of svc there. Run svc as root ("svc systemd --multi-user") and set a user ' +
     'with "svc projects set <project> --run-as <user>", or reject scripts with --client-scripts false'
-  return [{ check: userCheck, result: 'warning', detail, advice }]
+  return [warning(userCheck, detail, advice)]
 }
 
 const tokenCheck = 'Named tokens'
@@ -62,31 +61,25 @@ const tokenCheck = 'Named tokens'
 export function tokenFindings({ tokens, rotateDays }: Pick<AccessReport, 'tokens' | 'rotateDays'>): Finding[] {
   const advised = (wanted: TokenAdvice) => tokens.filter(({ advice }) => advice.includes(wanted))
   const rotate = 'Replace the secret with "svc token rotate <name>", which can keep the old one valid for a day'
+  const oldSecret = ({ secretDays }: ReportedToken) =>
+    `has a secret of ${countOf(secretDays, 'day')} (token_rotate_days is ${rotateDays})`
+  const revoke = 'Revoke it with "svc token revoke <name>" if nobody needs it'
   const findings = [
-    tokenFinding(advised('expires_soon'), ({ daysLeft }) => `expires in ${countOf(daysLeft, 'day')}`, rotate),
-    tokenFinding(
-      advised('unused'),
-      () => `was not used for ${unusedDays} days`,
-      'Revoke it with "svc token revoke <name>" if nobody needs it'
-    ),
-    tokenFinding(
-      advised('rotate'),
-      ({ secretDays }) => `has a secret of ${countOf(secretDays, 'day')} (token_rotate_days is ${rotateDays})`,
-      rotate
-    )
-  ].filter(each => each !== null)
+    ...tokenFinding(advised('expires_soon'), ({ daysLeft }) => `expires in ${countOf(daysLeft, 'day')}`, rotate),
+    ...tokenFinding(advised('unused'), () => `was not used for ${unusedDays} days`, revoke),
+    ...tokenFinding(advised('rotate'), oldSecret, rotate)
+  ]
   if (findings.length > 0 || tokens.length === 0) return findings
-  return [{ check: tokenCheck, result: 'pass', detail: `${tokens.length} valid`, advice: null }]
+  return [pass(tokenCheck, `${tokens.length} valid`)]
 }
 
 function tokenFinding(
   tokens: readonly ReportedToken[],
   fact: (token: ReportedToken) => string,
   advice: string
-): Finding | null {
-  if (tokens.length === 0) return null
-  const detail = firstOf(tokens.map(token => `"${oneLine(token.name)}" ${fact(token)}`))
-  return { check: tokenCheck, result: 'warning', detail, advice }
+): Finding[] {
+  if (tokens.length === 0) return []
+  return [warning(tokenCheck, firstOf(tokens.map(token => `"${oneLine(token.name)}" ${fact(token)}`)), advice)]
 }
 
 const fleetCheck = 'Fleet'
@@ -98,44 +91,24 @@ export function fleetFindings(nodes: readonly ListedNode[]): Finding[] {
   const drifted = nodes.filter(({ placements }) => placements.some(({ isDrifted }) => isDrifted))
   const outdated = nodes.filter(({ isOutdated }) => isOutdated)
   const shared = nodes.filter(({ sharedSince }) => sharedSince)
-  const findings = [
-    nodeFinding(
+  const rows: Array<[readonly ListedNode[], what: string, advice: string]> = [
+    [
       shared,
       'two machines use the identity of one node, which gets no orders',
       'Stop one of them. To make it a node of its own, see "Two machines with one identity" in docs/fleet.md'
-    ),
-    nodeFinding(
-      outdated,
-      'older agents, which do not notice recorded orders',
-      'Upgrade svc there, and restart the agent'
-    ),
-    nodeFinding(
-      lost,
-      'not connected',
-      'Start the agent there ("svc agent"), or drain or forget the node with "svc fleet"'
-    ),
-    nodeFinding(
-      drifted,
-      'not as rolled out',
-      'Look at it with "svc fleet node <name>"; the next push replaces the files'
-    )
-  ].filter(each => each !== null)
-  const connected = nodes.filter(({ isConnected }) => isConnected).length
-  if (findings.length > 0) return findings
-  return [
-    {
-      check: fleetCheck,
-      result: 'pass',
-      detail: `${connected} of ${countOf(nodes.length, 'node')} connected`,
-      advice: null
-    }
+    ],
+    [outdated, 'older agents, which do not notice recorded orders', 'Upgrade svc there, and restart the agent'],
+    [lost, 'not connected', 'Start the agent there ("svc agent"), or drain or forget the node with "svc fleet"'],
+    [drifted, 'not as rolled out', 'Look at it with "svc fleet node <name>"; the next push replaces the files']
   ]
-}
-
-function nodeFinding(nodes: readonly ListedNode[], what: string, advice: string): Finding | null {
-  if (nodes.length === 0) return null
-  const detail = `${what}: ${firstOf(nodes.map(({ name }) => oneLine(name)))}`
-  return { check: fleetCheck, result: 'warning', detail, advice }
+  const findings = rows
+    .filter(([found]) => found.length > 0)
+    .map(([found, what, advice]) =>
+      warning(fleetCheck, `${what}: ${firstOf(found.map(({ name }) => oneLine(name)))}`, advice)
+    )
+  if (findings.length > 0) return findings
+  const connected = nodes.filter(({ isConnected }) => isConnected).length
+  return [pass(fleetCheck, `${connected} of ${countOf(nodes.length, 'node')} connected`)]
 }
 
 function firstOf(words: readonly string[]): string {
@@ -178,17 +151,16 @@ export function exposureFinding(site: string, own: readonly HttpAnswer[], other:
   const failed = [other, ...own].find(answer => 'error' in answer)
   if (failed !== undefined && 'error' in failed) {
     const advice = 'Give an address of this machine, or add the host to the setting gate_hosts'
-    return { check, result: 'warning', detail: `${site} not checked: ${failed.error}`, advice }
+    return warning(check, `${site} not checked: ${failed.error}`, advice)
   }
   const otherStatus = statusOf(other)
   const statuses = own.map(statusOf)
   const advice = 'Add the rule of docs/maintenance.md to the web server: it answers 403'
-  if (statuses.every(status => refusing.has(status) && status !== otherStatus)) {
-    return { check, result: 'pass', detail: `${site} refuses names that begin with .svc-`, advice: null }
-  }
+  if (statuses.every(status => refusing.has(status) && status !== otherStatus))
+    return pass(check, `${site} refuses names that begin with .svc-`)
   const answers = [...new Set(statuses)].join(' and ')
   const same = `${site} answers ${answers} for names that begin with .svc-, and ${otherStatus} for another missing name`
-  return { check, result: 'warning', detail: `cannot tell whether they are refused: ${same}`, advice }
+  return warning(check, `cannot tell whether they are refused: ${same}`, advice)
 }
 
 function statusOf(answer: HttpAnswer): number {

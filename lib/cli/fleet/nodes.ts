@@ -112,11 +112,7 @@ export function placementColumns(paint: Paint, nowMs: number): Column<ListedPlac
   return [
     { header: 'NODE', cell: ({ nodeName }) => nodeName },
     { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
-    {
-      header: 'HAS',
-      cell: liveWords,
-      paint: (text, { isDrifted }) => (isDrifted ? paint.yellow(text) : text)
-    },
+    { header: 'HAS', cell: liveWords, paint: (text, { isDrifted }) => (isDrifted ? paint.yellow(text) : text) },
     { header: 'SAID', cell: ({ seenAt }) => (seenAt === null ? 'nothing yet' : relativeTime(seenAt, nowMs)) }
   ]
 }

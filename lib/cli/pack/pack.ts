@@ -16,6 +16,7 @@ import type { EffectiveConfig, Flags } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
 import { formatBytes } from '../../base/shared/api.js'
 import type { Context } from '../command.js'
+import { withProgress } from '../terminal/output.js'
 import { Interrupted } from '../terminal/prompt.js'
 import { humanDuration, splitList } from '../terminal/words.js'
 import type { PushedTree, PushIndex } from './push-index.js'
@@ -264,17 +265,13 @@ export async function readFound(
   { index, what, signal }: { index: PushIndex; what: string; signal: AbortSignal }
 ): Promise<PushedTree> {
   const startedAtMs = Date.now()
-  const bar = output.progress(`Reading ${what}`)
-  try {
+  return await withProgress(output.progress(`Reading ${what}`), async bar => {
     const onProgress = (bytes: number): void => bar.update(bytes, totalBytes)
     const tree = await treeOf(sources, { onProgress, known: index.known, signal })
     const took = humanDuration(Date.now() - startedAtMs)
     bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
     return { ...tree, sources, walkedMs }
-  } catch (error) {
-    bar.clear()
-    throw error
-  }
+  })
 }
 
 /** Packs the files of the configuration and shows the progress. The caller must discard a temporary archive. */

@@ -61,9 +61,8 @@ export async function checkPlan(
 export async function planForWishes(planning: Omit<Planning, 'all'>, context: Context): Promise<string> {
   const { prune } = planning.wishes
   const plan = await planProject({ ...planning, all: false }, context)
-  if (prune !== undefined && plan.prune !== prune) {
+  if (prune !== undefined && plan.prune !== prune)
     throw new Refusal('unsupported', 'server_too_old', 'This server is too old for --prune. Nothing was deployed')
-  }
   if (plan.planId !== null && !isRefused(plan)) return plan.planId
   for (const line of problemLines(plan, context.output.paint)) context.output.note(line)
   throw new Refusal('conflict', 'plan_refused', 'Nothing was deployed: the plan says that the push would fail')
@@ -98,9 +97,8 @@ export async function loadPlan(path: string): Promise<SavedPlan> {
     throw usage('--plan', `Cannot read "${path}": ${reasonOf(error)}`)
   })
   const { planId, projectId, treeSha256 } = parse(text)
-  if (typeof planId === 'string' && typeof projectId === 'string' && typeof treeSha256 === 'string') {
+  if (typeof planId === 'string' && typeof projectId === 'string' && typeof treeSha256 === 'string')
     return { planId, projectId, treeSha256 }
-  }
   throw usage('--plan', `"${path}" is not a plan. "svc plan --save ${path}" writes one`)
 }
 

@@ -102,9 +102,8 @@ function withKey(key: KeyObject, name: string, write: (statement: Buffer) => str
 
 /** Signs with ssh-keygen: the key is encrypted, in an agent, or in hardware. */
 function bySshKeygen({ path, name, context }: KeyFile): Signer {
-  if (path === null) {
+  if (path === null)
     throw new Refusal('usage', 'key_unreadable', 'The key in SVC_SIGNING_KEY has a password: name its file instead')
-  }
   return {
     async sign(statement) {
       const signature = await runSshKeygen(path, statement, context)

@@ -61,9 +61,8 @@ export async function openSigning(context: Context, given: Given, outputDir: str
 }
 
 function requireKey(signers: readonly Signer[], given: Given): void {
-  if (signers.length === 0 && (given['sign-for'].length > 0 || given['sign-days'] !== undefined)) {
+  if (signers.length === 0 && (given['sign-for'].length > 0 || given['sign-days'] !== undefined))
     throw usage('--sign-key', '--sign-for and --sign-days need a key: --sign-key')
-  }
 }
 
 /** What is signed. */
@@ -104,9 +103,8 @@ export function checkSigning({ isSigned, hasSbom, cure = '' }: Offered, permit: 
     const sentence = `Nothing was sent: ${demandLine(demand)}. Sign it: ${cure}--sign-key`
     throw new Refusal('forbidden', 'signature_missing', sentence)
   }
-  if (demand.sbom === 'require' && !hasSbom) {
+  if (demand.sbom === 'require' && !hasSbom)
     throw new Refusal('forbidden', 'sbom_missing', `Nothing was sent: ${demandLine(demand)}. Send it: ${cure}--sbom`)
-  }
 }
 
 /** Says what a server asks of releases. */

@@ -306,12 +306,10 @@ export async function checkBeforePacking({
 async function cureOf({ code, message }: Refusal, { client, projectId, config }: Preflight): Promise<string | null> {
   const from = config.deployToken?.from ?? 'the command line'
   const advice = `An administrator can print the deploy token with "svc projects token ${projectId}" or find it in the panel`
-  if (code === 'deploy_token_needed') {
+  if (code === 'deploy_token_needed')
     return `The token from ${from} is the admin token, but a push needs the deploy token of the project or a named token. ${advice}`
-  }
-  if (code === 'locked') {
+  if (code === 'locked')
     return `${message}. "svc push --wait" waits for the end of the lock; "svc unlock --take-over <reason>" needs a token that is no deploy token`
-  }
   if (code === 'outside_window') return `${message}. "svc push --wait" waits for the window`
   if (code === 'unauthorized') return `${message}. It is wrong, or was replaced on the server. ${advice}`
   if (code !== 'other_project') return null

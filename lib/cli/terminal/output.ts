@@ -143,9 +143,8 @@ const codes: Record<keyof Paint, [number, number]> = {
 export function createPaint(stream: { isTTY?: boolean }, env: Host['env']): Paint {
   const isOn = wantsColor(stream, env)
   const paint = {} as Paint
-  for (const [name, [on, off]] of Object.entries(codes) as [keyof Paint, [number, number]][]) {
+  for (const [name, [on, off]] of Object.entries(codes) as [keyof Paint, [number, number]][])
     paint[name] = text => (isOn ? `\x1b[${on}m${text}\x1b[${off}m` : text)
-  }
   return paint
 }
 
@@ -163,6 +162,16 @@ export interface Progress {
   end(sentence: string): void
   /** Removes the bar after a failure. */
   clear(): void
+}
+
+/** Runs work with a progress bar, which is removed if the work fails. */
+export async function withProgress<T>(bar: Progress, work: (bar: Progress) => Promise<T>): Promise<T> {
+  try {
+    return await work(bar)
+  } catch (error) {
+    bar.clear()
+    throw error
+  }
 }
 
 const drawEveryMs = 100

@@ -62,3 +62,8 @@ export function localTime(instant: string, nowMs: number): string {
   const time = `${two(at.getHours())}:${two(at.getMinutes())}`
   return dayOf(at) === dayOf(new Date(nowMs)) ? time : `${dayOf(at)} ${time}`
 }
+
+/** Returns the name of a new file with the time: `svc-export-2026-11-21T12-04-05.zip`. */
+export function stampedName(name: string, ending: string): string {
+  return `${name}-${new Date().toISOString().slice(0, 19).replaceAll(':', '-')}.${ending}`
+}
