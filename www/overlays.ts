@@ -56,15 +56,23 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds) {
     preferences: () => import('./elements/settings/svc-preferences.js')
   }
 
+  /** What was typed while the palette is loaded: it belongs into its field. Null: it is not being loaded. */
+  let begun: string | null = null
+
   async function lay(overlay: Overlay): Promise<void> {
-    if (context.session.id === null || document.querySelector('dialog[open]') !== null) return
+    if (context.session.id === null || document.querySelector('dialog[open]') !== null || begun !== null) return
+    if (overlay === 'palette') begun = ''
+    const given = { context, preferences, begun: '' }
     try {
       context.define((await load[overlay]()).elements)
+      given.begun = begun ?? ''
     } catch (error) {
       app.dispatchEvent(notice(errorWords(error), 'failed'))
       return
+    } finally {
+      begun = null
     }
-    const element = Object.assign(document.createElement(`svc-${overlay}`), { context, preferences })
+    const element = Object.assign(document.createElement(`svc-${overlay}`), given)
     element.addEventListener('dialogclose', () => element.remove())
     app.append(element)
   }
@@ -75,6 +83,11 @@ export function createOverlays({ app, context, preferences }: OverlayNeeds) {
     // Keys in a terminal belong to the shell.
     if (context.session.id === null || target.closest('svc-terminal') !== null) return
     const { key, ctrlKey, metaKey, altKey } = event
+    if (begun !== null && key.length === 1 && !ctrlKey && !metaKey && !altKey) {
+      begun += key
+      event.preventDefault()
+      return
+    }
     const isWriting = target.closest('input, textarea, select') !== null
     const wish = keys({ key, ctrlKey, metaKey, altKey, isWriting }, event.timeStamp)
     // If the field is not open, press the button that declares this shortcut.

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startServer } from '../support/server.js'
 import { openWatched, startChromium } from './chromium.js'
-import { desktop, onPhone, signIn } from './stage.js'
+import { desktop, onPhone, openDuring, signIn } from './stage.js'
 import { survey } from './survey.js'
 
 /* What is round every page: rooms, palette, keys, light and dark, languages. */
@@ -84,6 +84,27 @@ t.test('the palette leads to screens and to what the server finds, by keyboard a
   t.match(page.url(), /\/projects/, 'who is writing goes nowhere')
   t.same(watch.complaints, [])
   t.same(watch.foreign, [])
+})
+
+t.test('what is typed while the palette is loaded is in its field', { skip }, async t => {
+  const stage = await startServer(t)
+  await stage.createProject('storefront')
+  const { page, watch } = await openDuring(t, browser, stage.url, 'deployments')
+  await page.getByText('No deployments yet').waitFor()
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => (release = resolve))
+  await page.route(/svc-palette\.js$/, route => released.then(() => route.continue()))
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('go storefront')
+  release()
+  const field = page.getByRole('combobox', { name: 'Search and commands' })
+  await field.waitFor()
+  t.equal(await field.inputValue(), 'go storefront')
+  t.match(page.url(), /deployments$/, 'no letter was a shortcut of the page')
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('storefront')
+  await page.locator('svc-palette [role=option]', { hasText: 'storefront' }).first().waitFor()
+  t.same(watch.complaints, [])
 })
 
 t.test('light, dark and Chinese are chosen, kept, and seen at the next visit', { skip }, async t => {

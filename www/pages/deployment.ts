@@ -64,7 +64,7 @@ export class DeploymentPage extends Page {
       @media (min-width: 720px) {
         .page-head { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
         .head-actions { justify-content: flex-end; }
-        svc-deployment-actions, svc-deployment-actions > .actions { display: contents; }
+        svc-deployment-actions, svc-deployment-actions > :is(.actions, svc-dialog) { display: contents; }
       }
       svc-hold.empty { display: none; }
       .body { display: grid; grid-template-columns: 280px minmax(0, 1fr); gap: 32px; align-items: start; }

@@ -141,7 +141,7 @@ const groupWords: Record<string, string> = {
 }
 
 /**
- * A field that finds pages, commands and records of the server. Property: `context`. Event: `dialogclose`. Keys: Up and
+ * A field that finds pages, commands and records of the server. Properties: `context`, `begun`. Event: `dialogclose`. Keys: Up and
  * Down choose, Enter opens, Escape closes.
  */
 export class SvcPalette extends SvcElement {
@@ -183,6 +183,8 @@ export class SvcPalette extends SvcElement {
   `
 
   context!: PageContext
+  /** The text of the field at first. */
+  begun = ''
   #text = ''
   #found: readonly FoundGroup[] = []
   /** The projects that a command names, or that the text itself is the name of. */
@@ -236,7 +238,10 @@ export class SvcPalette extends SvcElement {
 
   protected override rendered(): void {
     const dialog = this.querySelector('dialog') as HTMLDialogElement
-    if (!dialog.open) dialog.showModal()
+    if (!dialog.open) {
+      dialog.showModal()
+      if (this.begun !== '') this.#write(this.begun)
+    }
     this.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
   }
 
@@ -300,10 +305,14 @@ export class SvcPalette extends SvcElement {
     if (fill === undefined) return
     event.preventDefault()
     event.stopPropagation()
+    this.#write(fill)
+  }
+
+  #write(text: string): void {
     const field = this.querySelector('input') as HTMLInputElement
-    field.value = fill
+    field.value = text
     field.focus()
-    this.#typed(fill)
+    this.#typed(text)
   }
 
   #typed(text: string): void {

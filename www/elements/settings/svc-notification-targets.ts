@@ -3,7 +3,7 @@ import { notice, type Said, css, SvcElement } from '../element.js'
 import type { NotificationTargetView } from '../../../lib/model/setting.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import type { TargetList, WebhookTest } from '../../server/requests.js'
-import { countWords, t, errorWords, serverWords, twoLines } from '../../words/t.js'
+import { language, countWords, t, errorWords, serverWords, twoLines } from '../../words/t.js'
 import { errorLine, question, Submission } from '../base/form.js'
 import { eventRows, elements as formElements, kindRow } from './svc-notification-target.js'
 import { exactWords, spanWords } from '../base/words.js'
@@ -193,7 +193,7 @@ function queueLine({ queue }: NotificationTargetView): Template | null {
   return html`
     <p class="queue">
       ${waiting === 0 ? null : html`<span>${t('Messages waiting: {count}.', { count: waiting })}</span>`}
-      ${problem === null ? null : html`<span>${t('Latest attempt:')} <span translate="no">${twoLines(serverWords(problem))}</span></span>`}
+      ${problem === null ? null : html`<span>${t('Latest attempt:')} <span translate="no">${twoLines(serverWords(problem))}</span>${language() === 'en' ? '.' : null}</span>`}
       ${nextAt === null ? null : html`<span>${t('Next attempt: {time}.', { time: exactWords(nextAt) })}</span>`}
       ${dropped === 0 ? null : html`<span>${t('Messages dropped: {count}.', { count: dropped })}</span>`}
     </p>`
