@@ -29,6 +29,14 @@ t.test('statement, signatures and components are listed, read and removed', asyn
     { name: '2.sig' },
     { name: 'sbom.json', type: 'application/json', bytes: list.length, components: 1 }
   ])
+  t.strictSame(await all.attestations(row.id), await all.attestations(row.id), 'the same again')
+  const kept = join(stage.home.deployments, `${row.id}.sbom.json`)
+  writeFileSync(kept, list.replace(']', ',{"name":"log4j"}]'))
+  t.match((await all.attestations(row.id)).at(-1), { components: 2 }, 'a list that was changed is counted again')
+  writeFileSync(kept, 'torn')
+  const [torn] = (await all.attestations(row.id)).filter(({ name }) => name === 'sbom.json')
+  t.match(torn, { bytes: 4, components: undefined }, 'one that cannot be read is listed all the same')
+  t.equal(Buffer.from((await all.attestation(row.id, 'sbom.json')).content).toString(), 'torn')
   t.equal(Buffer.from((await all.attestation(row.id, '2.sig')).content).toString(), sent.signatures[1])
   await t.rejects(all.attestation(row.id, '3.sig'), { code: 'not_found' })
   t.equal(existsSync(join(stage.home.deployments, `${row.id}.sbom.json`)), true)
