@@ -11,6 +11,9 @@ interface Assembly {
   Instance: new (module: object, imports: object) => { exports: object }
 }
 
+/** Stores of one process share what is compiled. */
+let compiled: object | undefined
+
 /**
  * Loads sql.js on first use: a process that opens no store does not pay for it. The module is compiled synchronously,
  * not in the way of sql.js. That way ends in a task of V8's after which an idle Node waits until every hot function has
@@ -21,7 +24,7 @@ export async function loadSqlite(): Promise<SqlJsStatic> {
   // loading.
   const require = createRequire(import.meta.url)
   const initialise = require('sql.js') as typeof initSqlJs
-  const module = compile(readFileSync(require.resolve('sql.js/dist/sql-wasm.wasm')))
+  const module = (compiled ??= compile(readFileSync(require.resolve('sql.js/dist/sql-wasm.wasm'))))
   return initialise({
     instantiateWasm(imports, onReady) {
       const instance = new assembly.Instance(module, imports)
