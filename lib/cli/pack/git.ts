@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process'
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Provenance } from '../../model/provenance.js'
 import { inheritedEnvironment } from '../../core/proc/environment.js'
 
@@ -14,8 +16,19 @@ type Environment = Readonly<Record<string, string | undefined>>
 const limitMs = 3000
 const maxOutputBytes = 16 * 1024 * 1024
 
+const nothing: GitState = {
+  commit: null,
+  branch: null,
+  tag: null,
+  author: null,
+  subject: null,
+  dirty: null,
+  repository: null
+}
+
 /** Reads the state from git, in three concurrent processes. Without git, or outside of a repository, all is null. */
 export async function readGit(directory: string, env: Environment): Promise<GitState> {
+  if (!mayBeRepository(directory, env)) return nothing
   const ask = (words: readonly string[]): Promise<string | null> => git(words, directory, env)
   const [head, changes, remotes] = await Promise.all([
     ask([
@@ -43,6 +56,20 @@ export async function readGit(directory: string, env: Environment): Promise<GitS
     dirty: head === null || changes === null ? null : changes.trim() !== '',
     repository: remoteOf(remotes ?? '')
   }
+}
+
+/** Whether git may find a repository. To start its processes takes longer than the rest of a small push. */
+function mayBeRepository(directory: string, env: Environment): boolean {
+  if (env['GIT_DIR']) return true
+  try {
+    for (let at = realpathSync(directory), above = ''; at !== above; at = dirname((above = at))) {
+      // A bare repository has a file HEAD.
+      if (existsSync(join(at, '.git')) || existsSync(join(at, 'HEAD'))) return true
+    }
+  } catch {
+    // There is no such directory.
+  }
+  return false
 }
 
 /** Runs git. Returns its output, or null if it fails. */

@@ -11,7 +11,7 @@
  */
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
-import { ZipFile } from 'yazl'
+import type { ZipFile } from 'yazl'
 import { closing, type Defer } from '../../base/async.js'
 import {
   centralBytes,
@@ -29,6 +29,7 @@ import {
   createLargePacking,
   createSegmentThreads,
   endLarge,
+  packInMemory,
   type LargeOptions,
   type LargePart,
   type SegmentThreads
@@ -179,10 +180,19 @@ async function* partsOf(
     if (isLarge(first)) yield* packLarge(first)
     else
       yield {
-        ready: isHere ? packSegment(some, level) : threads.pack({ kind: 'segment', sources: some, level }),
+        ready: isHere ? packHere(some, level) : threads.pack({ kind: 'segment', sources: some, level }),
         sources: some
       }
   }
+}
+
+/** Larger ones are deflated in the thread pool, so that the event loop is not blocked. */
+const maxBlockingBytes = 256 * 1024
+
+function packHere(sources: readonly ZipSource[], level: number): Promise<Uint8Array> {
+  const bytes = sources.reduce((sum, source) => sum + source.bytes, 0)
+  const isSmall = bytes <= maxBlockingBytes && sources.every(({ onRead }) => onRead === undefined)
+  return isSmall ? Promise.resolve().then(() => packInMemory(sources, level)) : packSegment(sources, level)
 }
 
 function isLarge(source: ZipSource): boolean {
@@ -217,7 +227,9 @@ async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ so
 
 /** Packs sources into a zip. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
 export async function packSegment(sources: readonly ZipSource[], level: number): Promise<Buffer> {
-  const zip = new ZipFile()
+  // Most small pushes need none of it.
+  const yazl = await import('yazl')
+  const zip = new yazl.ZipFile()
   const output = zip.outputStream as Readable
   const pieces: Buffer[] = []
   output.on('data', (piece: Buffer) => pieces.push(piece))

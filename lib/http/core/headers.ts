@@ -293,7 +293,11 @@ export function parseCidr(text: string): Cidr | undefined {
   return bits < 0 || bits > bytes.length * 8 ? undefined : { bytes, bits }
 }
 
-const loopback = ['127.0.0.0/8', '::1'].flatMap(network => parseCidr(network) ?? [])
+/** 127.0.0.0/8 and ::1 as bytes: the expressions of node:net would be compiled for every command. */
+const loopback: readonly Cidr[] = [
+  { bytes: Uint8Array.of(127, 0, 0, 0), bits: 8 },
+  { bytes: Uint8Array.from({ length: 16 }, (_, at) => (at === 15 ? 1 : 0)), bits: 128 }
+]
 
 /** Whether the address, in any spelling, is in one of the networks. */
 export function matchesCidr(address: string, networks: readonly Cidr[]): boolean {
