@@ -2,9 +2,12 @@
  * Hints for error messages. A hint names only options that the running command has, taken from its tables.
  */
 import type { ListedRollout } from '../model/rollout.js'
-import type { Command, OptionRow } from './command.js'
 
-type Rows = Pick<Command, 'options' | 'operands'>
+/** The options and operands of a command, by their names. */
+interface Rows {
+  options: Readonly<Record<string, unknown>>
+  operands: Readonly<Record<string, unknown>>
+}
 
 /** Returns how to name the project to a command, or null if the command only uses the one of svc.config.json. */
 export function projectHint({ options, operands }: Rows): string | null {
@@ -51,7 +54,7 @@ export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, giv
 }
 
 /** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
-export function shownFlag(flag: string, row: OptionRow): string {
+export function shownFlag(flag: string, row: { type: string; default?: unknown }): string {
   return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
 }
 

@@ -86,6 +86,6 @@ t.test('renderCommand fits 80 columns and keeps an option with its value', async
 })
 
 t.test('shownFlag shows how to turn off a switch that is on', async t => {
-  t.equal(shownFlag('builtin', { type: 'switch', default: true, help: '' }), '--no-builtin')
-  t.equal(shownFlag('follow', { type: 'switch', help: '' }), '--follow')
+  t.equal(shownFlag('builtin', { type: 'switch', default: true }), '--no-builtin')
+  t.equal(shownFlag('follow', { type: 'switch' }), '--follow')
 })

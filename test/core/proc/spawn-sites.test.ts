@@ -20,7 +20,7 @@ const sites: Record<string, string> = {
   'cli/commands/deployments.ts':
     'spawn: xdg-open or its like with the inherited environment; tried in test/cli/commands/deployments.test.ts',
   'cli/pack/git.ts': 'execFile: git, tried below',
-  'cli/pack/signing.ts': 'spawn: ssh-keygen with PATH, HOME and what ssh-agent and its questions need',
+  'cli/pack/signers.ts': 'spawn: ssh-keygen with PATH, HOME and what ssh-agent and its questions need',
   'cli/service/running.ts': 'runProcess: systemd-notify, tried below',
   'cli/service/supervision.ts':
     'spawn: svc itself by another runtime; it is configured by its environment. runProcess: pm2, which starts svc. Both tried below',
