@@ -6,6 +6,7 @@
  * The policy of the project says what follows from a fault. If the server was started with --require-signatures, only the file
  * `keys/allowed_signers` of its data directory says which keys may sign, and every fault refuses: no token can change that.
  */
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { instantOf } from '../base/clock.js'
@@ -220,11 +221,14 @@ export function createSignatures({
       wanted: readonly WantedFrom[]
     ): Promise<void> {
       if (ruleOf(project).require !== 'refuse') return
-      const left = new Map(
-        wanted.filter(({ source }) => source?.kind === 'archive').map(each => [each.path, each.sha256])
+      const kept = wanted.flatMap(({ path, sha256, source }) =>
+        source?.kind === 'archive' ? [{ path, sha256, deployId: source.deployId }] : []
       )
+      const left = new Map(kept.map(({ path, sha256 }) => [path, sha256]))
+      const own = kept.map(({ deployId }) => deployId)
       let refusal: Refusal | null = null
-      for (const { id } of placements(store, project.id)) {
+      // Mostly one deployment has them all. What a repair or a rollback has put there came with an earlier one.
+      for (const id of new Set([...own, ...placements(store, project.id).map(({ id }) => id)])) {
         if (left.size === 0) return
         try {
           refuseKept(project, id, { kind: 'repair', offered: { origin: 'source deployment' } })
@@ -233,8 +237,9 @@ export function createSignatures({
           refusal ??= error
           continue
         }
-        for await (const { path, sha256 } of readManifest(files.manifest(id)))
-          if (left.get(path) === sha256) left.delete(path)
+        const manifest = files.manifest(id)
+        if (!existsSync(manifest)) continue
+        for await (const { path, sha256 } of readManifest(manifest)) if (left.get(path) === sha256) left.delete(path)
       }
       const [path] = left.keys()
       if (path === undefined) return

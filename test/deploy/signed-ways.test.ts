@@ -1,5 +1,5 @@
 /* Signed releases by other ways than a push: promotion, repair, exact ways back, and deployments that wait. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,9 +9,11 @@ import { insertSigningKey, updateSigningKey } from '../../lib/core/store/tables/
 import type { Run } from '../../lib/deploy/admission.js'
 import type { DeployNeeds } from '../../lib/deploy/needs.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
+import { createTreeDigest } from '../../lib/model/manifest.js'
 import { defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.js'
 import type { Statement } from '../../lib/model/statement.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
+import { type EntryPlan, makeZip } from '../support/make-zip.js'
 import { aKey, digestOf, signedBy, statementOf } from '../support/signed-releases.js'
 import { zipOf } from '../support/zips.js'
 
@@ -98,7 +100,7 @@ t.test('a revoked key signs nothing new, whatever the clock says', async t => {
 })
 
 t.test('a repair brings back only what was signed', async t => {
-  const { push, edit, read, repair } = await scene(t)
+  const { stage, push, edit, read, repair } = await scene(t)
   edit('index.html')
   await t.rejects(repair(), { code: 'signature_missing', message: /Cannot put "index\.html" back/ })
   t.equal(read('index.html'), 'edited')
@@ -108,7 +110,8 @@ t.test('a repair brings back only what was signed', async t => {
     t.match(await repair(), { status: 'success' }, `${round}`)
     t.equal(read('app.js'), 'let x')
   }
-  await push({ 'other.js': '1' }, 200)
+  const { id } = await push({ 'other.js': '1' }, 200)
+  rmSync(join(stage.home.deployments, `${id}.manifest`))
   edit('app.js')
   t.match(await repair(), { status: 'success' }, 'an earlier signed release has it')
 })
@@ -215,4 +218,49 @@ t.test('an archive that somebody changes while it waits, or before it is promote
   for (let left = 200; left > 0 && after.row(deployId).status !== 'failed'; left--) await sleep(50)
   t.match(after.row(deployId), { status: 'failed', errorMessage: other, placed: null })
   t.equal(read('index.html'), 'newer')
+})
+
+t.test('entries of other kinds than the signed ones', async t => {
+  const { stage, shop, ana } = await scene(t)
+  const link = (path: string) => ({ name: 'current', data: path, mode: 0o120777 })
+  const page = { name: 'index.html', data: 'new', mode: 0o100644 }
+  const program = { name: 'run', data: '#!/bin/sh', mode: 0o100755 }
+  const tree = createTreeDigest()
+  for (const { name: path, data, mode } of [link('index.html'), page, program])
+    tree.add({ path, mode, size: data.length, sha256: digestOf(data) })
+  const sent = signedBy(statementOf(shop.id, {}, { treeSha256: tree.end() }), ana)
+  const push = async (entries: EntryPlan[]): Promise<DeploymentRow | Error> => {
+    const bytes = Readable.from([makeZip(entries)])
+    const received = await stage.deployer.receive(bytes, { limitBytes: 1e6, signal: never })
+    const request = { projectId: shop.id, env: {}, actor: admin, sent }
+    return stage.deployer.deploy(received, request).then(({ finished }) => finished)
+  }
+  const good = [link('index.html'), page, program]
+  const attacks: Record<string, EntryPlan[]> = {
+    'a link that leads elsewhere': [link('run'), page, program],
+    'a link that leads out of the target': [link('../../home/config.json'), page, program],
+    'a file in place of the link, with its path as contents': [
+      { ...link('index.html'), mode: 0o100777 },
+      page,
+      program
+    ],
+    'a link in place of a file': [link('index.html'), { ...page, mode: 0o120777 }, program],
+    'a file that is a program': [link('index.html'), { ...page, mode: 0o100755 }, program],
+    'no permissions at all': good.map(({ name, data }) => ({ name, data })),
+    'the same file in another case': [...good, { ...page, name: 'INDEX.html' }],
+    'the same name twice': [...good, { ...page, data: 'evil' }],
+    'a path that leads back': [...good, { ...page, name: 'a/../index.html', data: 'evil' }],
+    'an empty tree': [],
+    'directories alone': [{ name: 'a/', mode: 0o40755 }]
+  }
+  for (const [name, entries] of Object.entries(attacks)) {
+    const row = await push(entries).catch((error: Error) => error)
+    t.not((row as DeploymentRow).status, 'success', name)
+    t.strictSame(readdirSync(shop.deployPath), ['index.html'], `${name}: the target is as it was`)
+    t.equal(readFileSync(join(shop.deployPath, 'index.html'), 'utf8'), 'old', name)
+  }
+  // The tree does not contain them: directories, and what no file of a target may have.
+  const row = await push([{ name: 'empty/', mode: 0o40755 }, ...good.slice(0, 2), { ...program, mode: 0o104755 }])
+  t.match(row, { status: 'success' }, (row as DeploymentRow).errorMessage ?? '')
+  t.equal(statSync(join(shop.deployPath, 'run')).mode & 0o7777, 0o755)
 })
