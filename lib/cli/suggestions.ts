@@ -38,6 +38,10 @@ const known: Readonly<Record<string, string>> = {
   role: 'access report',
   permission: 'access report',
   node: 'fleet nodes',
+  'node list': 'fleet nodes',
+  'fleet list': 'fleet nodes',
+  'fleet ls': 'fleet nodes',
+  'fleet status': 'fleet nodes',
   agents: 'fleet nodes',
   machine: 'fleet nodes',
   hub: 'cluster status',
@@ -66,6 +70,9 @@ function plain(text: string): string {
     .join(' ')
 }
 
+/** Returns the command of words that `plain` has made. */
+const knownAs = (words: string): string | undefined => Object.entries(known).find(([key]) => plain(key) === words)?.[1]
+
 /**
  * Returns the command or topic that somebody meant who typed these words: another spelling (`config set`, `tokens list`),
  * a word of another tool, the first command of a family (`tokens`), or a typing error. Undefined: none is close.
@@ -84,7 +91,7 @@ export function meantBy(
   const pair = plain(typed.join(' '))
   const spelled = names.find(name => typed.length > 1 && plain(name) === pair)
   if (spelled !== undefined) return spelled
-  const pairOf = known[pair]
+  const pairOf = knownAs(pair)
   if (pairOf !== undefined) return pairOf
   const near =
     typed.length > 1
@@ -97,7 +104,7 @@ export function meantBy(
   const single = plain(first)
   const word = names.find(name => plain(name) === single)
   if (word !== undefined) return word
-  const other = Object.entries(known).find(([key]) => plain(key) === single)?.[1]
+  const other = knownAs(single)
   if (other !== undefined) return other
   const family = names.filter(name => plain(name).startsWith(`${single} `))
   const listed = ['list', 'status'].flatMap(end => family.find(name => plain(name) === plain(`${single} ${end}`)) ?? [])
