@@ -195,14 +195,7 @@ export class SvcNodeList extends SvcElement {
       .row:has(> input) { grid-template-columns: 16px minmax(0, 2fr) 130px minmax(0, 2fr) minmax(0, 1fr) 110px; }
       .row > input { position: relative; z-index: 1; }
       li + li .row { border-top: 1px solid var(--line); }
-      .row.chosen { background: var(--accent-quiet); }
-      .row:hover { background: var(--hover); }
-      .row > a { display: grid; min-width: 0; color: inherit; }
-      .row > a:hover { text-decoration: none; }
-      /* The whole row is a link. */
-      .row > a::after { content: ''; position: absolute; inset: 0; }
-      .row > a:focus-visible { outline-color: transparent; }
-      .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
+      .row > a { display: grid; min-width: 0; }
       .row b { font-weight: 500; }
       .row a span, .row .facts, .row svc-time { color: var(--muted); font-size: var(--size-13); }
       .row .states { display: grid; }

@@ -37,14 +37,8 @@ export class SvcLogSources extends SvcElement {
         padding: 6px 12px 6px 16px;
       }
       li + li { border-top: 1px solid var(--line); }
-      .row:hover { background: var(--hover); }
-      .row.chosen { background: var(--accent-quiet); }
       .row > input, .row > .tools { position: relative; z-index: 1; }
-      .row > a { display: grid; min-width: 0; color: inherit; }
-      .row > a:hover { text-decoration: none; }
-      .row > a::after { content: ''; position: absolute; inset: 0; }
-      .row > a:focus-visible { outline-color: transparent; }
-      .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
+      .row > a { display: grid; min-width: 0; }
       .row b { font-weight: 500; }
       .row code { color: var(--muted); direction: rtl; text-align: left; }
       .row code bdi { unicode-bidi: plaintext; }

@@ -196,12 +196,6 @@ export class SvcFiles extends SvcElement {
         padding: 0 16px;
       }
       li + li .row { border-top: 1px solid var(--line); }
-      .row:hover { background: var(--hover); }
-      .row a { color: inherit; }
-      .row a:hover { text-decoration: none; }
-      .row a::after { content: ''; position: absolute; inset: 0; }
-      .row a:focus-visible { outline-color: transparent; }
-      .row a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
       .row .icon, .row .number, .row svc-time { color: var(--muted); }
       .row .number, .row svc-time { font-size: var(--size-13); text-align: right; }
       .note { padding: 10px 16px; border-top: 1px solid var(--line); color: var(--muted); font-size: var(--size-13); }

@@ -97,16 +97,8 @@ export class SvcProjectList extends SvcElement {
         padding: 0 12px 0 16px;
       }
       li + li .row { border-top: 1px solid var(--line); }
-      .row:hover { background: var(--hover); }
-      .row.chosen { background: var(--accent-quiet); }
       .row > input { position: relative; z-index: 1; }
-      .row > a { display: grid; min-width: 0; color: inherit; }
-      .row > a:hover { text-decoration: none; }
-      /* The whole row is a link. */
-      .row > a::after { content: ''; position: absolute; inset: 0; }
-      /* Visible with forced colours; otherwise the outline is around the row. */
-      .row > a:focus-visible { outline-color: transparent; }
-      .row > a:focus-visible::after { outline: 2px solid var(--accent); outline-offset: -2px; border-radius: 6px; }
+      .row > a { display: grid; min-width: 0; }
       .row b { font-weight: 500; }
       /* Words that have no place beside the marks go to a second line, which is not visible. */
       .row .under { display: flex; flex-wrap: wrap; gap: 6px; min-width: 0; height: 20px; overflow: hidden; }
