@@ -147,239 +147,278 @@ function holdIfThere(disk: Disk, target: string): HeldDirectory | null {
 
 type Comparing = CompareTools & { job: CompareJob }
 
-async function compareIn(
-  root: HeldDirectory | null,
-  tree: ReceivedTree,
-  { job, disk, check = () => {}, elapsedMs = () => performance.now() }: Comparing
-): Promise<Findings> {
-  const lists = createLists(job.listed)
-  const itemOf = itemsOf(job)
-  const expected = buildExpected(tree.digits)
-  if (root === null) return compareMissing(tree, { job, disk, lists })
+/** What has been found so far in a target that is there. */
+type Comparison = ReturnType<typeof begin>
 
-  const deadlineMs = elapsedMs() + job.limitMs
-  const folders = holdFolders(disk, root)
-  const foldersOf = findFolders({ disk, root, held: folders, onConflict })
-  const finder = { disk, digester: createDigester(disk, check) }
-  const blocked = new Set<string>()
+/** The paths that cannot be put in place, the directories in the way, and the files and links that give way (kept-owner.ts). */
+function createWays(lists: Lists) {
+  const [blocked, given, ways] = [new Set<string>(), new Set<string>(), new Map<string, Refusal>()]
+
+  function refuse(path: string, { code, message }: Refusal): void {
+    blocked.add(path)
+    lists.conflict({ path, code, message })
+  }
+
   function onConflict(path: string, refusal: Refusal): void {
     if (given.has(path)) return
     // What is in a directory comes later in the tree.
     if (refusal.code === 'directory_in_the_way') return void ways.set(path, refusal)
     refuse(path, refusal)
   }
-  function refuse(path: string, { code, message }: Refusal): void {
-    blocked.add(path)
-    lists.conflict({ path, code, message })
-  }
+
+  return { blocked, given, ways, refuse, onConflict }
+}
+
+function begin(
+  root: HeldDirectory,
+  tree: ReceivedTree,
+  { job, disk, check = () => {}, elapsedMs = () => performance.now() }: Comparing
+) {
+  const lists = createLists(job.listed)
+  const conflicts = createWays(lists)
+  const folders = holdFolders(disk, root)
   /** The directories that the tree needs. */
   const needed = new Set<string>()
   for (const { path } of tree.entries())
     for (let at = parentOf(path); at !== '' && !needed.has(at); at = parentOf(at)) needed.add(at)
-  /** The directories in the way, and the files and links that give way (kept-owner.ts). */
-  const ways = new Map<string, Refusal>()
-  const given = new Set<string>()
-  const writes = createWrites({ disk, root, folders })
-
-  const reserved = job.reserved ?? []
-  const reservedFault = createReserved(reserved)
-  const asked = createAsked(job.removes ?? null)
-  const archives = new Set(job.keeps?.archives)
-  const { isUnknown = false } = job
-  const rules = { edited: job.edited ?? 'ignore', removes: job.removes ?? null, isUnknown }
-  /** The edits that would be lost, and the size of what is kept only in the before-images. */
-  const lost: Edits = { count: 0, files: [] }
-  let imageBytes = 0
-  let ownedCount = 0
-  let isAnyThere = false
-  let itemCount = 0
+  const { reserved = [], removes = null, edited = 'ignore', isUnknown = false } = job
+  const deadlineMs = elapsedMs() + job.limitMs
   /** The files that would be removed. */
   const removals: TreeEntry[] = []
-  /** The paths that svc owns, and those of the tree, if what svc does not own is removed. */
-  const knownPaths = takesUnowned(rules.removes) ? new Set<string>() : null
-
-  const trusted = (known: OwnedEntry | null): OwnedEntry | null => (job.isFull ? null : known)
-
-  /** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
-  function find(path: string, known: OwnedEntry | null): FoundEntry | null {
-    try {
-      const onOther = (stats: Stats): void => onConflict(path, inTheWay(path, stats))
-      return findEntry({ ...finder, onOther }, folders.place(path), trusted(known))
-    } catch (error) {
-      if (error instanceof Refusal) throw changedMeanwhile(path)
-      if (!hasCode(error, 'EACCES', 'EPERM')) throw error
-      onConflict(path, new Refusal('unavailable', 'not_permitted', `Cannot read "${path}": ${reasonOf(error)}`))
-      return null
-    }
-  }
-
-  function compareItem(item: WantedItem, known: OwnedEntry | null): void {
-    const { path } = item
-    const folder = foldersOf.find(parentOf(path))
-    const fault = reservedFault(item)
-    if (fault !== null) onConflict(path, fault)
-    const isReachable = !isAtOrBelow(blocked, path)
-    const found = isReachable && folder.exists ? find(path, known) : null
-    expected.add(item, found)
-    knownPaths?.add(path)
-    itemCount++
-    if (known !== null && found !== null) isAnyThere = true
-    if (!isReachable || blocked.has(path)) return
-    if (ways.has(path)) {
-      writes.add(item, folder, null)
-      return
-    }
-    const isAsOwned = known === null ? null : !isEdited(found, known)
-    const isAsWanted = found !== null && item.kind === found.kind && found.sha256.startsWith(item.sha256)
-    const decision = decide({ isThere: found !== null, isAsOwned, isAsWanted }, rules)
-    if (decision.does === 'keep') {
-      if (found !== null) lists.path('kept', path)
-      if (known !== null) lists.drift(driftOf(known, found, false))
-      return
-    }
-    noteLoss(decision, { path, known, found })
-    const kind = found === null ? 'added' : differenceOf(item, found)
-    lists.path(kind, path)
-    if (known === null && decision.losesEdit) lists.path('foreign', path)
-    if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
-    // An edit that equals the new contents is as good as deployed.
-    if (known !== null && isAsOwned === false && !isAsWanted) lists.drift(driftOf(known, found, true))
-  }
-
-  function noteLoss(
-    { losesEdit, keptIn }: Decision,
-    { path, known, found }: { path: string; known: OwnedEntry | null; found: FoundEntry | null }
-  ): void {
-    if (losesEdit && lost.count++ < 3) lost.files.push({ path, since: known?.since ?? '' })
-    if (keptIn === 'before' || (keptIn === 'deployment' && !archives.has(known?.since ?? '')))
-      imageBytes += found?.size ?? 0
-  }
-
-  function compareKept(known: OwnedEntry): void {
-    const { path } = known
-    let found: FoundEntry | null = null
-    try {
-      found = findEntry(finder, folders.place(path), trusted(known))
-    } catch (error) {
-      // The directory was removed or replaced by a link, or svc may not read it: the file of svc is not there.
-      if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
-    }
-    isAnyThere ||= found !== null
-    const edited = isEdited(found, known)
-    if (found !== null && (isAtOrBelow(ways, path) || needed.has(path)) && !reserved.includes(path)) {
-      if (giveWay(known, found, edited)) return
-    }
-    const isAsked = asked(path) && !reserved.includes(path)
-    const decision = decide({ isThere: found !== null, isAsOwned: !edited, isAsWanted: null }, rules)
-    const isPruned = isAsked && decision.does === 'remove'
-    if (found !== null) lists.path(isPruned ? 'pruned' : 'kept', path)
-    if (found !== null && isPruned) {
-      noteLoss(decision, { path, known, found })
-      writes.remove(path, found)
-      removals.push({ ...found, path })
-    }
-    if (edited) lists.drift(driftOf(known, found, false))
-  }
-
-  /** Compares what svc did not put there, if it would be removed. */
-  function compareUnowned(isLate: () => boolean): boolean {
-    if (knownPaths === null || !takesUnowned(rules.removes)) return true
-    const { protect } = rules.removes
-    const unowned = findUnowned({ disk, folders, protect, known: knownPaths, reserved, check })
-    for (const file of unowned.protected) lists.protect(file)
-    for (const { path, size } of unowned.files) {
-      if (isLate()) return false
-      const found = find(path, null)
-      const decision = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, rules)
-      if (found === null || decision.does !== 'remove') continue
-      noteLoss(decision, { path, known: null, found })
-      lists.unowned({ path, size })
-      lists.path('pruned', path)
-      writes.remove(path, found)
-      removals.push({ ...found, path })
-    }
-    return true
-  }
-
-  /** Whether an owned file that is in the way gives way. */
-  function giveWay(known: OwnedEntry, found: FoundEntry, edited: boolean): boolean {
-    const { path } = known
-    const decision = decide({ isThere: true, isAsOwned: !edited, isAsWanted: false }, rules)
-    const isProtected = rules.removes?.kind === 'absent' && !asked(path)
-    if (decision.does !== 'replace' || isProtected) return false
-    noteLoss(decision, { path, known, found })
-    given.add(path)
-    lists.path('pruned', path)
-    writes.remove(path, found)
-    removals.push({ ...found, path })
-    if (edited) lists.drift(driftOf(known, found, true))
-    return true
-  }
-
-  /** Lists the entries in whose way directories are. */
-  function settleWays(): void {
-    for (const [path, refusal] of ways) {
-      try {
-        clearWay({ disk, folders }, { path, refusal }, below => given.has(below))
-        lists.path('added', path)
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error
-        refuse(path, error)
-      }
-    }
-  }
-
-  try {
-    const isLate = (): boolean => {
+  return {
+    ...conflicts,
+    job,
+    disk,
+    check,
+    lists,
+    folders,
+    needed,
+    reserved,
+    removals,
+    foldersOf: findFolders({ disk, root, held: folders, onConflict: conflicts.onConflict }),
+    finder: { disk, digester: createDigester(disk, check) },
+    expected: buildExpected(tree.digits),
+    writes: createWrites({ disk, root, folders }),
+    reservedFault: createReserved(reserved),
+    asked: createAsked(removes),
+    archives: new Set(job.keeps?.archives),
+    rules: { edited, removes, isUnknown },
+    /** The paths that svc owns, and those of the tree, if what svc does not own is removed. */
+    knownPaths: takesUnowned(removes) ? new Set<string>() : null,
+    /** The edits that would be lost. */
+    lost: { count: 0, files: [] } as Edits,
+    /** The size of what is kept only in the before-images; the number of owned entries, and of those of the tree. */
+    totals: { imageBytes: 0, owned: 0, items: 0, isAnyThere: false },
+    isLate(): boolean {
       check()
       return elapsedMs() > deadlineMs
     }
-    const entries = tree.entries()
-    const nextItem = (): WantedItem | null => {
-      const next = entries.next()
-      return next.done === true ? null : itemOf(next.value)
-    }
-    let item = nextItem()
-    let isPartial = false
-    for await (const owned of job.owned === null ? [] : readOwnedTree(job.owned)) {
-      if ((isPartial = isLate())) break
-      ownedCount++
-      knownPaths?.add(owned.path)
-      while (item !== null && compareTreePaths(item.path, owned.path) < 0) {
-        if ((isPartial = isLate())) break
-        compareItem(item, null)
-        item = nextItem()
-      }
-      if (isPartial) break
-      if (item?.path === owned.path) {
-        compareItem(item, owned)
-        item = nextItem()
-      } else compareKept(owned)
-    }
-    for (; item !== null && !isPartial && !(isPartial = isLate()); item = nextItem()) compareItem(item, null)
-    if (!isPartial) isPartial = !compareUnowned(isLate)
-    settleWays()
-    removals.sort((a, b) => compareTreePaths(a.path, b.path))
-    for (const each of removals) expected.remove(each)
-    const { conflicts } = lists.paths
-    const { checks, diskNeeded, diskFree } = checkTarget({ disk, root, folders, ...writes.all() })
+  }
+}
+
+async function compareIn(root: HeldDirectory | null, tree: ReceivedTree, comparing: Comparing): Promise<Findings> {
+  const { job, disk } = comparing
+  if (root === null) return compareMissing(tree, { job, disk, lists: createLists(job.listed) })
+  const now = begin(root, tree, comparing)
+  const { lists, folders, expected, rules, lost, totals } = now
+  try {
+    const isPartial = !((await compareEntries(now, tree)) && compareUnowned(now))
+    settleWays(now)
+    now.removals.sort((a, b) => compareTreePaths(a.path, b.path))
+    for (const each of now.removals) expected.remove(each)
+    const { checks, diskNeeded, diskFree } = checkTarget({ disk, root, folders, ...now.writes.all() })
+    const isEmptied = rules.edited === 'keep' && totals.items > 0 && totals.owned > 0 && !totals.isAnyThere
     return {
       counts: lists.counts,
       paths: lists.paths,
-      bytes: { changed: writes.bytes(), extracted: tree.bytes, diskNeeded, diskFree },
+      bytes: { changed: now.writes.bytes(), extracted: tree.bytes, diskNeeded, diskFree },
       checks: [
         ...checks,
-        checkFileSystem(conflicts),
-        checkPrune(job.removes ?? null, lists.counts.pruned, ownedCount),
-        rules.edited === 'keep' && itemCount > 0 && ownedCount > 0 && !isAnyThere
-          ? emptied(ownedCount)
-          : checkEdits(rules.edited, lost),
-        checkBefore(job.keeps, rules.removes, imageBytes)
+        checkFileSystem(lists.paths.conflicts),
+        checkPrune(rules.removes, lists.counts.pruned, totals.owned),
+        isEmptied ? emptied(totals.owned) : checkEdits(rules.edited, lost),
+        checkBefore(job.keeps, rules.removes, totals.imageBytes)
       ],
       expected: isPartial ? null : expected.end(job.nowMs, tree.contentsSha256)
     }
   } finally {
     folders.close()
+  }
+}
+
+/** Compares the entries of the tree and those that svc owns, both in canonical order. Returns false if it is late. */
+async function compareEntries(now: Comparison, tree: ReceivedTree): Promise<boolean> {
+  const { job, knownPaths, totals, isLate } = now
+  const itemOf = itemsOf(job)
+  const entries = tree.entries()
+  const nextItem = (): WantedItem | null => {
+    const next = entries.next()
+    return next.done === true ? null : itemOf(next.value)
+  }
+  let item = nextItem()
+  for await (const owned of job.owned === null ? [] : readOwnedTree(job.owned)) {
+    if (isLate()) return false
+    totals.owned++
+    knownPaths?.add(owned.path)
+    for (; item !== null && compareTreePaths(item.path, owned.path) < 0; item = nextItem()) {
+      if (isLate()) return false
+      compareItem(now, item, null)
+    }
+    if (item?.path === owned.path) {
+      compareItem(now, item, owned)
+      item = nextItem()
+    } else compareKept(now, owned)
+  }
+  for (; item !== null; item = nextItem()) {
+    if (isLate()) return false
+    compareItem(now, item, null)
+  }
+  return true
+}
+
+/** Returns what the owned tree says about an entry, unless every file is to be read. */
+function trusted({ job }: Comparison, known: OwnedEntry | null): OwnedEntry | null {
+  return job.isFull ? null : known
+}
+
+/** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
+function find(now: Comparison, path: string, known: OwnedEntry | null): FoundEntry | null {
+  const { finder, folders, onConflict } = now
+  try {
+    const onOther = (stats: Stats): void => onConflict(path, inTheWay(path, stats))
+    return findEntry({ ...finder, onOther }, folders.place(path), trusted(now, known))
+  } catch (error) {
+    if (error instanceof Refusal) throw changedMeanwhile(path)
+    if (!hasCode(error, 'EACCES', 'EPERM')) throw error
+    onConflict(path, new Refusal('unavailable', 'not_permitted', `Cannot read "${path}": ${reasonOf(error)}`))
+    return null
+  }
+}
+
+function compareItem(now: Comparison, item: WantedItem, known: OwnedEntry | null): void {
+  const { lists, writes, blocked, totals } = now
+  const { path } = item
+  const folder = now.foldersOf.find(parentOf(path))
+  const fault = now.reservedFault(item)
+  if (fault !== null) now.onConflict(path, fault)
+  const isReachable = !isAtOrBelow(blocked, path)
+  const found = isReachable && folder.exists ? find(now, path, known) : null
+  now.expected.add(item, found)
+  now.knownPaths?.add(path)
+  totals.items++
+  if (known !== null && found !== null) totals.isAnyThere = true
+  if (!isReachable || blocked.has(path)) return
+  if (now.ways.has(path)) {
+    writes.add(item, folder, null)
+    return
+  }
+  const isAsOwned = known === null ? null : !isEdited(found, known)
+  const isAsWanted = found !== null && item.kind === found.kind && found.sha256.startsWith(item.sha256)
+  const decision = decide({ isThere: found !== null, isAsOwned, isAsWanted }, now.rules)
+  if (decision.does === 'keep') {
+    if (found !== null) lists.path('kept', path)
+    if (known !== null) lists.drift(driftOf(known, found, false))
+    return
+  }
+  noteLoss(now, decision, { path, known, found })
+  const kind = found === null ? 'added' : differenceOf(item, found)
+  lists.path(kind, path)
+  if (known === null && decision.losesEdit) lists.path('foreign', path)
+  if (kind === 'added' || kind === 'changed') writes.add(item, folder, found)
+  // An edit that equals the new contents is as good as deployed.
+  if (known !== null && isAsOwned === false && !isAsWanted) lists.drift(driftOf(known, found, true))
+}
+
+interface Place {
+  path: string
+  known: OwnedEntry | null
+  found: FoundEntry | null
+}
+
+function noteLoss(
+  { lost, archives, totals }: Comparison,
+  { losesEdit, keptIn }: Decision,
+  { path, known, found }: Place
+): void {
+  if (losesEdit && lost.count++ < 3) lost.files.push({ path, since: known?.since ?? '' })
+  if (keptIn === 'before' || (keptIn === 'deployment' && !archives.has(known?.since ?? '')))
+    totals.imageBytes += found?.size ?? 0
+}
+
+function remove(now: Comparison, decision: Decision, place: Place & { found: FoundEntry }): void {
+  const { path, found } = place
+  noteLoss(now, decision, place)
+  now.lists.path('pruned', path)
+  now.writes.remove(path, found)
+  now.removals.push({ ...found, path })
+}
+
+function compareKept(now: Comparison, known: OwnedEntry): void {
+  const { lists, reserved } = now
+  const { path } = known
+  let found: FoundEntry | null = null
+  try {
+    found = findEntry(now.finder, now.folders.place(path), trusted(now, known))
+  } catch (error) {
+    // The directory was removed or replaced by a link, or svc may not read it: the file of svc is not there.
+    if (!(error instanceof Refusal) && !hasCode(error, 'ENOENT', 'EACCES', 'EPERM')) throw error
+  }
+  now.totals.isAnyThere ||= found !== null
+  const edited = isEdited(found, known)
+  if (found !== null && (isAtOrBelow(now.ways, path) || now.needed.has(path)) && !reserved.includes(path)) {
+    if (giveWay(now, known, { found, edited })) return
+  }
+  const isAsked = now.asked(path) && !reserved.includes(path)
+  const decision = decide({ isThere: found !== null, isAsOwned: !edited, isAsWanted: null }, now.rules)
+  if (found !== null && isAsked && decision.does === 'remove') remove(now, decision, { path, known, found })
+  else if (found !== null) lists.path('kept', path)
+  if (edited) lists.drift(driftOf(known, found, false))
+}
+
+/** Compares what svc did not put there, if it would be removed. Returns false if it is late. */
+function compareUnowned(now: Comparison): boolean {
+  const { disk, folders, reserved, check, lists, rules, knownPaths } = now
+  if (knownPaths === null || !takesUnowned(rules.removes)) return true
+  const { protect } = rules.removes
+  const unowned = findUnowned({ disk, folders, protect, known: knownPaths, reserved, check })
+  for (const file of unowned.protected) lists.protect(file)
+  for (const { path, size } of unowned.files) {
+    if (now.isLate()) return false
+    const found = find(now, path, null)
+    const decision = decide({ isThere: found !== null, isAsOwned: null, isAsWanted: null }, rules)
+    if (found === null || decision.does !== 'remove') continue
+    lists.unowned({ path, size })
+    remove(now, decision, { path, known: null, found })
+  }
+  return true
+}
+
+/** Whether an owned file that is in the way gives way. */
+function giveWay(
+  now: Comparison,
+  known: OwnedEntry,
+  { found, edited }: { found: FoundEntry; edited: boolean }
+): boolean {
+  const { path } = known
+  const decision = decide({ isThere: true, isAsOwned: !edited, isAsWanted: false }, now.rules)
+  const isProtected = now.rules.removes?.kind === 'absent' && !now.asked(path)
+  if (decision.does !== 'replace' || isProtected) return false
+  now.given.add(path)
+  remove(now, decision, { path, known, found })
+  if (edited) now.lists.drift(driftOf(known, found, true))
+  return true
+}
+
+/** Lists the entries in whose way directories are. */
+function settleWays({ disk, folders, lists, ways, given, refuse }: Comparison): void {
+  for (const [path, refusal] of ways) {
+    try {
+      clearWay({ disk, folders }, { path, refusal }, below => given.has(below))
+      lists.path('added', path)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      refuse(path, error)
+    }
   }
 }
 
