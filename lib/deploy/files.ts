@@ -7,7 +7,7 @@ import type { ModePolicy } from '../core/install/guard.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { findGroup } from '../core/proc/identity.js'
-import { createPacks, type Packs } from './packs.js'
+import { Packs } from './packs.js'
 
 /** The directories of the data directory that contain deployments. */
 export interface DeployHome {
@@ -71,7 +71,7 @@ export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2
 
 /** Creates the paths of a data directory. */
 export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
-  const packs = createPacks(deployments)
+  const packs = new Packs(deployments)
   const files: DeployFiles = {
     packs,
     upload: token => join(tmp, `${token}.zip`),

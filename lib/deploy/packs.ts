@@ -19,9 +19,6 @@ import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
 import { besideArchive, findKept, modeOfPacked, openPack, writeWhole } from '../core/archive/pack-set.js'
 
-/** The kept archives of a data directory. */
-export type Packs = ReturnType<typeof createPacks>
-
 /** A pack is made smaller if it wastes both this part of its size and this many bytes. */
 const wastedPart = 0.1
 const minWastedBytes = 64 * 1024
@@ -31,21 +28,108 @@ const removalsBetween = 4
 const indexPattern = /^(dep_[a-z2-7]{16})\.index$/
 const packPattern = /^(dep_[a-z2-7]{16})\.pack$/
 
-/** Creates the kept archives of a directory. */
-export function createPacks(deployments: string) {
-  const gate = createGate({ places: 1 })
+/** The kept archives of a data directory. */
+export class Packs {
+  readonly #deployments: string
+  readonly #gate = createGate({ places: 1 })
   /** The packs that each index names; null: it cannot be read. Absent until they are needed. */
-  let known: Map<string, readonly string[] | null> | null = null
+  #known: Map<string, readonly string[] | null> | null = null
   /** The number of archives that used a pack and were removed since it was looked at. */
-  const removals = new Map<string, number>()
-  let shrinking: Promise<void> = Promise.resolve()
+  readonly #removals = new Map<string, number>()
+  #shrinking: Promise<void> = Promise.resolve()
 
-  const archive = (id: string): string => join(deployments, `${id}.zip`)
-  const indexOf = (id: string): string => besideArchive(archive(id), 'index')
-  const packOf = (id: string): string => besideArchive(archive(id), 'pack')
+  constructor(deployments: string) {
+    this.#deployments = deployments
+  }
 
-  async function alone<T>(work: () => Promise<T>): Promise<T> {
-    const leave = await gate.enter(new AbortController().signal)
+  /** Whether the archive of a deployment is kept. */
+  has(id: string): boolean {
+    return existsSync(this.#archive(id)) || existsSync(this.#indexOf(id))
+  }
+
+  /**
+   * Keeps the archive at `path`, an upload or the archive of another deployment, as that of `id`. When this resolves, it
+   * survives a power cut. Rejects with ENOENT if there is none. Refuses 409 `base_gone`.
+   */
+  async keep(path: string, id: string): Promise<void> {
+    const found = await findKept(path)
+    if (found === null || !found.isShared) {
+      await linkOrCopy(path, this.#archive(id))
+      await syncPath(this.#archive(id))
+    } else await this.#alone(() => this.#keepIndex(path, id))
+    await syncPath(this.#deployments)
+  }
+
+  /** Removes the archive of a deployment, except what others need of it. Returns the bytes freed. */
+  remove(id: string): Promise<{ wasThere: boolean; freedBytes: number }> {
+    return this.#alone(() => this.#removeNow(id))
+  }
+
+  /** Whether another archive needs a file of this deployment. */
+  isNeeded(id: string): Promise<boolean> {
+    return this.#alone(() => this.#isNeededNow(id))
+  }
+
+  /** Removes the packs that no index names, which a killed server left. Returns their paths. */
+  removeLeft(): Promise<string[]> {
+    return this.#alone(async () => {
+      const removed: string[] = []
+      for (const pack of this.#names(packPattern)) {
+        if (await this.#isNeededNow(pack)) continue
+        await removeFreed(this.#packOf(pack))
+        removed.push(this.#packOf(pack))
+      }
+      return removed
+    })
+  }
+
+  /** Makes packs smaller whose entries are no longer needed. `onFreed` gets the bytes. Never rejects. */
+  shrinkLater(onFreed: (bytes: number) => void, log: (sentence: string, error: unknown) => void): void {
+    const due = [...this.#removals].filter(([, count]) => count >= removalsBetween).map(([pack]) => pack)
+    for (const pack of due) {
+      this.#removals.delete(pack)
+      this.#shrinking = this.#shrinking
+        .then(() => this.#shrink(pack))
+        .then(bytes => bytes > 0 && onFreed(bytes))
+        .then(undefined, error => log(`Cannot make the pack "${pack}" smaller`, error))
+    }
+  }
+
+  /** Resolves when no pack is being written. */
+  idle(): Promise<void> {
+    return this.#shrinking
+  }
+
+  /** Makes a whole archive of one that shares contents, in its place. */
+  async makeWhole(id: string): Promise<void> {
+    await this.#alone(async () => {
+      if (existsSync(this.#archive(id)) || !existsSync(this.#indexOf(id))) return
+      const writing = `${this.#archive(id)}.tmp`
+      await writeWhole(this.#archive(id), writing)
+      await syncPath(writing)
+      await rename(writing, this.#archive(id))
+      const packs = (await this.#readUses()).get(id) ?? []
+      await removeFreed(this.#indexOf(id))
+      this.#known?.delete(id)
+      await this.#removeUnneeded(packs)
+      await syncDirectory(this.#deployments)
+    })
+  }
+
+  #archive(id: string): string {
+    return join(this.#deployments, `${id}.zip`)
+  }
+
+  #indexOf(id: string): string {
+    return besideArchive(this.#archive(id), 'index')
+  }
+
+  #packOf(id: string): string {
+    return besideArchive(this.#archive(id), 'pack')
+  }
+
+  async #alone<T>(work: () => Promise<T>): Promise<T> {
+    const leave = await this.#gate.enter(new AbortController().signal)
     try {
       return await work()
     } finally {
@@ -53,94 +137,96 @@ export function createPacks(deployments: string) {
     }
   }
 
-  async function readUses(): Promise<Map<string, readonly string[] | null>> {
-    if (known !== null) return known
+  async #readUses(): Promise<Map<string, readonly string[] | null>> {
+    if (this.#known !== null) return this.#known
     const found = new Map<string, readonly string[] | null>()
-    for (const name of names(indexPattern)) {
-      found.set(name, (await readIndexOf(name))?.packs ?? null)
+    for (const name of this.#names(indexPattern)) {
+      found.set(name, (await this.#readIndexOf(name))?.packs ?? null)
       await nextTurn()
     }
-    known = found
+    this.#known = found
     return found
   }
 
-  async function readIndexOf(id: string): Promise<PackIndex | null> {
+  async #readIndexOf(id: string): Promise<PackIndex | null> {
     try {
-      return readIndex(await readFile(indexOf(id)), basename(indexOf(id)))
+      return readIndex(await readFile(this.#indexOf(id)), basename(this.#indexOf(id)))
     } catch {
       return null
     }
   }
 
-  function names(pattern: RegExp): string[] {
+  #names(pattern: RegExp): string[] {
     try {
-      return readdirSync(deployments).flatMap(name => pattern.exec(name)?.[1] ?? [])
+      return readdirSync(this.#deployments).flatMap(name => pattern.exec(name)?.[1] ?? [])
     } catch {
       return []
     }
   }
 
   /** Whether an index names a pack. One that cannot be read may name any. */
-  async function isNeeded(pack: string): Promise<boolean> {
-    for (const packs of (await readUses()).values()) if (packs === null || packs.includes(pack)) return true
+  async #isNeededNow(pack: string): Promise<boolean> {
+    for (const packs of (await this.#readUses()).values()) if (packs === null || packs.includes(pack)) return true
     return false
   }
 
   /** Removes packs that no index names, and returns the bytes freed. */
-  async function removeUnneeded(packs: Iterable<string>): Promise<number> {
+  async #removeUnneeded(packs: Iterable<string>): Promise<number> {
     let freed = 0
     for (const pack of packs)
-      if (existsSync(packOf(pack)) && !(await isNeeded(pack))) freed += await removeFreed(packOf(pack))
+      if (existsSync(this.#packOf(pack)) && !(await this.#isNeededNow(pack)))
+        freed += await removeFreed(this.#packOf(pack))
     return freed
   }
 
-  async function removeNow(id: string): Promise<{ wasThere: boolean; freedBytes: number }> {
-    const uses = await readUses()
-    const found = await findKept(archive(id))
-    let freedBytes = await removeFreed(indexOf(id))
+  async #removeNow(id: string): Promise<{ wasThere: boolean; freedBytes: number }> {
+    const uses = await this.#readUses()
+    const found = await findKept(this.#archive(id))
+    let freedBytes = await removeFreed(this.#indexOf(id))
     const packs = uses.get(id) ?? []
     uses.delete(id)
-    if (existsSync(archive(id))) {
-      if (!existsSync(packOf(id)) && (await isNeeded(id))) await rename(archive(id), packOf(id))
-      else freedBytes += await removeFreed(archive(id))
+    if (existsSync(this.#archive(id))) {
+      if (!existsSync(this.#packOf(id)) && (await this.#isNeededNow(id)))
+        await rename(this.#archive(id), this.#packOf(id))
+      else freedBytes += await removeFreed(this.#archive(id))
     }
     const touched = new Set([...packs, id])
-    if (found !== null || existsSync(packOf(id))) freedBytes += await removeUnneeded(touched)
-    for (const pack of touched) removals.set(pack, (removals.get(pack) ?? 0) + 1)
+    if (found !== null || existsSync(this.#packOf(id))) freedBytes += await this.#removeUnneeded(touched)
+    for (const pack of touched) this.#removals.set(pack, (this.#removals.get(pack) ?? 0) + 1)
     return { wasThere: found !== null, freedBytes }
   }
 
   /** Keeps an index. Its packs are there if it is a kept one, or if the base of an upload still is. */
-  async function keepIndex(path: string, id: string): Promise<void> {
+  async #keepIndex(path: string, id: string): Promise<void> {
     const index = readIndex(await readFile(besideArchive(path, 'index')), basename(path))
-    const uses = await readUses()
-    const isUpload = dirname(path) !== deployments
-    if (isUpload && (await findKept(archive(index.base))) === null) throw baseGone(index.base)
+    const uses = await this.#readUses()
+    const isUpload = dirname(path) !== this.#deployments
+    if (isUpload && (await findKept(this.#archive(index.base))) === null) throw baseGone(index.base)
     if (index.packs.includes('')) {
-      await linkOrCopy(besideArchive(path, 'pack'), packOf(id))
-      await syncPath(packOf(id))
+      await linkOrCopy(besideArchive(path, 'pack'), this.#packOf(id))
+      await syncPath(this.#packOf(id))
     }
     const packs = index.packs.map(name => (name === '' ? id : name))
-    const writing = `${indexOf(id)}.tmp`
+    const writing = `${this.#indexOf(id)}.tmp`
     await writeFile(writing, writeIndex({ ...index, packs }), { mode: 0o600 })
     await syncPath(writing)
-    await rename(writing, indexOf(id))
+    await rename(writing, this.#indexOf(id))
     uses.set(id, packs)
   }
 
   /** Writes a pack again without the entries that no index names. */
-  async function shrink(pack: string): Promise<number> {
-    if (!existsSync(packOf(pack)) || existsSync(archive(pack)) || existsSync(indexOf(pack))) return 0
-    const users = Array.from(await readUses(), ([id, packs]) => (packs?.includes(pack) === true ? id : []))
+  async #shrink(pack: string): Promise<number> {
+    if (!existsSync(this.#packOf(pack)) || existsSync(this.#archive(pack)) || existsSync(this.#indexOf(pack))) return 0
+    const users = Array.from(await this.#readUses(), ([id, packs]) => (packs?.includes(pack) === true ? id : []))
     const numbers = new Set<number>()
     for (const id of users.flat()) {
-      const index = await readIndexOf(id)
+      const index = await this.#readIndexOf(id)
       // The next removal looks again.
       if (index === null) return 0
       for (const number of numbersOf(index, pack)) numbers.add(number)
       await nextTurn()
     }
-    const file = new OpenFile(packOf(pack))
+    const file = new OpenFile(this.#packOf(pack))
     try {
       const { size } = file
       const { entries, numberAt } = await openPack(file, pack)
@@ -149,85 +235,18 @@ export function createPacks(deployments: string) {
         return numbers.has(numberAt(at)) ? sum : sum + limitOffset - headerOffset
       }, 0)
       if (wasted < minWastedBytes || wasted < size * wastedPart) return 0
-      const source = packOf(pack)
+      const source = this.#packOf(pack)
       const composed = left.map(({ entry }): ComposedEntry => {
         return { path: entry.path, mode: modeOfPacked(entry), mtimeMs: entry.mtimeMs ?? 0, source }
       })
       const trailer = writeTrailer(left.map(({ number }) => number))
       const place = (from: string, to: string): Promise<void> =>
-        alone(() => (existsSync(to) ? rename(from, to) : rm(from)))
+        this.#alone(() => (existsSync(to) ? rename(from, to) : rm(from)))
       const { bytes } = await composeArchive(source, composed, { trailer, place })
-      await syncDirectory(deployments)
+      await syncDirectory(this.#deployments)
       return Math.max(0, size - bytes)
     } finally {
       file.close()
-    }
-  }
-
-  return {
-    /** Whether the archive of a deployment is kept. */
-    has: (id: string): boolean => existsSync(archive(id)) || existsSync(indexOf(id)),
-
-    /**
-     * Keeps the archive at `path`, an upload or the archive of another deployment, as that of `id`. When this resolves, it
-     * survives a power cut. Rejects with ENOENT if there is none. Refuses 409 `base_gone`.
-     */
-    async keep(path: string, id: string): Promise<void> {
-      const found = await findKept(path)
-      if (found === null || !found.isShared) {
-        await linkOrCopy(path, archive(id))
-        await syncPath(archive(id))
-      } else await alone(() => keepIndex(path, id))
-      await syncPath(deployments)
-    },
-
-    /** Removes the archive of a deployment, except what others need of it. Returns the bytes freed. */
-    remove: (id: string): Promise<{ wasThere: boolean; freedBytes: number }> => alone(() => removeNow(id)),
-
-    /** Whether another archive needs a file of this deployment. */
-    isNeeded: (id: string): Promise<boolean> => alone(() => isNeeded(id)),
-
-    /** Removes the packs that no index names, which a killed server left. Returns their paths. */
-    removeLeft: (): Promise<string[]> =>
-      alone(async () => {
-        const removed: string[] = []
-        for (const pack of names(packPattern)) {
-          if (await isNeeded(pack)) continue
-          await removeFreed(packOf(pack))
-          removed.push(packOf(pack))
-        }
-        return removed
-      }),
-
-    /** Makes packs smaller whose entries are no longer needed. `onFreed` gets the bytes. Never rejects. */
-    shrinkLater(onFreed: (bytes: number) => void, log: (sentence: string, error: unknown) => void): void {
-      const due = [...removals].filter(([, count]) => count >= removalsBetween).map(([pack]) => pack)
-      for (const pack of due) {
-        removals.delete(pack)
-        shrinking = shrinking
-          .then(() => shrink(pack))
-          .then(bytes => bytes > 0 && onFreed(bytes))
-          .then(undefined, error => log(`Cannot make the pack "${pack}" smaller`, error))
-      }
-    },
-
-    /** Resolves when no pack is being written. */
-    idle: (): Promise<void> => shrinking,
-
-    /** Makes a whole archive of one that shares contents, in its place. */
-    async makeWhole(id: string): Promise<void> {
-      await alone(async () => {
-        if (existsSync(archive(id)) || !existsSync(indexOf(id))) return
-        const writing = `${archive(id)}.tmp`
-        await writeWhole(archive(id), writing)
-        await syncPath(writing)
-        await rename(writing, archive(id))
-        const packs = (await readUses()).get(id) ?? []
-        await removeFreed(indexOf(id))
-        known?.delete(id)
-        await removeUnneeded(packs)
-        await syncDirectory(deployments)
-      })
     }
   }
 }

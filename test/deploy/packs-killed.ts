@@ -1,10 +1,10 @@
 /*
  * A process that removes archives and makes packs smaller until it is killed: `node packs-killed.js <deployments> <id>…`
  */
-import { createPacks } from '../../lib/deploy/packs.js'
+import { Packs } from '../../lib/deploy/packs.js'
 
 const [directory = '', ...ids] = process.argv.slice(2)
-const packs = createPacks(directory)
+const packs = new Packs(directory)
 process.stdout.write('begun\n')
 for (const id of ids) {
   await packs.remove(id)

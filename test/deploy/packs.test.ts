@@ -10,7 +10,7 @@ import { sha256 } from '../../lib/base/digests.js'
 import { writeTrailer } from '../../lib/core/archive/pack-index.js'
 import { anyArchive, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
 import { createFiles } from '../../lib/deploy/files.js'
-import { createPacks } from '../../lib/deploy/packs.js'
+import { Packs } from '../../lib/deploy/packs.js'
 import { admin, never } from '../support/deploy-stage.js'
 import { openDirectory } from '../support/open-directory.js'
 import { maySwitchUser } from '../../lib/core/proc/identity.js'
@@ -103,7 +103,7 @@ const sorted = (files: Record<string, string>): Array<[string, string]> =>
 
 t.test('when the last index goes, so do its packs', async t => {
   const { top, add, pathOf } = await sharedArchives(t)
-  const packs = createPacks(join(top, 'deployments'))
+  const packs = new Packs(join(top, 'deployments'))
   const ids: string[] = []
   for (const a of ['one', 'two', 'three'].map(text => text.repeat(100)))
     ids.push((await add({ a, b: 'same'.repeat(500) })).id)
@@ -134,7 +134,7 @@ t.test(
   'a pack is made smaller when most of it is not needed any more, and keeps the numbers of the others',
   async t => {
     const { top, add, pathOf } = await sharedArchives(t)
-    const packs = createPacks(join(top, 'deployments'))
+    const packs = new Packs(join(top, 'deployments'))
     const build = createBuild(200, 16_000)
     const ids = [(await add(build.files())).id]
     const kept: Array<{ id: string; files: Record<string, string> }> = []
@@ -178,7 +178,7 @@ t.test('a process that is killed while it prunes leaves every other release read
     await sleep(random.below(round === 0 ? 1 : 60))
     child.kill('SIGKILL')
     await closed
-    const packs = createPacks(join(top, 'deployments'))
+    const packs = new Packs(join(top, 'deployments'))
     for (const { id, files } of releases) t.same(sorted(await contentsOf(pathOf(id))), sorted(files), `round ${round}`)
     for (const { id } of going) await packs.remove(id)
     await packs.removeLeft()

@@ -16,7 +16,7 @@ import type { ZipSource } from '../../lib/core/archive/source.js'
 import { writeZipFile } from '../../lib/core/archive/write-file.js'
 import { openBackup, writerInto } from '../../lib/carry/backup/read-backup.js'
 import { systemClock } from '../../lib/base/clock.js'
-import { createPacks } from '../../lib/deploy/packs.js'
+import { Packs } from '../../lib/deploy/packs.js'
 import { createIntake } from '../../lib/deploy/intake.js'
 import { fileReply } from '../../lib/http/static/file.js'
 import { createDeny } from '../../lib/operate/logs/read/secrets.js'
@@ -227,7 +227,7 @@ t.test('uploads that come in', async t => {
   const files = {
     upload: (id: string) => join(home.tmp, `${id}.zip`),
     archive: (id: string) => join(home.deployments, `${id}.zip`),
-    packs: createPacks(home.deployments)
+    packs: new Packs(home.deployments)
   }
   const intake = createIntake({
     home: home as never,

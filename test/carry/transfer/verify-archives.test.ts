@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { besideArchive } from '../../../lib/core/archive/pack-set.js'
 import { openArchive } from '../../../lib/core/archive/read.js'
-import { createPacks } from '../../../lib/deploy/packs.js'
+import { Packs } from '../../../lib/deploy/packs.js'
 import { verifyArchives } from '../../../lib/carry/transfer/verify-archives.js'
 import { sharedArchives } from '../../support/shared-archive.js'
 
@@ -49,7 +49,7 @@ t.test('a flipped bit is found, and every release that it affects is named', asy
   )
   mendPack()
 
-  const packs = createPacks(directory)
+  const packs = new Packs(directory)
   await packs.remove(first)
   t.match(await verifyArchives(directory), [{ level: 'ok', message: /3 archives$/ }], 'what is left of it is read')
   rmSync(besideArchive(pathOf(first), 'pack'))
