@@ -1,6 +1,7 @@
 /* Asynchronous work: counts of it, closing in order, gates, slices of time, one piece of work per object. */
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
+import { Refusal } from './errors.js'
 
 /** Counts how often some work was started, and how often it is running now. */
 export interface Activity {
@@ -274,4 +275,22 @@ export function gather(announcedBytes: number, hold: (bytes: number) => void) {
     /** Returns what has arrived. */
     bytes: (): Buffer => buffer.subarray(0, length)
   }
+}
+
+/** Applies `work` to each of some ids. A refusal for one of them does not stop the others, and is listed. */
+export async function applyToEach(
+  ids: Iterable<string>,
+  work: (id: string) => Promise<unknown>
+): Promise<{ done: number; failed: Array<{ id: string; error: string }> }> {
+  const outcome = { done: 0, failed: [] as Array<{ id: string; error: string }> }
+  for (const id of new Set(ids)) {
+    try {
+      await work(id)
+      outcome.done++
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      outcome.failed.push({ id, error: error.message })
+    }
+  }
+  return outcome
 }

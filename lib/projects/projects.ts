@@ -42,6 +42,7 @@ import {
 import { findMaintenance } from '../core/store/tables/locks.js'
 import { checkDeployPath } from '../core/install/guard.js'
 import { createTargetPlaces } from '../core/install/overlap.js'
+import { applyToEach } from '../base/async.js'
 import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { CheckHeaders } from './seal.js'
 
@@ -338,23 +339,12 @@ function present(fields: ProjectFields): Partial<Project> {
 
 type BulkNeeds = Pick<Projects, 'get' | 'update' | 'remove'>
 
-/** Applies an action to many projects. A refusal for one project does not stop the others. */
+/** Applies an action to many projects. */
 export async function applyToProjects(
   projects: BulkNeeds,
   { action, ids, actor }: { action: BulkAction; ids: string[]; actor: Actor }
 ): Promise<BulkOutcome> {
-  const apply = operationOf(projects, action, actor)
-  const outcome: BulkOutcome = { done: 0, failed: [] }
-  for (const id of new Set(ids)) {
-    try {
-      await apply(id)
-      outcome.done++
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      outcome.failed.push({ id, error: error.message })
-    }
-  }
-  return outcome
+  return applyToEach(ids, operationOf(projects, action, actor))
 }
 
 function operationOf(

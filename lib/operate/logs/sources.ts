@@ -1,9 +1,11 @@
 import { basename, isAbsolute, normalize } from 'node:path'
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
+import { applyToEach } from '../../base/async.js'
 import { Refusal, invalid, notFound } from '../../base/errors.js'
 import { writeChanges } from '../../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
+import type { BulkOutcome } from '../../model/bulk.js'
 import { beyondDefaults, changes } from '../../model/changes.js'
 import type { LogKind, LogSource } from '../../model/log-source.js'
 import type { Readers } from '../../model/readers.js'
@@ -142,23 +144,7 @@ export function createLogSources({ store, clock, ids, audit, openLog, checkProje
       }),
 
     /** Removes several sources, each on its own. */
-    async removeAll(
-      chosen: string[],
-      actor: Actor
-    ): Promise<{ done: number; failed: Array<{ id: string; error: string }> }> {
-      const failed: Array<{ id: string; error: string }> = []
-      let done = 0
-      for (const id of new Set(chosen)) {
-        try {
-          await remove(id, actor)
-          done++
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error
-          failed.push({ id, error: error.message })
-        }
-      }
-      return { done, failed }
-    }
+    removeAll: (chosen: string[], actor: Actor): Promise<BulkOutcome> => applyToEach(chosen, id => remove(id, actor))
   }
 }
 
