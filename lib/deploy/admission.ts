@@ -5,7 +5,7 @@ import { composeArchive } from '../core/archive/compose.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import { countOf, formatSeconds } from '../base/text.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { type Policy, policyOf } from '../model/policy.js'
 import { actorText, isWaitingToBegin, formatBytes } from '../base/shared/api.js'
@@ -16,8 +16,8 @@ import type { Provenance } from '../model/provenance.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import { isPlaced, putCopy, putQueuedRelease, type QueuedRelease } from '../core/store/tables/fleet.js'
 import { putAttestation } from '../core/store/tables/signing-keys.js'
-import { addDeployment, findDeployment, liveDeployment } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { addDeployment, requireDeployment, liveDeployment } from '../core/store/tables/deployments.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import type { Ends } from './ends.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
 import { type Beginning, refuseBeginning, refusePromotion, refuseUpload } from './gateway.js'
@@ -310,9 +310,7 @@ export class Admission {
   }
 
   #source(deployId: string): DeploymentRow {
-    const recorded = findDeployment(this.#needs.store, deployId)
-    if (recorded === undefined) throw notFound('Deployment', deployId)
-    return this.#needs.ends.current(recorded)
+    return this.#needs.ends.current(requireDeployment(this.#needs.store, deployId))
   }
 
   async rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
@@ -406,8 +404,7 @@ export class Admission {
 
   #admissibleProject(projectId: string): Project {
     this.#needs.refuseWhenStopping()
-    const project = findProject(this.#needs.store, projectId)
-    if (project === undefined) throw notFound('Project', projectId)
+    const project = requireProject(this.#needs.store, projectId)
     refuseLocked(this.#needs.store, project, this.#needs.clock.now())
     refuseUnplaced(this.#needs, project)
     if (this.#needs.queue.count(projectId) < maxQueued) return project
@@ -464,7 +461,7 @@ export class Admission {
       const release = await this.#releaseOf(id, draft, wait.heldFor !== null)
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
-        if (findProject(tx, draft.project.id) === undefined) throw notFound('Project', draft.project.id)
+        requireProject(tx, draft.project.id)
         const row = { ...rowOf(id, draft, instantOf(this.#needs.clock)), ...wait, treeSha256 }
         addDeployment(tx, row)
         if (draft.sent != null && draft.verdict !== undefined)

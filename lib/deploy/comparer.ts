@@ -1,6 +1,6 @@
 import { machineTimeOf } from '../base/clock.js'
 import { createGate } from '../base/async.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import type { Compared, CompareJob } from '../core/install/compare.js'
 import type { ModePolicy } from '../core/install/guard.js'
 import { type Ownership, type Removes, takesUnowned } from '../core/install/ownership.js'
@@ -11,7 +11,7 @@ import type { Project } from '../model/project.js'
 import { findRights, umaskOf } from '../core/proc/identity.js'
 import { writeTree } from '../core/archive/tree-wire.js'
 import { createTreeDigest } from '../model/manifest.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import { modesOf, permissionsOf } from './files.js'
 import { longWaitMs, notReady } from './ownership.js'
 import type { DeployNeeds } from './needs.js'
@@ -181,8 +181,7 @@ export async function reportDrift(
   { store, comparer, states }: Pick<DeployNeeds, 'store'> & { comparer: Comparer; states: Pick<TreeStates, 'drifted'> },
   { projectId, isFull, signal }: DriftRequest
 ): Promise<DriftReport> {
-  const project = findProject(store, projectId)
-  if (project === undefined) throw notFound('Project', projectId)
+  const project = requireProject(store, projectId)
   const tree = Buffer.from([...writeTree([], createTreeDigest().end())].join(''))
   const { baseline, compared } = await comparer.compare(project, { tree, listed: maxListed, isFull, signal })
   const { counts, paths, checks, expected } = compared

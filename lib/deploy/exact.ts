@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { composeArchive, type Composed } from '../core/archive/compose.js'
 import { countOf } from '../base/text.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import { readManifestLines } from '../core/install/manifest.js'
 import { readScripted, withScripted } from '../core/install/scripted-file.js'
 import { readOwnedEntries } from '../core/install/owned-tree.js'
@@ -15,7 +15,7 @@ import type { Project } from '../model/project.js'
 import type { ExactWindow } from '../model/plan.js'
 import type { Reader } from '../core/store/database.js'
 import { findDeployment, liveDeployment, placements, type Placement } from '../core/store/tables/deployments.js'
-import { foreignChangeOf, findProject } from '../core/store/tables/projects.js'
+import { foreignChangeOf, requireProject } from '../core/store/tables/projects.js'
 import {
   type ContentSource,
   type ExactState,
@@ -234,8 +234,7 @@ function linesOf(paths: readonly string[]): Uint8Array {
 
 /** Returns how far a project can go back exactly, as far as its records and files tell without reading them. */
 export function exactWindow({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, projectId: string): ExactWindow {
-  const project = findProject(store, projectId)
-  if (project === undefined) throw notFound('Project', projectId)
+  const project = requireProject(store, projectId)
   const all = placements(store, projectId)
   const foreign = foreignChangeOf(store, projectId) ?? -1
   const [last] = all

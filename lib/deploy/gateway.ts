@@ -1,5 +1,5 @@
 /* Which releases a project takes, and when: its windows, and the project that they are promoted from. */
-import { invalid, notFound, Refusal } from '../base/errors.js'
+import { invalid, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
@@ -8,7 +8,7 @@ import { openingAt, windowWords } from '../model/windows.js'
 import type { Reader } from '../core/store/database.js'
 import type { DeployNeeds } from './needs.js'
 import { isInPlace } from '../core/store/tables/fleet.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { findProject, requireProject } from '../core/store/tables/projects.js'
 
 type Policied = Pick<Project, 'name' | 'policy'>
 
@@ -101,7 +101,7 @@ export function refusePromotion(
   const { promoteFrom } = policyOf(project)
   if (promoteFrom === null) return
   if (promoteFrom.projectId !== source.projectId) refuseUpload(db, project)
-  if (findProject(db, source.projectId) === undefined) throw notFound('Project', source.projectId)
+  requireProject(db, source.projectId)
   if (!isInPlace(db, source.projectId, source.id)) refuse(`it is not live in ${source.projectName} any more`)
   const liveMs = clock.now() - Date.parse(source.endTime ?? source.startTime)
   const missingMs = promoteFrom.soakMinutes * 60_000 - liveMs

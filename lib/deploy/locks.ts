@@ -29,7 +29,7 @@ import {
   listMaintenance,
   locksOn
 } from '../core/store/tables/locks.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { sha256 } from '../base/digests.js'
 import { formatBytes } from '../base/shared/api.js'
 import type { FoundFile } from '../core/install/target-file.js'
@@ -162,9 +162,7 @@ function otherLockOwner({ owner, reason, projectName }: ListedLock, mayTakeOver:
 /** Returns the name of a project, or null for the whole server. Refuses: 404. */
 function nameOf(db: Reader, projectId: string | null): string | null {
   if (projectId === null) return null
-  const project = findProject(db, projectId)
-  if (project === undefined) throw notFound('Project', projectId)
-  return project.name
+  return requireProject(db, projectId).name
 }
 
 function actionOf({ projectId }: Lock, verb: 'lock' | 'unlock'): string {
@@ -213,7 +211,7 @@ export class Maintenances {
 
   /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
   of(projectId: string): Maintenance | null {
-    this.#requireProject(projectId)
+    requireProject(this.#needs.store, projectId)
     const row = findMaintenance(this.#needs.store, projectId)
     return row === undefined ? null : shownMaintenance(row)
   }
@@ -234,7 +232,7 @@ export class Maintenances {
     const { store, turns, audit } = this.#needs
     const { projectId, actor, reason } = request
     // Refused at once, not after a wait for the target.
-    refuseInMaintenance(store, this.#requireProject(projectId), 'Cannot begin the maintenance')
+    refuseInMaintenance(store, requireProject(store, projectId), 'Cannot begin the maintenance')
     const turn = { projectId, maxWaitMs, cannot: 'Cannot begin the maintenance' }
     const begun = await turns(turn, turn => this.#place(turn, request))
     audit({ ...auditOf('on', projectId, actor), detail: reason })
@@ -252,7 +250,7 @@ export class Maintenances {
     mayEndOthers
   }: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null> {
     const { store, turns, audit } = this.#needs
-    const project = this.#requireProject(projectId)
+    const project = requireProject(this.#needs.store, projectId)
     const known = findMaintenance(store, projectId)
     if (known === undefined) return null
     // A turn would create a missing target, in which no file is found.
@@ -276,12 +274,6 @@ export class Maintenances {
         this.#needs.log(`Cannot check the maintenance of project ${row.projectId}`, error)
       )
     }
-  }
-
-  #requireProject(projectId: string): Project {
-    const project = findProject(this.#needs.store, projectId)
-    if (project === undefined) throw notFound('Project', projectId)
-    return project
   }
 
   async #look(project: Project, path: string): Promise<FoundFile> {

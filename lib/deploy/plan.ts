@@ -10,7 +10,7 @@ import { constants } from 'node:fs'
 import { access, lstat, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { elapsedOf } from '../base/clock.js'
-import { hasCode, notFound, reasonOf, Refusal } from '../base/errors.js'
+import { hasCode, reasonOf, Refusal } from '../base/errors.js'
 import { sha256 } from '../base/digests.js'
 import type { Compared } from '../core/install/compare.js'
 import { failed, passed } from '../core/install/findings.js'
@@ -22,7 +22,7 @@ import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { formatBytes } from '../base/shared/api.js'
 import { liveDeployment } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import { openKept } from '../core/archive/pack-set.js'
 import type { ArchiveEntry } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
@@ -92,8 +92,7 @@ export class Plans {
    */
   async plan(request: PlanRequest): Promise<PlanAnswer> {
     this.#needs.refuseWhenStopping()
-    const project = findProject(this.#needs.store, request.projectId)
-    if (project === undefined) throw notFound('Project', request.projectId)
+    const project = requireProject(this.#needs.store, request.projectId)
     refusePlaced(this.#needs.store, project, 'plan a deployment of')
     return this.#answer(project, request)
   }
@@ -250,8 +249,7 @@ type Needs = Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths' | 'clock' |
  */
 export async function preflight(needs: Needs, { projectId, archivePath, offered }: PreflightRequest): Promise<void> {
   const { store, home, allowSystemPaths, clock, settings } = needs
-  const project = findProject(store, projectId)
-  if (project === undefined) throw notFound('Project', projectId)
+  const project = requireProject(store, projectId)
   refuseLocked(store, project, clock.now())
   if (offered.origin === 'upload') refuseClientScripts(project, settings.flag('allow_client_scripts'), offered)
   checkDeployPath(project.deployPath, { home: home.directory, allowSystemPaths })

@@ -1,5 +1,5 @@
 import { areOverlapping, type Lineage, lineageOf } from '../core/install/owned-tree.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import {
   endJournal,
   extractArchive,
@@ -12,7 +12,7 @@ import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { FileJob, FoundFile } from '../core/install/target-file.js'
 import type { Project } from '../model/project.js'
 import { findRights, type Rights, umaskOf } from '../core/proc/identity.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import { aheadSentence } from '../model/rollout.js'
 import type { Reader } from '../core/store/database.js'
 import { rolloutAhead } from '../core/store/tables/rollouts.js'
@@ -235,8 +235,7 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
     work: (turn: TargetTurn) => Promise<T>
   ): Promise<T> {
     await needs.ends.settle()
-    const project = findProject(store, projectId)
-    if (project === undefined) throw notFound('Project', projectId)
+    const project = requireProject(store, projectId)
     const rights = await findRights(project)
     const modes = await modesOf(project)
     const target = await executors.makeTarget(rights, project.deployPath, {

@@ -3,7 +3,7 @@ import { type DeploymentRow, isRevertPending } from '../model/deployment.js'
 import type { Reader } from '../core/store/database.js'
 import {
   archivedDeployments,
-  findDeployment,
+  requireDeployment,
   liveDeployment,
   type Placement,
   placements,
@@ -11,7 +11,7 @@ import {
   updateDeployment
 } from '../core/store/tables/deployments.js'
 import { doneBefore, lastRollout } from '../core/store/tables/rollouts.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
@@ -180,8 +180,7 @@ export function createArchiveRemoval({ store, settings, quota, audit, files, end
       // An end that is still kept in memory is recorded first: it may have put the files in place.
       await ends.settle()
       const row = await store.write(tx => {
-        const found = findDeployment(tx, deployId)
-        if (found === undefined) throw notFound('Deployment', deployId)
+        const found = requireDeployment(tx, deployId)
         refuseIfNeeded(tx, found, force ? 0 : retentionOf(settings).steps)
         updateDeployment(tx, deployId, { hasArtifact: false })
         return { ...found, hasArtifact: false }

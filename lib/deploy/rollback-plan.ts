@@ -5,7 +5,7 @@ import { entriesOfArchive } from '../core/archive/archive-tree.js'
 import { openKept } from '../core/archive/pack-set.js'
 import { writeTree } from '../core/archive/tree-wire.js'
 import type { TimedEntry } from '../core/archive/tree.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import { readManifest } from '../core/install/manifest.js'
 import type { Ownership, Removes } from '../core/install/ownership.js'
@@ -15,9 +15,9 @@ import type { Project } from '../model/project.js'
 import type { RollbackPlan } from '../model/plan.js'
 import { createTreeDigest } from '../model/manifest.js'
 import { fileType, linkMode } from '../base/shared/tree-text.js'
-import { findDeployment, placeDeployment, setBeforeFrom } from '../core/store/tables/deployments.js'
+import { findDeployment, requireDeployment, placeDeployment, setBeforeFrom } from '../core/store/tables/deployments.js'
 import { findQueuedRelease } from '../core/store/tables/fleet.js'
-import { findProject, noteForeignChange } from '../core/store/tables/projects.js'
+import { findProject, requireProject, noteForeignChange } from '../core/store/tables/projects.js'
 import type { Transaction } from '../core/store/database.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { PromoteRequest, RollbackRequest } from './admission.js'
@@ -41,9 +41,6 @@ import type { Trees } from './trees.js'
 /** What to plan. */
 export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: AbortSignal }
 
-/** Makes plans of rollbacks. */
-export type RollbackPlans = ReturnType<typeof createRollbackPlans>
-
 export type RollbackPlanNeeds = ExactNeeds &
   Pick<DeployNeeds, 'settings' | 'clock'> & {
     comparer: Comparer
@@ -52,8 +49,8 @@ export type RollbackPlanNeeds = ExactNeeds &
     signatures: Pick<Signatures, 'judgeSource' | 'refuseGoingBack'>
   }
 
-/** What a target is to have, or why that is not possible. */
-interface Wanted extends Pick<RollbackPlan, 'mode' | 'over' | 'problem'> {
+/** What a target is to have. */
+interface Wanted extends Pick<RollbackPlan, 'over'> {
   to: DeploymentRow | null
   entries: TimedEntry[]
   groups?: Array<[path: string, gid: number | null]>
@@ -71,86 +68,19 @@ const noScripts = { origin: 'source deployment' } as const
 
 /** Creates the plans of rollbacks. */
 export function createRollbackPlans(needs: RollbackPlanNeeds) {
-  const { store, comparer, ends } = needs
-
-  function projectOf(projectId: string): Project {
-    const project = findProject(store, projectId)
-    if (project === undefined) throw notFound('Project', projectId)
-    return project
-  }
-
-  async function planOf(project: Project, signal: AbortSignal, want: () => Promise<Wanted>): Promise<RollbackPlan> {
-    const { to, entries, ...wanted } = await want()
-    const { mode, over, problem, removes, edited, groups = [] } = wanted
-    const tree = Buffer.from([...writeTree(entries, digestOf(entries))].join(''))
-    const reserved = reservedPaths(store, project.id)
-    const keeps = keepsOf(needs, project)
-    const rules = { edited, reserved, groups, isExact: mode === 'exact' }
-    const asked = { tree, listed: maxListed, removes, keeps, ...rules, signal }
-    const { baseline, compared } = await comparer.compare(project, asked)
-    const { counts, paths, bytes, checks, expected } = compared
-    const live = to === null ? null : describeLive(to)
-    const partial = expected === null
-    return { success: true, mode, to: live, over, partial, baseline, counts, paths, bytes, checks, problem }
-  }
-
-  async function exactly(project: Project, goal: ExactGoal, signal: AbortSignal): Promise<Wanted> {
-    const state = await exactState(needs, project, { goal, signal })
-    const entries = state.wanted.flatMap(({ mtimeMs, source, ...entry }) =>
-      source === null ? [] : [timedEntryOf({ ...entry, mtimeMs: mtimeMs ?? 0 })]
-    )
-    const groups: Wanted['groups'] = []
-    for (const { path, gid } of state.wanted) if (gid !== undefined) groups.push([path, gid])
-    const removes: Removes = { kind: 'listed', paths: Buffer.from(state.removed.map(path => `${path}\n`).join('')) }
-    const { to, undone } = state
-    needs.signatures.refuseGoingBack(project, to, to === null ? noScripts : offeredBySource(to))
-    const edited = exactEdits(goal.force)
-    return { mode: 'exact', to, over: undone.length, problem: null, entries, groups, removes, edited }
-  }
-
-  /** As its deployment: the rules are those of the policy. */
-  async function overlay(project: Project, source: DeploymentRow, kind: 'again' | 'promotion'): Promise<Wanted> {
-    refuseRollback(source)
-    const offered = kind === 'again' ? offeredBySource(source) : noScripts
-    await needs.signatures.judgeSource(project, source, { kind, offered, sbom: needs.files.sbomIfAny(source.id) })
-    const { removes, edited } = rulesOf(wishesOf(project), project)
-    const entries: TimedEntry[] = []
-    for await (const file of readManifest(needs.files.manifest(source.id), source.fileCount ?? 0)) {
-      entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
-    }
-    return { mode: 'overlay', to: source, over: 0, problem: null, entries, removes, edited }
-  }
-
-  /** A refusal becomes the problem of a plan that changes nothing. */
-  async function orProblem(want: () => Promise<Wanted>, { mode, to }: Pick<Wanted, 'mode' | 'to'>): Promise<Wanted> {
-    try {
-      return await want()
-    } catch (error) {
-      if (!(error instanceof Refusal) || !(error.kind === 'conflict' || isUnsigned(error))) throw error
-      const problem = { code: error.code, message: error.message }
-      return { mode, to, over: 0, problem, entries: [], removes: null, edited: 'ignore' }
-    }
-  }
-
+  const { store, clock, ends } = needs
   return {
     /** Says what a rollback to a deployment would do. Refuses: 404, and what a comparison refuses. */
     async rollback(deployId: string, { mode, force = false, signal }: RollbackAsked): Promise<RollbackPlan> {
-      const recorded = findDeployment(store, deployId)
-      if (recorded === undefined) throw notFound('Deployment', deployId)
-      const source = ends.current(recorded)
-      const project = projectOf(source.projectId)
-      const wantedMode = mode ?? policyOf(project).rollback
-      return planOf(project, signal, () =>
-        orProblem(
-          async () => {
-            refuseUnlessFinal(source, 'roll back to')
-            return wantedMode === 'exact'
-              ? exactly(project, goalOf(source, force), signal)
-              : overlay(project, source, 'again')
-          },
-          { mode: wantedMode, to: source }
-        )
-      )
+      const source = ends.current(requireDeployment(store, deployId))
+      const project = requireProject(store, source.projectId)
+      const asked = { project, signal, mode: mode ?? policyOf(project).rollback, to: source }
+      return planOf(needs, asked, async () => {
+        refuseUnlessFinal(source, 'roll back to')
+        return asked.mode === 'exact'
+          ? exactly(needs, project, { goal: goalOf(source, force), signal })
+          : overlaid(needs, project, { source, kind: 'again' })
+      })
     },
 
     /** Says what a promotion to a project would do. Refuses: 404, and what a comparison refuses. */
@@ -158,60 +88,105 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
       projectId: string,
       { from, signal, ...beginning }: Beginning & Pick<PromoteRequest, 'from'> & { signal: AbortSignal }
     ): Promise<RollbackPlan> {
-      const recorded = findDeployment(store, from)
-      if (recorded === undefined) throw notFound('Deployment', from)
-      const source = ends.current(recorded)
-      const project = projectOf(projectId)
-      return planOf(project, signal, () =>
-        orProblem(
-          async () => {
-            refusePromotion(needs, source, project)
-            refuseBeginning(project, beginning, needs.clock.now())
-            refusePlaced(store, project, 'plan a deployment of')
-            return overlay(project, source, 'promotion')
-          },
-          { mode: 'overlay', to: source }
-        )
-      )
+      const source = ends.current(requireDeployment(store, from))
+      const project = requireProject(store, projectId)
+      return planOf(needs, { project, signal, mode: 'overlay', to: source }, async () => {
+        refusePromotion(needs, source, project)
+        refuseBeginning(project, beginning, clock.now())
+        refusePlaced(store, project, 'plan a deployment of')
+        return overlaid(needs, project, { source, kind: 'promotion' })
+      })
     },
 
     /** Says what a deployment would do that waits before it begins. Refuses: 404, 409 `not_waiting`. */
     async waiting(deployId: string, signal: AbortSignal): Promise<RollbackPlan> {
-      const row = findDeployment(store, deployId)
-      if (row === undefined) throw notFound('Deployment', deployId)
+      const row = requireDeployment(store, deployId)
       if (!isWaitingToBegin(row)) {
         const sentence = `Deployment ${deployId} does not wait for an approval or its time (${row.status})`
         throw new Refusal('conflict', 'not_waiting', sentence)
       }
-      const project = projectOf(row.projectId)
-      return planOf(project, signal, () =>
-        orProblem(
-          async () => {
-            refuseSuperseded(store, row)
-            refusePlaced(store, project, 'plan a deployment of')
-            const kept = findQueuedRelease(store, deployId)?.plan ?? null
-            const { removes, edited } = rulesOf(kept === null ? wishesOf(project) : readPlan(kept), project)
-            const archive = await openKept(needs.files.archive(deployId), extractionLimits(needs.settings))
-            const found = await entriesOfArchive(archive, { signal }).finally(archive.close)
-            const entries = found.map(timedEntryOf)
-            return { mode: 'overlay', to: row, over: 0, problem: null, entries, removes, edited }
-          },
-          { mode: 'overlay', to: row }
-        )
-      )
+      const project = requireProject(store, row.projectId)
+      return planOf(needs, { project, signal, mode: 'overlay', to: row }, async () => {
+        refuseSuperseded(store, row)
+        refusePlaced(store, project, 'plan a deployment of')
+        const kept = findQueuedRelease(store, deployId)?.plan ?? null
+        const rules = rulesOf(kept === null ? wishesOf(project) : readPlan(kept), project)
+        const archive = await openKept(needs.files.archive(deployId), extractionLimits(needs.settings))
+        const found = await entriesOfArchive(archive, { signal }).finally(archive.close)
+        return { ...rules, to: row, over: 0, entries: found.map(timedEntryOf) }
+      })
     },
 
     /** Says what the undo of the last change of a project's target would do. Refuses the same. */
     async undo(projectId: string, { force = false, signal }: Omit<RollbackAsked, 'mode'>): Promise<RollbackPlan> {
-      const project = projectOf(projectId)
-      return planOf(project, signal, () =>
-        orProblem(async () => exactly(project, undoGoal(store, project, { force }), signal), {
-          mode: 'exact',
-          to: null
-        })
+      const project = requireProject(store, projectId)
+      return planOf(needs, { project, signal, mode: 'exact', to: null }, async () =>
+        exactly(needs, project, { goal: undoGoal(store, project, { force }), signal })
       )
     }
   }
+}
+
+/** Plans what `want` returns. What it refuses is the problem of a plan that changes nothing. */
+async function planOf(
+  needs: RollbackPlanNeeds,
+  asked: Pick<RollbackPlan, 'mode'> & { project: Project; to: DeploymentRow | null; signal: AbortSignal },
+  want: () => Promise<Wanted>
+): Promise<RollbackPlan> {
+  const { project, mode, signal } = asked
+  let problem: RollbackPlan['problem'] = null
+  const { to, over, entries, groups, removes, edited } = await want().catch((error: unknown): Wanted => {
+    if (!(error instanceof Refusal) || !(error.kind === 'conflict' || isUnsigned(error))) throw error
+    problem = { code: error.code, message: error.message }
+    return { to: asked.to, over: 0, entries: [], removes: null, edited: 'ignore' }
+  })
+  const { baseline, compared } = await needs.comparer.compare(project, {
+    tree: Buffer.from([...writeTree(entries, digestOf(entries))].join('')),
+    listed: maxListed,
+    removes,
+    keeps: keepsOf(needs, project),
+    edited,
+    reserved: reservedPaths(needs.store, project.id),
+    groups: groups ?? [],
+    isExact: mode === 'exact',
+    signal
+  })
+  const { counts, paths, bytes, checks, expected } = compared
+  const live = to === null ? null : describeLive(to)
+  const partial = expected === null
+  return { success: true, mode, to: live, over, partial, baseline, counts, paths, bytes, checks, problem }
+}
+
+async function exactly(
+  needs: RollbackPlanNeeds,
+  project: Project,
+  { goal, signal }: { goal: ExactGoal; signal: AbortSignal }
+): Promise<Wanted> {
+  const { wanted, removed, to, undone } = await exactState(needs, project, { goal, signal })
+  const entries = wanted.flatMap(({ mtimeMs, source, ...entry }) =>
+    source === null ? [] : [timedEntryOf({ ...entry, mtimeMs: mtimeMs ?? 0 })]
+  )
+  const groups: Wanted['groups'] = []
+  for (const { path, gid } of wanted) if (gid !== undefined) groups.push([path, gid])
+  const removes: Removes = { kind: 'listed', paths: Buffer.from(removed.map(path => `${path}\n`).join('')) }
+  needs.signatures.refuseGoingBack(project, to, to === null ? noScripts : offeredBySource(to))
+  return { to, over: undone.length, entries, groups, removes, edited: exactEdits(goal.force) }
+}
+
+/** As its deployment: the rules are those of the policy. */
+async function overlaid(
+  { files, signatures }: RollbackPlanNeeds,
+  project: Project,
+  { source, kind }: { source: DeploymentRow; kind: 'again' | 'promotion' }
+): Promise<Wanted> {
+  refuseRollback(source)
+  const offered = kind === 'again' ? offeredBySource(source) : noScripts
+  await signatures.judgeSource(project, source, { kind, offered, sbom: files.sbomIfAny(source.id) })
+  const entries: TimedEntry[] = []
+  for await (const file of readManifest(files.manifest(source.id), source.fileCount ?? 0)) {
+    entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
+  }
+  return { ...rulesOf(wishesOf(project), project), to: source, over: 0, entries }
 }
 
 /** Whether an error says that the release is not signed as the project asks for. */

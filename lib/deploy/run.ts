@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import { extractionLimits, openState } from '../core/install/unpack/extract.js'
 import type { DeploymentRow, RevertReason } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
@@ -9,7 +9,7 @@ import { findRights } from '../core/proc/identity.js'
 import { isPlaced } from '../core/store/tables/fleet.js'
 import { rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { liveDeployment } from '../core/store/tables/deployments.js'
-import { findBrokenProject, findProject } from '../core/store/tables/projects.js'
+import { findBrokenProject, findProject, requireProject } from '../core/store/tables/projects.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
 import { countOf } from '../base/text.js'
@@ -164,8 +164,7 @@ export class Runner {
     let masker = createMasker([])
     try {
       live.signal.throwIfAborted()
-      const stored = findProject(store, row.projectId)
-      if (stored === undefined) throw notFound('Project', row.projectId)
+      const stored = requireProject(store, row.projectId)
       const project = { ...stored, policy: await this.#needs.headers.open(stored.id, stored.policy) }
       if (planned.resumedFrom === undefined) tightenAgain(planned, project)
       if (this.#isRolledOut(planned)) {

@@ -24,9 +24,9 @@ import {
 } from '../core/install/owned-tree.js'
 import { createTreeDigest, type OwnedEntry } from '../model/manifest.js'
 import { type PlacedDeployment, placedDeployments } from '../core/store/tables/deployments.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
-import { notFound, Refusal } from '../base/errors.js'
+import { Refusal } from '../base/errors.js'
 import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
@@ -348,8 +348,7 @@ export function createTreeStates(needs: TreeStateNeeds) {
 
     /** Refuses: 404. */
     async summary({ projectId, drift, signal }: SummaryRequest): Promise<TreeSummary> {
-      const project = findProject(store, projectId)
-      if (project === undefined) throw notFound('Project', projectId)
+      const project = requireProject(store, projectId)
       const owned = await trees.read(projectId, undefined, false)
       const way = windowOf(projectId)
       if (owned.baseline !== 'owned') {

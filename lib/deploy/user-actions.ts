@@ -1,7 +1,7 @@
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
-import { findDeployment } from '../core/store/tables/deployments.js'
+import { requireDeployment } from '../core/store/tables/deployments.js'
 import { nameOfActor } from '../core/store/tables/projects.js'
 import { StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
@@ -22,7 +22,7 @@ export interface CorrectionNeeds extends DeployNeeds {
 }
 
 /** Who corrects a record. `why`: the sentence of the record and its output, if it is not that somebody wants it. */
-interface MarkedBy {
+export interface MarkedBy {
   actor: Actor
   why?: string
 }
@@ -35,7 +35,7 @@ export function createCorrection(needs: CorrectionNeeds) {
   const { store, clock, files, live, queue, waiting, ends, log } = needs
 
   async function cancel(deployId: string, actor: Actor): Promise<DeploymentRow> {
-    const row = requireRow(deployId)
+    const row = ends.current(requireDeployment(store, deployId))
     refuseIfFinal(row, 'cancel')
     const run = live.find(deployId)
     if (run === undefined)
@@ -51,7 +51,7 @@ export function createCorrection(needs: CorrectionNeeds) {
   }
 
   async function mark(deployId: string, status: FinalStatus, { actor, why }: MarkedBy): Promise<DeploymentRow> {
-    const was = requireRow(deployId)
+    const was = ends.current(requireDeployment(store, deployId))
     refuseUnlessFinal(was, 'mark')
     // An end that is still kept in memory is recorded first.
     await ends.settle()
@@ -64,12 +64,6 @@ export function createCorrection(needs: CorrectionNeeds) {
     needs.audit({ action: 'deployment.mark_status', actor, projectId: row.projectId, target: deployId, detail })
     sendNotice(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
     return row
-  }
-
-  function requireRow(deployId: string): DeploymentRow {
-    const row = findDeployment(store, deployId)
-    if (row === undefined) throw notFound('Deployment', deployId)
-    return ends.current(row)
   }
 
   /** Appends a line to the output. A background script may be writing to the same output. */
@@ -96,12 +90,6 @@ export type Confirmation = ReturnType<typeof createConfirmation>
 
 /** Creates the user decisions about held deployments. */
 export function createConfirmation({ store, audit, live, ends }: ConfirmationNeeds) {
-  function requireRow(deployId: string): DeploymentRow {
-    const row = findDeployment(store, deployId)
-    if (row === undefined) throw notFound('Deployment', deployId)
-    return ends.current(row)
-  }
-
   function requireHeld(row: DeploymentRow, doing: string): LiveRun {
     const run = live.find(row.id)
     if (run !== undefined && !run.isOver && run.isHeld) return run
@@ -114,7 +102,7 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
      * `too_late`.
      */
     async confirm(deployId: string, actor: Actor): Promise<DeploymentRow> {
-      const row = requireRow(deployId)
+      const row = ends.current(requireDeployment(store, deployId))
       const run = requireHeld(row, 'confirm')
       if (run.window === null) throw notWaiting(row, 'confirm')
       if (!run.window.confirm()) throw tooLate(row, 'confirm')
@@ -130,7 +118,7 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
      * `not_waiting`, `too_late`.
      */
     async revert(deployId: string, actor: Actor): Promise<DeploymentRow> {
-      const row = requireRow(deployId)
+      const row = ends.current(requireDeployment(store, deployId))
       const run = requireHeld(row, 'revert')
       run.stop(new StopRequest('cancel', `Reverted by ${nameOfActor(store, actor.name)}`))
       const final = await run.finished

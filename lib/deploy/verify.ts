@@ -5,7 +5,7 @@
  */
 
 import { createGate, type Gate } from '../base/async.js'
-import { invalid, notFound, Refusal } from '../base/errors.js'
+import { invalid, Refusal } from '../base/errors.js'
 import { UnusableTree } from '../core/install/owned-tree.js'
 import type { Executor } from '../core/install/unpack/extract-threads.js'
 import type { Executors } from '../core/install/unpack/executors.js'
@@ -14,7 +14,7 @@ import type { Project } from '../model/project.js'
 import type { OwnedEntry } from '../model/manifest.js'
 import type { FindingState, VerifyEvent, VerifyTotals } from '../model/plan.js'
 import { findRights, type Rights } from '../core/proc/identity.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import { countOf } from '../base/text.js'
 import type { DeployNeeds } from './needs.js'
 import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
@@ -158,8 +158,7 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
   return {
     async *verify(request) {
       const { projectId } = request
-      const project = findProject(store, projectId)
-      if (project === undefined) throw notFound('Project', projectId)
+      const project = requireProject(store, projectId)
       enter(project)
       try {
         yield* run(project, request)

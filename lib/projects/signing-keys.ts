@@ -3,7 +3,7 @@ import type { Ids } from '../base/digests.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import { looksLike, nameFault, readAllowedSigners, readPublicKey } from '../core/proof/keys.js'
 import type { Store, Transaction } from '../core/store/database.js'
-import { findProject } from '../core/store/tables/projects.js'
+import { requireProject } from '../core/store/tables/projects.js'
 import {
   deploymentsSignedBy,
   findSigningKey,
@@ -62,7 +62,7 @@ export function createSigningKeys({ store, clock, ids, audit }: KeysNeeds) {
     async trust(given: TrustFields, actor: Actor): Promise<SigningKey> {
       const key = newKey(given)
       return store.write(tx => {
-        for (const id of key.projectIds ?? []) if (findProject(tx, id) === undefined) throw notFound('Project', id)
+        for (const id of key.projectIds ?? []) requireProject(tx, id)
         refuseConfusion(key, listSigningKeys(tx))
         insertSigningKey(tx, key)
         const detail = `${key.name} ${key.fingerprint}`

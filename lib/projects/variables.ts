@@ -1,10 +1,9 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
-import { Refusal, invalid, notFound } from '../base/errors.js'
+import { Refusal, invalid } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { changes } from '../model/changes.js'
-import type { Project } from '../model/project.js'
 import type { Readers } from '../model/readers.js'
 import {
   type GivenVariable,
@@ -15,8 +14,14 @@ import {
   type Variable,
   variableValueFault
 } from '../model/variable.js'
-import type { Reader, Store, Transaction } from '../core/store/database.js'
-import { deleteVariable, findProject, listSecrets, listVariables, putVariable } from '../core/store/tables/projects.js'
+import type { Store, Transaction } from '../core/store/database.js'
+import {
+  deleteVariable,
+  requireProject,
+  listSecrets,
+  listVariables,
+  putVariable
+} from '../core/store/tables/projects.js'
 import {
   curesOfLostKey,
   type FoundKey,
@@ -62,7 +67,7 @@ export class Variables {
 
   /** Returns the variables ordered by name. Refuses: 404. */
   list(projectId: string): Variable[] {
-    existing(this.#needs.store, projectId)
+    requireProject(this.#needs.store, projectId)
     return listVariables(this.#needs.store, projectId).map(shown)
   }
 
@@ -70,7 +75,7 @@ export class Variables {
    * Replaces all variables. A secret without a value keeps the stored one. Refuses: 400, 404, 503 `variables_key`.
    */
   async replace(projectId: string, given: readonly GivenVariable[], actor: Actor): Promise<Variable[]> {
-    existing(this.#needs.store, projectId)
+    requireProject(this.#needs.store, projectId)
     checkNames(given)
     const sealing = await this.#keyFor(projectId, given, name =>
       given.every(each => each.name !== name || each.value !== null)
@@ -86,7 +91,7 @@ export class Variables {
 
   /** Changes some variables. Ignores names to unset that do not exist. Refuses as `replace` does. */
   async change(projectId: string, { set, unset }: VariablesChange, actor: Actor): Promise<Variable[]> {
-    existing(this.#needs.store, projectId)
+    requireProject(this.#needs.store, projectId)
     checkNames(set)
     const both = set.find(({ name }) => unset.includes(name))
     if (both !== undefined) throw invalid('unset', `"${both.name}" is in both "set" and "unset"`)
@@ -157,7 +162,7 @@ export class Variables {
   }
 
   #write(tx: Transaction, projectId: string, { set, unset, sealing, actor }: Writing): Variable[] {
-    const project = existing(tx, projectId)
+    const project = requireProject(tx, projectId)
     const stored = byName(listVariables(tx, projectId))
     const written = set.flatMap((given, index) => {
       const before = stored.get(given.name)
@@ -294,10 +299,4 @@ function audited(variables: readonly StoredVariable[]): AuditedVariables {
     variables: Object.fromEntries(variables.map(({ name, value }) => [name, value])),
     secret: Object.fromEntries(variables.flatMap(({ name, secret }) => (secret ? [[name, true]] : [])))
   }
-}
-
-function existing(db: Reader, projectId: string): Project {
-  const project = findProject(db, projectId)
-  if (project === undefined) throw notFound('Project', projectId)
-  return project
 }

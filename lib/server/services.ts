@@ -154,11 +154,9 @@ function createWork(
   { audit, keeper, settings, serverKey }: Front,
   { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
 ) {
-  const { store, home, clock, ids, environment, allowSystemPaths, version, publicUrl, keys, copies, log } = world
+  const { store, home, clock, ids, environment, version, keys, log } = world
   const notificationTargets = createNotificationTargets({
-    store,
-    clock,
-    ids,
+    ...world,
     audit,
     settings,
     isProject: (db, id) => findProject(db, id) !== undefined
@@ -169,21 +167,14 @@ function createWork(
     extraPath: environment['NODE_EXTRA_CA_CERTS']
   })
   const webhook = new Webhook({
-    store,
+    ...world,
     targets: notificationTargets,
     audit: audit.record,
-    clock,
-    ids,
-    version,
-    publicUrl,
     checkpoint: () => keeper.newest()?.note ?? null,
-    trust,
-    log
+    trust
   })
   const incidents = createIncidents({
-    store,
-    clock,
-    log,
+    ...world,
     tell: incident => webhook.incident(incident),
     disk: async () => ({ path: home.directory, ...(await readDisk(home.directory)) }),
     nodes: () => fleet.running()?.presence() ?? { lost: [], connected: new Set<string>() }
@@ -195,19 +186,11 @@ function createWork(
   const signingKeys = createSigningKeys({ store, clock, ids, audit })
   const headers = createCheckHeaders({ store, key, log })
   const deployer = createDeployer({
-    store,
-    home,
-    allowSystemPaths,
-    requireSignatures: world.requireSignatures ?? false,
-    clock,
-    ids,
+    ...world,
     settings,
-    environment,
     quota,
     variables,
     headers,
-    copies,
-    giveUpOn: world.giveUpOn,
     checks: {
       hosts: () => settings.list('gate_hosts'),
       trust,
@@ -232,20 +215,10 @@ function createWork(
       counts.ended(row)
       keeper.sign()
       world.deploymentEnded?.(row)
-    },
-    log
+    }
   })
   const pieces = new Pieces({ home, ids, clock, quota, during: deployer.receiving, log })
-  const projects = new Projects({
-    store,
-    clock,
-    ids,
-    audit,
-    home: home.directory,
-    allowSystemPaths,
-    deployments: deployer,
-    headers
-  })
+  const projects = new Projects({ ...world, audit, home: home.directory, deployments: deployer, headers })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
   return {
@@ -271,21 +244,15 @@ function createWork(
 type Work = ReturnType<typeof createWork>
 
 /** Creates the log services: the deny list, the registered log files, and the viewer. */
-function createLogs({ store, home, clock, ids, secretFiles = [] }: World, { audit }: Front, { projects }: Work) {
+function createLogs(world: World, { audit }: Front, { projects }: Work) {
+  const { home, clock, secretFiles = [] } = world
   // Commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
   const homes = [...new Set(homesAround(home.directory).flatMap(namesOf)), join(userHome(), '.svc')]
   const guarded = { deny: createDeny(homes), homes, secrets: [home.configFile, ...secretFiles] }
   const secrets = createSecrets(guarded)
   const openLog = createOpenLog(guarded, secrets)
   const [followers, searches] = [createActivity(), createActivity()]
-  const sources = createLogSources({
-    store,
-    clock,
-    ids,
-    audit,
-    openLog,
-    checkProject: id => void projects.get(id)
-  })
+  const sources = createLogSources({ ...world, audit, openLog, checkProject: id => void projects.get(id) })
   const counted = countedSearches(searches)
   const plain = createLogViewer({
     openLog,
@@ -302,15 +269,12 @@ type Logs = ReturnType<typeof createLogs>
 
 /** Creates the services for the state of the server and of its machine. */
 function createMachine(world: World, front: Front, work: Work) {
-  const { store, home, clock, version, publicUrl, log } = world
+  const { store, home, clock, version, publicUrl } = world
   const { audit, settings, probe, startedAtMs } = front
   const { counts, deployer, quota, targets, variables } = work
   const health = createHealth({
-    store,
-    clock,
-    version,
+    ...world,
     probe,
-    home,
     secretsFault: () => variables.check(),
     auditState: () => front.keeper.state(),
     unfinishedTargets: deployer.unfinishedTargets,
@@ -320,14 +284,11 @@ function createMachine(world: World, front: Front, work: Work) {
     checksHostNames: () => publicUrl !== null || settings.list('allowed_hosts').length > 0
   })
   const history = createHistory({
-    store,
-    clock,
-    log,
+    ...world,
     take: createTakeFacts({ directory: home.directory, ends: counts.totals })
   })
   const storage = createStorage({
-    store,
-    home,
+    ...world,
     retention: deployer,
     quota,
     measureTargets: targets.measure,
@@ -463,15 +424,13 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
 }
 
 function machineServices(world: World, front: Front, { work, logs, terminals }: Made) {
-  const { store, home, clock, version, cluster } = world
+  const { store, home, clock, cluster } = world
   const { notificationTargets, webhook, deployer, deployments, pm2 } = work
   return {
     broken: createBroken({ store, findDeployment: deployments.find }),
     resources: createResources({ clock, cpu: createCpuMeter(), directory: home.directory }),
     metrics: createMetrics({
-      store,
-      clock,
-      version,
+      ...world,
       startedAtMs: front.startedAtMs,
       deployments: work.counts,
       loopDelay: createLoopDelayMeter(),
@@ -501,15 +460,9 @@ function machineServices(world: World, front: Front, { work, logs, terminals }: 
 }
 
 function carryServices(world: World, { audit, settings }: Front, { work }: Made) {
-  const { store, home, clock, ids, allowSystemPaths, version } = world
   return {
     transfer: createTransfer({
-      store,
-      home,
-      allowSystemPaths,
-      clock,
-      ids,
-      version,
+      ...world,
       audit,
       settings,
       deployments: work.deployer,
@@ -517,11 +470,7 @@ function carryServices(world: World, { audit, settings }: Front, { work }: Made)
       logSources: logSourceTable
     }),
     backups: createBackups({
-      store,
-      home,
-      clock,
-      ids,
-      version,
+      ...world,
       audit,
       failed: reason => work.webhook.incident({ event: 'backup_failed', project: null, backup: { reason } })
     })

@@ -42,7 +42,7 @@ import type { EnrollAnswer, EnrollRequest } from '../../model/fleet-wire.js'
 import { isGoing } from '../../model/rollout.js'
 import { deleteRolloutNode, troubledNodes } from '../../core/store/tables/rollouts.js'
 import { placements } from '../../core/store/tables/deployments.js'
-import { findProject } from '../../core/store/tables/projects.js'
+import { requireProject } from '../../core/store/tables/projects.js'
 import type { Enrollments, Nodes, Placements } from './fleet.js'
 import type { NodeLinks } from './links.js'
 import type { CatchUp, Rollings } from './rolling.js'
@@ -357,8 +357,7 @@ export function createPlacements({
     async change(projectId, { add, remove }, actor) {
       const { removed, left } = await rollings.write(turn => {
         const { tx } = turn
-        const project = findProject(tx, projectId)
-        if (project === undefined) throw notFound('Project', projectId)
+        const project = requireProject(tx, projectId)
         const machine = turn.of(projectId)?.machine
         const isBusy = hasRunning(projectId) || (machine !== undefined && isGoing(machine.rollout.state))
         const isFirst = listPlacements(tx, { projectId }).length === 0

@@ -30,9 +30,9 @@ import {
 } from '../../core/store/tables/rollouts.js'
 import { beginsByOrder, Machine, type Order, orderIn } from '../machine.js'
 import type { Ids } from '../../base/digests.js'
-import { notFound, Refusal } from '../../base/errors.js'
+import { Refusal } from '../../base/errors.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
-import { findProject } from '../../core/store/tables/projects.js'
+import { requireProject } from '../../core/store/tables/projects.js'
 import { planWaves } from '../waves.js'
 import { fleetLimits, type FleetNode } from '../../model/node.js'
 import { type Presence, sharedError, type Twins } from './links.js'
@@ -216,7 +216,7 @@ export function createBeginIn({ clock, ids, audit, presence, twins }: BeginNeeds
   return (turn, { actor = systemActor, nodes: given, ...release }) => {
     const { tx } = turn
     const { projectId, policy, deployId } = release
-    if (findProject(tx, projectId) === undefined) throw notFound('Project', projectId)
+    requireProject(tx, projectId)
     const { waves, nodes } = planWaves(given ?? nodesOfProject(tx, projectId), policy)
     if (waves > fleetLimits.waves) throw tooManyWaves(waves)
     const id = ids.id('ro_')

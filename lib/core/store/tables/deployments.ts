@@ -1,5 +1,5 @@
 import { waitReasons } from '../../../base/shared/api.js'
-import { invalid } from '../../../base/errors.js'
+import { invalid, notFound } from '../../../base/errors.js'
 import type { ProjectScope } from '../../../model/access.js'
 import {
   type CheckResult,
@@ -154,6 +154,13 @@ export const updateDeployment = deployments.update
 
 /** Returns one record by its id. */
 export const findDeployment = deployments.find
+
+/** Returns a deployment. Refuses: 404. */
+export function requireDeployment(db: Reader, id: string): DeploymentRow {
+  const row = findDeployment(db, id)
+  if (row === undefined) throw notFound('Deployment', id)
+  return row
+}
 
 /**
  * Returns a page of at most `limit` records, newest first. `before` is the id of a record: only older ones are listed.

@@ -1,4 +1,5 @@
 /* The tables of projects: which are broken or kept, labels, variables and log sources. */
+import { notFound } from '../../../base/errors.js'
 import { actorText } from '../../../base/shared/api.js'
 import type { ProjectScope } from '../../../model/access.js'
 import type { DeploymentRow } from '../../../model/deployment.js'
@@ -82,6 +83,13 @@ export const deleteProject = projects.delete
 
 /** Returns one project by its id. */
 export const findProject = projects.find
+
+/** Returns a project. Refuses: 404. */
+export function requireProject(db: Reader, id: string): Project {
+  const project = findProject(db, id)
+  if (project === undefined) throw notFound('Project', id)
+  return project
+}
 
 /** Returns an actor as texts name it. */
 export function nameOfActor(db: Reader, actor: string): string {
