@@ -44,7 +44,7 @@ const places: Readonly<Record<string, string>> = {
   "lib/core/install/guard.ts: new RegExp( '^/etc/((nginx|apache2|httpd|caddy|haproxy|light": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*([\\\\d\\\\s]*?)$`, 'm')": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*(\\\\w+)$`, 'm')": fixed,
-  "lib/operate/logs/read/secrets.ts: new RegExp( '^(/private)?(/etc/(shadow|gshadow|sudoers|maste": fixed,
+  "lib/operate/logs/read/open.ts: new RegExp( '^(/private)?(/etc/(shadow|gshadow|sudoers|maste": fixed,
   "lib/operate/logs/search/pattern.ts: new RegExp(`^(?:${text})$`, flags.replace('m', ''))":
     'one part of a query, tried with one line end',
   'lib/operate/logs/search/pattern.ts: new RegExp(q, flags)': compiled,

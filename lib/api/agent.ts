@@ -208,7 +208,7 @@ export const reportFields = {
 /*
  * The pages of a node, through the hub: the hub looks up the row of its own table for the path, applies its authorization,
  * and asks the node, which applies its own to the same user. Only rows that are marked are relayed. What a node answers is
- * read by fleet/relay/node-answer.ts.
+ * read by fleet/relay/hub-relays.ts.
  */
 
 /** Limits of a part of an answer. */
@@ -342,7 +342,7 @@ async function converse(
   { nodeId, asked }: Conversation
 ): Promise<void> {
   // A server without nodes loads nothing of the fleet.
-  const { closeCodes, readTerminalLine } = await import('../fleet/relay/node-answer.js')
+  const { closeCodes, readTerminalLine } = await import('../fleet/relay/hub-relays.js')
   const close = (error: unknown): void => {
     if (!(error instanceof Refusal)) throw error
     connection.close(error.kind === 'bad_gateway' ? closeCodes.failed : closeCodes.left, error.message)

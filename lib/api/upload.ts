@@ -328,7 +328,7 @@ const uploadBytes = 512 * 1024
 /** A completely read upload form: the file on disk, and the other fields as text. */
 export interface UploadForm<File = Received> {
   received: File
-  /** The differences to an earlier release (core/archive/tree-delta.ts), if the file contains only what has changed. */
+  /** The differences to an earlier release (core/archive/tree-wire.ts), if the file contains only what has changed. */
   tree: Received | undefined
   /** The list of components. */
   sbom: Received | undefined

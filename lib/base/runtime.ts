@@ -15,7 +15,7 @@ export function describeRuntime(): { name: string; version: string } {
 /**
  * Features that svc lacks in this runtime, whatever is installed, each with a message. (For functions that older
  * versions of Node lack, svc has alternatives: CRC-32 in digests.ts, digests in core/install/found-entry.ts and access/secret.ts,
- * ASCII words in operate/logs/search/scan.ts, free disk space in operate/machine/disk.ts.)
+ * ASCII words in operate/logs/search/scan.ts, free disk space in operate/machine/resources.ts.)
  */
 export const missingInRuntime: { terminal: string | null } = {
   terminal:

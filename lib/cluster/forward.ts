@@ -29,8 +29,7 @@ import {
   pageTypes,
   readAnswerHead
 } from '../http/outgoing/answer-head.js'
-import { forwardedHeader, type HubSigner, type PassedClient, type Peer, signForHub } from './forwarded.js'
-import { openHubUrl } from './hub-request.js'
+import { forwardedHeader, type HubSigner, type PassedClient, type Peer, signForHub, openHubUrl } from './forwarded.js'
 
 interface ForwarderOptions {
   /** Signs for this hub. */

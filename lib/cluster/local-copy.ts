@@ -23,14 +23,12 @@ import {
 import type { Disk, DiskFile } from '../core/store/disk.js'
 import type { GroupCommit } from '../core/store/group-commit.js'
 import { LiveMemory } from '../core/store/live-memory.js'
-import { createMemory } from '../core/store/memory.js'
+import { createMemory, loadSqlite } from '../core/store/memory.js'
 import type { Image } from '../core/store/page-file.js'
 import { createVerification, upgrade, type Verification } from '../core/store/durable-store.js'
-import { encodeTransaction, type LogLine, Trimmed } from '../core/store/redo.js'
+import { encodeTransaction, type LogLine, Trimmed, type FileLog, openFileLog } from '../core/store/redo.js'
 import { migrationOf, schemaVersion, versionOf } from '../core/store/schema.js'
-import { loadSqlite } from '../core/store/sqlite.js'
 import type { SeenLine } from './etcd-log.js'
-import { type FileLog, openFileLog } from '../core/store/file-log.js'
 import { createTurns } from './signals.js'
 
 interface LocalCopyOptions {

@@ -24,22 +24,35 @@ import {
   type Run
 } from './admission.js'
 import { createArchiveRemoval, prunableArchives, pruneArchives, retentionOf } from './retention.js'
-import { createConfirmation, createCorrection } from './user-actions.js'
-import { createApprovals } from './approval.js'
-import { createComparer, type DriftRequest, reportDrift } from './comparer.js'
-import { createEnds } from './ends.js'
+import { createConfirmation, createCorrection, createApprovals, createWaiting } from './user-actions.js'
+import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { exactWindow } from './exact.js'
 import { createExecutors } from '../core/install/unpack/executors.js'
 import { StopRequest } from './failure.js'
 import { createFiles, type FoundFile } from './files.js'
-import { createIncremental, type Reuse } from './incremental.js'
-import { createIntake, createPending, type Received, type ReceiveOptions, type UploadFigures } from './intake.js'
+import {
+  createIntake,
+  createPending,
+  type Received,
+  type ReceiveOptions,
+  type UploadFigures,
+  createIncremental,
+  type Reuse
+} from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { type Beginning, refuseBeginning, refuseUpload } from './gateway.js'
 import { Maintenances, refuseLocked } from './locks.js'
 import type { DeployNeeds } from './needs.js'
-import { createOpenDeployments } from './record.js'
-import { type PlanRequest, Plans, preflight, type PreflightRequest } from './plan.js'
+import { createOpenDeployments, createEnds } from './record.js'
+import {
+  type PlanRequest,
+  Plans,
+  preflight,
+  type PreflightRequest,
+  createComparer,
+  type DriftRequest,
+  reportDrift
+} from './plan.js'
 import { createRestore, createRollbackPlans } from './rollback-plan.js'
 import { createReceipts } from './receipts.js'
 import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
@@ -50,7 +63,6 @@ import { refuseClientScripts } from './scripts/scripts.js'
 import { createAttestations } from './attestations.js'
 import { createSignatures } from './signatures.js'
 import type { SignatureDemand } from '../model/access.js'
-import { findStaleFiles, findUnrecordedFiles } from './strays.js'
 import { createTreeStates, Trees, type TreeStates } from './trees.js'
 import { createVerifier } from './verify.js'
 import {
@@ -62,7 +74,6 @@ import {
   type WantedWindow
 } from './output/stored-output.js'
 import type { Wishes } from './ownership.js'
-import { createWaiting } from './waiting.js'
 
 /** Default size limit of the output in a record (decisions 4). */
 const defaultOutputBytes = 1024 * 1024

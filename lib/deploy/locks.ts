@@ -18,6 +18,8 @@ import {
 import type { Project } from '../model/project.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import {
+  findProject,
+  requireProject,
   deleteExpiredLocks,
   deleteLock,
   deleteMaintenance,
@@ -28,8 +30,7 @@ import {
   listLocks,
   listMaintenance,
   locksOn
-} from '../core/store/tables/locks.js'
-import { findProject, requireProject } from '../core/store/tables/projects.js'
+} from '../core/store/tables/projects.js'
 import { sha256 } from '../base/digests.js'
 import { formatBytes } from '../base/shared/api.js'
 import type { FoundFile } from '../core/install/target-file.js'

@@ -17,11 +17,10 @@ import { aheadSentence } from '../model/rollout.js'
 import type { Reader } from '../core/store/database.js'
 import { rolloutAhead } from '../core/store/tables/rollouts.js'
 import type { StopRequest } from './failure.js'
-import type { Ends } from './ends.js'
 import { type DeployFiles, modesOf } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Pending } from './intake.js'
-import { recordComplete } from './record.js'
+import { type Ends, recordComplete } from './record.js'
 
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
 export type Queue = ReturnType<typeof createQueue>

@@ -15,7 +15,6 @@ import { stagingName } from '../core/install/staging.js'
 import { describeJournal, listJournals, removeJournalFiles } from '../core/install/undo.js'
 import type { Actor } from '../model/audit.js'
 import type { UnfinishedTarget } from '../model/health.js'
-import type { Ends } from './ends.js'
 import { type DeployFiles, makeDirectories } from './files.js'
 import type { Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
@@ -31,18 +30,19 @@ import {
   placedPatch,
   recordComplete,
   sendNotice,
-  staysSentence
+  staysSentence,
+  type Ends
 } from './record.js'
 import type { Scripted } from './scripted.js'
-import { listEarlier, removeStrays } from './strays.js'
 import { StopRequest } from './failure.js'
 import type { Live, LiveRun } from './output/live.js'
 import { addSaying, type Queue } from './queue.js'
+import type { WaitingDeployments } from './user-actions.js'
 import type { Runner } from './run.js'
 import { readPlan } from './ownership.js'
 import type { Planned } from './turn.js'
 import { offeredBySource } from './retention.js'
-import type { WaitingDeployments } from './waiting.js'
+import { listEarlier, removeStrays } from './strays.js'
 
 type RecoveryNeeds = DeployNeeds & {
   files: DeployFiles

@@ -15,8 +15,7 @@ import { Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { isFinal, refuseUnlessFinal } from './record.js'
-import type { Ends } from './ends.js'
+import { isFinal, refuseUnlessFinal, type Ends } from './record.js'
 import type { OfferedScripts } from './scripts/scripts.js'
 
 /** Archives of failed deployments that each project keeps: enough to find out what went wrong. */

@@ -17,11 +17,10 @@ import type { Actor } from '../model/audit.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import type { Reader } from '../core/store/database.js'
 import type { RollEnd, Rolls } from '../model/fleet-wire.js'
-import type { Ends } from './ends.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { type DeployFiles, sharedChanges } from './files.js'
 import { awaitConfirmation, bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
-import { refuseSuperseded, requireApprovals } from './approval.js'
+import { refuseSuperseded, requireApprovals } from './user-actions.js'
 import { refuseOutside } from './gateway.js'
 import { refuseLocked } from './locks.js'
 import { createSteps, type PipelineResult, type PipelineRun, resumePipeline, runPipeline } from './pipeline.js'
@@ -35,7 +34,8 @@ import {
   recordProgress,
   revertedPatch,
   sendNotice,
-  staysSentence
+  staysSentence,
+  type Ends
 } from './record.js'
 import { endBackground } from './scripts/script-processes.js'
 import { createMasker } from './scripts/environment.js'

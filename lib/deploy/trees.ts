@@ -14,13 +14,15 @@ import { existsSync, statSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createFoldThreads, type FoldedManifest, type FoldTask } from '../core/install/fold.js'
 import {
   isUnusableTree,
   type OwnedHead,
   readOwnedHead,
   readOwnedTree,
-  UnusableTree
+  UnusableTree,
+  createFoldThreads,
+  type FoldedManifest,
+  type FoldTask
 } from '../core/install/owned-tree.js'
 import { createTreeDigest, type OwnedEntry } from '../model/manifest.js'
 import { type PlacedDeployment, placedDeployments } from '../core/store/tables/deployments.js'

@@ -1,17 +1,33 @@
 import { notFound, Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
-import type { DeploymentRow, FinalStatus } from '../model/deployment.js'
-import { requireDeployment } from '../core/store/tables/deployments.js'
-import { nameOfActor } from '../core/store/tables/projects.js'
-import { StopRequest } from './failure.js'
+import type { DeploymentRow, FinalStatus, Decision } from '../model/deployment.js'
+import { requireDeployment, findDeployment, laterRelease } from '../core/store/tables/deployments.js'
+import { nameOfActor, findProject } from '../core/store/tables/projects.js'
+import { StopRequest, StepFailure } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Live, LiveRun } from './output/live.js'
-import type { Ends } from './ends.js'
 import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
-import type { Queue } from './queue.js'
-import type { WaitingDeployments } from './waiting.js'
-import { eventOf, moveRecord, refuseIfFinal, refuseUnlessFinal, sendNotice } from './record.js'
+import type { Queue, QueueEntry } from './queue.js'
+import {
+  eventOf,
+  moveRecord,
+  refuseIfFinal,
+  refuseUnlessFinal,
+  sendNotice,
+  notHeld,
+  recordProgress,
+  type Ends
+} from './record.js'
+import { actorText, isWaitingToBegin } from '../base/shared/api.js'
+import { countOf } from '../base/text.js'
+import { type AccessRole, accessRoles, includesRole } from '../model/access.js'
+import { type Approval, defaultApproval, policyOf } from '../model/policy.js'
+import type { Project } from '../model/project.js'
+import type { Reader, Transaction } from '../core/store/database.js'
+import { refuseOutside } from './gateway.js'
+import { refuseLocked } from './locks.js'
+import type { Planned } from './turn.js'
 
 export interface CorrectionNeeds extends DeployNeeds {
   files: DeployFiles
@@ -144,4 +160,291 @@ function notWaiting({ id, status }: DeploymentRow, doing: string): Refusal {
 function tooLate({ id, status, revertReason }: DeploymentRow, doing: string): Refusal {
   const state = revertReason === null ? `it is already ${status}` : 'the earlier files are being put back, or are back'
   return new Refusal('conflict', 'too_late', `Cannot ${doing} deployment ${id}: ${state}`)
+}
+
+/*
+ * Deployments that others must approve (policy `approval`). One approves a list of files and not an id: an approval repeats its
+ * digest, and the deployment begins only with these files. What goes back, or repairs, needs no approval.
+ */
+
+type Policied = Pick<Project, 'name' | 'policy'>
+
+/** Returns the number of approvals of a deployment. */
+function approvalsOf({ approvals }: Pick<DeploymentRow, 'approvals'>): number {
+  return approvals.filter(({ decision }) => decision === 'approved').length
+}
+
+/** Throws if a deployment begins without the approvals that its project needs now. */
+export function requireApprovals(project: Policied, row: DeploymentRow): void {
+  const { approval } = policyOf(project)
+  if (approval === null || approvalsOf(row) >= approval.count) return
+  const what = `${countOf(approval.count, 'approval')}, and deployment ${row.id} has ${approvalsOf(row)}`
+  throw new StepFailure(`Project ${project.name} needs ${what}. Push again`)
+}
+
+/** Refuses (409 `superseded`) a deployment that has waited if a later release of its project is in place. */
+export function refuseSuperseded(db: Reader, row: DeploymentRow): void {
+  const later = laterRelease(db, row)
+  if (later === undefined) return
+  const sentence = `Deployment ${row.id} is older than ${later.id}, which was put in place meanwhile. Push again`
+  throw new Refusal('conflict', 'superseded', sentence)
+}
+
+/** What somebody decides. */
+export interface DecisionRequest {
+  actor: Actor
+  comment?: string | null | undefined
+}
+
+interface ApprovalNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'audit' | 'auditWithin'> {
+  live: Live
+  ends: Pick<Ends, 'current'>
+  waiting: WaitingDeployments
+}
+
+/** Creates the decisions. */
+export function createApprovals({ store, clock, live, ends, waiting, ...needs }: ApprovalNeeds) {
+  const { auditWithin = (_, event) => needs.audit(event) } = needs
+
+  /** Records a decision. Refuses what `approve` refuses. */
+  async function decide(
+    deployId: string,
+    decision: Decision['decision'],
+    { actor, comment = null, treeSha256 = null }: DecisionRequest & { treeSha256?: string | null }
+  ): Promise<{ row: DeploymentRow; needed: number }> {
+    waiting.pause(deployId)
+    try {
+      return await store.write(tx => {
+        const row = findDeployment(tx, deployId)
+        const project = row && findProject(tx, row.projectId)
+        if (row === undefined || project === undefined) throw notFound('Deployment', deployId)
+        const policy = policyOf(project).approval ?? defaultApproval
+        refuseDecision(ends.current(row), { policy, actor, decision })
+        if (decision === 'approved' && treeSha256 !== row.treeSha256) throw otherTree(row)
+        const given = { decision, name: actor.name, tokenId: actor.token?.id ?? null, comment, treeSha256 }
+        const approvals = [...row.approvals, { ...given, at: new Date(clock.now()).toISOString() }]
+        const isEnough = decision === 'approved' && approvalsOf({ approvals }) >= policy.count
+        if (isEnough) refuseBeginning(tx, row, project)
+        const action = decision === 'approved' ? 'deployment.approve' : 'deployment.reject'
+        const detail = [treeSha256 === null ? [] : `tree ${treeSha256}`, comment ?? []].flat().join(': ')
+        auditWithin(tx, { action, actor, projectId: project.id, target: deployId, detail: detail || null })
+        const patch = { approvals, ...(isEnough ? nextWait(row) : {}) }
+        return { row: recordProgress(tx, deployId, patch) ?? row, needed: policy.count }
+      })
+    } finally {
+      waiting.resume(deployId)
+    }
+  }
+
+  /** Refuses the last approval while the deployment could not begin. It waits on. */
+  function refuseBeginning(tx: Transaction, row: DeploymentRow, project: Project): void {
+    refuseSuperseded(tx, row)
+    if (row.startAt !== null) return
+    refuseLocked(tx, project, clock.now())
+    refuseOutside(project, row.override, clock.now())
+  }
+
+  function say(row: DeploymentRow, line: string): void {
+    const { name, comment } = row.approvals.at(-1) as Decision
+    const words = comment === null ? '' : `: ${comment}`
+    live.find(row.id)?.output.say(`→ ${line} by ${nameOfActor(store, name)}${words}`)
+  }
+
+  return {
+    /**
+     * Approves a deployment. It begins if that is enough. Refuses: 404, 403 `not_an_approver`, `own_push`, 409 `not_waiting`,
+     * `already_decided`, `tree_differs`; the last approval also `superseded`, `locked` and `outside_window`.
+     */
+    async approve(deployId: string, request: DecisionRequest & { treeSha256: string }): Promise<DeploymentRow> {
+      const { row, needed } = await decide(deployId, 'approved', request)
+      say(row, `approved (${approvalsOf(row)} of ${needed})`)
+      const { approvals, heldFor, holdUntil } = row
+      waiting.changed(deployId, { approvals, heldFor, holdUntil })
+      return row
+    },
+
+    /** Rejects a deployment, which fails. Resolves with its final record. Refuses as `approve`. */
+    async reject(deployId: string, request: DecisionRequest): Promise<DeploymentRow> {
+      const { row } = await decide(deployId, 'rejected', request)
+      const words = request.comment ? `: ${request.comment}` : ''
+      const stop = new StopRequest('cancel', `Rejected by ${nameOfActor(store, request.actor.name)}${words}`)
+      const run = live.find(deployId)
+      run?.stop(stop)
+      const waiter = waiting.takeBack(deployId)
+      if (waiter !== undefined) {
+        waiter.planned.row.approvals = row.approvals
+        await waiter.drop(stop)
+      }
+      return (await run?.finished) ?? row
+    }
+  }
+}
+
+/** Returns what an approved deployment waits for. */
+function nextWait({ startAt }: DeploymentRow): Pick<DeploymentRow, 'heldFor' | 'holdUntil'> {
+  return startAt === null ? notHeld : { heldFor: 'schedule', holdUntil: startAt }
+}
+
+function refuseDecision(
+  row: DeploymentRow,
+  { policy, actor, decision }: { policy: Approval; actor: Actor; decision: Decision['decision'] }
+): void {
+  const { id, approvals } = row
+  const cannot = `Cannot ${decision === 'approved' ? 'approve' : 'reject'} deployment ${id}`
+  const isOpen = isWaitingToBegin(row) && row.heldFor === 'approval'
+  const last = approvals.at(-1)
+  if (!isOpen && last !== undefined)
+    throw decided(cannot, `it was ${last.decision} by ${actorText(last.name)} at ${last.at}`)
+  if (!isOpen)
+    throw new Refusal('conflict', 'not_waiting', `${cannot}: it does not wait for an approval (${row.status})`)
+  // The state comes first, for everybody who can deploy.
+  const role = accessRoles.find(role => role === actor.role) ?? (actor.role === 'local' ? 'admin' : null)
+  if (role === null || !policy.roles.some(wanted => includesRole(role, wanted as AccessRole)))
+    throw new Refusal('forbidden', 'not_an_approver', `${cannot}: that needs the role ${policy.roles.join(' or ')}`)
+  const own = { name: row.actor, tokenId: row.tokenId }
+  if (decision === 'approved' && policy.notPusher && isSamePerson(own, actor)) {
+    const sentence = `${cannot}: you have started it. Somebody else must approve it; "svc cancel ${id}" cancels it`
+    throw new Refusal('forbidden', 'own_push', sentence)
+  }
+  if (approvals.some(given => isSamePerson(given, actor))) throw decided(cannot, 'you have approved it')
+}
+
+/** Whether a token of a record is that of an actor. Callers without a named token are told apart by their names. */
+function isSamePerson({ name, tokenId }: { name: string | null; tokenId: string | null }, actor: Actor): boolean {
+  return tokenId === null ? name === actor.name : tokenId === actor.token?.id
+}
+
+function decided(cannot: string, why: string): Refusal {
+  return new Refusal('conflict', 'already_decided', `${cannot}: ${why}`)
+}
+
+function otherTree({ id, treeSha256 }: DeploymentRow): Refusal {
+  const sentence = `Cannot approve deployment ${id}: its files are those of tree ${treeSha256}. Look at it again`
+  return new Refusal('conflict', 'tree_differs', sentence, { field: 'treeSha256' })
+}
+
+/*
+ * Deployments that wait before they begin: until somebody has approved them, or until their time. They are in no queue, so
+ * others of their project go ahead, and they are judged again when they begin (run.ts). Their records say what they wait
+ * for and until when, and a start takes them up again (recovery.ts).
+ */
+
+/** A deployment that waits. */
+interface Waiter extends Pick<QueueEntry, 'drop'> {
+  planned: Pick<Planned, 'row' | 'live'>
+  /** Adds the deployment to the queue. */
+  begin(): void
+}
+
+/** The longest time between two looks at the clock, which may be set. */
+const lookEveryMs = 60_000
+/** How late a deployment may still begin by itself: a server that was stopped for longer has missed its time. */
+const maxLateMs = 60 * 60_000
+/** Time between two attempts to record that a deployment begins. */
+const retryMs = 15_000
+/** Maximum number of deployments of a project that wait. Each has an archive on disk. */
+export const maxWaiting = 100
+
+/** The deployments of a server that wait before they begin. */
+export type WaitingDeployments = ReturnType<typeof createWaiting>
+
+/** Creates an empty list. */
+export function createWaiting({ store, clock, log }: Pick<DeployNeeds, 'store' | 'clock' | 'log'>) {
+  const waiters = new Map<string, Waiter & { timer?: NodeJS.Timeout }>()
+
+  function arm(id: string, ms?: number): void {
+    const waiter = waiters.get(id)
+    if (waiter === undefined) return
+    clearTimeout(waiter.timer)
+    const leftMs = Math.max(0, Date.parse(waiter.planned.row.holdUntil ?? '') - clock.now())
+    waiter.timer = setTimeout(() => void due(id), ms ?? Math.min(leftMs, lookEveryMs)).unref()
+  }
+
+  function takeBack(id: string): Waiter | undefined {
+    const waiter = waiters.get(id)
+    clearTimeout(waiter?.timer)
+    waiters.delete(id)
+    return waiter
+  }
+
+  async function due(id: string): Promise<void> {
+    const row = waiters.get(id)?.planned.row
+    if (row?.holdUntil == null) return
+    const lateMs = clock.now() - Date.parse(row.holdUntil)
+    if (lateMs < 0) return arm(id)
+    const at = minuteWords(row.holdUntil)
+    if (row.heldFor === 'approval') return end(id, `Nobody approved the deployment before ${at}`)
+    if (lateMs > maxLateMs)
+      return end(id, `The server did not run at ${at}, when the deployment was to begin. Push again`)
+    try {
+      await store.write(tx => recordProgress(tx, id, notHeld))
+    } catch (error) {
+      log(`Cannot begin deployment ${id} yet`, error)
+      return arm(id, retryMs)
+    }
+    changed(id, notHeld)
+  }
+
+  async function end(id: string, sentence: string): Promise<void> {
+    const waiter = takeBack(id)
+    const request = new StopRequest('cancel', sentence)
+    waiter?.planned.live.stop(request)
+    await waiter?.drop(request)
+  }
+
+  function changed(id: string, patch: Partial<DeploymentRow>): void {
+    const waiter = waiters.get(id)
+    if (waiter === undefined) return
+    const { row, live } = waiter.planned
+    Object.assign(row, patch)
+    if (isWaitingToBegin(row)) {
+      for (const line of linesOfWait(row, null)) live.output.say(line)
+      arm(id)
+    } else takeBack(id)?.begin()
+  }
+
+  return {
+    /** Adds a deployment whose record says that it waits. */
+    add(waiter: Waiter): void {
+      waiters.set(waiter.planned.row.id, waiter)
+      arm(waiter.planned.row.id)
+    },
+    has: (id: string): boolean => waiters.has(id),
+    /** Returns the number of deployments of a project. */
+    count: (projectId: string): number =>
+      [...waiters.values()].filter(({ planned }) => planned.row.projectId === projectId).length,
+    /** Takes over what was recorded: the deployment begins, or waits for something else. */
+    changed,
+    /** Lets no time end the wait of a deployment until `resume` is called: somebody decides about it. */
+    pause: (id: string): void => clearTimeout(waiters.get(id)?.timer),
+    resume: (id: string): void => arm(id),
+    /** Removes a deployment and returns it; undefined: it does not wait. */
+    takeBack,
+    /** Leaves all to the next start: their records stay as they are. */
+    leave(): void {
+      for (const id of [...waiters.keys()]) {
+        const planned = takeBack(id)?.planned
+        planned?.live.end(planned.row)
+      }
+    }
+  }
+}
+
+/** Returns what the output says about a deployment that waits. `approval`: what it needs; null: the lines said it before. */
+export function linesOfWait(
+  { id, heldFor, holdUntil }: Pick<DeploymentRow, 'id' | 'heldFor' | 'holdUntil'>,
+  approval: Approval | null
+): string[] {
+  if (holdUntil === null) return []
+  const at = minuteWords(holdUntil)
+  if (heldFor === 'schedule') return [`→ begins at ${at}; "svc cancel ${id}" cancels it`]
+  if (heldFor !== 'approval' || approval === null) return []
+  const by = `${approval.notPusher ? 'somebody else' : 'somebody'} with the role ${approval.roles.join(' or ')}`
+  const what = `${countOf(approval.count, 'approval')} by ${by}`
+  return [`→ waits for ${what} until ${at}, and fails then: svc approve ${id}`]
+}
+
+/** Returns a moment in words: `2026-12-20 09:00 UTC`. */
+function minuteWords(at: string): string {
+  return `${at.slice(0, 16).replace('T', ' ')} UTC`
 }

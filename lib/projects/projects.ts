@@ -37,9 +37,9 @@ import {
   keepProjects,
   listLabels,
   updateLabel,
-  updateProject
+  updateProject,
+  findMaintenance
 } from '../core/store/tables/projects.js'
-import { findMaintenance } from '../core/store/tables/locks.js'
 import { checkDeployPath } from '../core/install/guard.js'
 import { createTargetPlaces } from '../core/install/overlap.js'
 import { applyToEach } from '../base/async.js'
@@ -57,7 +57,7 @@ interface Needs {
   allowSystemPaths?: boolean | undefined
   deployments: {
     hasRunning(projectId: string): boolean
-    /** Results that are not in the database yet (deploy/ends.ts), in order. */
+    /** Results that are not in the database yet (deploy/record.ts), in order. */
     kept(): ReadonlyArray<{ projectId: string; status: DeploymentStatus }>
     removeWith(deployIds: readonly string[], work: () => Promise<string[]>): Promise<void>
     /** Removes the list of the files that svc put into the target. */

@@ -14,8 +14,7 @@ import {
 } from '../access/second-factor.js'
 import { NamedTokens } from '../access/named-tokens.js'
 import { createNodeRequests, type NodeRequests } from '../access/node-requests.js'
-import { openSessionKey } from '../access/session-key.js'
-import { Sessions } from '../access/sessions.js'
+import { Sessions, openSessionKey } from '../access/sessions.js'
 import { createTickets, type Tickets } from '../access/secret.js'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
@@ -26,7 +25,7 @@ import type { ClusterView } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/access.js'
 import type { Reader, Store } from '../core/store/database.js'
-import { findProject, findProjectByToken } from '../core/store/tables/projects.js'
+import { findProject, findProjectByToken, readProjects } from '../core/store/tables/projects.js'
 import {
   createVariablesKey,
   curesOfLostKey,
@@ -37,12 +36,15 @@ import {
   unusableKey,
   type VariablesKey
 } from '../projects/seal.js'
-import { createProbe, type Probe, type ProbeNeeds } from '../operate/machine/probe.js'
+import { createProbe, type Probe, type ProbeNeeds } from '../operate/machine/health.js'
 import { createSettings, type Settings } from '../projects/settings.js'
 import { probeRow } from '../api/probe.js'
 import { createRest } from '../base/runtime.js'
 import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
 import type { ServerKeys } from '../cluster/keys.js'
+import { warningOfUsers } from '../model/project-users.js'
+import { maySwitchUser } from '../core/proc/identity.js'
+import { Refusal } from '../base/errors.js'
 
 /** What the services need from the process that runs them. */
 export interface World {
@@ -358,4 +360,39 @@ export function reportRequest(report: Reporter, { method, path, status, ms, addr
 
 function textOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/** Warns at the start of a server that can give each project a user, and names the projects that have none. */
+export function warnOfUsers(store: Reader, report: Pick<Reporter, 'warn'>): void {
+  const warning = maySwitchUser() ? warningOfUsers(readProjects(store, ['name', 'runAs'])) : null
+  if (warning !== null) report.warn(warning)
+}
+
+/** Reads one thing again. Returns what has changed, as a noun, or null if nothing has. */
+export type Reloadable = () => Promise<string | null>
+
+/**
+ * Creates a function that reloads everything, one after the other, and reports the changes in one line. If a part
+ * cannot be read, its previous value stays in use and a warning is printed. A call during a reload starts another
+ * reload after it.
+ */
+export function createReload(all: readonly Reloadable[], report: Reporter): () => Promise<void> {
+  let last = Promise.resolve()
+
+  async function reload(): Promise<void> {
+    const changed: string[] = []
+    for (const one of all) {
+      const what = await one().catch((error: unknown) => void warn(report, error))
+      if (what) changed.push(what)
+    }
+    report.info(`Reloaded: ${changed.join(', ') || 'nothing has changed'}`)
+  }
+
+  return () => (last = last.then(reload))
+}
+
+function warn(report: Reporter, error: unknown): void {
+  const message = 'Not reloaded, the previous value stays in use'
+  if (error instanceof Refusal) report.warn(`${message}: ${error.message}`)
+  else reportFailure(report, message, error)
 }

@@ -9,15 +9,20 @@ import { readVersion } from '../base/config/version.js'
 import { systemActor } from '../model/audit.js'
 import type { HttpServer } from '../http/core/server.js'
 import { Forwarder } from '../cluster/forward.js'
-import { createHubReader } from '../cluster/forwarded.js'
-import { createHubClient, type HubClient } from '../cluster/hub-request.js'
+import { createHubReader, createHubClient, type HubClient } from '../cluster/forwarded.js'
 import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
-import { warnOfUsers } from './users-warning.js'
 import { newestStartMs, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
-import { createListener, type ListenerFront, reportFailure, reportRequest, type RequestEvent } from './front.js'
-import { createReload } from './reload.js'
+import {
+  createListener,
+  type ListenerFront,
+  reportFailure,
+  reportRequest,
+  type RequestEvent,
+  warnOfUsers,
+  createReload
+} from './front.js'
 import {
   announce,
   type Closers,

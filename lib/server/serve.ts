@@ -38,14 +38,16 @@ import { type EntranceOptions, type Opened, prepareEntrance } from './entrance.j
 import {
   createFront,
   createListener,
+  createReload,
   type Front,
   type Reporter,
   reportFailure,
   reportRequest,
   type RequestEvent,
+  type Reloadable,
+  warnOfUsers,
   type World
 } from './front.js'
-import type { Reloadable } from './reload.js'
 import type { Services } from './services.js'
 
 /** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
@@ -200,8 +202,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
     if (!canHoldDirectories) report.warn(notHeldWarning)
-    const { createServices, createTable, sendReport, createReload, newestStartMs, unfinishedDeployments, warnOfUsers } =
-      await loadRest()
+    const { createServices, createTable, sendReport, newestStartMs, unfinishedDeployments } = await loadRest()
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
     warnOfUsers(store, report)
     const services = createServices(world, front)
@@ -251,15 +252,13 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
  * server runs.
  */
 async function loadRest() {
-  const [services, table, telemetry, reload, users, deployments] = await Promise.all([
+  const [services, table, telemetry, deployments] = await Promise.all([
     import('./services.js'),
     import('./table.js'),
     import('../operate/telemetry/telemetry.js'),
-    import('./reload.js'),
-    import('./users-warning.js'),
     import('../core/store/tables/deployments.js')
   ])
-  return { ...services, ...table, ...telemetry, ...reload, ...users, ...deployments }
+  return { ...services, ...table, ...telemetry, ...deployments }
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */

@@ -6,7 +6,7 @@ import { zipOf } from '../support/zip.js'
 import { eventsOf, formOf } from '../support/client.js'
 import type { Project } from '../../lib/model/project.js'
 import type { Variable } from '../../lib/model/variable.js'
-import { loadSqlite } from '../../lib/core/store/sqlite.js'
+import { loadSqlite } from '../../lib/core/store/memory.js'
 
 t.test('projects', async t => {
   const stage = await startServer(t)

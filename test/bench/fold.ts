@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFoldThreads, type FoldThreads } from '../../lib/core/install/fold.js'
+import { createFoldThreads, type FoldThreads } from '../../lib/core/install/owned-tree.js'
 import type { ManifestFile } from '../../lib/model/manifest.js'
 import { compare, machine, sized } from '../support/bench.js'
 

@@ -14,6 +14,7 @@ import {
 import { openStage } from '../support/store.js'
 import { startServer } from '../support/server.js'
 import { createVariablesKey } from '../../lib/projects/seal.js'
+import { maySwitchUser } from '../../lib/core/proc/identity.js'
 
 t.test('needs only a store, and lets health report whether there is a token', async t => {
   const { store, clock, ids, directory } = await openStage(t)
@@ -118,4 +119,16 @@ t.test('reports a request as a line and as parts', async t => {
     { method: 'GET', path: '/api/projects', status: 200, ms: 1.2, address: '192.0.2.1', aborted: false }
   ])
   t.equal(calls[1]?.[0], '192.0.2.1 GET /api/projects 200 20 ms, aborted')
+})
+
+t.test('a start as root names the projects that have no user of their own', async t => {
+  const stage = await startServer(t)
+  const about = () => stage.told.warn.filter(line => /no user of their own/.test(line))
+  t.same(about(), [], 'not without projects')
+  await stage.createProject('shop')
+  await stage.restart()
+  const { body } = await stage.client.get('/api/settings/status')
+  t.equal(body.switchesUsers, maySwitchUser())
+  if (maySwitchUser()) t.match(about(), [/: "shop"\. Set one with "svc projects set/])
+  else t.same(about(), [], 'another user than root cannot give projects users')
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Refusal } from '../../lib/base/errors.js'
-import { createReload } from '../../lib/server/reload.js'
+import { createReload } from '../../lib/server/front.js'
 
 function reporter() {
   const told: string[] = []

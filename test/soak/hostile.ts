@@ -17,7 +17,7 @@ const peers = {
   'hub, and its release documents → node': 'fleet/agent/from-hub.test.js',
   'hub → hub': 'cluster/forwarded.test.js',
   'etcd → hub': 'cluster/tampered-etcd.test.js',
-  'target’s owner → svc': 'operate/logs/read/secrets.test.js',
+  'target’s owner → svc': 'operate/logs/read/open.test.js',
   'package → svc': 'carry/transfer/hostile-packages.test.js',
   'backup → svc': 'carry/backup/hostile-backups.test.js',
   'archive → svc': 'faults/hostile-archives.test.js',

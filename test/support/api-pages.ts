@@ -31,7 +31,7 @@ const passedOver = [
   '/api/access/report',
   '/api/sessions',
   '/api/deploy/check',
-  // test/deploy/incremental.test.ts: it needs a kept release.
+  // test/deploy/intake.test.ts: it needs a kept release.
   '/api/deploy/base',
   // test/api/uploads.test.ts: it needs an upload.
   '/api/uploads/:id',

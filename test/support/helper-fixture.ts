@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, wr
 import { Refusal } from '../../lib/base/errors.js'
 import { runSync } from '../../lib/core/install/sync-program.js'
 import { serveHelper } from '../../lib/core/proc/helper-process.js'
-import { firstDescriptor } from '../../lib/core/proc/kept-descriptors.js'
+import { firstDescriptor } from '../../lib/core/proc/environment.js'
 import { disk } from '../../lib/core/install/disk.js'
 import { holdTarget } from '../../lib/core/install/held.js'
 

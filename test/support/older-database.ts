@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { schemaVersion } from '../../lib/core/store/schema.js'
-import { loadSqlite } from '../../lib/core/store/sqlite.js'
+import { loadSqlite } from '../../lib/core/store/memory.js'
 
 /** The schema version that `olderDatabase` produces. */
 export const olderVersion = 6

@@ -3,10 +3,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { anyArchive, besideArchive, openKept } from '../../lib/core/archive/pack-set.js'
-import { shareArchive } from '../../lib/core/archive/pack-write.js'
 import { createEntryReader } from '../../lib/core/archive/entry-data.js'
 import { linkOrCopy, replaceFile } from '../../lib/base/files.js'
 import { readIndex, writeIndex } from '../../lib/core/archive/pack-index.js'
+import { shareArchive } from '../../lib/core/install/assemble.js'
 import { writeZipOf } from './zips.js'
 
 const fileMode = 0o100644

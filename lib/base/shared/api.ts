@@ -133,7 +133,7 @@ export const troubledPhases = ['stuck', 'failed', 'unreachable'] as const
 
 /*
  * What waits for a person, for the server, the command line and the panel. A further kind is a row of `waitingRows`, a right
- * in www/state/session.ts, and what finds it in operate/machine/status.ts.
+ * in www/state/session.ts, and what finds it in operate/machine/health.ts.
  */
 
 const byOperators = { words: 'An operator or an admin decides.' }

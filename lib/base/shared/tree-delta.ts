@@ -8,7 +8,7 @@
  *
  * Entries of the base that have no line are in the tree as they were, with the time that they had.
  *
- * The command line and the panel write them; core/archive/tree-delta.ts applies them.
+ * The command line and the panel write them; core/archive/tree-wire.ts applies them.
  */
 import { bodyLine, compareTreePaths, type TreeEntry } from './tree-text.js'
 

@@ -2,7 +2,7 @@
 import { fdatasync, write } from 'node:fs'
 import { promisify } from 'node:util'
 import { writeZipFile, type ZipFileHandle } from '../../core/archive/write-file.js'
-import { firstDescriptor } from '../../core/proc/kept-descriptors.js'
+import { firstDescriptor } from '../../core/proc/environment.js'
 import { serveHelper } from '../../core/proc/helper-process.js'
 import { packTarget, type PackTargetOptions } from './pack-target.js'
 

@@ -155,7 +155,7 @@ export const commands = {
         throw new Refusal('not_found', 'no_cluster', sentence)
       }
       const { etcd, name, key, hub: own } = await clusterOptionsOf(file, { home, env })
-      const { forgetHub } = await import('../../cluster/forgetting.js')
+      const { forgetHub } = await import('../../cluster/membership.js')
       await forgetHub({ etcd, cluster: name, clusterKey: key, hub: own }, hub)
       output.result(json, { cluster: name, forgotten: hub }, `"${hub}" is not a hub of the cluster "${name}" any more`)
       output.note(

@@ -78,7 +78,7 @@ export const commands = {
         if (options.runtime !== currentRuntime) return runWith(options.runtime, words, host)
       }
       // Starts early: SQLite compiles while all the other modules are read (test/bench/start).
-      const sqlite = import('../../core/store/sqlite.js').then(({ loadSqlite }) => loadSqlite())
+      const sqlite = import('../../core/store/memory.js').then(({ loadSqlite }) => loadSqlite())
       sqlite.catch(() => {}) // the caller that awaits it reports the error
       const isJson = options['log-format'] === 'json'
       if (isJson) output.logAsJson()

@@ -10,9 +10,9 @@ import {
   hasErrors,
   inspectDatabase,
   judge,
-  lookAtPlaces
+  lookAtPlaces,
+  verifyArchives
 } from '../../carry/transfer/verify.js'
-import { verifyArchives } from '../../carry/transfer/verify-archives.js'
 import { createClient } from '../client/client.js'
 import { localClient, runningOwner } from '../client/local.js'
 import { openNamed } from '../client/session.js'

@@ -8,7 +8,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import { type Home, readConfig } from '../../base/config/home.js'
 import type { HealthDetail } from '../../model/health.js'
 import type { TerminalAvailability } from '../../model/terminal.js'
-import { readDisk } from '../../operate/machine/disk.js'
+import { readDisk } from '../../operate/machine/resources.js'
 import type { Client } from '../client/client.js'
 import {
   failure,

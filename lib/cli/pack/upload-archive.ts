@@ -86,7 +86,7 @@ interface ArchiveUpload {
   projectId: string
   archive: PackedArchive
   fields: Record<string, string | undefined>
-  /** The differences of the trees, if the archive contains only changes (core/archive/tree-delta.ts). */
+  /** The differences of the trees, if the archive contains only changes (core/archive/tree-wire.ts). */
   tree?: Uint8Array | undefined
   /** Statement, signatures, and the list of components. */
   attached?: Attached | undefined

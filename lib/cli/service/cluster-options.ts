@@ -2,7 +2,7 @@
 import { parseUrl } from '../../base/text.js'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isOpenUrl } from '../../cluster/hub-request.js'
+import { isOpenUrl } from '../../cluster/forwarded.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } from '../../base/config/cluster-file.js'
 import type { Environment, Home } from '../../base/config/home.js'

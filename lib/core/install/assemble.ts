@@ -1,12 +1,12 @@
 /*
  * Makes a whole archive of a kept one, the base, and of what a client sent: the differences of the trees
- * (archive/tree-delta.ts), and a zip of the contents that the base does not have. Packed bytes are shared with the base, or
+ * (archive/tree-wire.ts), and a zip of the contents that the base does not have. Packed bytes are shared with the base, or
  * copied. The result is
  * proven before it is used: the contents that were sent are read and hashed, the digests of the others are those that
  * were computed when the base was extracted, and the tree of all must be the one that the client stated.
  */
 import { existsSync } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, stat, rm, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { createWorkerPool } from '../../base/workers.js'
 import { nullIfMissing, Refusal } from '../../base/errors.js'
@@ -15,17 +15,26 @@ import { formatBytes } from '../../base/shared/api.js'
 import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
-import { quoteName } from '../archive/names.js'
-import { readIndex } from '../archive/pack-index.js'
-import { endsLikePack } from '../archive/pack-index.js'
-import { anyArchive, findKept, openKept } from '../archive/pack-set.js'
-import { shareArchive } from '../archive/pack-write.js'
-import type { Archive, ArchiveEntry, ArchiveLimits } from '../archive/read.js'
+import { quoteName, refuse } from '../archive/names.js'
+import { readIndex, endsLikePack, type PackIndex, writeIndex } from '../archive/pack-index.js'
+import {
+  anyArchive,
+  findKept,
+  openKept,
+  besideArchive,
+  createPackSet,
+  modeOfPacked,
+  openPack,
+  piecesOf,
+  secondsOf
+} from '../archive/pack-set.js'
+import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
-import { applyDelta } from '../archive/tree-delta.js'
-import { writeTree } from '../archive/tree-wire.js'
+import { writeTree, applyDelta } from '../archive/tree-wire.js'
 import { readManifest } from './manifest.js'
 import { directoryMode } from './owned-tree.js'
+import { createHash } from 'node:crypto'
+import { OpenFile } from '../../base/files.js'
 
 const defaultDirectoryBits = 0o755
 
@@ -49,7 +58,7 @@ interface AssembleTask {
   treeSha256: string
   /** The path of the whole archive. */
   to: string
-  /** The deployment whose archive the base is, if the result shares contents with it (archive/pack-write.ts). */
+  /** The deployment whose archive the base is, if the result shares contents with it (`shareArchive`). */
   sharesWith?: string | undefined
   limits: ArchiveLimits & { maxArchiveBytes: number }
 }
@@ -247,4 +256,136 @@ async function sizeOfKept(path: string): Promise<number> {
   } catch {
     return Infinity
   }
+}
+
+/*
+ * Writes an archive that shares contents with its base: a pack of the entries that the base does not have, and the index
+ * of all (core/archive/pack-index.ts). The packed bytes of the base are read for the SHA-256 of the whole zip, and not
+ * copied.
+ */
+
+/** The archive that entries are shared with. */
+interface SharedBase {
+  archive: Archive
+  /** Its path, which names it as the source of entries. */
+  path: string
+  deployId: string
+}
+
+/** An archive that shares contents. */
+interface Shared extends Composed {
+  /** Size of its own files in bytes. */
+  storedBytes: number
+}
+
+/** An archive of more packs than these gets the entries of all but the largest ones into its own. */
+const maxPacks = 24
+const packsLeft = 12
+
+/** Writes `<to>.index` and `<to>.pack`, which is synced, in place of `<to>.zip`. Refuses like `composeArchive`. */
+export async function shareArchive(to: string, entries: readonly ComposedEntry[], base: SharedBase): Promise<Shared> {
+  const [packPath, indexPath] = [besideArchive(to, 'pack'), besideArchive(to, 'index')]
+  const { placed, own } = placesOf(entries, base)
+  let ownFile: OpenFile | null = null
+  try {
+    const packs = [...packsOf(base)]
+    if (own.length > 0) {
+      await composeArchive(packPath, own)
+      ownFile = new OpenFile(packPath)
+      const pack = await openPack(ownFile, '')
+      const found = new Map(pack.entries.map(({ path }, at) => [path, at]))
+      for (const entry of own) placed.push({ entry, pack: packs.length, ordinal: found.get(entry.path) as number })
+      packs.push(pack)
+    }
+    const { used, ...drafted } = draftOf(placed, packs)
+    const set = createPackSet(drafted, used, { name: '' })
+    const hash = createHash('sha256')
+    for await (const piece of piecesOf(set.archive.file)) hash.update(piece)
+    const bytes = set.archive.fileSize
+    const names = used.map(({ name }) => name)
+    const index = { base: base.deployId, packs: names, ...drafted, bytes, directorySha256: await set.directorySha256() }
+    const text = writeIndex(index)
+    await writeFile(indexPath, text, { mode: 0o600 })
+    return { bytes, sha256: hash.digest('hex'), storedBytes: text.length + (ownFile?.size ?? 0) }
+  } catch (error) {
+    for (const path of [packPath, indexPath]) await rm(path, { force: true }).catch(() => {})
+    throw error
+  } finally {
+    ownFile?.close()
+  }
+}
+
+/** Returns the packs of a base; a whole archive is one. */
+function packsOf({ archive, deployId: name }: SharedBase): readonly Pack[] {
+  if (archive.packs !== undefined) return archive.packs.packs
+  const { file, entries } = archive
+  return [{ name, file, entries, entryOf: at => entries[at], numberAt: at => at }]
+}
+
+interface Placed {
+  entry: ComposedEntry
+  pack: number
+  ordinal: number
+}
+
+/** Finds out which entries are shared, and which the pack of the archive must contain. */
+function placesOf(
+  entries: readonly ComposedEntry[],
+  { archive, path: basePath }: SharedBase
+): { placed: Placed[]; own: ComposedEntry[] } {
+  const positions = new Map(archive.entries.map(({ path }, at) => [path, at]))
+  const bytesOf = new Map<number, number>()
+  const own: ComposedEntry[] = []
+  const placed: Placed[] = []
+  for (const entry of entries) {
+    if (entry.source !== basePath) {
+      own.push(entry)
+      continue
+    }
+    const at = positions.get(entry.sourcePath ?? entry.path)
+    if (at === undefined) throw refuse('damaged_archive', entry.path, 'the archive does not contain it')
+    const { pack, ordinal } = archive.packs?.placeOf(at) ?? { pack: 0, ordinal: at }
+    placed.push({ entry, pack, ordinal })
+    bytesOf.set(pack, (bytesOf.get(pack) ?? 0) + (archive.entries[at] as ArchiveEntry).compressedSize)
+  }
+  if (bytesOf.size <= maxPacks) return { placed, own }
+  const largest = [...bytesOf].sort(([, a], [, b]) => b - a).slice(0, packsLeft)
+  const left = new Set(largest.map(([pack]) => pack))
+  return {
+    placed: placed.filter(({ pack }) => left.has(pack)),
+    own: [...own, ...placed.filter(({ pack }) => !left.has(pack)).map(({ entry }) => entry)]
+  }
+}
+
+type Draft = Pick<PackIndex, 'runs' | 'paths' | 'modes' | 'times'> & { used: Pack[] }
+
+/** Returns the entries in the order of the packs and of their bytes, so that neighbours are one run. */
+function draftOf(placed: readonly Placed[], packs: readonly Pack[]): Draft {
+  const sorted = [...placed].sort((a, b) => a.pack - b.pack || a.ordinal - b.ordinal)
+  const used: Pack[] = []
+  const numberOf = new Map<number, number>()
+  const [runs, times]: [number[], number[]] = [[], []]
+  const [paths, modes]: [PackIndex['paths'], PackIndex['modes']] = [[], []]
+  let [lastPosition, lastSeconds] = [0, 0]
+  for (const [position, { entry, pack, ordinal }] of sorted.entries()) {
+    const from = packs[pack] as Pack
+    let number = numberOf.get(pack)
+    if (number === undefined) {
+      number = used.push(from) - 1
+      numberOf.set(pack, number)
+    }
+    const at = runs.length - 3
+    const isNext = at >= 0 && runs[at] === number && (runs[at + 1] as number) + (runs[at + 2] as number) === ordinal
+    if (isNext) (runs[at + 2] as number)++
+    else runs.push(number, ordinal, 1)
+    const packed = from.entryOf(ordinal) as ArchiveEntry
+    if (packed.path !== entry.path) paths.push([position, entry.path])
+    if (modeOfPacked(packed) !== entry.mode) modes.push([position, entry.mode])
+    const seconds = secondsOf(entry.mtimeMs)
+    if (secondsOf(packed.mtimeMs) === seconds) continue
+    times.push(position - lastPosition, seconds - lastSeconds)
+    lastPosition = position
+    lastSeconds = seconds
+  }
+  return { used, runs, paths, modes, times }
 }

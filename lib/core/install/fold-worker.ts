@@ -1,5 +1,5 @@
-/* A thread that folds owned trees. fold.ts starts it. */
+/* A thread that folds owned trees. owned-tree.ts starts it. */
 import { serveThread } from '../../base/workers.js'
-import { doFoldTask, type FoldTask, type TornManifest } from './fold.js'
+import { doFoldTask, type FoldTask, type TornManifest } from './owned-tree.js'
 
 serveThread<FoldTask, TornManifest[]>(doFoldTask)

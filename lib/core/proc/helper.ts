@@ -26,7 +26,7 @@ import {
 } from './helper-wire.js'
 import type { HelperTask } from './helper-process.js'
 import type { Rights } from './identity.js'
-import { withoutKept } from './kept-descriptors.js'
+import { withoutKept } from './environment.js'
 import { statOf, type FoundProcess } from './stop.js'
 
 /** One job for a helper process. */

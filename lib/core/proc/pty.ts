@@ -14,7 +14,7 @@ import { constants } from 'node:os'
 import { StringDecoder } from 'node:string_decoder'
 import { missingInRuntime } from '../../base/runtime.js'
 import { hasCode } from '../../base/errors.js'
-import { keepBack } from './kept-descriptors.js'
+import { keepBack } from './environment.js'
 import { membersOf } from './stop.js'
 
 /** A program to start on a pseudo-terminal. */

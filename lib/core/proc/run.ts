@@ -26,7 +26,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter, withoutMark } from '../../base/text.js'
 import { hasCode, reasonOf } from '../../base/errors.js'
 import { formatUmask, type Rights, withRights } from './identity.js'
-import { withoutKept } from './kept-descriptors.js'
+import { withoutKept } from './environment.js'
 import { openPipe } from './output-pipe.js'
 import { defaultGraceMs, type Marker, mayRemain, socketBufferBytes, type Stopped, stopProcesses } from './stop.js'
 

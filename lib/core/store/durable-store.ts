@@ -32,10 +32,10 @@ import type { Store } from './database.js'
 import { type Disk, realDisk } from './disk.js'
 import { createGroupCommit, type GroupCommit } from './group-commit.js'
 import { LiveMemory } from './live-memory.js'
-import { openFileLog } from './file-log.js'
+import { openFileLog } from './redo.js'
 import type { Image } from './page-file.js'
 import { migrate, schemaVersion, versionOf } from './schema.js'
-import { loadSqlite } from './sqlite.js'
+import { loadSqlite } from './memory.js'
 
 export interface StoreOptions {
   /** An existing directory that the caller owns. */

@@ -1,9 +1,8 @@
 /* A thread that checks every page of a large svc.db. page-check-thread.ts starts it and sends the file's path. */
 import { readFileSync } from 'node:fs'
 import { serveThread } from '../../base/workers.js'
-import { createMemory } from './memory.js'
+import { createMemory, loadSqlite } from './memory.js'
 import { faultOfPages } from './page-file.js'
-import { loadSqlite } from './sqlite.js'
 
 /** A file that cannot be opened is damaged, too. */
 serveThread((path: string) => faultOf(path).catch((error: Error) => error.message))

@@ -218,7 +218,7 @@ export interface BackgroundEnd {
   complaint: string | null
   /** Null if there is no exit code, or svc did not observe the end. */
   exitCode: number | null
-  /** The deployment's record if it is kept in memory (deploy/ends.ts). It then contains the end of the script, too. */
+  /** The deployment's record if it is kept in memory (deploy/record.ts). It then contains the end of the script, too. */
   kept?: DeploymentRow | null
 }
 

@@ -1,6 +1,6 @@
 import { constants, promises as fs } from 'node:fs'
 import { platform } from 'node:process'
-import { type Clock, instantOf } from '../../base/clock.js'
+import { type Clock, instantOf, elapsedOf } from '../../base/clock.js'
 import { describeRuntime } from '../../base/runtime.js'
 import type {
   BrokenProject,
@@ -10,17 +10,25 @@ import type {
   ExpiringCertificate,
   FleetHealth,
   HealthDetail,
-  UnfinishedTarget
+  UnfinishedTarget,
+  ServerStatus,
+  ClusterHealth,
+  HealthReport,
+  HubState
 } from '../../model/health.js'
 import type { DiskFigures } from '../../model/machine.js'
 import type { Reader, Store } from '../../core/store/database.js'
-import { environmentRank } from '../../base/shared/api.js'
-import { isInPlace, isPlaced } from '../../core/store/tables/fleet.js'
+import { environmentRank, waitingOf, isCutOff } from '../../base/shared/api.js'
+import { isInPlace, isPlaced, countNodes, sharedNodes } from '../../core/store/tables/fleet.js'
 import {
   goingDeploymentId,
   listDeployments,
   liveDeployment,
-  pendingReverts
+  pendingReverts,
+  countDeploymentsByStatus,
+  findDeployment,
+  unconfirmedDeployments,
+  waitingDeployments
 } from '../../core/store/tables/deployments.js'
 import { countWaitingMessages } from '../../core/store/tables/server.js'
 import type { ProjectScope } from '../../model/access.js'
@@ -29,11 +37,18 @@ import {
   type BrokenRow,
   findBrokenProject,
   lastGoodDeployment,
-  listBrokenProjects
+  listBrokenProjects,
+  countProjects,
+  findProject
 } from '../../core/store/tables/projects.js'
-import { readDisk, unknownDisk } from './disk.js'
-import type { Probe } from './probe.js'
-import { successShare } from './status.js'
+import { readDisk, unknownDisk } from './resources.js'
+import { defaultApproval, policyOf } from '../../model/policy.js'
+import type { Waiting } from '../../model/waiting.js'
+import { maySwitchUser } from '../../core/proc/identity.js'
+import { isGoing, rolloutStates } from '../../model/rollout.js'
+import { countRollouts, type WaitingRollout, waitingRollouts } from '../../core/store/tables/rollouts.js'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 
 /** Health of the server: the short report of the probe, and the details for administrators (§4.8). */
 export interface Health extends Probe {
@@ -237,5 +252,205 @@ function brief(row: DeploymentRow): DeploymentBrief {
     errorMessage,
     hasArtifact,
     ...(backgroundFailed !== undefined && { backgroundFailed })
+  }
+}
+
+/** Returns the counts of projects and deployments in a scope, with the uptime in words. */
+export function readStatus(
+  store: Reader,
+  { version, uptimeMs, projects }: { version: string; uptimeMs: number; projects?: ProjectScope }
+): ServerStatus {
+  const counts = countDeploymentsByStatus(store, projects)
+  const { success: successCount = 0, failed: failedCount = 0 } = counts
+  return {
+    version,
+    uptime: formatUptime(uptimeMs),
+    projectCount: countProjects(store, projects),
+    deploymentCount: Object.values(counts).reduce((sum, count) => sum + count, 0),
+    successCount,
+    failedCount,
+    successRate: successRate(successCount, failedCount) ?? 0,
+    switchesUsers: maySwitchUser()
+  }
+}
+
+/** Returns a share from 0 to 1 with three decimals, or null without deployments. */
+export function successShare(succeeded: number, failed: number): number | null {
+  return succeeded + failed === 0 ? null : Math.round((succeeded / (succeeded + failed)) * 1000) / 1000
+}
+
+/** Returns a percentage with one decimal, or null without deployments. */
+export function successRate(succeeded: number, failed: number): number | null {
+  const share = successShare(succeeded, failed)
+  return share === null ? null : Math.round(share * 1000) / 10
+}
+
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['m', 60],
+  ['s', 1]
+] as const
+
+/** Returns a duration in its two largest units: `3d 4h`, `2m 5s`, `0s`. */
+export function formatUptime(ms: number): string {
+  let seconds = Math.floor(ms / 1000)
+  const parts = units.map(([unit, size]) => {
+    const count = Math.floor(seconds / size)
+    seconds -= count * size
+    return { unit, count }
+  })
+  const first = parts.findIndex(({ count }) => count > 0)
+  if (first === -1) return '0s'
+  const shown = parts.slice(first, first + 2).filter(({ count }) => count > 0)
+  return shown.map(({ unit, count }) => `${count}${unit}`).join(' ')
+}
+
+/** Returns the state of the fleet; null: there are no nodes. `links` are the counts of the connected agents. */
+export function fleetState(db: Reader, links: Pick<FleetHealth, 'connected' | 'outdated'>): FleetHealth | null {
+  const nodes = countNodes(db)
+  if (nodes === 0) return null
+  const states = countRollouts(db)
+  const going = rolloutStates.filter(isGoing).reduce((sum, state) => sum + (states[state] ?? 0), 0)
+  return { nodes, ...links, shared: sharedNodes(db).length, going, halted: states.halted ?? 0 }
+}
+
+/** Returns what waits for somebody in a scope, the longest wait first. */
+export function readWaiting(db: Reader, scope?: ProjectScope): Waiting[] {
+  const rows = [...unconfirmedDeployments(db, scope), ...waitingDeployments(db, scope)]
+  const deployments = rows.flatMap((row): Waiting[] => {
+    const waiting = waitingOf(row)
+    if (waiting === null) return []
+    const { id: deployId, projectId, projectName, tokenId } = row
+    const approval = waiting.for === 'approval' ? approversOf(db, projectId) : null
+    return [{ ...waiting, projectId, projectName, deployId, rolloutId: null, tokenId, approval }]
+  })
+  const rollouts = waitingRollouts(db, scope).map(row => waitingRollout(row, findDeployment(db, row.deployId)))
+  return [...deployments, ...rollouts].sort((one, other) => Date.parse(one.since) - Date.parse(other.since))
+}
+
+function approversOf(db: Reader, projectId: string): Waiting['approval'] {
+  const { roles, notPusher } = policyOf(findProject(db, projectId) ?? { policy: {} }).approval ?? defaultApproval
+  return { roles, notPusher }
+}
+
+function waitingRollout(row: WaitingRollout, deployment: DeploymentRow | undefined): Waiting {
+  const { id: rolloutId, projectId, projectName, deployId, since } = row
+  const tokenId = deployment?.tokenId ?? null
+  const reason = row.state === 'approval' ? 'approval' : 'halted'
+  return { for: reason, projectId, projectName, deployId, rolloutId, since, until: null, tokenId, approval: null }
+}
+
+/** The short health report. */
+export type Probe = ReturnType<typeof createProbe>
+
+export interface ProbeNeeds {
+  store: Pick<Store, 'state' | 'write'>
+  clock: Clock
+  version: string
+  startedAtMs: number
+  /** The data directory. */
+  directory: string
+  /** Whether there is an admin token. */
+  hasToken(): boolean
+  /** The state of this hub; undefined: the server is not a hub of a cluster. */
+  hub?: (() => HubState) | undefined
+  /** Whether the recovery after a killed server is still in progress. */
+  isRecovering?: (() => boolean) | undefined
+}
+
+/** Minimum time between two writes, however often health is requested. */
+const freshMs = 1000
+/** Maximum age of a result while the next write is in progress, so frequent requests do not wait for the disk. */
+const usableMs = 3000
+/** A write that takes longer has failed, because a health request must be answered. */
+const limitMs = 3000
+/** The block size of most file systems. */
+const probeBytes = 4096
+
+/** Creates the probe. */
+export function createProbe({
+  store,
+  clock,
+  version,
+  startedAtMs,
+  directory,
+  hasToken,
+  hub,
+  isRecovering = () => false
+}: ProbeNeeds) {
+  const path = join(directory, 'health.probe')
+  let known: { isWritable: boolean; atMs: number } | null = null
+  let looking: Promise<boolean> | null = null
+  let hasStarted = false
+
+  async function look(): Promise<boolean> {
+    const isWritable = await tryWrite(path)
+    if (isWritable && !store.state().ok) await retryStore(store)
+    known = { isWritable, atMs: elapsedOf(clock) }
+    return isWritable
+  }
+
+  async function isWritable(): Promise<boolean> {
+    const ageMs = known === null ? Infinity : elapsedOf(clock) - known.atMs
+    if (ageMs >= freshMs) looking ??= look().finally(() => void (looking = null))
+    return known !== null && ageMs < usableMs ? known.isWritable : within(looking as Promise<boolean>, limitMs)
+  }
+
+  function statusOf(isWritable: boolean, state: HubState | undefined): HealthReport['status'] {
+    const isReachable = hasToken()
+    hasStarted ||= isReachable
+    if (!hasStarted || isRecovering()) return 'starting'
+    if (!isReachable || !isWritable || !store.state().ok) return 'unhealthy'
+    return state !== undefined && isCutOff(state) ? 'cut_off' : 'ok'
+  }
+
+  return {
+    /** Whether a small write to the data directory succeeds. */
+    isWritable,
+
+    /** Returns the status, the uptime in seconds and the version. */
+    async report(): Promise<HealthReport> {
+      const [canWrite, state] = [await isWritable(), hub?.()]
+      return {
+        status: statusOf(canWrite, state),
+        uptime: Math.floor((elapsedOf(clock) - startedAtMs) / 1000),
+        version,
+        ...(state !== undefined && { cluster: healthOf(state) })
+      }
+    }
+  }
+}
+
+function healthOf({ role, staleSeconds, reason }: HubState): ClusterHealth {
+  return { role, staleSeconds, ...(reason !== null && { reason }) }
+}
+
+/** Creates a new file each time, because overwriting an existing one needs no space. */
+async function tryWrite(path: string): Promise<boolean> {
+  try {
+    await rm(path, { force: true })
+    await writeFile(path, Buffer.alloc(probeBytes), { flag: 'wx', mode: 0o600 })
+    return true
+  } catch {
+    return false
+  } finally {
+    await rm(path, { force: true }).catch(() => {})
+  }
+}
+
+/** Writes to the store, which recovers with the next successful write. Other writes may be hours away. */
+async function retryStore(store: Pick<Store, 'write'>): Promise<void> {
+  await store.write(tx => void tx.run('UPDATE store SET writtenAt = writtenAt')).catch(() => {})
+}
+
+/** Returns the result, or false after `ms` milliseconds. */
+async function within(work: Promise<boolean>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>(resolve => (timer = setTimeout(() => resolve(false), ms)))
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

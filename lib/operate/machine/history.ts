@@ -20,9 +20,8 @@ import { insertMachineMinutes, readMachineHistory, trimMachineHistory } from '..
 import type { ProjectScope } from '../../model/access.js'
 import { among, choice, equalities, rowReader, text, where } from '../../core/store/tables/table.js'
 import { countDeploymentsByDay, steps } from '../../core/store/tables/deployments.js'
-import { percentsBetween, readMemory, takeSample } from './resources.js'
-import { readDisk } from './disk.js'
-import { successRate } from './status.js'
+import { percentsBetween, readMemory, takeSample, readDisk } from './resources.js'
+import { successRate } from './health.js'
 
 /** The history of the machine and of deployments. */
 export interface History {

@@ -1,13 +1,12 @@
 import { arch, cpus, freemem, hostname, loadavg, platform, totalmem, uptime } from 'node:os'
-import { readFile } from 'node:fs/promises'
+import fs, { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { IntervalHistogram } from 'node:perf_hooks'
 import { type Clock, instantOf } from '../../base/clock.js'
 import { bunVersion, describeRuntime } from '../../base/runtime.js'
-import type { ContainerFigures, MemoryFigures, ResourceSnapshot } from '../../model/machine.js'
+import type { ContainerFigures, MemoryFigures, ResourceSnapshot, DiskFigures } from '../../model/machine.js'
 import { runProcess } from '../../core/proc/run.js'
-import { percentOf, readDisk } from './disk.js'
 
 /** The resources of the machine (§2.11). */
 export type Resources = ReturnType<typeof createResources>
@@ -327,4 +326,28 @@ export function createLoopDelayMeter({ idleMs = forgetMs } = {}): LoopDelayMeter
     },
     stop
   }
+}
+
+// Imported as a whole: a named import that an old Node lacks would prevent loading the module.
+
+/** The figures of a disk that cannot be read. */
+export const unknownDisk: DiskFigures = { freeBytes: null, totalBytes: null, percentUsed: null }
+
+/**
+ * Returns the figures of the file system of `directory`. Like `df`, it counts space reserved for root as neither used
+ * nor free.
+ */
+export async function readDisk(directory: string): Promise<DiskFigures> {
+  try {
+    const { bsize, blocks, bfree, bavail } = await fs.statfs(directory) // since Node 18.15; unknown before
+    const used = blocks - bfree
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, percentUsed: percentOf(used, used + bavail) }
+  } catch {
+    return unknownDisk
+  }
+}
+
+/** Returns a percentage with two decimals, or 0 if `whole` is 0. */
+export function percentOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 100
 }

@@ -11,7 +11,7 @@ import type { Reader, Store } from '../../core/store/database.js'
 import { withNodes } from '../../core/store/tables/fleet.js'
 import { findProject, readProjects } from '../../core/store/tables/projects.js'
 import { nullable, number, rowReader, text } from '../../core/store/tables/table.js'
-import { readDisk } from './disk.js'
+import { readDisk } from './resources.js'
 
 /** A request to remove files. */
 export interface CleanRequest {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { gzipSync } from 'node:zlib'
 import { compareWithBase, writeDelta } from '../../../lib/base/shared/tree-delta.js'
-import { applyDelta } from '../../../lib/core/archive/tree-delta.js'
+import { applyDelta } from '../../../lib/core/archive/tree-wire.js'
 import type { SourceTree, TimedEntry } from '../../../lib/core/archive/tree.js'
 import { compareTreePaths } from '../../../lib/base/shared/tree-text.js'
 import { sha256 } from '../../../lib/base/digests.js'

@@ -1,8 +1,14 @@
 import t from 'tap'
 import { join } from 'node:path'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createFoldThreads, doFoldTask, type FoldTask } from '../../../lib/core/install/fold.js'
-import { isUnusableTree, readOwnedHead, readOwnedTree } from '../../../lib/core/install/owned-tree.js'
+import {
+  isUnusableTree,
+  readOwnedHead,
+  readOwnedTree,
+  createFoldThreads,
+  doFoldTask,
+  type FoldTask
+} from '../../../lib/core/install/owned-tree.js'
 import { manifestText } from './manifest-text.js'
 
 t.test('a manifest of an earlier version is sorted first', async t => {

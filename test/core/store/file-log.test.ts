@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { realDisk } from '../../../lib/core/store/disk.js'
-import { openFileLog, type FileLog } from '../../../lib/core/store/file-log.js'
-import { encodeTransaction, readRedo } from '../../../lib/core/store/redo.js'
+import { encodeTransaction, readRedo, openFileLog, type FileLog } from '../../../lib/core/store/redo.js'
 import { createFaultyDisk } from './stage.js'
 
 /* What only the file has. The contract of every log is in redo.test.ts. */

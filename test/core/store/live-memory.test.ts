@@ -1,8 +1,7 @@
 import t from 'tap'
 import { systemActor as actor } from '../../../lib/model/audit.js'
 import { createVersions, keepReads, LiveMemory } from '../../../lib/core/store/live-memory.js'
-import { createMemory, type Memory } from '../../../lib/core/store/memory.js'
-import { loadSqlite } from '../../../lib/core/store/sqlite.js'
+import { createMemory, type Memory, loadSqlite } from '../../../lib/core/store/memory.js'
 import { readSettings, writeSetting } from '../../../lib/core/store/tables/server.js'
 import { openStage } from '../../support/store.js'
 

@@ -1,7 +1,13 @@
 import t from 'tap'
-import { checkRead, checkValues, checkWrite, createMemory, type Memory } from '../../../lib/core/store/memory.js'
+import {
+  checkRead,
+  checkValues,
+  checkWrite,
+  createMemory,
+  type Memory,
+  loadSqlite
+} from '../../../lib/core/store/memory.js'
 import { faultOfPages, type Image } from '../../../lib/core/store/page-file.js'
-import { loadSqlite } from '../../../lib/core/store/sqlite.js'
 import { createRandom } from '../../support/random.js'
 
 async function aMemory(t: { teardown(close: () => void): void }): Promise<Memory> {
@@ -175,4 +181,12 @@ t.test('accepts only values that are preserved exactly in checkValues', async t 
   for (const value of [undefined, NaN, Infinity, true, 1n, {}, new Date(0)]) {
     t.throws(() => checkValues('sql', ['a', value as never]), /Cannot bind value 2/, String(value))
   }
+})
+
+t.test('loads a separate SQLite each time', async t => {
+  const [one, other] = [createMemory(await loadSqlite(), null), createMemory(await loadSqlite(), null)]
+  t.teardown(() => [one, other].forEach(memory => memory.close()))
+  one.script('CREATE TABLE t (a); INSERT INTO t VALUES (1)')
+  t.same(one.all('SELECT a FROM t'), [{ a: 1 }])
+  t.throws(() => other.all('SELECT a FROM t'), /no such table/)
 })

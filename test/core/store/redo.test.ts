@@ -14,9 +14,9 @@ import {
   readRedo,
   type RedoFile,
   type RedoLog,
-  Trimmed
+  Trimmed,
+  openFileLog
 } from '../../../lib/core/store/redo.js'
-import { openFileLog } from '../../../lib/core/store/file-log.js'
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { createFaultyDisk } from './stage.js'
 import { aLog } from '../../cluster/stage.js'

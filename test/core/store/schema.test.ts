@@ -1,7 +1,6 @@
 import t from 'tap'
-import { createMemory } from '../../../lib/core/store/memory.js'
+import { createMemory, loadSqlite } from '../../../lib/core/store/memory.js'
 import { applicationId, migrate, schemaVersion, versionOf } from '../../../lib/core/store/schema.js'
-import { loadSqlite } from '../../../lib/core/store/sqlite.js'
 
 t.test("migrate takes every step once, and marks the database as svc's", async t => {
   const memory = createMemory(await loadSqlite(), null)

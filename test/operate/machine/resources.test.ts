@@ -12,10 +12,14 @@ import {
   parseVmStat,
   percentsBetween,
   readContainer,
-  readMemory
+  readMemory,
+  percentOf,
+  readDisk,
+  unknownDisk
 } from '../../../lib/operate/machine/resources.js'
 import { setClock } from '../../support/clock.js'
 import { until } from '../../support/until.js'
+import { statfsSync } from 'node:fs'
 
 t.test('a snapshot has every field of §2.11', async t => {
   const clock = setClock()
@@ -242,4 +246,22 @@ t.test('stops measuring without readers', async t => {
   mock.timers.tick(1_000)
   t.equal(meter.read(), null, 'drops the old measurements and starts again')
   meter.stop()
+})
+
+t.test('returns the figures of a file system as df does', async t => {
+  const directory = t.testdir()
+  const { bsize, blocks } = statfsSync(directory)
+  const disk = await readDisk(directory)
+  t.equal(disk.totalBytes, bsize * blocks)
+  t.ok((disk.freeBytes as number) <= (disk.totalBytes as number))
+  t.ok((disk.percentUsed as number) >= 0 && (disk.percentUsed as number) <= 100)
+})
+
+t.test('returns unknown figures for a missing directory', async t => {
+  t.same(await readDisk('/nowhere/at/all'), unknownDisk)
+})
+
+t.test('rounds percentages to two decimals', async t => {
+  t.equal(percentOf(1, 3), 33.33)
+  t.equal(percentOf(0, 0), 0)
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readDisk } from '../../../lib/operate/machine/disk.js'
+import { readDisk } from '../../../lib/operate/machine/resources.js'
 import { createIncidents } from '../../../lib/operate/notify/incidents.js'
 import { statfsSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 /* A helper process that does one job on the target of a project with its own user. executors.ts starts it. */
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { firstDescriptor } from '../../proc/kept-descriptors.js'
+import { firstDescriptor } from '../../proc/environment.js'
 import { serveHelper } from '../../proc/helper-process.js'
 import { compareTarget, type CompareJob } from '../compare.js'
 import { disk } from '../disk.js'

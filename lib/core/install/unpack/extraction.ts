@@ -47,7 +47,7 @@ import { beginJournal, journalAt, type JournalFile, openedJournal } from '../jou
 import { recover, type Recovery, type StillHeld } from '../undo.js'
 import { changeTimes, takeUntouched } from '../untouched.js'
 import { OpenFile } from '../../../base/files.js'
-import { firstDescriptor } from '../../proc/kept-descriptors.js'
+import { firstDescriptor } from '../../proc/environment.js'
 import { type BeginSecond, type Pause, stageEntries } from './second-stage.js'
 
 /** The parameters of an extraction, as plain data. */

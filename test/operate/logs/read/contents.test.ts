@@ -4,8 +4,7 @@ import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { contentsOf, createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
-import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
-import { createOpenLog } from '../../../../lib/operate/logs/read/open.js'
+import { createOpenLog, createDeny } from '../../../../lib/operate/logs/read/open.js'
 import { until } from '../../../support/until.js'
 
 const openLog = createOpenLog({ deny: createDeny([]), secrets: [] })

@@ -15,8 +15,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { Generation, findCopy, markOf } from '../../../../lib/operate/logs/read/generation.js'
 import { contentsOf, createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
-import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
-import { createOpenLog, type OpenLog } from '../../../../lib/operate/logs/read/open.js'
+import { createOpenLog, type OpenLog, createDeny } from '../../../../lib/operate/logs/read/open.js'
 
 async function follow(t: Test, before: string, offset = 0) {
   const path = join(t.testdir({}), 'app.log')

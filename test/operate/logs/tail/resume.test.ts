@@ -16,9 +16,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { open, readFile } from 'node:fs/promises'
 import { systemClock } from '../../../../lib/base/clock.js'
-import { createDeny } from '../../../../lib/operate/logs/read/secrets.js'
 import { createInflatedFiles } from '../../../../lib/operate/logs/read/contents.js'
-import { createOpenLog } from '../../../../lib/operate/logs/read/open.js'
+import { createOpenLog, createDeny } from '../../../../lib/operate/logs/read/open.js'
 import {
   filesBetween,
   idOf,
