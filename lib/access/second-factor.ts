@@ -45,25 +45,7 @@ interface Given<Code> {
 type EnrollingActor = Actor & { session?: Pick<FoundSession, 'id'> | undefined }
 
 /** The second factors of named tokens: codes of an authenticator, and recovery codes that work once. */
-export interface SecondFactors {
-  /**
-   * Begins an enrolment. The token needs no code before it is confirmed. Refuses, audited: 409 `no_session`; 409
-   * `factor_enrolled`.
-   */
-  begin(owner: FactorOwner, { issuer, actor }: { issuer: string; actor: EnrollingActor }): Promise<Enrolment>
-  /**
-   * Confirms an enrolment by its first code. Returns the recovery codes, which are shown once. The other sessions of the
-   * token end: they began without a code. Refuses: as `begin`, 401 `wrong_code`, 429 `code_locked`, 409 `factor_not_begun`.
-   */
-  confirm(owner: FactorOwner, given: Given<string>): Promise<string[]>
-  /**
-   * Checks a code of the authenticator or a recovery code, which is then used up. Returns whether the token has a second
-   * factor. Refuses: 401 `code_required`, `wrong_code`, 429 `code_locked`, and as the limiter does.
-   */
-  check(owner: FactorOwner, given: Given<string | undefined>): Promise<boolean>
-  /** Removes the second factor. Refuses: 404. Audited. */
-  remove(owner: FactorOwner, actor: Actor): Promise<void>
-}
+export type SecondFactors = ReturnType<typeof createSecondFactors>
 
 /** Encrypts the secrets in the database. */
 export interface Sealing {
@@ -93,11 +75,15 @@ interface Needs {
 type Match = { step: number } | { recovery: string }
 
 /** Creates the second factors of a server. */
-export function createSecondFactors(needs: Needs): SecondFactors {
+export function createSecondFactors(needs: Needs) {
   const { store, clock, sealing, audit, sessions } = needs
 
   return {
-    async begin(owner, { issuer, actor }) {
+    /**
+     * Begins an enrolment. The token needs no code before it is confirmed. Refuses, audited: 409 `no_session`; 409
+     * `factor_enrolled`.
+     */
+    async begin(owner: FactorOwner, { issuer, actor }: { issuer: string; actor: EnrollingActor }): Promise<Enrolment> {
       const { id, name } = owner
       await checkSession(needs, owner, actor)
       if (findFactor(store, id)?.confirmedAt != null) throw enrolled(name)
@@ -111,7 +97,11 @@ export function createSecondFactors(needs: Needs): SecondFactors {
       return { secret, link: otpauthOf({ secret, account: name, issuer }) }
     },
 
-    async confirm(owner, given) {
+    /**
+     * Confirms an enrolment by its first code. Returns the recovery codes, which are shown once. The other sessions of the
+     * token end: they began without a code. Refuses: as `begin`, 401 `wrong_code`, 429 `code_locked`, 409 `factor_not_begun`.
+     */
+    async confirm(owner: FactorOwner, given: Given<string>): Promise<string[]> {
       const { id, name } = owner
       const { actor } = given
       const kept = await checkSession(needs, owner, actor)
@@ -134,7 +124,11 @@ export function createSecondFactors(needs: Needs): SecondFactors {
       return codes
     },
 
-    async check(owner, { code, ...given }) {
+    /**
+     * Checks a code of the authenticator or a recovery code, which is then used up. Returns whether the token has a second
+     * factor. Refuses: 401 `code_required`, `wrong_code`, 429 `code_locked`, and as the limiter does.
+     */
+    async check(owner: FactorOwner, { code, ...given }: Given<string | undefined>): Promise<boolean> {
       const { id, name } = owner
       const factor = findFactor(store, id)
       if (factor?.confirmedAt == null) return false
@@ -149,7 +143,8 @@ export function createSecondFactors(needs: Needs): SecondFactors {
       return true
     },
 
-    async remove({ id, name }, actor) {
+    /** Removes the second factor. Refuses: 404. Audited. */
+    async remove({ id, name }: FactorOwner, actor: Actor): Promise<void> {
       await store.write(tx => {
         if (!deleteFactor(tx, id)) {
           throw new Refusal('not_found', 'not_found', `The token "${name}" has no second factor`)
@@ -366,28 +361,24 @@ function fromBase32(text: string): Buffer {
 const minuteMs = 60_000
 
 /** Checks how long ago the user of a session gave its secret. */
-export interface Proof {
-  /** Returns until when a session counts as proven; null: without an end. */
-  until(provenAt: string | null): string | null
-  /** Returns whether the secret was given recently enough. `provenAt` is undefined for a bearer token. */
-  isRecent(provenAt: string | null | undefined): boolean
-  /** `provenAt` is undefined for a bearer token. Refuses: 403 `proof_required`. */
-  check(provenAt: string | null | undefined): void
-}
+export type Proof = ReturnType<typeof createProof>
 
 /** Creates the check. `minutes` returns the setting `proof_minutes`; 0: nobody is asked. */
-export function createProof({ clock, minutes }: { clock: Clock; minutes(): number }): Proof {
+export function createProof({ clock, minutes }: { clock: Clock; minutes(): number }) {
   const endMs = (provenAt: string | null): number =>
     provenAt === null ? -Infinity : Date.parse(provenAt) + minutes() * minuteMs
-  const isRecent: Proof['isRecent'] = provenAt =>
+  const isRecent = (provenAt: string | null | undefined): boolean =>
     provenAt === undefined || minutes() === 0 || clock.now() < endMs(provenAt)
   return {
+    /** Returns whether the secret was given recently enough. `provenAt` is undefined for a bearer token. */
     isRecent,
-    until(provenAt) {
+    /** Returns until when a session counts as proven; null: without an end. */
+    until(provenAt: string | null): string | null {
       if (minutes() === 0) return null
       return new Date(Math.max(0, endMs(provenAt))).toISOString()
     },
-    check(provenAt) {
+    /** `provenAt` is undefined for a bearer token. Refuses: 403 `proof_required`. */
+    check(provenAt: string | null | undefined): void {
       if (isRecent(provenAt)) return
       const sentence = 'Enter your token again: you signed in too long ago for this request'
       throw new Refusal('forbidden', 'proof_required', sentence)

@@ -321,9 +321,7 @@ async function* atMost(bytes: number, answer: AsyncIterable<Buffer>): AsyncGener
 }
 
 /** Keeps the files of deployments on this hub as the records say. */
-export interface Mirror {
-  stop(): Promise<void>
-}
+export type Mirror = ReturnType<typeof startMirror>
 
 export interface MirrorNeeds {
   archives: Pick<Archives, 'mirror'>
@@ -338,7 +336,7 @@ export interface MirrorNeeds {
 const tables = ['deployments'] as const
 
 /** Starts the mirror. It works when a record has changed, and now and then. */
-export function startMirror({ archives, store, log, everyMs = 2000, againMs = 60_000 }: MirrorNeeds): Mirror {
+export function startMirror({ archives, store, log, everyMs = 2000, againMs = 60_000 }: MirrorNeeds) {
   const stopping = new AbortController()
   let seen: string | null = null
   let lastMs = 0
@@ -362,7 +360,7 @@ export function startMirror({ archives, store, log, everyMs = 2000, againMs = 60
   const timer = setInterval(look, everyMs).unref()
   const stopListening = store.onRole(() => void (seen = null))
   return {
-    async stop() {
+    async stop(): Promise<void> {
       clearInterval(timer)
       stopListening()
       stopping.abort()

@@ -330,15 +330,7 @@ export interface HubRequest {
 }
 
 /** Sends requests to other hubs. */
-export interface HubClient {
-  /**
-   * Resolves with the answer if its status is 200 or 206. Refuses: 503 `hub_unreachable`, and what the other hub refuses,
-   * with its code.
-   */
-  ask(to: Peer, request: HubRequest): Promise<http.IncomingMessage>
-  /** Sends a request and reads its answer as JSON. */
-  json(to: Peer, request: HubRequest): Promise<unknown>
-}
+export type HubClient = ReturnType<typeof createHubClient>
 
 interface HubClientOptions {
   /** Signs for this hub. */
@@ -355,7 +347,7 @@ const defaultSilentMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
 /** Creates the client of a hub. */
-export function createHubClient(options: HubClientOptions): HubClient {
+export function createHubClient(options: HubClientOptions) {
   const { signer, allowsHttp, silentMs = defaultSilentMs } = options
 
   async function ask(to: Peer, asked: HubRequest): Promise<http.IncomingMessage> {
@@ -401,8 +393,13 @@ export function createHubClient(options: HubClientOptions): HubClient {
   }
 
   return {
+    /**
+     * Resolves with the answer if its status is 200 or 206. Refuses: 503 `hub_unreachable`, and what the other hub refuses,
+     * with its code.
+     */
     ask,
-    json: async (to, request) => JSON.parse(await textOf(await ask(to, request)))
+    /** Sends a request and reads its answer as JSON. */
+    json: async (to: Peer, request: HubRequest): Promise<unknown> => JSON.parse(await textOf(await ask(to, request)))
   }
 }
 

@@ -55,18 +55,7 @@ export interface HubEntry {
 }
 
 /** The hubs of one cluster. */
-export interface HubList {
-  /** Enters a hub, or replaces its entry: it begins the cluster, or joins it. */
-  register(hub: Announcement, options?: AskOptions): Promise<void>
-  /** Changes the entry of a hub. Returns false if the entry with this create revision is not there any more. */
-  announce(hub: Announcement, createRevision: number, options?: AskOptions): Promise<boolean>
-  /** Returns all hubs that can be read, by name. */
-  list(options?: AskOptions): Promise<Announcement[]>
-  /** Returns the entries of the list, from what was found in etcd. */
-  read(found: ReadonlyArray<Pick<KeyValue, 'key' | 'value' | 'createRevision'>>): HubEntry[]
-  /** Removes a hub, and with it its key. */
-  forget(name: string): Promise<void>
-}
+export type HubList = ReturnType<typeof createHubList>
 
 interface HubListNeeds {
   client: EtcdClient
@@ -82,7 +71,7 @@ const maxHubs = 100
 const maxUrlLength = 2000
 
 /** Creates the list. */
-export function createHubList({ client, keys, sealing, history }: HubListNeeds): HubList {
+export function createHubList({ client, keys, sealing, history }: HubListNeeds) {
   function seal(hub: Announcement): { key: string; value: Buffer } {
     const key = keys.hub(hub.name)
     return { key, value: sealing.seal(Buffer.from(JSON.stringify(hub)), { key, history }) }
@@ -98,17 +87,19 @@ export function createHubList({ client, keys, sealing, history }: HubListNeeds):
     }
   }
 
-  const read: HubList['read'] = found =>
+  const read = (found: ReadonlyArray<Pick<KeyValue, 'key' | 'value' | 'createRevision'>>): HubEntry[] =>
     found.slice(0, maxHubs).map(({ key, value, createRevision }) => {
       return { name: key.slice(keys.hubs.length), createRevision, hub: open(key, value) }
     })
 
   return {
-    async register(hub, options) {
+    /** Enters a hub, or replaces its entry: it begins the cluster, or joins it. */
+    async register(hub: Announcement, options?: AskOptions): Promise<void> {
       const { key, value } = seal(hub)
       await client.put(key, value, options)
     },
-    async announce(hub, createRevision, options) {
+    /** Changes the entry of a hub. Returns false if the entry with this create revision is not there any more. */
+    async announce(hub: Announcement, createRevision: number, options?: AskOptions): Promise<boolean> {
       const { key, value } = seal(hub)
       const { succeeded } = await client.transact(
         { when: [{ key, createRevision }], then: [{ put: key, value }] },
@@ -116,12 +107,15 @@ export function createHubList({ client, keys, sealing, history }: HubListNeeds):
       )
       return succeeded
     },
-    async list(options) {
+    /** Returns all hubs that can be read, by name. */
+    async list(options?: AskOptions): Promise<Announcement[]> {
       const { keys: found } = await client.range({ key: keys.hubs, end: endOfPrefix(keys.hubs) }, options)
       return read(found).flatMap(({ hub }) => hub ?? [])
     },
+    /** Returns the entries of the list, from what was found in etcd. */
     read,
-    forget: name => client.delete(keys.hub(name))
+    /** Removes a hub, and with it its key. */
+    forget: (name: string): Promise<void> => client.delete(keys.hub(name))
   }
 }
 

@@ -42,14 +42,10 @@ const preferMs = 30_000
 const crowdedBytes = 512 * 1024 * 1024
 
 /** The rounds of a hub. */
-export interface Rounds {
-  /** Says how far this hub is, now. */
-  announce(): Promise<void>
-  stop(): void
-}
+export type Rounds = ReturnType<typeof startRounds>
 
 /** Starts the rounds; they end with `stop`. */
-export function startRounds(needs: RoundsNeeds): Rounds {
+export function startRounds(needs: RoundsNeeds) {
   const { client, connection, keys, hub, election, log, list, table, copy, options } = needs
   const { clock, limits } = options
   const stopping = new AbortController()
@@ -133,7 +129,8 @@ export function startRounds(needs: RoundsNeeds): Rounds {
   void repeat(trim, limits.trimMs)
   void repeat(prefer, preferMs)
   return {
-    announce: () => announce().catch(() => {}),
-    stop: () => stopping.abort()
+    /** Says how far this hub is, now. */
+    announce: (): Promise<void> => announce().catch(() => {}),
+    stop: (): void => stopping.abort()
   }
 }

@@ -17,34 +17,7 @@ export interface DeployHome {
 }
 
 /** Paths of the files of a deployment. */
-export interface DeployFiles {
-  /** The archives, which may share contents. */
-  packs: Packs
-  /** An upload in progress, which has no deployment id yet. */
-  upload(token: string): string
-  /** The archive, if it is whole: `packs` and `openKept` know others. */
-  archive(deployId: string): string
-  output(deployId: string): string
-  manifest(deployId: string): string
-  /** Copies of what it replaced (core/install/before-images.ts). */
-  before(deployId: string): string
-  /** The list of its components, as the client sent it. */
-  sbom(deployId: string): string
-  /** The same; null: there is none. */
-  sbomIfAny(deployId: string): string | null
-  /** What its scripts changed in the target (core/install/scripted-file.ts). */
-  scripted(deployId: string): string
-  /** Copies of what they changed. */
-  scriptedImages(deployId: string): string
-  /** The state of the target before a script that is running (scripted.ts). */
-  marks(deployId: string): string
-  /** The undo journal (core/install/undo.ts). */
-  journal(deployId: string): string
-  /** The list of changes that `SVC_CHANGES` names. */
-  changes(deployId: string): string
-  /** Removes every file of a deployment. Returns whether there was one. */
-  remove(deployId: string): Promise<boolean>
-}
+export type DeployFiles = ReturnType<typeof createFiles>
 
 /**
  * Returns the path of the list of changes for a project that runs as its own user. That user cannot read the data
@@ -70,23 +43,35 @@ export const snapshotPattern = /^[\w-]{43}\.backup$/
 export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2-7]{16})\.changes$/
 
 /** Creates the paths of a data directory. */
-export function createFiles({ deployments, tmp }: DeployHome): DeployFiles {
+export function createFiles({ deployments, tmp }: DeployHome) {
   const packs = new Packs(deployments)
-  const files: DeployFiles = {
+  const files = {
+    /** The archives, which may share contents. */
     packs,
-    upload: token => join(tmp, `${token}.zip`),
-    archive: deployId => join(deployments, `${deployId}.zip`),
-    output: deployId => join(deployments, `${deployId}.log`),
-    manifest: deployId => join(deployments, `${deployId}.manifest`),
-    before: deployId => join(deployments, `${deployId}.before.zip`),
-    sbom: deployId => join(deployments, `${deployId}.sbom.json`),
-    sbomIfAny: deployId => (existsSync(files.sbom(deployId)) ? files.sbom(deployId) : null),
-    scripted: deployId => join(deployments, `${deployId}.scripted`),
-    scriptedImages: deployId => join(deployments, `${deployId}.scripted.zip`),
-    marks: deployId => join(deployments, `${deployId}.marks`),
-    journal: deployId => join(deployments, `${deployId}.undo`),
-    changes: deployId => join(tmp, `${deployId}.changes`),
-    async remove(deployId) {
+    /** An upload in progress, which has no deployment id yet. */
+    upload: (token: string): string => join(tmp, `${token}.zip`),
+    /** The archive, if it is whole: `packs` and `openKept` know others. */
+    archive: (deployId: string): string => join(deployments, `${deployId}.zip`),
+    output: (deployId: string): string => join(deployments, `${deployId}.log`),
+    manifest: (deployId: string): string => join(deployments, `${deployId}.manifest`),
+    /** Copies of what it replaced (core/install/before-images.ts). */
+    before: (deployId: string): string => join(deployments, `${deployId}.before.zip`),
+    /** The list of its components, as the client sent it. */
+    sbom: (deployId: string): string => join(deployments, `${deployId}.sbom.json`),
+    /** The same; null: there is none. */
+    sbomIfAny: (deployId: string): string | null => (existsSync(files.sbom(deployId)) ? files.sbom(deployId) : null),
+    /** What its scripts changed in the target (core/install/scripted-file.ts). */
+    scripted: (deployId: string): string => join(deployments, `${deployId}.scripted`),
+    /** Copies of what they changed. */
+    scriptedImages: (deployId: string): string => join(deployments, `${deployId}.scripted.zip`),
+    /** The state of the target before a script that is running (scripted.ts). */
+    marks: (deployId: string): string => join(deployments, `${deployId}.marks`),
+    /** The undo journal (core/install/undo.ts). */
+    journal: (deployId: string): string => join(deployments, `${deployId}.undo`),
+    /** The list of changes that `SVC_CHANGES` names. */
+    changes: (deployId: string): string => join(tmp, `${deployId}.changes`),
+    /** Removes every file of a deployment. Returns whether there was one. */
+    async remove(deployId: string): Promise<boolean> {
       const [manifest, changes] = [files.manifest(deployId), files.changes(deployId)]
       const zips = [`${files.archive(deployId)}.tmp`, files.before(deployId), files.sbom(deployId)]
       const scripted = [files.scripted(deployId), files.scriptedImages(deployId), files.marks(deployId)]

@@ -346,23 +346,14 @@ function endedStep(step: DeploymentStep, nowMs: number): DeploymentStep[] {
 }
 
 /** Targets in which a deployment was interrupted and could not be finished: their disk is missing, or they were moved. */
-export interface Unfinished {
-  unfinishedTargets(): UnfinishedTarget[]
-  /**
-   * Gives up what a deployment has left half changed in a target that is gone for good, on this machine or on that of another
-   * hub. Audited. Refuses 404, (`conflict`) `target_there`, and what prevents that the hub answers.
-   */
-  giveUp(deployId: string, asked: { actor: Actor; hub?: string | undefined }): Promise<UnfinishedTarget>
-  /** The same on this machine, for the hub that leads, which writes the audit entry. */
-  giveUpHere(deployId: string): UnfinishedTarget
-}
+export type Unfinished = ReturnType<typeof createUnfinished>
 
 type UnfinishedNeeds = Pick<DeployNeeds, 'store' | 'home' | 'audit' | 'giveUpOn'> & {
   targets: { isHeld(deployId: string): boolean }
 }
 
 /** Creates the functions. */
-export function createUnfinished({ store, home, audit, targets, giveUpOn }: UnfinishedNeeds): Unfinished {
+export function createUnfinished({ store, home, audit, targets, giveUpOn }: UnfinishedNeeds) {
   const found = () =>
     listJournals(home.deployments)
       .filter(({ deployId }) => !targets.isHeld(deployId) && findDeployment(store, deployId)?.heldFor == null)
@@ -381,9 +372,17 @@ export function createUnfinished({ store, home, audit, targets, giveUpOn }: Unfi
   }
 
   return {
-    unfinishedTargets: () => found().map(({ deployId, target }) => ({ deployId, target })),
+    unfinishedTargets: (): UnfinishedTarget[] => found().map(({ deployId, target }) => ({ deployId, target })),
+    /** The same on this machine, for the hub that leads, which writes the audit entry. */
     giveUpHere,
-    async giveUp(deployId, { actor, hub }) {
+    /**
+     * Gives up what a deployment has left half changed in a target that is gone for good, on this machine or on that of another
+     * hub. Audited. Refuses 404, (`conflict`) `target_there`, and what prevents that the hub answers.
+     */
+    async giveUp(
+      deployId: string,
+      { actor, hub }: { actor: Actor; hub?: string | undefined }
+    ): Promise<UnfinishedTarget> {
       const isElsewhere = hub !== undefined && giveUpOn !== undefined
       const given = isElsewhere ? await giveUpOn(hub, deployId) : giveUpHere(deployId)
       const detail = isElsewhere ? `${given.target ?? 'unknown target'} on the hub "${hub}"` : given.target

@@ -31,15 +31,7 @@ export interface VerifyRequest {
 }
 
 /** Verifies targets: one verification per project at a time. */
-export interface Verifier {
-  /**
-   * Yields events, some at a time. Refuses: 404, `verify_busy`, and what core/install/verify.ts refuses. An abort throws the
-   * reason of the signal.
-   */
-  verify(request: VerifyRequest): AsyncGenerator<VerifyEvent[]>
-  /** Returns the entries that differ. Refuses like `verify`. */
-  differences(project: Project, request: DifferencesRequest): Promise<Differences>
-}
+export type Verifier = ReturnType<typeof createVerifier>
 
 /** What to compare. */
 export interface DifferencesRequest {
@@ -88,7 +80,7 @@ const largeBytes = 128 * bytesPerMegabyte
 const repeatMs = 10_000
 
 /** Creates the verifier. The threads are those of comparisons. */
-export function createVerifier(needs: VerifierNeeds): Verifier {
+export function createVerifier(needs: VerifierNeeds) {
   const { store, home, allowSystemPaths, executors, trees, states } = needs
   const busy = new Set<string>()
   const large = createGate({ places: 1 })
@@ -156,7 +148,11 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
   }
 
   return {
-    async *verify(request) {
+    /**
+     * Yields events, some at a time. Refuses: 404, `verify_busy`, and what core/install/verify.ts refuses. An abort throws the
+     * reason of the signal.
+     */
+    async *verify(request: VerifyRequest): AsyncGenerator<VerifyEvent[]> {
       const { projectId } = request
       const project = requireProject(store, projectId)
       enter(project)
@@ -170,7 +166,8 @@ export function createVerifier(needs: VerifierNeeds): Verifier {
         busy.delete(projectId)
       }
     },
-    async differences(project, request) {
+    /** Returns the entries that differ. Refuses like `verify`. */
+    async differences(project: Project, request: DifferencesRequest): Promise<Differences> {
       if (!request.isAlone) return compare(project, request)
       enter(project)
       try {

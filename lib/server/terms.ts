@@ -35,15 +35,7 @@ export interface Term {
 }
 
 /** The terms of a hub, one after the other. */
-export interface Terms {
-  current(): Term
-  /** Whether this hub leads, and its services are ready for changes. */
-  isLeading(): boolean
-  /** Resolves when no change of the role is in progress. */
-  settled(): Promise<void>
-  /** Ends the current term; no other one begins. Deployments are left to the next leader. */
-  stop(): Promise<void>
-}
+export type Terms = ReturnType<typeof openTerms>
 
 export interface TermsNeeds {
   store: ReplicatedStore
@@ -65,7 +57,7 @@ const accessTables = ['tokens', 'sessions'] as const
 const retryMs = 1000
 
 /** Begins the first term, as a follower, and then follows the role of the store. */
-export function openTerms(needs: TermsNeeds): Terms {
+export function openTerms(needs: TermsNeeds) {
   const { store, report } = needs
   let isStopping = false
   let active = prepare(needs, false)
@@ -98,16 +90,19 @@ export function openTerms(needs: TermsNeeds): Terms {
   turn()
 
   return {
-    current: () => active.term,
-    isLeading: () => active.term.isLeader && active.isReady && isLeader(store.role()),
-    async settled() {
+    current: (): Term => active.term,
+    /** Whether this hub leads, and its services are ready for changes. */
+    isLeading: (): boolean => active.term.isLeader && active.isReady && isLeader(store.role()),
+    /** Resolves when no change of the role is in progress. */
+    async settled(): Promise<void> {
       let seen
       do {
         seen = changing
         await seen
       } while (seen !== changing)
     },
-    async stop() {
+    /** Ends the current term; no other one begins. Deployments are left to the next leader. */
+    async stop(): Promise<void> {
       isStopping = true
       stopListening()
       await changing

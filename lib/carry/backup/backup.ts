@@ -306,20 +306,13 @@ function sizeOf(path: string): number | null {
   return lstatSync(path, { throwIfNoEntry: false })?.size ?? null
 }
 
-interface Links {
-  addAll(): Promise<void>
-  /** Links a file that is not linked yet. */
-  addNow(name: string): void
-  names(): string[]
-  /** Returns the path to read the file from. */
-  pathOf(name: string): string
-}
+type Links = ReturnType<typeof createLinks>
 
 /**
  * Creates the second names. If the file system does not support links, the original path is used; then the backup fails
  * if a file is removed before it is read.
  */
-function createLinks(deployments: string, scratch: string): Links {
+function createLinks(deployments: string, scratch: string) {
   const paths = new Map<string, string>()
   const kept = (name: string): string => join(deployments, name)
   const second = (name: string): string => join(scratch, name)
@@ -329,7 +322,7 @@ function createLinks(deployments: string, scratch: string): Links {
     paths.set(name, error === null ? second(name) : kept(name))
   }
   return {
-    async addAll() {
+    async addAll(): Promise<void> {
       const names = readdirSync(deployments).filter(isOfDeployments)
       const add = async (): Promise<void> => {
         for (let name = names.pop(); name !== undefined; name = names.pop()) {
@@ -342,7 +335,8 @@ function createLinks(deployments: string, scratch: string): Links {
       }
       await Promise.all(Array.from({ length: linksAbreast }, add))
     },
-    addNow(name) {
+    /** Links a file that is not linked yet. */
+    addNow(name: string): void {
       if (paths.has(name)) return
       try {
         linkSync(kept(name), second(name))
@@ -351,8 +345,9 @@ function createLinks(deployments: string, scratch: string): Links {
         settle(name, error)
       }
     },
-    names: () => [...paths.keys()],
-    pathOf: name => paths.get(name) as string
+    names: (): string[] => [...paths.keys()],
+    /** Returns the path to read the file from. */
+    pathOf: (name: string): string => paths.get(name) as string
   }
 }
 

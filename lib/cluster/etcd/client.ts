@@ -57,30 +57,7 @@ export interface WatchEvent {
 }
 
 /** Operations of etcd. All throw `EtcdError` and `Unreachable`. */
-export interface EtcdClient {
-  range(request: RangeRequest, options?: AskOptions): Promise<RangeAnswer>
-  /** Runs `then` if all conditions hold, else `otherwise`. */
-  transact(
-    transaction: { when: Condition[]; then: Operation[]; otherwise?: Operation[] },
-    options?: AskOptions
-  ): Promise<TransactionAnswer>
-  put(key: string, value: Buffer, options?: AskOptions): Promise<void>
-  delete(key: string, end?: string, options?: AskOptions): Promise<void>
-  /** Returns the id of a new lease. */
-  grantLease(seconds: number, options?: AskOptions): Promise<string>
-  /** Returns the seconds for which the lease is valid now; 0 if it has ended. */
-  renewLease(id: string, options?: AskOptions): Promise<number>
-  revokeLease(id: string, options?: AskOptions): Promise<void>
-  /** Forgets earlier values of keys. The present ones stay. */
-  compact(revision: number, options?: AskOptions): Promise<void>
-  /** Returns the bytes that etcd's database uses. */
-  usedBytes(options?: AskOptions): Promise<number>
-  /**
-   * Reports the changes of the keys from `key` to below `end` from a revision on. Resolves when etcd ends it; throws an
-   * `EtcdError` with `isCompacted` if the revision was compacted.
-   */
-  watch(request: { key: string; end: string; from: number }, options: WatchOptions): Promise<void>
-}
+export type EtcdClient = ReturnType<typeof createEtcdClient>
 
 export interface WatchOptions {
   take: (events: WatchEvent[]) => void | Promise<void>
@@ -93,13 +70,17 @@ export function endOfPrefix(prefix: string): string {
 }
 
 /** Creates a client on connections. */
-export function createEtcdClient(connection: EtcdConnection): EtcdClient {
+export function createEtcdClient(connection: EtcdConnection) {
   return {
-    async range(request, options) {
+    async range(request: RangeRequest, options?: AskOptions): Promise<RangeAnswer> {
       const answer = (await connection.ask('/v3/kv/range', rangeOf(request), options)) as EncodedRange
       return { keys: keysOf(answer), revision: revisionOf(answer) }
     },
-    async transact({ when, then, otherwise = [] }, options) {
+    /** Runs `then` if all conditions hold, else `otherwise`. */
+    async transact(
+      { when, then, otherwise = [] }: { when: Condition[]; then: Operation[]; otherwise?: Operation[] },
+      options?: AskOptions
+    ): Promise<TransactionAnswer> {
       const body = {
         compare: when.map(compareOf),
         success: then.map(operationOf),
@@ -111,31 +92,42 @@ export function createEtcdClient(connection: EtcdConnection): EtcdClient {
       )
       return { succeeded: answer.succeeded ?? false, revision: revisionOf(answer), ranges }
     },
-    async put(key, value, options) {
+    async put(key: string, value: Buffer, options?: AskOptions): Promise<void> {
       await connection.ask('/v3/kv/put', putOf({ put: key, value }), options)
     },
-    async delete(key, end, options) {
+    async delete(key: string, end?: string, options?: AskOptions): Promise<void> {
       await connection.ask('/v3/kv/deleterange', boundsOf(key, end), options)
     },
-    async grantLease(seconds, options) {
+    /** Returns the id of a new lease. */
+    async grantLease(seconds: number, options?: AskOptions): Promise<string> {
       const answer = await connection.ask('/v3/lease/grant', { TTL: seconds }, options)
       return String(answer['ID'])
     },
-    async renewLease(id, options) {
+    /** Returns the seconds for which the lease is valid now; 0 if it has ended. */
+    async renewLease(id: string, options?: AskOptions): Promise<number> {
       const answer = await connection.ask('/v3/lease/keepalive', { ID: id }, options)
       return Number((answer['result'] as { TTL?: string } | undefined)?.TTL ?? 0)
     },
-    async revokeLease(id, options) {
+    async revokeLease(id: string, options?: AskOptions): Promise<void> {
       await connection.ask('/v3/lease/revoke', { ID: id }, options)
     },
-    async compact(revision, options) {
+    /** Forgets earlier values of keys. The present ones stay. */
+    async compact(revision: number, options?: AskOptions): Promise<void> {
       await connection.ask('/v3/kv/compaction', { revision: String(revision) }, options)
     },
-    async usedBytes(options) {
+    /** Returns the bytes that etcd's database uses. */
+    async usedBytes(options?: AskOptions): Promise<number> {
       const answer = await connection.ask('/v3/maintenance/status', {}, options)
       return Number(answer['dbSizeInUse'] ?? answer['dbSize'] ?? 0)
     },
-    async watch({ key, end, from }, { take, signal }) {
+    /**
+     * Reports the changes of the keys from `key` to below `end` from a revision on. Resolves when etcd ends it; throws an
+     * `EtcdError` with `isCompacted` if the revision was compacted.
+     */
+    async watch(
+      { key, end, from }: { key: string; end: string; from: number },
+      { take, signal }: WatchOptions
+    ): Promise<void> {
       const body = { create_request: { ...boundsOf(key, end), start_revision: String(from) } }
       await connection.stream('/v3/watch', body, {
         signal,

@@ -288,16 +288,8 @@ const brokenCode = 'invalid_tree'
  * the current one are kept, whatever the number of entries.
  */
 
-/** Checks sorted names. */
-interface SortedNames<Entry extends NamedEntry> {
-  /** Takes the next entry. Returns the refusal (file_and_directory, written_through_link) of an earlier one, or null. */
-  add(entry: Entry): { entry: Entry; refusal: Error } | null
-  /** Refuses (`invalid`): too_many_directories. */
-  end(): void
-}
-
 /** Creates the check. */
-export function createSortedNames<Entry extends NamedEntry>(): SortedNames<Entry> {
+export function createSortedNames<Entry extends NamedEntry>() {
   const found = { directories: 0, characters: 0 }
   /** Each one's path begins the next one's. */
   const beginning: Entry[] = []
@@ -314,7 +306,8 @@ export function createSortedNames<Entry extends NamedEntry>(): SortedNames<Entry
   }
 
   return {
-    add(entry) {
+    /** Takes the next entry. Returns the refusal (file_and_directory, written_through_link) of an earlier one, or null. */
+    add(entry: Entry): { entry: Entry; refusal: Error } | null {
       const { path } = entry
       while (beginning.length > 0 && !path.startsWith(beginning.at(-1)?.path ?? '')) beginning.pop()
       const above = beginning.find(({ path: start }) => path[start.length] === '/')
@@ -324,7 +317,8 @@ export function createSortedNames<Entry extends NamedEntry>(): SortedNames<Entry
       entries++
       return above === undefined ? null : { entry: above, refusal: refuseAbove(above) }
     },
-    end: () => checkDirectories(found, entries, before)
+    /** Refuses (`invalid`): too_many_directories. */
+    end: (): void => checkDirectories(found, entries, before)
   }
 }
 

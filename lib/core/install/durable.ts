@@ -45,14 +45,7 @@ export interface StagedFile {
 }
 
 /** The syncs of one extraction. Each rejects if the disk fails, and soon after `check` throws. */
-export interface TargetSync {
-  /** Called before the first rename: syncs staged files, new directories (children last), and staging itself. */
-  staged(files: readonly StagedFile[], directories: readonly string[]): Promise<void>
-  /**
-   * Called after the last rename, with the directories of the target in which something was moved, the last one last.
-   */
-  moved(directories: readonly string[]): Promise<void>
-}
+export type TargetSync = ReturnType<typeof createTargetSync>
 
 /**
  * Above this number of files and directories, one call syncs all. The process that makes the call costs as much as
@@ -70,7 +63,7 @@ const inMemory = new Set([0x01021994, 0x858458f6])
 const syncsWhole = new Set([0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x794c7630])
 
 /** Creates the syncs of one extraction. */
-export function createTargetSync(needs: TargetSyncNeeds): TargetSync {
+export function createTargetSync(needs: TargetSyncNeeds) {
   const { disk, root, staging, isDurable, check } = needs
   const type = fileSystemType(disk, root)
   if (type !== null && inMemory.has(type)) return { staged: async () => {}, moved: async () => {} }
@@ -87,7 +80,8 @@ export function createTargetSync(needs: TargetSyncNeeds): TargetSync {
   }
 
   return {
-    async staged(files, directories) {
+    /** Called before the first rename: syncs staged files, new directories (children last), and staging itself. */
+    async staged(files: readonly StagedFile[], directories: readonly string[]): Promise<void> {
       const place = (path: string): string => `${staging.path}/files/${path}`
       if (isDurable) {
         await syncAll([...files, ...directories], item =>
@@ -96,7 +90,10 @@ export function createTargetSync(needs: TargetSyncNeeds): TargetSync {
       }
       await syncDirectoryAsync(disk, staging.path)
     },
-    async moved(directories) {
+    /**
+     * Called after the last rename, with the directories of the target in which something was moved, the last one last.
+     */
+    async moved(directories: readonly string[]): Promise<void> {
       const folders = holdFolders(disk, root)
       try {
         await syncAll(isDurable ? directories : directories.slice(-1), path => syncNames(disk, folders.at(path)))

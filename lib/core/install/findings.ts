@@ -60,18 +60,10 @@ export function createLists(listed: number) {
 }
 
 /** What a deployment would write, entry by entry. */
-export interface Writes {
-  /** Adds an entry that would be created, or that would replace `found`. */
-  add(item: Item, folder: Folder, found: FoundEntry | null): void
-  /** Adds an entry that would be removed. */
-  remove(path: string, found: FoundEntry): void
-  /** Total size of the added entries. */
-  bytes(): number
-  all(): Pick<Intended, 'written' | 'foreign' | 'sizes' | 'entries'>
-}
+export type Writes = ReturnType<typeof createWrites>
 
 /** Creates an empty collection. */
-export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>): Writes {
+export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>) {
   const written = new Set<string>()
   const foreign: Array<{ path: string; uid: number }> = []
   const created = new Set<Folder>()
@@ -86,7 +78,8 @@ export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>):
   }
 
   return {
-    add({ path, size }, folder, found) {
+    /** Adds an entry that would be created, or that would replace `found`. */
+    add({ path, size }: Item, folder: Folder, found: FoundEntry | null): void {
       sizes.push(size)
       // The staging directory is created in the target itself.
       written.add('')
@@ -96,14 +89,21 @@ export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>):
       if (found === null || found.stats.uid === user || !isProtected(folder.path)) return
       foreign.push({ path, uid: found.stats.uid })
     },
-    remove(path, { stats }) {
+    /** Adds an entry that would be removed. */
+    remove(path: string, { stats }: FoundEntry): void {
       const parent = parentOf(path)
       written.add('')
       written.add(parent)
       if (stats.uid !== user && isProtected(parent)) foreign.push({ path, uid: stats.uid })
     },
-    bytes: () => sizes.reduce((sum, size) => sum + size, 0),
-    all: () => ({ written, foreign, sizes, entries: sizes.length + created.size })
+    /** Total size of the added entries. */
+    bytes: (): number => sizes.reduce((sum, size) => sum + size, 0),
+    all: (): Pick<Intended, 'written' | 'foreign' | 'sizes' | 'entries'> => ({
+      written,
+      foreign,
+      sizes,
+      entries: sizes.length + created.size
+    })
   }
 }
 

@@ -28,16 +28,7 @@ export interface Image {
 }
 
 /** The file of an in-memory database. */
-export interface PageFile {
-  /** The object to pass to sql.js instead of the bytes. */
-  readonly handed: Uint8Array
-  /** Whether sql.js uses the object as it is. */
-  readonly adopted: boolean
-  /** The number of writes so far. */
-  readonly writes: number
-  /** Returns an image of the file as it is now. */
-  image(): Image
-}
+export type PageFile = ReturnType<typeof createPageFile>
 
 /**
  * Size of a piece: a multiple of every page size, and larger than what the disk writes directly, so that each piece is
@@ -52,7 +43,7 @@ export function piecesOf(file: Uint8Array): Uint8Array[] {
 }
 
 /** Creates a file from these pieces; each but the last has `pieceBytes`. The file takes over their memory. */
-export function createPageFile(given: readonly Uint8Array[]): PageFile {
+export function createPageFile(given: readonly Uint8Array[]) {
   const pieces: Uint8Array[] = []
   /** Whether no image uses the piece. */
   const own: boolean[] = []
@@ -120,14 +111,18 @@ export function createPageFile(given: readonly Uint8Array[]): PageFile {
   }
 
   return {
+    /** The object to pass to sql.js instead of the bytes. */
     handed: handed as unknown as Uint8Array,
+    /** Whether sql.js uses the object as it is. */
     get adopted() {
       return adopted
     },
+    /** The number of writes so far. */
     get writes() {
       return writes
     },
-    image() {
+    /** Returns an image of the file as it is now. */
+    image(): Image {
       images++
       own.fill(false)
       const held = pieces.map((piece, index) => piece.subarray(0, Math.min(pieceBytes, size - index * pieceBytes)))

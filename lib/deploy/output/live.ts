@@ -201,10 +201,7 @@ async function nextBlock(
 }
 
 /** Reads output files for followers. A block that many followers want at the same time is read once. */
-export interface SharedReads {
-  /** Returns the whole lines from `offset` on, none beyond `end`, or null if there are none. */
-  read(path: string, offset: number, end: number): Promise<StoredBlock | null>
-}
+export type SharedReads = ReturnType<typeof createSharedReads>
 
 /** Maximum number of parallel reads. It leaves threads of the pool for commits and other work. */
 const readsAbreast = 2
@@ -212,7 +209,7 @@ const readsAbreast = 2
 const keptBlocks = 8
 
 /** Creates the shared reads of one server. */
-export function createSharedReads(): SharedReads {
+export function createSharedReads() {
   const reads = new Map<string, Promise<StoredBlock | null>>()
   const waiting: Array<() => void> = []
   let running = 0
@@ -241,7 +238,8 @@ export function createSharedReads(): SharedReads {
   }
 
   return {
-    read(path, offset, end) {
+    /** Returns the whole lines from `offset` on, none beyond `end`, or null if there are none. */
+    read(path: string, offset: number, end: number): Promise<StoredBlock | null> {
       const key = `${offset} ${path}`
       const known = reads.get(key)
       if (known !== undefined) return known

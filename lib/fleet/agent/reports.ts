@@ -14,12 +14,7 @@ import { findHubDeployment } from '../../core/store/tables/fleet.js'
 import type { LocalDeployer } from './swap.js'
 
 /** The reports of an agent. */
-export interface Reports {
-  /** Notes that a project has changed. `soon`: a report within a quarter of a second is early enough. */
-  changed(projectId: string, options?: { soon: boolean }): void
-  /** Sends reports while the signal is not aborted: first what `projectIds` have. Never rejects. */
-  run(projectIds: Iterable<string>, signal: AbortSignal): Promise<void>
-}
+export type Reports = ReturnType<typeof createReports>
 
 export interface ReportsNeeds {
   send(report: AgentReport, signal: AbortSignal): Promise<unknown>
@@ -40,7 +35,7 @@ const defaultRetriesMs = [250, 1000, 5000]
 const frameBytes = 256
 
 /** Creates the reports of an agent. */
-export function createReports(needs: ReportsNeeds): Reports {
+export function createReports(needs: ReportsNeeds) {
   const { send, facts, everyMs, retriesMs = defaultRetriesMs, failed } = needs
   /** What has changed, and how often. */
   const dirty = new Map<string, number>()
@@ -106,8 +101,10 @@ export function createReports(needs: ReportsNeeds): Reports {
   }
 
   return {
+    /** Notes that a project has changed. `soon`: a report within a quarter of a second is early enough. */
     changed,
-    async run(projectIds, signal) {
+    /** Sends reports while the signal is not aborted: first what `projectIds` have. Never rejects. */
+    async run(projectIds: Iterable<string>, signal: AbortSignal): Promise<void> {
       for (const projectId of projectIds) changed(projectId)
       hurry()
       let failures = 0
@@ -148,19 +145,15 @@ function bytesOf(value: unknown): number {
  */
 
 /** What is in place. */
-export interface Live {
-  of(projectId: string): AgentReport['placements'][number]
-  /** Searches for edited files of a project. Returns whether the answer of `of` has changed. */
-  search(projectId: string, signal: AbortSignal): Promise<boolean>
-}
+export type Live = ReturnType<typeof createLive>
 
 /** Creates the view of what is in place. */
-export function createLive({ store, deployer }: { store: Reader; deployer: LocalDeployer }): Live {
+export function createLive({ store, deployer }: { store: Reader; deployer: LocalDeployer }) {
   /** The deployment after which files were edited, by project. */
   const edited = new Map<string, string>()
 
   return {
-    of(projectId) {
+    of(projectId: string): AgentReport['placements'][number] {
       const live = liveDeployment(store, projectId)
       if (live === undefined) return { projectId, liveDeployId: null, liveTree: null, isDrifted: false }
       const made = findHubDeployment(store, live.id)
@@ -171,7 +164,8 @@ export function createLive({ store, deployer }: { store: Reader; deployer: Local
         isDrifted: made === undefined || edited.get(projectId) === live.id
       }
     },
-    async search(projectId, signal) {
+    /** Searches for edited files of a project. Returns whether the answer of `of` has changed. */
+    async search(projectId: string, signal: AbortSignal): Promise<boolean> {
       const live = liveDeployment(store, projectId)
       if (live === undefined || deployer.hasRunning(projectId)) return false
       const { count } = await deployer.drift({ projectId, isFull: false, signal })

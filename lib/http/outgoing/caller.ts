@@ -22,12 +22,7 @@ interface OutgoingRequest {
 }
 
 /** Sends requests to one server. */
-export interface Caller {
-  /** Returns the answer, its body unread, whatever its status. An abort, also while the body is read, destroys it. */
-  send(request: OutgoingRequest): Promise<http.IncomingMessage>
-  /** Closes the connections that are kept. */
-  close(): void
-}
+export type Caller = ReturnType<typeof createCaller>
 
 /** The server to call. */
 export interface CallerOptions {
@@ -48,7 +43,7 @@ const idleMs = 20_000
 const maxKept = 2
 
 /** Creates a caller. Refuses an invalid proxy in the environment (`usage`). */
-export function createCaller({ address, socketPath, environment, ca }: CallerOptions): Caller {
+export function createCaller({ address, socketPath, environment, ca }: CallerOptions) {
   const base = new URL(address)
   const proxy = socketPath === undefined ? proxyFor(base, environment) : null
   const isSecure = (proxy === null ? base : proxy).protocol === 'https:'
@@ -56,7 +51,8 @@ export function createCaller({ address, socketPath, environment, ca }: CallerOpt
   const agent = isSecure ? new https.Agent(options) : new http.Agent(options)
 
   return {
-    async send({ method, path, headers, body, limitMs, signal }) {
+    /** Returns the answer, its body unread, whatever its status. An abort, also while the body is read, destroys it. */
+    async send({ method, path, headers, body, limitMs, signal }: OutgoingRequest): Promise<http.IncomingMessage> {
       signal.throwIfAborted()
       const all: Record<string, string | number> = { ...headers }
       if (body !== undefined || method !== 'GET') all['content-length'] = body?.length ?? 0
@@ -69,7 +65,8 @@ export function createCaller({ address, socketPath, environment, ca }: CallerOpt
       }
       return answerOf(request, { body, limitMs, signal })
     },
-    close: () => agent.destroy()
+    /** Closes the connections that are kept. */
+    close: (): void => agent.destroy()
   }
 }
 

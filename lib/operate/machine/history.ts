@@ -24,14 +24,7 @@ import { percentsBetween, readMemory, takeSample, readDisk } from './resources.j
 import { successRate } from './health.js'
 
 /** The history of the machine and of deployments. */
-export interface History {
-  /** Begins to record a row each minute. */
-  start(): void
-  /** Returns the last 24 hours; each item combines `stepMinutes` rows. */
-  read(stepMinutes: number): MachineHistory
-  /** Writes the waiting rows and stops recording. */
-  stop(): Promise<void>
-}
+export type History = ReturnType<typeof createHistory>
 
 /** Returns the figures of the time since the previous call. */
 export type TakeFacts = () => Promise<MachineFacts>
@@ -50,7 +43,7 @@ export const historyMinutes = 24 * 60
 const maxWaiting = 60
 
 /** Creates the history. `start` begins recording. */
-export function createHistory({ store, clock, take, log }: HistoryNeeds): History {
+export function createHistory({ store, clock, take, log }: HistoryNeeds) {
   let waiting: MachineMinute[] = []
   let seenRevision = store.revision()
   let timer: NodeJS.Timeout | undefined
@@ -99,19 +92,22 @@ export function createHistory({ store, clock, take, log }: HistoryNeeds): Histor
   }
 
   return {
-    start() {
+    /** Begins to record a row each minute. */
+    start(): void {
       // The first row begins here.
       void take().catch(() => {})
       schedule()
     },
-    read(stepMinutes) {
+    /** Returns the last 24 hours; each item combines `stepMinutes` rows. */
+    read(stepMinutes: number): MachineHistory {
       const range = kept(minuteNow())
       const inMemory = waiting.filter(({ at }) => at >= range.from && at <= range.to)
       const known = new Map([...readMachineHistory(store, range), ...inMemory].map(minute => [minute.at, minute]))
       const minutes = [...known.values()].sort((a, b) => (a.at < b.at ? -1 : 1))
       return { stepMinutes, to: range.to, items: together(minutes, stepMinutes) }
     },
-    async stop() {
+    /** Writes the waiting rows and stops recording. */
+    async stop(): Promise<void> {
       clearTimeout(timer)
       timer = undefined
       await flush().catch(error => log('The last minutes of the history could not be stored', error))

@@ -47,23 +47,7 @@ export interface TargetFields {
 export type Destination = Pick<NotificationTarget, 'id' | 'name' | 'kind' | 'url' | 'secret'>
 
 /** The notification targets: the one of the settings `webhook_…`, and the stored ones. */
-export interface Targets {
-  /** Returns the target of the settings, then the stored ones in the order in which they were added. */
-  list(): NotificationTargetView[]
-  /** The default kind is the one that the address suggests. Refuses: 400, 409 `too_many_targets`. */
-  create(fields: TargetFields & { name: string; url: string }, actor: Actor): Promise<NotificationTargetView>
-  /** Refuses: 400, 404, 409 `settings_target`, 412 `changed_since`. */
-  update(id: string, fields: TargetFields & Seen, actor: Actor): Promise<NotificationTargetView>
-  /** Refuses: 404, 409 `settings_target`. */
-  remove(id: string, actor: Actor): Promise<void>
-  /**
-   * Returns the destinations of an event. `projectIds` are the projects that it concerns; null means the whole server,
-   * which a target with a list of projects does not hear about.
-   */
-  wanting(event: NotificationEvent, projectIds: readonly string[] | null): Destination[]
-  /** Returns a target by id, even if it is disabled. Refuses: 404, 400 `no_webhook` if the settings have no address. */
-  find(id: string): Destination
-}
+export type Targets = ReturnType<typeof createTargets>
 
 export interface TargetsNeeds {
   store: Store
@@ -82,12 +66,17 @@ export interface WebhookSettings {
 }
 
 /** Creates the notification targets. */
-export function createTargets(needs: TargetsNeeds): Targets {
+export function createTargets(needs: TargetsNeeds) {
   const { store, clock, ids, audit, settings } = needs
   return {
-    list: () => [settingsView(settings), ...listNotificationTargets(store).map(target => viewOf(store, target))],
+    /** Returns the target of the settings, then the stored ones in the order in which they were added. */
+    list: (): NotificationTargetView[] => [
+      settingsView(settings),
+      ...listNotificationTargets(store).map(target => viewOf(store, target))
+    ],
 
-    create: (fields, actor) =>
+    /** The default kind is the one that the address suggests. Refuses: 400, 409 `too_many_targets`. */
+    create: (fields: TargetFields & { name: string; url: string }, actor: Actor): Promise<NotificationTargetView> =>
       store.write(tx => {
         if (listNotificationTargets(tx).length >= maxNotificationTargets) throw tooMany()
         checkProjects(fields.projectIds, [], id => needs.isProject(tx, id))
@@ -109,7 +98,8 @@ export function createTargets(needs: TargetsNeeds): Targets {
         return viewOf(tx, target)
       }),
 
-    update: (id, { seen, ...fields }, actor) =>
+    /** Refuses: 400, 404, 409 `settings_target`, 412 `changed_since`. */
+    update: (id: string, { seen, ...fields }: TargetFields & Seen, actor: Actor): Promise<NotificationTargetView> =>
       store.write(tx => {
         const before = existing(tx, id)
         checkSeen({ seen }, before.updatedAt, 'The notification target')
@@ -129,14 +119,19 @@ export function createTargets(needs: TargetsNeeds): Targets {
         return viewOf(tx, target)
       }),
 
-    remove: (id, actor) =>
+    /** Refuses: 404, 409 `settings_target`. */
+    remove: (id: string, actor: Actor): Promise<void> =>
       store.write(tx => {
         const target = existing(tx, id)
         deleteNotificationTarget(tx, id)
         audit.within(tx, { action: 'notification_target.delete', actor, target: id, detail: describe(target) })
       }),
 
-    wanting(event, projectIds) {
+    /**
+     * Returns the destinations of an event. `projectIds` are the projects that it concerns; null means the whole server,
+     * which a target with a list of projects does not hear about.
+     */
+    wanting(event: NotificationEvent, projectIds: readonly string[] | null): Destination[] {
       const first = settings.list('webhook_events').includes(event) ? settingsDestination(settings) : null
       const stored = listNotificationTargets(store).filter(({ enabled, events, projectIds: limit }) => {
         return enabled && events.includes(event) && (limit.length === 0 || limit.some(id => projectIds?.includes(id)))
@@ -144,7 +139,8 @@ export function createTargets(needs: TargetsNeeds): Targets {
       return first === null ? stored : [first, ...stored]
     },
 
-    find(id) {
+    /** Returns a target by id, even if it is disabled. Refuses: 404, 400 `no_webhook` if the settings have no address. */
+    find(id: string): Destination {
       if (id !== settingsTargetId) return existing(store, id)
       const target = settingsDestination(settings)
       if (target !== null) return target

@@ -47,22 +47,7 @@ export type SearchEvent =
   | { event: 'progress'; text: string }
 
 /** The searches of a server. */
-export interface Searches {
-  /**
-   * Sends each hit as soon as it and all hits before it are found, in the order of the file or in reverse order. Then
-   * sends `truncated` if there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429
-   * `too_many_searches`. `caller` is who its places are counted for. A search whose hits nobody reads gives its place
-   * to one that waits.
-   */
-  run(
-    contents: Pick<ComingContents, 'handle' | 'reach'>,
-    query: SearchQuery & { signal: AbortSignal; caller: string },
-    emit: (event: SearchEvent) => Promise<void>
-  ): Promise<void>
-  /** See `SearchThreads.firstMatch`. Few run at a time; others wait. */
-  firstMatch(expression: Expression, lines: readonly string[], signal: AbortSignal): Promise<number>
-  close(): Promise<void>
-}
+export type Searches = ReturnType<typeof createSearches>
 
 /** Limits of searches. */
 export interface SearchLimits {
@@ -98,7 +83,7 @@ export function checkQuery(query: SearchQuery): void {
 }
 
 /** Creates the searches of a server. */
-export function createSearches(limits: SearchLimits = {}): Searches {
+export function createSearches(limits: SearchLimits = {}) {
   const { maxSearches = 3, maxOfCaller = 2, maxWaiting = 16 } = limits
   const gate = createSearchGate({ places: maxSearches, perCaller: maxOfCaller, maxWaiting })
   const threads = createSearchThreads()
@@ -106,7 +91,17 @@ export function createSearches(limits: SearchLimits = {}): Searches {
   const testGate = createGate({ places: lineTests })
 
   return {
-    async run(contents, query, emit) {
+    /**
+     * Sends each hit as soon as it and all hits before it are found, in the order of the file or in reverse order. Then
+     * sends `truncated` if there are more than `maxHits`, then `done`. Refuses: 408 `search_too_slow`, 429
+     * `too_many_searches`. `caller` is who its places are counted for. A search whose hits nobody reads gives its place
+     * to one that waits.
+     */
+    async run(
+      contents: Pick<ComingContents, 'handle' | 'reach'>,
+      query: SearchQuery & { signal: AbortSignal; caller: string },
+      emit: (event: SearchEvent) => Promise<void>
+    ): Promise<void> {
       const pattern = compilePattern(query)
       const leave = await gate.enter(query.caller, query.signal)
       const share = (): number => Math.max(1, Math.floor(threadCount / open.size))
@@ -120,7 +115,8 @@ export function createSearches(limits: SearchLimits = {}): Searches {
         leave()
       }
     },
-    async firstMatch(expression, lines, signal) {
+    /** See `SearchThreads.firstMatch`. Few run at a time; others wait. */
+    async firstMatch(expression: Expression, lines: readonly string[], signal: AbortSignal): Promise<number> {
       if (lines.length === 0) return -1
       const leave = await testGate.enter(signal)
       try {
@@ -129,7 +125,7 @@ export function createSearches(limits: SearchLimits = {}): Searches {
         leave()
       }
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([...open].map(search => search.end()))
       await threads.close()
     }
