@@ -40,8 +40,8 @@ import {
   type Reuse
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
-import { type Beginning, refuseBeginning, refuseUpload } from './gateway.js'
-import { Maintenances, refuseLocked } from './locks.js'
+import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
+import { Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments, createEnds } from './record.js'
 import {

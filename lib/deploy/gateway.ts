@@ -1,16 +1,29 @@
-/* Which releases a project takes, and when: its windows, and the project that they are promoted from. */
+/* Which releases a project takes, and when: locks, its windows, and the project that they are promoted from. */
 import { invalid, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import type { DeploymentRow } from '../model/deployment.js'
+import { type Lock, lockSentence } from '../model/lock.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { openingAt, windowWords } from '../model/windows.js'
 import type { Reader } from '../core/store/database.js'
 import type { DeployNeeds } from './needs.js'
 import { isInPlace } from '../core/store/tables/fleet.js'
-import { findProject, requireProject } from '../core/store/tables/projects.js'
+import { findProject, locksOn, requireProject } from '../core/store/tables/projects.js'
 
 type Policied = Pick<Project, 'name' | 'policy'>
+
+/** Refuses (409 `locked`) a deployment if the project, or the server, is locked. */
+export function refuseLocked(db: Reader, { id, name }: Pick<Project, 'id' | 'name'>, nowMs: number): void {
+  const [lock] = locksOn(db, id, new Date(nowMs).toISOString())
+  if (lock !== undefined) throw locked(lock, lock.projectId === null ? null : name, nowMs)
+}
+
+/** Returns the refusal of a deployment that a lock prevents. */
+export function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal {
+  const retryAfterSeconds = Math.max(1, Math.ceil((Date.parse(lock.expiresAt) - nowMs) / 1000))
+  return new Refusal('conflict', 'locked', lockSentence(lock, projectName), { retryAfterSeconds })
+}
 
 /** Refuses (409 `outside_window`) a deployment that is not to begin now. `override`: why it may all the same. */
 export function refuseOutside({ name, policy }: Policied, override: string | null, nowMs: number): void {

@@ -9,7 +9,6 @@ import {
   type ListedLock,
   type ListedMaintenance,
   type Lock,
-  lockSentence,
   ownerWords,
   type Maintenance,
   type MaintenanceRow,
@@ -38,6 +37,7 @@ import type { Executors } from '../core/install/unpack/executors.js'
 import { policyOf } from '../model/policy.js'
 import { findRights } from '../core/proc/identity.js'
 import type { DeployFiles } from './files.js'
+import { locked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
 import { type TargetTurn, type TargetTurns, workOnTargetFile } from './queue.js'
 
@@ -137,17 +137,6 @@ export function createLocks(needs: {
 type Renewed = Pick<Lock, 'reason' | 'expiresAt'>
 
 const renewedReaders: Readers<Renewed> = { fields: { reason: 'everybody', expiresAt: 'everybody' } }
-
-/** Throws 409 `locked` if the project, or the server, is locked. */
-export function refuseLocked(db: Reader, { id, name }: Pick<Project, 'id' | 'name'>, nowMs: number): void {
-  const [lock] = locksOn(db, id, new Date(nowMs).toISOString())
-  if (lock !== undefined) throw locked(lock, lock.projectId === null ? null : name, nowMs)
-}
-
-function locked(lock: Lock, projectName: string | null, nowMs: number): Refusal {
-  const retryAfterSeconds = Math.max(1, Math.ceil((Date.parse(lock.expiresAt) - nowMs) / 1000))
-  return new Refusal('conflict', 'locked', lockSentence(lock, projectName), { retryAfterSeconds })
-}
 
 function otherLockOwner({ owner, reason, projectName }: ListedLock, mayTakeOver: boolean): Refusal {
   const advice = mayTakeOver
@@ -359,12 +348,6 @@ async function read(turn: TargetTurn, page: string): Promise<Uint8Array> {
   const why = found.is === 'file' ? `is larger than ${formatBytes(maxPageBytes)}` : 'is not a file in the target'
   const sentence = `Cannot begin the maintenance: "${page}", the page of the policy (maintenancePage), ${why}`
   throw new Refusal('conflict', 'maintenance_page', sentence)
-}
-
-/** Returns the paths that archives for this project must not touch. */
-export function reservedPaths(db: Reader, projectId: string): string[] {
-  const row = findMaintenance(db, projectId)
-  return row === undefined ? [] : [row.path]
 }
 
 function refuseInMaintenance(db: Reader, { id, name }: Project, cannot: string): void {

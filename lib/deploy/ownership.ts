@@ -12,6 +12,8 @@ import type { PruneMode } from '../model/plan.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { archivedDeployments } from '../core/store/tables/deployments.js'
+import type { Reader } from '../core/store/database.js'
+import { findMaintenance } from '../core/store/tables/projects.js'
 import { type Expected, planOutdated } from '../core/install/expected.js'
 import type { DeployNeeds } from './needs.js'
 import type { Trees } from './trees.js'
@@ -25,6 +27,12 @@ export interface Wishes {
 
 /** What an exact change needs, instead of wishes. */
 export type ExactChange = Pick<Ownership, 'exact' | 'removes' | 'edited'>
+
+/** Returns the paths that archives for this project must not touch. */
+export function reservedPaths(db: Reader, projectId: string): string[] {
+  const row = findMaintenance(db, projectId)
+  return row === undefined ? [] : [row.path]
+}
 
 /** Time to wait for the owned tree. */
 const waitMs = 10_000

@@ -27,12 +27,20 @@ import type { ArchiveEntry } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
 import { checkDeployPath, whyNotMade, type ModePolicy } from '../core/install/guard.js'
 import { findRights, umaskOf } from '../core/proc/identity.js'
-import { type Beginning, refuseBeginning, refuseUpload } from './gateway.js'
-import { refuseLocked, reservedPaths } from './locks.js'
+import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
 import { refusePlaced } from './run.js'
 import type { LiveRun } from './output/live.js'
-import { createKeptPlans, keepsOf, type KeptPlan, rulesOf, wishesOf, longWaitMs, notReady } from './ownership.js'
+import {
+  createKeptPlans,
+  keepsOf,
+  type KeptPlan,
+  rulesOf,
+  wishesOf,
+  longWaitMs,
+  notReady,
+  reservedPaths
+} from './ownership.js'
 import {
   chooseScripts,
   failureScriptOf,

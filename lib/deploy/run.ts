@@ -21,8 +21,7 @@ import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from '.
 import { type DeployFiles, sharedChanges } from './files.js'
 import { awaitConfirmation, bareHold, type HoldPlan, holdPlanOf, restartReason } from './hold.js'
 import { refuseSuperseded, requireApprovals } from './user-actions.js'
-import { refuseOutside } from './gateway.js'
-import { refuseLocked } from './locks.js'
+import { refuseOutside, refuseLocked } from './gateway.js'
 import { createSteps, type PipelineResult, type PipelineRun, resumePipeline, runPipeline } from './pipeline.js'
 import {
   endOf,

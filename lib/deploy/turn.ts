@@ -25,7 +25,15 @@ import { findDeployment, setBeforeFrom } from '../core/store/tables/deployments.
 import type { ExactState } from './exact-state.js'
 import { composeExact, exactChangeOf, type ExactGoal, exactSentence, exactState } from './exact.js'
 import { type DeployFiles, modesOf, permissionsOf, sharedChanges } from './files.js'
-import { type KeptPlan, linesOfEdits, ownershipOf, refuseOtherLive, wishesOf, withEarlyChanges } from './ownership.js'
+import {
+  type KeptPlan,
+  linesOfEdits,
+  ownershipOf,
+  refuseOtherLive,
+  wishesOf,
+  withEarlyChanges,
+  reservedPaths
+} from './ownership.js'
 import { type RepairGoal, repairSentence, repairState, type Verifier } from './verify.js'
 import type { Trees } from './trees.js'
 import { createChecks, reportGate, runGate } from './gate.js'
@@ -33,7 +41,6 @@ import { sentenceOf, StepFailure, StopRequest } from './failure.js'
 import { Hold, type HoldPlan } from './hold.js'
 import type { Scripted } from './scripted.js'
 import { otherTree, type Signatures } from './signatures.js'
-import { reservedPaths } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import type { Live, LiveRun } from './output/live.js'
 import { createSteps, type PipelineRun, type Steps } from './pipeline.js'

@@ -25,8 +25,7 @@ import { type AccessRole, accessRoles, includesRole } from '../model/access.js'
 import { type Approval, defaultApproval, policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import type { Reader, Transaction } from '../core/store/database.js'
-import { refuseOutside } from './gateway.js'
-import { refuseLocked } from './locks.js'
+import { refuseOutside, refuseLocked } from './gateway.js'
 import type { Planned } from './turn.js'
 
 export interface CorrectionNeeds extends DeployNeeds {

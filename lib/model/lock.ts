@@ -4,7 +4,6 @@
  */
 
 import { actorText } from '../base/shared/api.js'
-import { unprintableIn } from '../base/text.js'
 import type { Instant } from './scalars.js'
 
 /** The kinds of locks. A project, and the server, has at most one of each. */
@@ -82,26 +81,6 @@ export interface ListedMaintenance extends Omit<ListedLock, 'projectId' | 'kind'
 
 /** The kinds of `GET /api/locks`. */
 export const listedLockKinds = ['lock', 'maintenance', 'all'] as const
-
-/** Maximum length of a path in characters. */
-const maxLength = 1024
-/** Names that svc uses for its own directories in targets. */
-export const ownPrefix = '.svc-'
-
-/** Returns why a path cannot name a file of the target, as the end of a sentence; null if it can. */
-export function targetFileFault(path: string): string | null {
-  if (path === '') return 'is empty'
-  if (path.length > maxLength) return `is longer than ${maxLength} characters`
-  if (unprintableIn(path) !== null) return 'contains an invisible character'
-  if (path.includes('\\')) return 'contains a backslash. Use "/" between directories'
-  if (path.startsWith('/') || /^[a-z]:/i.test(path)) return 'is not relative to the target'
-  const names = path.split('/')
-  if (names.some(name => name === '' || name === '.' || name === '..')) return 'has an empty name, "." or ".." in it'
-  if (names.some(name => name.toLowerCase().startsWith(ownPrefix))) {
-    return `has a name that begins with "${ownPrefix}": those are reserved for svc`
-  }
-  return null
-}
 
 /** Returns the maintenance as the API shows it. */
 export function shownMaintenance({ since, by, reason }: MaintenanceRow): Maintenance {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { unprintableIn } from '../base/text.js'
 import { contentsLine, type TreeEntry, treeHead, treeLine } from '../base/shared/tree-text.js'
 import type { Bytes, Instant } from './scalars.js'
 
@@ -168,3 +169,23 @@ export interface FileEntry {
 export type FileContent =
   | { type: 'text'; content: string; language: string }
   | { type: 'binary'; size: Bytes; message: string }
+
+/** Maximum length of a path in characters. */
+const maxPathLength = 1024
+/** Names that svc uses for its own directories in targets. */
+export const ownPrefix = '.svc-'
+
+/** Returns why a path cannot name a file of the target, as the end of a sentence; null if it can. */
+export function targetFileFault(path: string): string | null {
+  if (path === '') return 'is empty'
+  if (path.length > maxPathLength) return `is longer than ${maxPathLength} characters`
+  if (unprintableIn(path) !== null) return 'contains an invisible character'
+  if (path.includes('\\')) return 'contains a backslash. Use "/" between directories'
+  if (path.startsWith('/') || /^[a-z]:/i.test(path)) return 'is not relative to the target'
+  const names = path.split('/')
+  if (names.some(name => name === '' || name === '.' || name === '..')) return 'has an empty name, "." or ".." in it'
+  if (names.some(name => name.toLowerCase().startsWith(ownPrefix))) {
+    return `has a name that begins with "${ownPrefix}": those are reserved for svc`
+  }
+  return null
+}

@@ -47,7 +47,7 @@ import {
   sbomModes,
   signatureModes
 } from './policy.js'
-import { targetFileFault } from './lock.js'
+import { targetFileFault } from './manifest.js'
 import { maxSignatures } from './statement.js'
 import { rolloutPolicy } from './rollout-policy.js'
 import { readWindows } from './windows.js'

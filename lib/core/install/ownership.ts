@@ -3,10 +3,9 @@
  * it replaces for a way back, and to restore an earlier state exactly. Plain data, for threads and helper processes.
  */
 
-import type { FileOwner } from '../../model/manifest.js'
+import { type FileOwner, ownPrefix } from '../../model/manifest.js'
 import { compileGlob, type Glob } from '../../base/glob.js'
 import { hasCode, Refusal } from '../../base/errors.js'
-import { ownPrefix } from '../../model/lock.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './held.js'
