@@ -172,6 +172,8 @@ export class DeploymentPage extends Page {
 
   /** Loads once how many components the release has, as its client listed them; null: it did not. */
   #countComponents(): number | null {
+    // A hub keeps them, and passes no such request on to a node.
+    if (isLookingAtNode()) return null
     this.#components ??= this.resource(async signal => {
       const asked = this.context.client.call('GET /api/deployments/:id/attestations', { id: this.#id, signal })
       const { attestations } = await asked
