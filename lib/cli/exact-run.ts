@@ -30,11 +30,11 @@ export const exactOptions = {
 /** Prints what would happen. Returns the exit code: 1 if it would be refused. */
 export async function showRollback(
   ask: (signal: AbortSignal) => Promise<RollbackPlan>,
-  { json, force }: { json: boolean; force: boolean },
+  { json, ...shown }: { json: boolean } & Omit<Shown, 'paint'>,
   { host, output }: Context
 ): Promise<number> {
   const plan = await withInterrupts(host, ask)
-  output.result(json, plan, () => rollbackLines(plan, { paint: output.paint, force }))
+  output.result(json, plan, () => rollbackLines(plan, { paint: output.paint, ...shown }))
   return plan.problem === null ? exitCodes.success : exitCodes.failed
 }
 
@@ -135,12 +135,20 @@ const shownPaths = 10
 /** Number of edited files that are named. */
 const shownEdited = 3
 
-/** Returns the lines of a plan of a rollback. `force` says whether it would take back edited files. */
-export function rollbackLines(plan: RollbackPlan, { paint, force }: { paint: Paint; force: boolean }): string[] {
+interface Shown {
+  paint: Paint
+  /** Whether edited files would be taken back. */
+  force: boolean
+  /** What happens to the files that change; default: they come back. */
+  verb?: string
+}
+
+/** Returns the lines of a plan of a rollback. */
+export function rollbackLines(plan: RollbackPlan, { paint, force, verb = 'brings back' }: Shown): string[] {
   const { problem, counts, paths, partial } = plan
   const end = 'Nothing was changed.'
   if (problem !== null) return [headOf(plan), paint.red(`  ✗ ${oneLine(problem.message)}`), end]
-  const parts = [`brings back ${countOf(counts.added + counts.changed, 'file')}`]
+  const parts = [`${verb} ${countOf(counts.added + counts.changed, 'file')}`]
   if (counts.timeOnly > 0) parts.push(`sets the time of ${countOf(counts.timeOnly, 'file')}`)
   if (plan.mode === 'exact') parts.push(`removes ${counts.pruned} that later deployments added`)
   if (counts.drifted > 0) parts.push(editedWords(plan, force))

@@ -64,7 +64,7 @@ export const commands = {
       const { client } = await openAdmin(context, { env, server, token })
       const [source, target] = [await findProject(client, operands.from), await findProject(client, operands.to)]
       const from = release ?? (await liveRelease(client, source))
-      const plan = { json, force: false }
+      const plan = { json, force: false, verb: 'puts in place' }
       const show = (): Promise<number> =>
         showRollback(
           signal =>

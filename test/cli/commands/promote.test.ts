@@ -21,7 +21,7 @@ t.test('promote', async t => {
   await finished
 
   const dry = await svc(['promote', 'staging', 'production', '--dry-run'], options)
-  t.match(dry, { code: 0, stdout: /brings back 1 file\n {2}\+ a\.txt\nNothing was changed\.\n$/ })
+  t.match(dry, { code: 0, stdout: /puts in place 1 file\n {2}\+ a\.txt\nNothing was changed\.\n$/ })
   t.match(await svc(['promote', 'staging', 'nowhere', '--yes'], options), {
     code: 1,
     stderr: /Project not found: "nowhere"/
