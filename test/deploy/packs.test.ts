@@ -130,6 +130,23 @@ t.test('an archive is made whole for nodes, with the bytes that its record names
   t.match(await (await stage.deployer.rollback(second.id, { actor: admin })).finished, { status: 'success' })
 })
 
+t.test('changes of an archive that was made whole do not mean the pack that others still need of it', async t => {
+  const { stage, shop, send, read } = await stageChanges(t)
+  const b = 'two'.repeat(300)
+  await stage.deploy(shop, { a: 'one', b })
+  const second = await send(shop, { b, y: 'second', z: 'changed' })
+  const third = await send(shop, { a: 'again', b, y: 'second' })
+  await stage.deployer.makeWhole(second.id)
+  const base = { deployId: second.id, treeSha256: second.treeSha256 as string }
+  const fourth = await send(shop, { b, y: 'fourth', z: 'changed' }, base)
+  t.match(fourth, { status: 'success', reusedFrom: second.id, errorMessage: null })
+  t.same(['b', 'y', 'z'].map(read), [b, 'fourth', 'changed'])
+  for (const { id } of [second, third, fourth]) {
+    const { status, errorMessage } = await (await stage.deployer.rollback(id, { actor: admin })).finished
+    t.equal(status, 'success', errorMessage ?? '')
+  }
+})
+
 t.test(
   'a pack is made smaller when most of it is not needed any more, and keeps the numbers of the others',
   async t => {

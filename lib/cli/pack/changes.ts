@@ -79,6 +79,7 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   const tree = await readFound(context, found, { index, what: config.outputDir.value, signal })
   const entries =
     base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(client, { projectId, ...base, signal })
+  if (entries === null) return whole('the server cannot read the earlier release', tree)
   const delta = compareWithBase(entries, tree)
   if (mode === 'auto' && isMostlyNew(delta, tree.bytes)) return whole('most of it has changed', tree)
   const { treeSha256 } = tree
@@ -92,13 +93,19 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   return { found, tree, changes, whole: null }
 }
 
+/** Returns the entries of a base; null: the server does not have them any more. */
 async function baseTree(
   client: Client,
   { projectId, deployId, signal }: { projectId: string; deployId: string; signal: AbortSignal }
-): Promise<ReadonlyMap<string, BaseEntry>> {
+): Promise<ReadonlyMap<string, BaseEntry> | null> {
   const asked = { query: { projectId, deployId }, accept: '*/*', signal } as const
-  const { entries } = readTree(await buffer(await client.ask('GET /api/deploy/base', asked)))
-  return new Map(Array.from(entries(), entry => [entry.path, entry]))
+  try {
+    const { entries } = readTree(await buffer(await client.ask('GET /api/deploy/base', asked)))
+    return new Map(Array.from(entries(), entry => [entry.path, entry]))
+  } catch (error) {
+    if (isRefusedChange(error)) return null
+    throw error
+  }
 }
 
 /** Whether a server refused changes that it would accept as a whole archive. */

@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs'
 import { readFile, stat, rm, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { createWorkerPool } from '../../base/workers.js'
-import { nullIfMissing, Refusal } from '../../base/errors.js'
+import { hasCode, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { createTreeDigest } from '../../model/manifest.js'
@@ -77,9 +77,9 @@ export interface Assembled extends Composed {
 export type BaseResult = Uint8Array<ArrayBuffer> | Assembled
 
 /**
- * Does a task. Refuses: 409 `base_gone` if the archive was removed, 409 `base_differs`, 400 `assembly_incomplete` if
- * contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 413 `too_large`, and what
- * `openArchive` and `applyDelta` refuse.
+ * Does a task. Refuses: 409 `base_gone` if the archive was removed or is damaged, 409 `base_differs`, 400
+ * `assembly_incomplete` if contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 413
+ * `too_large`, and what `openArchive` and `applyDelta` refuse.
  */
 export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
   const archive = await openBase(task.base)
@@ -91,18 +91,35 @@ export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
   }
 }
 
-/** What cannot be a base any more; the client then sends the whole archive. */
-const damages: ReadonlySet<string> = new Set(['damaged_index', 'damaged_pack', 'index_too_new'])
-
+/** Opens a base. One that is damaged cannot be a base any more; the client then sends the whole archive. */
 async function openBase({ archive }: Base): Promise<Archive> {
   try {
     return await openKept(archive, { ...anyArchive, mayBeEmpty: false })
   } catch (error) {
-    if (!(error instanceof Refusal && damages.has(error.code))) nullIfMissing(error)
-    throw new Refusal('conflict', 'base_gone', 'The earlier release is not kept any more. Send the whole archive', {
-      field: 'base'
-    })
+    const isMissing = hasCode(error, 'ENOENT')
+    throw isMissing ? baseGone('is not kept any more') : unreadable(error)
   }
+}
+
+/** Runs what reads the contents of a base, and nothing else that can be damaged. */
+async function readingBase<T>(work: () => Promise<T>): Promise<T> {
+  return await work().catch((error: unknown) => {
+    throw unreadable(error)
+  })
+}
+
+/** Returns the refusal of a base that is damaged; other errors as they are. */
+function unreadable(cause: unknown): unknown {
+  return isDamage(cause) ? baseGone('cannot be read any more', cause) : cause
+}
+
+function isDamage(error: unknown): boolean {
+  return error instanceof Refusal || hasCode(error, 'EIO', 'EISDIR', 'EACCES')
+}
+
+function baseGone(why: string, cause?: unknown): Refusal {
+  const sentence = `The earlier release ${why}. Send the whole archive`
+  return new Refusal('conflict', 'base_gone', sentence, { field: 'base', cause })
 }
 
 /** Returns the entries of a base with the digests of its manifest. Contents that are not in it are read. */
@@ -113,9 +130,9 @@ async function treeOfBase(archive: Archive, { manifest }: Base): Promise<TimedEn
       for await (const { path, size, sha256 } of readManifest(manifest)) known.set(`${size} ${path}`, sha256)
   } catch (error) {
     // What a torn one does not say is read.
-    if (!(error instanceof Refusal)) throw error
+    if (!isDamage(error)) throw error
   }
-  return entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) })
+  return readingBase(() => entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) }))
 }
 
 function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
@@ -157,15 +174,25 @@ async function assemble(
     }
     if (missing.length > 0) throw incomplete(missing)
     if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
-    const result =
-      sharesWith === undefined || (archive.packs === undefined && endsLikePack(archive.file))
-        ? await composeWhole(to, composed)
-        : await shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
+    // What was sent has been read: only the base can still be damaged.
+    const result = await readingBase(() =>
+      sharesWith === undefined || !mayBePack(archive, basePath)
+        ? composeWhole(to, composed)
+        : shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
+    )
     if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
     return { ...result, files: entries.length, came: files.length }
   } finally {
     contents.close()
   }
+}
+
+/**
+ * Whether others may name entries of a kept archive by their numbers. A whole one with a pack beside it was made for nodes:
+ * its name means the pack, which numbers other entries.
+ */
+function mayBePack({ packs, file }: Archive, path: string): boolean {
+  return packs !== undefined || !(endsLikePack(file) || existsSync(besideArchive(path, 'pack')))
 }
 
 async function composeWhole(

@@ -1,5 +1,14 @@
 import t, { type Test } from 'tap'
-import { appendFileSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { incrementalMode, isRefusedChange, sendingNote } from '../../../lib/cli/pack/changes.js'
@@ -70,6 +79,20 @@ t.test('what is not kept any more is sent', async t => {
   t.match(said, /Packed 30 files/)
   t.strictSame(snapshot(join(cwd, 'target')), snapshot(join(cwd, 'dist')))
   t.equal((await newest())?.reusedFrom, null)
+})
+
+t.test('without an index, too', async t => {
+  const { serve, place, push, newest } = await stagePush(t)
+  await push()
+  const archive = join(serve.home, 'deployments', `${(await newest())?.id}.zip`)
+  for (const damage of [() => truncateSync(archive, 99), () => rmSync(archive)]) {
+    damage()
+    appendFileSync(place('sub/3.txt'), 'more')
+    t.match(await push('--no-index', '--incremental', 'require'), { code: 1, said: /cannot read the earlier release/ })
+  }
+  const said = /Packed 30 files.*all files: the server cannot read the earlier release/
+  t.match(await push('--no-index'), { code: 0, said })
+  t.match(await push('--no-index'), { code: 0, said: /Packed 0 files/ })
 })
 
 t.test('a release of somebody else is a base, too', async t => {

@@ -157,10 +157,34 @@ t.test('refuses what is incomplete, and what is not what the tree says', async t
     { code: 'assembly_differs', message: /"c": it changed after it was compared/ }
   )
   t.notOk(existsSync(place('whole.zip')))
-  truncateSync(base.archive, 50)
-  await t.rejects(push(files), { code: 'truncated_zip' }, 'a damaged base')
   rmSync(base.archive)
-  await t.rejects(thread.readTree(base), { code: 'base_gone' })
+  await t.rejects(thread.readTree(base), { code: 'base_gone', message: /is not kept any more/ })
+})
+
+t.test('a damaged base is none: the client sends the whole archive', async t => {
+  const { base, thread, keep, push } = await stageAssembly(t)
+  const damages: Record<string, (path: string) => void> = {
+    'it was cut off': path => truncateSync(path, 50),
+    'it is empty': path => truncateSync(path, 0),
+    'it is something else': path => writeFileSync(path, 'hello'),
+    'contents of it were overwritten': path => writeFileSync(path, readFileSync(path).fill('x', 0, 60)),
+    'a directory is in its place': path => {
+      rmSync(path)
+      mkdirSync(path)
+    }
+  }
+  const gone = { code: 'base_gone', message: /cannot be read any more. Send the whole archive/ }
+  for (const [what, damage] of Object.entries(damages)) {
+    await keep({ a: 'one'.repeat(100), b: 'two' })
+    await push({ a: 'one'.repeat(100), b: 'new' })
+    damage(base.archive)
+    await t.rejects(thread.readTree(base), gone, what)
+    await t.rejects(push({ a: 'one'.repeat(100), b: 'newer' }), gone, what)
+    rmSync(base.archive, { recursive: true })
+  }
+  await keep({ a: 'one', b: 'two' })
+  mkdirSync(base.manifest)
+  t.equal((await push({ a: 'one', b: 'new' })).came, 1, 'a manifest that cannot be read is not used')
 })
 
 t.test('refuses an archive that would be larger than the limit, before it writes it', async t => {
