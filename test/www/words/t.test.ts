@@ -77,7 +77,7 @@ t.test('every text of the frame and of each page has a Chinese translation', asy
   const frame = await tableOf('frame')
   const holes = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).sort()
   const pages = readdirSync(new URL('pages/', compiled))
-    .filter(name => name.endsWith('.js') && name !== 'page.js')
+    .filter(name => name.endsWith('.js') && !/(^|-)page\.js$/.test(name))
     .map(name => name.slice(0, -3))
   const rooms = [
     ['frame', ['main.js', 'overlays.js', 'elements/base/svc-palette.js', 'elements/settings/svc-preferences.js']],
