@@ -21,7 +21,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { type Clock, machineTimeOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
-import { Refusal } from '../base/errors.js'
+import { nullIfMissing, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { thisBoot } from '../base/runtime.js'
 import type { OpenUpload } from '../model/access.js'
@@ -217,6 +217,7 @@ export class Pieces {
     const release = (): void => void (upload.isTaken = false)
     try {
       const path = this.#path(id, 'part')
+      await (await this.#open(upload)).close()
       const sha256 = upload.hash?.copy().digest('hex') ?? (await digestOf(path))
       if (upload.sha256 !== null && upload.sha256 !== sha256) {
         await this.#remove(upload)
@@ -348,7 +349,7 @@ export class Pieces {
     let file: FileHandle | undefined
     try {
       await this.#reserve(upload)
-      file = await open(this.#path(upload.id, 'part'), 'r+')
+      file = await this.#open(upload)
       for await (const chunk of body as AsyncIterable<Buffer>) {
         if (chunk.length > upload.bytes - upload.offset) {
           keepsPart = false
@@ -369,6 +370,15 @@ export class Pieces {
     } finally {
       await file?.close()
     }
+  }
+
+  /** Opens the part. If another program has removed it or cut it off, the upload is lost, and is removed. */
+  async #open(upload: Upload): Promise<FileHandle> {
+    const file = await open(this.#path(upload.id, 'part'), 'r+').catch(nullIfMissing)
+    if (file !== null && (await file.stat()).size >= upload.offset) return file
+    await file?.close()
+    await this.#remove(upload)
+    throw unknown()
   }
 
   async #sync(upload: Upload, file: FileHandle): Promise<void> {

@@ -275,3 +275,26 @@ t.test('a full disk refuses the piece, and the upload goes on afterwards', async
   await pieces.append(id, pieceOf(20, bytes.subarray(20)), owner)
   t.equal((await pieces.take(id, projectId, owner)).received.sha256, digest(bytes))
 })
+
+t.test(
+  'an upload whose part another program removes or cuts off is lost, and the same content begins anew',
+  async t => {
+    const { pieces, home } = await piecesStage(t)
+    const bytes = content(100)
+    for (const harm of [(path: string) => rm(path), (path: string) => truncate(path, 10)]) {
+      for (const sent of [60, 100]) {
+        const { uploadId: id } = await pieces.begin(announced(bytes), owner)
+        await pieces.append(id, pieceOf(0, bytes.subarray(0, sent)), owner)
+        await harm(join(home.tmp, `${id}.part`))
+        const next =
+          sent < 100 ? pieces.append(id, pieceOf(sent, bytes.subarray(sent)), owner) : pieces.take(id, projectId, owner)
+        t.equal(await code(next), 'upload_unknown')
+        t.match(await pieces.begin(announced(bytes), owner), { offset: 0 })
+        const { uploadId: again } = await pieces.begin(announced(bytes), owner)
+        await pieces.append(again, pieceOf(0, bytes), owner)
+        await (await pieces.take(again, projectId, owner)).finish()
+        t.strictSame(await readdir(home.tmp), [])
+      }
+    }
+  }
+)

@@ -71,9 +71,9 @@ function mayBeSentAgain(error: unknown): boolean {
   return isReset(error) || isFull || isElecting(error) || code === 'ECONNREFUSED'
 }
 
-/** Whether the size of a request was refused. A proxy limits that; svc itself would refuse the upload in pieces, too. */
+/** Whether a proxy refused the size of a request. svc names the field, and would refuse the upload in pieces, too. */
 function isTooLarge(error: unknown): boolean {
-  return error instanceof Refusal && error.code === 'too_large'
+  return error instanceof Refusal && error.code === 'too_large' && error.field === undefined
 }
 
 /** Whether the pieces are not there any more, or not as they were sent: then they are sent again. */

@@ -9,6 +9,7 @@ import {
   utimesSync,
   writeFileSync
 } from 'node:fs'
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { incrementalMode, isRefusedChange, sendingNote } from '../../../lib/cli/pack/changes.js'
@@ -119,6 +120,17 @@ t.test('the whole archive is sent if most of it has changed, if it is small, and
   t.match(await push(), { code: 0, said: /Packed 1 file.* in [\d.]+m?s\n/ }, 'a small archive is as fast')
   t.match(await push('--incremental', 'require'), { code: 0, said: /Packed 0 files.*1 other file / })
   t.match(await push('--incremental', 'sometimes'), { code: 2, said: /--incremental/ })
+})
+
+t.test('a release that has become too large for the server is refused once', async t => {
+  const { serve, place, push } = await stagePush(t)
+  writeFileSync(place('large.bin'), randomBytes(1_500_000))
+  await push()
+  await serve.api('PUT', '/api/settings', { max_upload_size: '1' })
+  appendFileSync(place('sub/3.txt'), 'more')
+  const { code, said } = await push()
+  t.match({ code, said }, { code: 1, said: /raise the setting max_upload_size/ })
+  t.notMatch(said, /in pieces|Trying again/)
 })
 
 t.test('only what a whole archive cures is tried again', t => {
