@@ -79,7 +79,7 @@ export async function runAndReport(client: Client, started: Started, context: Co
     const print = json ? output.note : output.print
     return watchRun(run, context, { client, projectId, given, print, tellsEnd: !json, signal })
   })
-  if (watched === null) return reportScheduled({ client, known, json }, context)
+  if (watched === null) return reportScheduled({ client, known, json, witness: started.witness }, context)
   const tell = () => reportRun(watched, context, { client, what: done, json, given, known })
   const { receipt, witness } = started
   return await endRun({ client, watched, receipt, witness, tell }, context)

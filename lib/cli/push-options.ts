@@ -97,6 +97,20 @@ export const wishOptions = {
   ...overrideOption
 } as const
 
+/** Refuses (usage) with --plan what the plan has decided, and a dry run, which would make another plan. */
+export function refuseWithPlan(options: {
+  plan: string | undefined
+  prune: string | undefined
+  force: boolean
+  'dry-run': boolean
+}): void {
+  if (options.plan === undefined) return
+  if (options.prune !== undefined || options.force)
+    throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
+  if (options['dry-run'])
+    throw usage('--plan', '--plan and --dry-run exclude each other: the plan says what the push would do')
+}
+
 /** Returns what the options ask for. */
 export function wishesOf({
   prune,
@@ -116,10 +130,20 @@ export function wishesOf({
 /** The option of commands that write the receipt of what they did. */
 export const receiptOption = { receipt: option('file', 'write the receipt of the deployment to this file') } as const
 
-/** Refuses to write the receipt of a deployment that begins later: the command does not wait for its end. */
-export function refuseLateReceipt({ at, receipt }: { at: string | undefined; receipt: string | undefined }): void {
-  if (at !== undefined && receipt !== undefined)
-    throw usage('--receipt', '--receipt and --at exclude each other: the receipt is made at the end of the deployment')
+/** What a command cannot do for a deployment that begins later, because it does not wait for it, and why. */
+const lateWishes = {
+  receipt: 'the receipt is made at the end of the deployment',
+  'check-from-here': 'the push does not wait until the files are in place. Confirm with "svc confirm"'
+} as const
+
+/** Refuses (usage) with --at what the command would have to wait for. */
+export function refuseLate(
+  options: { at: string | undefined } & { [W in keyof typeof lateWishes]?: string | undefined }
+): void {
+  if (options.at === undefined) return
+  for (const [wish, why] of Object.entries(lateWishes))
+    if (options[wish as keyof typeof lateWishes] !== undefined)
+      throw usage(`--${wish}`, `--${wish} and --at exclude each other: ${why}`)
 }
 
 /** The option of commands that are witnesses. */

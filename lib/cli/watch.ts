@@ -224,7 +224,17 @@ export async function endRun(
     const { withReceipt } = await import('./receipt-file.js')
     return await withReceipt({ client, deployId: watched.deployId, path }, context, tell)
   }
-  if (witness === undefined || witness === 'off' || watched.outcome === 'detached') return await finish()
+  if (watched.outcome === 'detached') return await finish()
+  return await asWitness({ client, witness }, context, finish)
+}
+
+/** Runs the end of a command, as a witness of the audit log unless that is off. */
+async function asWitness(
+  { client, witness }: Pick<Ending, 'client' | 'witness'>,
+  context: Context,
+  finish: () => Promise<number>
+): Promise<number> {
+  if (witness === undefined || witness === 'off') return await finish()
   const { withWitness } = await import('./witness.js')
   return await withWitness({ client, mode: witness }, context, finish)
 }
@@ -234,11 +244,21 @@ export async function isReceived(run: Run): Promise<void> {
   for await (const _ of run.events) return
 }
 
-/** Says when a deployment begins. */
-export async function reportScheduled(
-  { client, known, json }: { client: Client; known: Known; json: boolean },
-  { output }: Context
+/** Says when a deployment begins. Returns the exit code. */
+export function reportScheduled(
+  { witness, ...scheduled }: Scheduled & Pick<Ending, 'witness'>,
+  context: Context
 ): Promise<number> {
+  return asWitness({ ...scheduled, witness }, context, () => showScheduled(scheduled, context))
+}
+
+interface Scheduled {
+  client: Client
+  known: Known
+  json: boolean
+}
+
+async function showScheduled({ client, known, json }: Scheduled, { output }: Context): Promise<number> {
   const deployment = await readDeployment(client, known.deployId ?? '', { output: 'end' })
   const { id, startAt, heldFor } = deployment
   output.result(

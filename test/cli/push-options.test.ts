@@ -3,6 +3,8 @@ import {
   checkFromHere,
   readConfirmOptions,
   readRolloutOptions,
+  refuseLate,
+  refuseWithPlan,
   requireConfirmFeature,
   requirePlacement
 } from '../../lib/cli/push-options.js'
@@ -54,6 +56,19 @@ t.test('a project without nodes refuses options about waves', async t => {
   t.doesNotThrow(() => requirePlacement(undefined, permit))
   const rollout = { nodes: 1, waves: 1, policy: defaultRolloutPolicy }
   t.doesNotThrow(() => requirePlacement({ canary: 1 }, { ...permit, rollout }))
+})
+
+t.test('what a command cannot do later, or with a plan, is refused', async t => {
+  const at = '02:00'
+  refuseLate({ at: undefined, receipt: 'a' })
+  refuseLate({ at })
+  t.throws(() => refuseLate({ at, receipt: 'a' }), { field: '--receipt', message: /--receipt and --at exclude/ })
+  t.throws(() => refuseLate({ at, 'check-from-here': 'https://a' }), { message: /Confirm with "svc confirm"$/ })
+  const none = { prune: undefined, force: false, 'dry-run': false }
+  refuseWithPlan({ ...none, plan: 'a' })
+  refuseWithPlan({ plan: undefined, prune: 'force', force: true, 'dry-run': true })
+  for (const given of [{ prune: 'force' }, { force: true }, { 'dry-run': true }])
+    t.throws(() => refuseWithPlan({ ...none, plan: 'a', ...given }), { code: 'usage', field: '--plan' })
 })
 
 t.test('reads times', async t => {

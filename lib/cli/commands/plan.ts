@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { defineCommand, type Family, option, toggle } from '../command.js'
+import { defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import { listIgnored, packConfiguration } from '../pack/pack.js'
 import { openIndex } from '../pack/push-index.js'
@@ -41,6 +41,8 @@ export const commands = {
     ],
     async run({ options }, context) {
       const { output } = context
+      if (options.foreign && options.prune !== undefined && options.prune !== 'foreign')
+        throw usage('--foreign', '--foreign and --prune exclude each other: --foreign is --prune=foreign')
       const given = await packConfiguration(context, options)
       projectIdOf(context, given)
       await listIgnored(context, given, options)

@@ -15,7 +15,7 @@ import {
   readAt,
   readConfirmOptions,
   receiptOption,
-  refuseLateReceipt
+  refuseLate
 } from '../push-options.js'
 import { messageWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
@@ -56,7 +56,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { env, server, token, release, message, override, json } = options
       const startAt = readAt(options.at, Date.now())
-      refuseLateReceipt(options)
+      refuseLate(options)
       checkMessage(message)
       const isDry = options['dry-run']
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A promotion', done: 'promoted' })
@@ -64,11 +64,11 @@ export const commands = {
       const { client } = await openAdmin(context, { env, server, token })
       const [source, target] = [await findProject(client, operands.from), await findProject(client, operands.to)]
       const from = release ?? (await liveRelease(client, source))
+      const wish = { confirmSeconds: seconds ?? undefined, override, startAt }
       const plan = { json, force: false, verb: 'puts in place' }
       const show = (): Promise<number> =>
         showRollback(
-          signal =>
-            planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, override, startAt, signal }),
+          signal => planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, ...wish, signal }),
           plan,
           context
         )
@@ -86,9 +86,7 @@ export const commands = {
               id: target.id,
               from,
               message,
-              confirmSeconds: seconds ?? undefined,
-              override,
-              startAt,
+              ...wish,
               signal
             }),
           noun: 'promotion',

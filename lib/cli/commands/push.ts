@@ -12,7 +12,7 @@ import type { Client } from '../client/client.js'
 import { newestDeploymentId } from '../client/deployments.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
-import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
+import { type Context, defineCommand, type Family, option, toggle } from '../command.js'
 import { checkMessage, durationOption, packOptions, scriptOptions, sharedOptions } from '../common-options.js'
 import type { GivenOptions } from '../hints.js'
 import {
@@ -40,7 +40,8 @@ import {
   readConfirmOptions,
   readRolloutOptions,
   receiptOption,
-  refuseLateReceipt,
+  refuseLate,
+  refuseWithPlan,
   requireConfirmFeature,
   requirePlacement,
   requireStartFeature,
@@ -149,7 +150,8 @@ export const commands = {
         const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
         const confirm = readConfirmOptions(options.confirm, options['check-from-here'])
         const startAt = readAt(options.at, Date.now())
-        refuseLateReceipt(options)
+        refuseLate(options)
+        refuseWithPlan(options)
         const rollout = await readRolloutOptions(options)
         const given = await packConfiguration(context, options, {
           ...(postDeployAsync !== undefined && {
@@ -166,10 +168,8 @@ export const commands = {
         const signing = await openSigning(context, options, config.outputDir.value)
         if (options['dry-run']) {
           const { dryRun } = await plans()
-          return () => dryRun({ client, projectId, config, wishes, index, json }, context)
+          return () => dryRun({ client, projectId, config, wishes, index, rollout, json }, context)
         }
-        if (options.plan !== undefined && (wishes.prune !== undefined || wishes.force))
-          throw usage('--plan', '--plan cannot be combined with --prune and --force: give them to "svc plan --save"')
         const plan =
           options.plan === undefined ? null : await (await plans()).loadPlan(resolve(context.cwd, options.plan))
         const origin = options.provenance ? collectProvenance(context.cwd, context.env) : Promise.resolve(null)
@@ -216,11 +216,11 @@ export const commands = {
           return { watched, harmless: log.harmless }
         }).finally(() => report.abort())
         const { endRun, reportRun, reportScheduled } = await watching()
-        if (ended === null) return () => reportScheduled({ client, known, json }, context)
+        const { receipt, witness } = options
+        if (ended === null) return () => reportScheduled({ client, known, json, witness }, context)
         const { watched, harmless } = ended
         const tell = () =>
           reportRun(watched, context, { client, what: `deployed to ${projectId}`, json, given: again, known, harmless })
-        const { receipt, witness } = options
         return () => endRun({ client, watched, receipt, witness, tell }, context)
       })
     }

@@ -33,7 +33,8 @@ export const commands = {
       'and fails if there is nothing earlier. Use --to to choose another deployment.\n\n' +
       'An overlay replaces files and removes none. With --exact, the target becomes what it was after that deployment:\n' +
       'paths, contents, permissions and times. Files that were edited since stay, unless --force is given. Without\n' +
-      'either option, the policy "rollback" of the project decides.\n\n' +
+      'either option, the policy "rollback" of the project decides. If the policy "drift" refuses to replace edited\n' +
+      'files, an overlay needs --force, too. A project on nodes takes overlays only, without --force.\n\n' +
       '--undo restores the files as they were before the last deployment, whatever it was: what it added is removed,\n' +
       'what it replaced or removed comes back, with contents, permissions and times. An undo is a deployment, so it can\n' +
       `be undone, too.\n\n${adminDetails('operator')}`,
@@ -51,8 +52,6 @@ export const commands = {
       if (options.undo) return undoLast(operands.projectId, options, context)
       checkMessage(message)
       if (exact && options.overlay) throw usage('--exact', '--exact and --overlay exclude each other')
-      if (force && options.overlay)
-        throw usage('--force', '--force applies to exact rollbacks: an overlay replaces edited files')
       const mode = exact ? ('exact' as const) : options.overlay ? ('overlay' as const) : undefined
       const isSure = confirmation(context, { yes: options.yes || isDry, what: 'A rollback', done: 'rolled back' })
       const wish = { env, server, token, project: operands.projectId }

@@ -20,19 +20,25 @@ import { exitCodeOf, planLines, problemLines } from '../plan-view.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { findFiles, readFound } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'
-import type { Wishes } from '../push-options.js'
+import { requirePlacement, type Wishes } from '../push-options.js'
+import type { RolloutPolicy } from '../../model/rollout.js'
 
 /** Shows what a push would do. Returns the exit code. */
 export async function dryRun(
-  { json, ...planning }: Omit<Planning, 'all' | 'signal'> & { json: boolean },
+  {
+    json,
+    rollout,
+    ...planning
+  }: Omit<Planning, 'all' | 'signal'> & { json: boolean; rollout: Partial<RolloutPolicy> | undefined },
   context: Context
 ): Promise<number> {
   const { output } = context
+  const askPermit = () => checkUpload(planning.client, { projectId: planning.projectId, scripts: [] }).catch(() => null)
+  if (rollout !== undefined) requirePlacement(rollout, await askPermit())
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
   // The plan is about files; the line below names who must sign them.
-  const permit = await checkUpload(planning.client, { projectId: planning.projectId, scripts: [] }).catch(() => null)
-  const demand = permit?.signatures
+  const demand = (await askPermit())?.signatures
   const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')
   if (isAsked) output.note(`Signatures (${demand.require}): ${demandLine(demand)}`)
   return exitCodeOf(plan, false)

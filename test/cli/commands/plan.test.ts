@@ -52,6 +52,8 @@ t.test('shows what a push would do, and changes nothing', async t => {
   t.match(stdout, / {2}\+ 0 added {3}~ 1 changed {3}= 1 as they are\n {2}~ index\.html\n/)
   t.match(stdout, / {2}scripts {3}pre-deploy: yours\n {2}space {5}.* needed, .* free\n/)
   for (const line of stdout.split('\n')) t.ok(line.length <= 80, line)
+  const waves = await run('push', '--dry-run', '--canary', '2')
+  t.match(waves, { code: 1, stderr: /--canary: the project is not placed on nodes/ }, 'as the push would say')
   const dry = await run('push', '--dry-run', '--pre', 'echo hi')
   t.equal(dry.code, 0)
   t.equal(dry.stdout.replace(/, [^,]*, "/, ''), stdout.replace(/, [^,]*, "/, ''), 'push --dry-run says the same')

@@ -32,6 +32,8 @@ t.test('a push is a witness of the audit log', async t => {
   const warned = await push(third.url)
   t.match(warned, { code: 0, stderr: /warning: The audit log of .* has lost entries: it had \d+, and now has \d\./ })
   t.match(await push(third.url, '--witness', 'strict'), { code: 1, stderr: /has lost entries/ })
+  const later = await push(third.url, '--at', '00:00', '--witness', 'strict')
+  t.match(later, { code: 1, stdout: /scheduled/, stderr: /has lost entries/ }, 'also if it begins later')
   t.notMatch((await push(third.url, '--witness', 'off')).stderr, /audit log/)
   for (const name of notes()) rmSync(join(home, 'witness', name))
   t.match(await push(third.url, '--witness', 'strict'), { code: 0 }, 'after the note was removed')
