@@ -21,7 +21,10 @@ export const rollbackFields = {
   message: nullable(line({ max: maxMessageLength })),
   /** Default: the policy `rollback` of the project. */
   mode: optional(oneOf(rollbackModes)),
-  /** Whether an exact rollback takes back files that were edited since. Default: false, they stay. */
+  /**
+   * Whether files that were edited since are taken back, too. Default: false: an exact rollback keeps them, another one follows
+   * the policy `drift`.
+   */
   force: optional(flag),
   /** Whether to say what would happen, and change nothing. Default: false. */
   dryRun: optional(flag)

@@ -182,7 +182,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_finished: { kind: 'conflict', means: 'The deployment is queued or running' },
   not_found: { kind: 'not_found', means: 'Not found' },
   not_leader: { kind: 'unavailable', means: 'This hub of the cluster does not lead any more' },
-  not_placed: { kind: 'conflict', means: 'The project is on no node of the cluster' },
+  not_placed: { kind: 'conflict', means: 'The project is on no node' },
   not_promotable: { kind: 'conflict', means: 'The deployment cannot be promoted to the project' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   not_relayed: { kind: 'not_found', means: 'A node does not tell this through its hub' },

@@ -28,7 +28,7 @@ import type { DeployNeeds } from './needs.js'
 import { openOutput } from './output/output.js'
 import { type KeptPlan, writePlan } from './ownership.js'
 import type { Plans } from './plan.js'
-import { refusePlaced, refuseUnplaced, type Runner } from './run.js'
+import type { Runner } from './run.js'
 import { addSaying, type Queue } from './queue.js'
 import { linesOfWait, maxWaiting, type WaitingDeployments } from './user-actions.js'
 import { noArchive, offeredBySource, refuseRollback } from './retention.js'
@@ -38,6 +38,7 @@ import { type OfferedScripts, refuseClientScripts } from './scripts/scripts.js'
 import { otherThanSigned, type Signatures, type Verdict } from './signatures.js'
 import type { SentSignatures } from '../core/proof/signers.js'
 import type { Planned } from './turn.js'
+import { refusePlaced, refuseUnplaced, refuseWishes } from './wishes.js'
 
 /** The scripts of an upload. Undefined or blank means none. */
 export interface ClientScripts {
@@ -89,7 +90,7 @@ interface RequestNote {
 export interface RollbackRequest extends RequestNote {
   /** Undefined: as the policy of the project says. */
   mode?: Policy['rollback'] | undefined
-  /** Whether an exact rollback takes back files that somebody edited since, too. */
+  /** Whether files that somebody edited since are taken back, too. */
   force?: boolean | undefined
   /** As for a deployment. */
   deployId?: string | undefined
@@ -167,6 +168,8 @@ interface Draft extends Beginning {
   exact: ExactGoal | null
   /** What a repair puts back; null: it is no repair. */
   repair: RepairGoal | null
+  /** Whether edited files are replaced although the policy refuses that. A plan and an exact goal say it themselves. */
+  force?: boolean
   rollout?: Partial<RolloutPolicy> | undefined
   role?: string | undefined
   takesBack?: boolean | undefined
@@ -206,7 +209,7 @@ export class Admission {
       if (origin === 'upload') {
         refuseClientScripts(project, this.#needs.settings.flag('allow_client_scripts'), request)
       }
-      if (request.planId !== undefined) refusePlaced(this.#needs.store, project, 'hold to its plan a deployment of')
+      refuseWishes(this.#needs.store, project, request)
       const offered = { preDeploy, postDeploy, postDeployAsync, origin }
       const sent = request.sent ?? null
       const verdict = this.#needs.signatures.judge(project, {
@@ -262,6 +265,7 @@ export class Admission {
     const project = this.#admissibleProject(projectId)
     refuseRollback(source)
     refusePromotion(this.#needs, source, project)
+    refuseWishes(this.#needs.store, project, request)
     this.#checkBeginning(project, request)
     return this.#admitAgain(source, ids.id('dep_'), {
       kind: 'promotion',
@@ -313,11 +317,11 @@ export class Admission {
   async rollback(sourceId: string, request: RollbackRequest): Promise<Run> {
     const source = this.#source(sourceId)
     const project = this.#admissibleProject(source.projectId)
-    if (request.mode === 'exact') refusePlaced(this.#needs.store, project, 'roll back exactly')
-    const isPlain = isPlaced(this.#needs.store, project.id)
-    if (!isPlain && (request.mode ?? policyOf(project).rollback) === 'exact') {
+    const { mode = policyOf(project).rollback, force = false } = request
+    refuseWishes(this.#needs.store, project, { ...request, mode })
+    if (mode === 'exact') {
       refuseUnlessFinal(source, 'roll back to')
-      return this.#restore(project, goalOf(source, request.force ?? false), request)
+      return this.#restore(project, goalOf(source, force), request)
     }
     refuseRollback(source)
     return this.#admitAgain(source, this.#needs.ids.id('dep_'), {
@@ -328,7 +332,8 @@ export class Admission {
       rollbackOf: sourceId,
       provenance: source.provenance,
       confirmSeconds: null,
-      offered: offeredBySource(source)
+      offered: offeredBySource(source),
+      force
     })
   }
 
@@ -336,6 +341,7 @@ export class Admission {
   async undo(projectId: string, request: UndoRequest): Promise<Run> {
     const project = this.#admissibleProject(projectId)
     refusePlaced(this.#needs.store, project, 'undo')
+    refuseWishes(this.#needs.store, project, request)
     return this.#restore(project, undoGoal(this.#needs.store, project, request), request)
   }
 
@@ -371,7 +377,9 @@ export class Admission {
   /** Puts back the files of a project that are not as svc put them there. */
   async repair(projectId: string, { paths, runScripts = false, signal, ...request }: RepairRequest): Promise<Run> {
     const { store, clock, ids } = this.#needs
-    const found = await findRepair(this.#needs, this.#admissibleProject(projectId), { paths: paths ?? null, signal })
+    const before = this.#admissibleProject(projectId)
+    refuseWishes(store, before, { paths, runScripts, ...request })
+    const found = await findRepair(this.#needs, before, { paths: paths ?? null, signal })
     const project = this.#admissibleProject(projectId)
     await this.#needs.signatures.refuseUnsigned(project, this.#needs.files, found)
     const live = runScripts ? liveDeployment(store, projectId) : undefined
@@ -465,9 +473,9 @@ export class Admission {
           putAttestation(tx, { ...draft.sent, deployId: id, acceptedAt: draft.verdict.acceptedAt })
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
         if (release !== null) putQueuedRelease(tx, id, release)
-        const { offered, env, plan, exact, repair, rollout, role, takesBack, discardUpload } = draft
+        const { offered, env, plan, exact, repair, force, rollout, role, takesBack, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, rollout, role, takesBack, discardUpload }
+        return { row, live: run, offered, env, plan, exact, repair, force, rollout, role, takesBack, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -558,10 +566,10 @@ function noteOf({ message, traceId = null }: RequestNote): Pick<Draft, 'message'
 }
 
 /** Returns the audit entry of a deployment that was queued. */
-function beginOf(row: DeploymentRow, { actor, exact, plan, repair }: Draft): AuditEvent {
+function beginOf(row: DeploymentRow, { actor, exact, plan, repair, force }: Draft): AuditEvent {
   const { id, projectId, rollbackOf, undoOf } = row
   const common = { actor, projectId, target: id }
-  const forced = exact?.force ? ', forced' : ''
+  const forced = exact?.force || force ? ', forced' : ''
   if (undoOf !== null) return { ...common, action: 'deployment.undo', detail: `of ${undoOf}${forced}` }
   if (repair !== null) {
     return { ...common, action: 'deployment.repair', detail: countOf(repair.paths.length, 'file') }

@@ -29,7 +29,7 @@ import { checkDeployPath, whyNotMade, type ModePolicy } from '../core/install/gu
 import { findRights, umaskOf } from '../core/proc/identity.js'
 import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
-import { refusePlaced } from './run.js'
+import { refusePlaced } from './wishes.js'
 import type { LiveRun } from './output/live.js'
 import {
   createKeptPlans,

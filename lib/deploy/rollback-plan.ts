@@ -30,10 +30,10 @@ import { exactEdits, type ExactGoal, type ExactNeeds, exactState, goalOf, undoGo
 import { describeLive, type Comparer } from './plan.js'
 import { offeredBySource, refuseRollback } from './retention.js'
 import { refuseUnlessFinal, type Ends } from './record.js'
-import { refusePlaced, refuseUnplaced } from './run.js'
 import type { TargetTurns } from './queue.js'
 import type { Signatures } from './signatures.js'
 import type { Trees } from './trees.js'
+import { refusePlaced, refuseUnplaced, refuseWishes } from './wishes.js'
 
 /** What to plan. */
 export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: AbortSignal }
@@ -73,10 +73,12 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
       const project = requireProject(store, source.projectId)
       const asked = { project, signal, mode: mode ?? policyOf(project).rollback, to: source }
       return planOf(needs, asked, async () => {
+        refuseWishes(store, project, { mode: asked.mode, force })
+        refusePlaced(store, project, 'plan a deployment of')
         refuseUnlessFinal(source, 'roll back to')
         return asked.mode === 'exact'
           ? exactly(needs, project, { goal: goalOf(source, force), signal })
-          : overlaid(needs, project, { source, kind: 'again' })
+          : overlaid(needs, project, { source, kind: 'again', force })
       })
     },
 
@@ -91,7 +93,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
         refusePromotion(needs, source, project)
         refuseBeginning(project, beginning, clock.now())
         refusePlaced(store, project, 'plan a deployment of')
-        return overlaid(needs, project, { source, kind: 'promotion' })
+        return overlaid(needs, project, { source, kind: 'promotion', force: false })
       })
     },
 
@@ -170,11 +172,11 @@ async function exactly(
   return { to, over: undone.length, entries, groups, removes, edited: exactEdits(goal.force) }
 }
 
-/** As its deployment: the rules are those of the policy. */
+/** As its deployment: the rules are those of the policy, and of the wish to replace edited files. */
 async function overlaid(
   { files, signatures }: RollbackPlanNeeds,
   project: Project,
-  { source, kind }: { source: DeploymentRow; kind: 'again' | 'promotion' }
+  { source, kind, force }: { source: DeploymentRow; kind: 'again' | 'promotion'; force: boolean }
 ): Promise<Wanted> {
   refuseRollback(source)
   const offered = kind === 'again' ? offeredBySource(source) : noScripts
@@ -183,7 +185,7 @@ async function overlaid(
   for await (const file of readManifest(files.manifest(source.id), source.fileCount ?? 0)) {
     entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
   }
-  return { ...rulesOf(wishesOf(project), project), to: source, over: 0, entries }
+  return { ...rulesOf({ ...wishesOf(project), force }, project), to: source, over: 0, entries }
 }
 
 /** Whether an error says that the release is not signed as the project asks for. */

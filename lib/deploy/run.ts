@@ -15,7 +15,6 @@ import { treeDiffers } from '../core/install/manifest-writer.js'
 import { countOf } from '../base/text.js'
 import type { Actor } from '../model/audit.js'
 import type { RolloutPolicy } from '../model/rollout.js'
-import type { Reader } from '../core/store/database.js'
 import type { RollEnd, Rolls } from '../model/fleet-wire.js'
 import { Interrupted, sentenceOf, StepFailure, StopRequest, Suspension } from './failure.js'
 import { type DeployFiles, sharedChanges } from './files.js'
@@ -37,6 +36,7 @@ import {
   type Ends
 } from './record.js'
 import { endBackground } from './scripts/script-processes.js'
+import { refusePlaced, refuseUnplaced, refuseWishes } from './wishes.js'
 import { createMasker } from './scripts/environment.js'
 import {
   chooseScripts,
@@ -139,10 +139,10 @@ export class Runner {
   }
 
   async #rollOut(planned: Planned, project: Project): Promise<void> {
-    const { exact, repair, plan, resumedFrom } = planned
+    const { exact, repair, plan, force, resumedFrom } = planned
     await this.#needs.ends.settle()
     // The project may have been placed while the deployment was in the queue.
-    if (exact !== null || repair !== null || plan !== null) refusePlaced(this.#needs.store, project, 'deploy')
+    if (exact !== null || repair !== null || plan !== null || force) refusePlaced(this.#needs.store, project, 'deploy')
     if (resumedFrom === undefined) await this.#begin(planned)
     await runPlaced(this.#needs, planned, project)
   }
@@ -169,6 +169,11 @@ export class Runner {
       if (this.#isRolledOut(planned)) {
         await this.#rollOut(planned, project)
         return { status: 'success', cause: 'end', errorMessage: null }
+      }
+      if (planned.resumedFrom === undefined) {
+        // The project may have been removed from its nodes while the deployment was in the queue.
+        refuseUnplaced(this.#needs, project)
+        refuseWishes(store, project, { rollout: planned.rollout })
       }
       const rights = await findRights(project)
       const scripts = this.#scriptsOf(planned, project)
@@ -477,41 +482,4 @@ function actorOf({ actor, tokenId, actorIp, claimedIp }: DeploymentRow): Actor {
   const name = actor ?? 'system'
   const token = tokenId === null ? undefined : { id: tokenId, name: name.replace(/^token:/, '') }
   return { name, ip: actorIp, claimedIp, token }
-}
-
-const onNode = 'The page of a node does it for the files there'
-const goBack = 'Use "svc rollout revert", or the page of a node'
-/** What the server does only to its own targets, and what to do for a project on nodes instead. */
-const placedWorks = {
-  deploy: onNode,
-  'do this with': onNode,
-  'plan a deployment of': onNode,
-  'hold to its plan a deployment of': onNode,
-  undo: goBack,
-  'roll back exactly': goBack,
-  'restore the archive of': goBack
-} as const
-
-/** Refuses (409 `project_is_placed`) what the server does only to its own targets. */
-export function refusePlaced(
-  db: Reader,
-  { id, name }: Pick<Project, 'id' | 'name'>,
-  doing: keyof typeof placedWorks
-): void {
-  if (!isPlaced(db, id)) return
-  const sentence = `Cannot ${doing} "${name}" here: its files are on the nodes of the fleet. ${placedWorks[doing]}`
-  throw new Refusal('conflict', 'project_is_placed', sentence)
-}
-
-/**
- * Refuses (409 `not_placed`) to deploy a project without nodes on a hub of a cluster: another machine may lead tomorrow, so a
- * target is always that of a node.
- */
-export function refuseUnplaced(
-  { store, copies }: Pick<DeployNeeds, 'store' | 'copies'>,
-  { id, name }: Pick<Project, 'id' | 'name'>
-): void {
-  if (copies === undefined || isPlaced(store, id)) return
-  const sentence = `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
-  throw new Refusal('conflict', 'not_placed', sentence)
 }

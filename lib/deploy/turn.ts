@@ -73,6 +73,8 @@ export interface Planned {
   repair: RepairGoal | null
   /** Where the contents are that it replaced (`Placement.beforeFrom`); absent before its extraction. */
   beforeFrom?: readonly string[]
+  /** Whether a rollback replaces edited files although the policy refuses that. */
+  force?: boolean | undefined
   /** What this deployment sets instead of the policy of rollouts. */
   rollout?: Partial<RolloutPolicy> | undefined
   /** The role of who pushed it: what it wishes is checked again when it starts. Absent: it wishes nothing. */
@@ -154,7 +156,7 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     },
     async extract() {
       const exact = isExact ? await prepareExact(needs, planned, project) : null
-      const asked = exact?.change ?? planned.plan ?? wishesOf(project)
+      const asked = exact?.change ?? planned.plan ?? { ...wishesOf(project), force: planned.force ?? false }
       const extracted = await extractSigned(needs, planned, {
         archivePath: files.archive(row.id),
         target,

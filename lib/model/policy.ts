@@ -308,14 +308,38 @@ export function changePolicy(before: PolicyChanges, given: GivenPolicy): PolicyC
   return Object.fromEntries(asked.filter(isSet))
 }
 
-/** Keys of the hub: it judges a release where it arrives, and waits for its confirmation. Older agents do not know all of them. */
-const hubKeys: readonly string[] = ['windows', 'promoteFrom', 'approval', 'signatures', 'confirm'] satisfies Array<
-  keyof Policy
->
+/**
+ * Who obeys each key for a project on nodes. The hub judges a release where it arrives, rolls it out, and waits for its
+ * confirmation; older agents do not know all of its keys. A key of the node also applies to what is done on the node itself.
+ */
+const obeyedBy: Readonly<Record<keyof Policy, 'hub' | 'node'>> = {
+  drift: 'node',
+  gate: 'node',
+  confirm: 'hub',
+  onPostFailure: 'node',
+  revertScript: 'node',
+  onFailureScript: 'node',
+  prune: 'node',
+  protect: 'node',
+  pruneByDeployToken: 'node',
+  forceByDeployToken: 'node',
+  rollback: 'node',
+  exact: 'node',
+  fileMode: 'node',
+  directoryMode: 'node',
+  group: 'node',
+  maintenanceFile: 'node',
+  maintenancePage: 'node',
+  rollout: 'hub',
+  windows: 'hub',
+  promoteFrom: 'hub',
+  approval: 'hub',
+  signatures: 'hub'
+}
 
 /** Returns the policy that the nodes of a project get. */
 export function nodePolicy(policy: PolicyChanges): PolicyChanges {
-  return Object.fromEntries(Object.entries(policy).filter(([key]) => !hubKeys.includes(key)))
+  return Object.fromEntries(Object.entries(policy).filter(([key]) => obeyedBy[key as keyof Policy] !== 'hub'))
 }
 
 function withoutAbsent(given: GivenPolicy): GivenPolicy {

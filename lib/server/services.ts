@@ -14,7 +14,7 @@ import { createAccessReport, createTokenReminders, type TokenReminders } from '.
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { Pieces } from '../deploy/pieces.js'
 import { createDeployer, type Deployer } from '../deploy/deployer.js'
-import { refusePlaced } from '../deploy/run.js'
+import { refusePlaced } from '../deploy/wishes.js'
 import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/record.js'
 import { createCollector, createRateLimit, maxOverviewDays } from '../operate/telemetry/telemetry.js'

@@ -287,7 +287,8 @@ export class SvcDeploymentActions extends SvcElement {
   async #openRollback(source: DeploymentRow): Promise<void> {
     const { client } = this
     this.#loadPlanView().catch(error => this.#submission.refuse(error))
-    const mode = source.exact && !this.isRollout ? 'exact' : null
+    // On nodes, an archive is rolled out again, whatever the policy says about targets here.
+    const mode = this.isRollout ? 'overlay' : source.exact ? 'exact' : null
     this.#rollback = { source, project: null, inPlace: null, mode, force: false, plan: null }
     this.#open('roll_back')
     // These facts are optional. If they cannot be loaded, the rollback reports the problem itself.

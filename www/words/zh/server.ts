@@ -147,7 +147,7 @@ export const words: Words = {
   'code:not_finished': '部署正在排队或运行',
   'code:not_found': '未找到',
   'code:not_leader': '此节点不再是主节点',
-  'code:not_placed': '项目不在集群的任何节点上',
+  'code:not_placed': '项目不在任何节点上',
   'code:not_readable': '没有权限：svc 无法读取',
   'code:not_relayed': '无法通过中心读取节点的此内容',
   'code:nothing_to_undo': '没有可撤销的部署',
