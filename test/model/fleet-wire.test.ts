@@ -1,5 +1,13 @@
 import t from 'tap'
-import { hubKeyText, lineText, releaseText, requestText, sessionText } from '../../lib/model/fleet-wire.js'
+import {
+  hubKeyText,
+  lineText,
+  nodeSettings,
+  releaseText,
+  requestText,
+  sessionText
+} from '../../lib/model/fleet-wire.js'
+import { projectFields } from '../../lib/model/project-fields.js'
 
 const asked = { nodeId: 'n1', session: 's', counter: 7 }
 const request = { ...asked, method: 'POST', path: '/api/agent/reports', bodySha256: 'cc' }
@@ -22,4 +30,11 @@ t.test('a text for one node, session, request or place is not that of another', 
   ])
     t.equal(new Set([request, ...others.map(each => ({ ...request, ...each }))].map(textOf)).size, 4)
   t.not(lineText(asked, 1, '{}'), lineText(asked, 2, '{}'))
+})
+
+t.test('each setting of a project reaches its nodes, or is a matter of the hub', async t => {
+  /** Fields of the release document of their own, and what only the hub shows or does. A new setting is judged here. */
+  const ofDocument = ['name', 'deployPath', 'env', 'policy', 'allowClientScripts']
+  const ofHub = ['categoryId', 'tagIds', 'pinned', 'maxDiskMb']
+  t.same(Object.keys(projectFields).sort(), [...nodeSettings, ...ofDocument, ...ofHub].sort())
 })
