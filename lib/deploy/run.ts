@@ -201,15 +201,19 @@ export class Runner {
   }
 
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
-  #scriptsOf({ row, live, offered, repair }: Planned, project: Project): ChosenScripts {
+  #scriptsOf({ row, live, offered, repair, takesBack }: Planned, project: Project): ChosenScripts {
     if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null, onFailure: null }
+    const { revertScript, onFailureScript } = policyOf(project)
+    const onFailure = failureScriptOf({ onFailureScript })
+    // For the project on nodes it is a revert, as that of a deployment here.
+    if (takesBack && revertScript === 'none') return { preDeploy: null, postDeploy: null, onFailure }
     const permitted = permittedScripts(project, this.#needs.settings.flag('allow_client_scripts'), offered)
     for (const step of permitted.dropped) {
       live.output.say(
         `→ skipping the ${step} script of ${row.rollbackOf ?? 'the live deployment'}: client scripts have been disabled since`
       )
     }
-    return { ...chooseScripts(project, permitted.offered), onFailure: failureScriptOf(policyOf(project)) }
+    return { ...chooseScripts(project, permitted.offered), onFailure }
   }
 
   async #settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {

@@ -138,3 +138,22 @@ t.test(
     t.notOk(existsSync(project.deployPath))
   }
 )
+
+for (const [revertScript, ran] of [
+  ['post', 'abababf'],
+  ['none', 'ababf']
+]) {
+  t.test(`a revert on nodes runs what the policy revertScript says: ${revertScript}`, async t => {
+    const policy = { revertScript, onFailureScript: 'echo f >> ../ran' }
+    const { client, id, push, hasEnded, page, text } = await startStage(t, { isPlaced: true, policy })
+    const scripts = { preDeployScript: 'echo a >> ../ran', postDeployScript: 'echo b >> ../ran' }
+    await client.put(`/api/projects/${id}`, scripts)
+    await hasEnded(await push('one'))
+    await hasEnded(await push('two'))
+    const last = async () => (await client.get(`/api/rollouts?projectId=${id}`)).body.rollouts[0]
+    t.match(await client.post(`/api/rollouts/${(await last()).id}/revert`), { status: 200 })
+    await until(async () => (await last()).state === 'reverted')
+    t.equal(text(), 'one')
+    t.equal(readFileSync(join(page, '../../ran'), 'utf8').replaceAll('\n', ''), ran)
+  })
+}
