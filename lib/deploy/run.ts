@@ -203,7 +203,7 @@ export class Runner {
   /** Chooses the scripts at the start, not when the deployment was queued: scripts forbidden since then do not run. */
   #scriptsOf({ row, live, offered, repair, takesBack }: Planned, project: Project): ChosenScripts {
     if (repair?.runScripts === false) return { preDeploy: null, postDeploy: null, onFailure: null }
-    const { revertScript, onFailureScript } = policyOf(project)
+    const { revertScript, onFailureScript, onPostFailure } = policyOf(project)
     const onFailure = failureScriptOf({ onFailureScript })
     // For the project on nodes it is a revert, as that of a deployment here.
     if (takesBack && revertScript === 'none') return { preDeploy: null, postDeploy: null, onFailure }
@@ -213,7 +213,10 @@ export class Runner {
         `→ skipping the ${step} script of ${row.rollbackOf ?? 'the live deployment'}: client scripts have been disabled since`
       )
     }
-    return { ...chooseScripts(project, permitted.offered), onFailure }
+    const chosen = chooseScripts(project, permitted.offered)
+    if (chosen.postDeploy?.async && onPostFailure === 'revert')
+      live.output.say('→ the post-deploy script runs in the background: its failure puts nothing back (onPostFailure)')
+    return { ...chosen, onFailure }
   }
 
   async #settle(planned: Planned, outcome: Outcome): Promise<DeploymentRow> {

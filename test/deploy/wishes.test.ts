@@ -157,3 +157,16 @@ for (const [revertScript, ran] of [
     t.equal(readFileSync(join(page, '../../ran'), 'utf8').replaceAll('\n', ''), ran)
   })
 }
+
+t.test('the output says that a script in the background reverts nothing, whatever the policy', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ postDeployScript: 'exit 1', policy: { onPostFailure: 'revert' } })
+  const said = /runs in the background: its failure puts nothing back \(onPostFailure\)/
+  const reverted = await stage.deploy(project, { a: '1' })
+  t.match(reverted, { status: 'failed', revertReason: 'post' })
+  t.notMatch(await stage.output(reverted.id), said)
+  await stage.change(project, { postDeployAsync: true })
+  const kept = await stage.deploy(project, { a: '1' })
+  t.match(kept, { status: 'success', revertReason: null })
+  t.match(await stage.output(kept.id), said)
+})
