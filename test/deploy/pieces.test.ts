@@ -277,7 +277,7 @@ t.test('a full disk refuses the piece, and the upload goes on afterwards', async
 })
 
 t.test(
-  'an upload whose part another program removes or cuts off is lost, and the same content begins anew',
+  'an upload whose part another program removes or cuts off is lost, and the same content begins again',
   async t => {
     const { pieces, home } = await piecesStage(t)
     const bytes = content(100)

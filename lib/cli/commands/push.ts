@@ -303,8 +303,8 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const { client, projectId, origin, known, waitMs, given, signal } = request
   const { note } = context.output
   const base = request.index.treeSha256 ?? undefined
-  const check = () =>
-    askAgain(() => checkBeforePacking({ ...request, override: request.wishes.override, base }), signal, note)
+  const ask = <T>(question: () => Promise<T>): Promise<T> => askAgain(question, signal, note)
+  const check = () => ask(() => checkBeforePacking({ ...request, override: request.wishes.override, base }))
   const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
     async (error: unknown) => {
       known.provenance = await origin
@@ -322,7 +322,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const isPlanned = request.planId === undefined && (prune !== undefined || force)
   const planId = isPlanned ? await (await plans()).planForWishes(request, context) : request.planId
   const listed = newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
-  const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental }, context)
+  const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental, ask }, context)
   const what = request.config.outputDir.value
   const isSigned = signers.length > 0
   const read =

@@ -19,6 +19,7 @@ import {
 import { readTree } from '../../core/archive/tree-wire.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Client } from '../client/client.js'
+import { isBroken } from '../client/streams.js'
 import { type Context, usage } from '../command.js'
 import { type Found, findFiles, readFound } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'
@@ -54,6 +55,8 @@ interface Choosing {
   permit: UploadPermit | null
   index: PushIndex
   mode: IncrementalMode
+  /** Repeats a question while its answer does not arrive. */
+  ask<T>(question: () => Promise<T>): Promise<T>
   signal: AbortSignal
 }
 
@@ -66,7 +69,7 @@ const compress = promisify(gzip)
 
 /** Returns what to send. Refuses (`unsupported`, whole_needed) if only the whole archive could be sent. */
 export async function chooseSending(choosing: Choosing, context: Context): Promise<Sending> {
-  const { client, projectId, config, permit, index, mode, signal } = choosing
+  const { config, permit, index, mode, signal } = choosing
   const found = await findFiles(context, config, signal)
   const whole = (why: string | null, tree: PushedTree | null = null): Sending => {
     if (mode === 'require') throw wholeNeeded(why ?? 'this server takes whole archives only')
@@ -77,8 +80,7 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   if (mode === 'auto' && found.bytes < minChangesBytes) return whole(null)
   if (base === null) return whole('the server keeps no earlier release')
   const tree = await readFound(context, found, { index, what: config.outputDir.value, signal })
-  const entries =
-    base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(client, { projectId, ...base, signal })
+  const entries = base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(base.deployId, choosing)
   if (entries === null) return whole('the server cannot read the earlier release', tree)
   const delta = compareWithBase(entries, tree)
   if (mode === 'auto' && isMostlyNew(delta, tree.bytes)) return whole('most of it has changed', tree)
@@ -95,16 +97,18 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
 
 /** Returns the entries of a base; null: the server does not have them any more. */
 async function baseTree(
-  client: Client,
-  { projectId, deployId, signal }: { projectId: string; deployId: string; signal: AbortSignal }
+  deployId: string,
+  { client, projectId, ask, signal }: Choosing
 ): Promise<ReadonlyMap<string, BaseEntry> | null> {
   const asked = { query: { projectId, deployId }, accept: '*/*', signal } as const
   try {
-    const { entries } = readTree(await buffer(await client.ask('GET /api/deploy/base', asked)))
-    return new Map(Array.from(entries(), entry => [entry.path, entry]))
+    const body = await ask(async () => await buffer(await client.ask('GET /api/deploy/base', asked)))
+    return new Map(Array.from(readTree(body).entries(), entry => [entry.path, entry]))
   } catch (error) {
     if (isRefusedChange(error)) return null
-    throw error
+    if (error instanceof Refusal || !isBroken(error)) throw error
+    const sentence = 'The list of the files that the server has was cut off'
+    throw new Refusal('unavailable', 'stream_broken', sentence, { cause: error })
   }
 }
 

@@ -10,6 +10,9 @@ import {
   writeFileSync
 } from 'node:fs'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { incrementalMode, isRefusedChange, sendingNote } from '../../../lib/cli/pack/changes.js'
@@ -94,6 +97,42 @@ t.test('without an index, too', async t => {
   const said = /Packed 30 files.*all files: the server cannot read the earlier release/
   t.match(await push('--no-index'), { code: 0, said })
   t.match(await push('--no-index'), { code: 0, said: /Packed 0 files/ })
+})
+
+t.test('the question what the server has is repeated while its answer does not arrive', async t => {
+  const { serve, place, push } = await stagePush(t)
+  await push()
+  const losses: Record<string, (response: ServerResponse) => void> = {
+    'it is not answered': response => response.destroy(),
+    'a proxy cannot reach svc': response => response.writeHead(503, { 'content-type': 'text/html' }).end('<h1>No</h1>'),
+    'the answer is cut off': response => {
+      response.writeHead(200, { 'content-length': 1000 }).write('svc-tree')
+      setTimeout(() => response.destroy(), 20)
+    }
+  }
+  let lose: ((response: ServerResponse) => void) | null = null
+  let left = 0
+  const proxy = createServer((near, answer) => {
+    if (near.url?.startsWith('/api/deploy/base') && left-- > 0) return lose?.(answer)
+    const { method, headers } = near
+    const far = request(serve.url + near.url, { method, headers }, from => {
+      answer.writeHead(from.statusCode ?? 0, from.headers)
+      from.pipe(answer)
+    })
+    near.pipe(far)
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => proxy.close().closeAllConnections())
+  const server = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  for (const [what, each] of Object.entries(losses)) {
+    lose = each
+    left = 1
+    appendFileSync(place('sub/3.txt'), 'more')
+    const said = /Trying again in[^]*Packed 1 file,/
+    t.match(await push('--no-index', '--server', server), { code: 0, said }, what)
+  }
+  left = 9
+  t.match(await push('--no-index', '--server', server), { code: 1, said: /error: The list of the files.*was cut off/ })
 })
 
 t.test('a release of somebody else is a base, too', async t => {
