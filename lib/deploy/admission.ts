@@ -420,22 +420,27 @@ export class Admission {
   /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
   async #admit(archivePath: string | null, id: string, draft: Draft): Promise<Run> {
     const { planned, note } = await this.#keep(archivePath, id, draft)
-    // No await in between, so that the queue has the order of the records.
+    // No await in between, so that the queue and the audit log have the order of the records.
     const run = this.#enqueue(planned)
+    this.#tell(planned.row, draft)
     await note.settle()
+    return run
+  }
+
+  /** Tells the audit log, the quota and, if somebody must approve it, the notification targets of a deployment. */
+  #tell(row: DeploymentRow, draft: Draft): void {
     try {
+      this.#needs.audit(beginOf(row, draft))
       // The archive of a rollback is a link to one that is already counted. That of a promotion is another project's.
       if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.storedBytes ?? draft.archive.bytes ?? 0)
-      this.#needs.audit(beginOf(planned.row, draft))
-      if (planned.row.heldFor === 'approval') {
+      if (row.heldFor === 'approval') {
         const notice = { trigger: 'approval', event: 'deploy_waiting', errorMessage: null } as const
-        sendNotice(this.#needs, planned.row, notice)
+        sendNotice(this.#needs, row, notice)
       }
     } catch (error) {
-      this.#needs.log(`Cannot write the audit entry of deployment ${id}`, error)
+      this.#needs.log(`Cannot write the audit entry of deployment ${row.id}`, error)
     }
-    return run
   }
 
   async #keep(archivePath: string | null, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {

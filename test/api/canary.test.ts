@@ -120,8 +120,7 @@ const nodeTexts = [
   'deploy.message',
   'deploy.preDeploy',
   'projects.add[].deployPath',
-  'projects.allowedEnv[]',
-  'projects.policy.rollout.order'
+  'projects.allowedEnv[]'
 ]
 
 /** Routes that are not asked, with the reason. */

@@ -67,6 +67,7 @@ export function createHistory({ store, clock, take, log }: HistoryNeeds) {
   async function flush(): Promise<void> {
     const minutes = waiting
     if (minutes.length === 0) return
+    waiting = []
     try {
       const written = store.write(tx => {
         insertMachineMinutes(tx, minutes)
@@ -75,9 +76,9 @@ export function createHistory({ store, clock, take, log }: HistoryNeeds) {
       // Ignore the own write when looking for writes of others.
       seenRevision = store.revision()
       await written
-      waiting = waiting.filter(minute => !minutes.includes(minute))
-    } finally {
-      waiting = waiting.slice(-maxWaiting)
+    } catch (error) {
+      waiting = [...minutes, ...waiting].slice(-maxWaiting)
+      throw error
     }
   }
 
