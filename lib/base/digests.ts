@@ -1,5 +1,6 @@
 import * as crypto from 'node:crypto'
 import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import * as zlib from 'node:zlib'
 import { crc32 as tableCrc32 } from './shared/zip-records.js'
 
@@ -24,6 +25,15 @@ export function sha256Base64(bytes: Uint8Array): string {
     ? crypto.createHash('sha256').update(bytes).digest('base64')
     : oneShot('sha256', bytes, 'base64')
 }
+
+/** Returns the SHA-256 of a file in hexadecimal digits. Rejects with the error of reading it. */
+export async function sha256OfFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) hash.update(chunk as Buffer)
+  return hash.digest('hex')
+}
+
+const readBytes = 1024 * 1024
 
 /**
  * Returns the CRC-32 of `bytes`. `seed` is the CRC of the bytes before them. Uses the runtime's own function if it has

@@ -4,12 +4,10 @@
  * fetches what it lacks, so that any hub can serve downloads and lead rollouts, and removes what is no longer kept.
  */
 
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { link, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { countOf } from '../base/text.js'
-import type { Ids } from '../base/digests.js'
+import { type Ids, sha256OfFile } from '../base/digests.js'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { syncDirectory, syncPath } from '../base/files.js'
 import type { HubClient } from './forwarded.js'
@@ -148,7 +146,7 @@ export class Archives {
           if (attempt === maxAttempts || isFinal) throw error
         }
       }
-      if ((await stat(path)).size !== bytes || (await digestOf(path)) !== sha256) {
+      if ((await stat(path)).size !== bytes || (await sha256OfFile(path)) !== sha256) {
         const sentence = `The archive of ${deployId} from ${from.url} is not the one that was wanted: its SHA-256 differs`
         throw new Refusal('unavailable', 'archive_differs', sentence)
       }
@@ -166,7 +164,7 @@ export class Archives {
     const rows = store.all('SELECT id FROM deployments WHERE archiveSha256 = ? AND hasArtifact = 1', sha256)
     for (const id of [deployId, ...rows.map(row => String(row['id']))]) {
       const found = await stat(this.#pathOf(id)).catch(() => null)
-      if (found?.size !== bytes || (await digestOf(this.#pathOf(id))) !== sha256) continue
+      if (found?.size !== bytes || (await sha256OfFile(this.#pathOf(id))) !== sha256) continue
       if (id !== deployId) {
         await rm(this.#pathOf(deployId), { force: true })
         const isLinked = await link(this.#pathOf(id), this.#pathOf(deployId)).then(
@@ -301,12 +299,6 @@ function wantedIn(store: ArchivesNeeds['store']): ArchiveFacts[] {
 
 function isPresent({ seenAt }: ListedHub): boolean {
   return seenAt === null || Date.now() - Date.parse(seenAt) < absentMs
-}
-
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk)
-  return hash.digest('hex')
 }
 
 /** Yields what another hub sends, and ends the connection if it is more. */

@@ -15,12 +15,11 @@
  * server cannot see that yet.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { type Clock, machineTimeOf } from '../base/clock.js'
-import type { Ids } from '../base/digests.js'
+import { type Ids, sha256OfFile } from '../base/digests.js'
 import { nullIfMissing, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { thisBoot } from '../base/runtime.js'
@@ -218,7 +217,7 @@ export class Pieces {
     try {
       const path = this.#path(id, 'part')
       await (await this.#open(upload)).close()
-      const sha256 = upload.hash?.copy().digest('hex') ?? (await digestOf(path))
+      const sha256 = upload.hash?.copy().digest('hex') ?? (await sha256OfFile(path))
       if (upload.sha256 !== null && upload.sha256 !== sha256) {
         await this.#remove(upload)
         throw differs()
@@ -466,12 +465,6 @@ async function truncateTo(path: string, bytes: number): Promise<void> {
   } finally {
     await file.close()
   }
-}
-
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(chunk as Buffer)
-  return hash.digest('hex')
 }
 
 function unknown(): Refusal {

@@ -7,10 +7,9 @@
  * `keys/allowed_signers` of its data directory says which keys may sign, and every fault refuses: no token can change that.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { instantOf } from '../base/clock.js'
-import { sha256 } from '../base/digests.js'
+import { sha256, sha256OfFile } from '../base/digests.js'
 import { Refusal } from '../base/errors.js'
 import { countOf, isBlank } from '../base/text.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
@@ -195,7 +194,7 @@ export function createSignatures({
       // Another hub may have the list. Its statement says which one it is.
       const stated = source.statement?.sbomSha256 ?? null
       const isNew = given.kind === 'promotion'
-      const own = isNew && { sbomSha256: sbom === null ? stated : sha256(await readFile(sbom)).toString('hex') }
+      const own = isNew && { sbomSha256: sbom === null ? stated : await sha256OfFile(sbom) }
       return { sent, verdict: judge(project, { sent, ...given, env: [], ...own }) }
     },
 

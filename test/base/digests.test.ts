@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createHash, randomBytes } from 'node:crypto'
-import { crc32, fingerprintOf, randomIds, sha256, sha256Base64 } from '../../lib/base/digests.js'
+import { join } from 'node:path'
+import { crc32, fingerprintOf, randomIds, sha256, sha256Base64, sha256OfFile } from '../../lib/base/digests.js'
 import { crc32 as tableCrc32 } from '../../lib/base/shared/zip-records.js'
 
 t.test('digests bytes of any length', async t => {
@@ -9,6 +10,14 @@ t.test('digests bytes of any length', async t => {
     t.equal(sha256Base64(bytes), sha256(bytes).toString('base64'))
     t.equal(sha256(bytes).toString('hex'), createHash('sha256').update(bytes).digest('hex'))
   }
+})
+
+t.test('digests a file, also one of several reads', async t => {
+  const bytes = randomBytes(3_000_000)
+  const directory = t.testdir({ empty: '', large: bytes })
+  t.equal(await sha256OfFile(join(directory, 'large')), sha256(bytes).toString('hex'))
+  t.equal(await sha256OfFile(join(directory, 'empty')), sha256(Buffer.alloc(0)).toString('hex'))
+  await t.rejects(sha256OfFile(join(directory, 'missing')), { code: 'ENOENT' })
 })
 
 t.test("the runtime's CRC-32 and the table's are the same, also in two pieces", async t => {

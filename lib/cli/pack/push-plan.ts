@@ -33,12 +33,13 @@ export async function dryRun(
   context: Context
 ): Promise<number> {
   const { output } = context
-  const askPermit = () => checkUpload(planning.client, { projectId: planning.projectId, scripts: [] }).catch(() => null)
-  if (rollout !== undefined) requirePlacement(rollout, await askPermit())
+  const { client, projectId } = planning
+  const permit = await checkUpload(client, { projectId, scripts: [] }).catch(() => null)
+  if (rollout !== undefined) requirePlacement(rollout, permit)
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
   // The plan is about files; the line below names who must sign them.
-  const demand = (await askPermit())?.signatures
+  const demand = permit?.signatures
   const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')
   if (isAsked) output.note(`Signatures (${demand.require}): ${demandLine(demand)}`)
   return exitCodeOf(plan, false)
