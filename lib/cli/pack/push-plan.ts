@@ -34,12 +34,13 @@ export async function dryRun(
 ): Promise<number> {
   const { output } = context
   const { client, projectId } = planning
-  const permit = await checkUpload(client, { projectId, scripts: [] }).catch(() => null)
-  if (rollout !== undefined) requirePlacement(rollout, permit)
+  const ask = () => checkUpload(client, { projectId, scripts: [] }).catch(() => null)
+  const early = rollout === undefined ? null : await ask()
+  if (rollout !== undefined) requirePlacement(rollout, early)
   const plan = await withInterrupts(context.host, signal => planProject({ ...planning, all: false, signal }, context))
   output.result(json, plan, () => planLines(plan, { paint: output.paint, nowMs: Date.now(), all: false }))
   // The plan is about files; the line below names who must sign them.
-  const demand = permit?.signatures
+  const demand = (early ?? (await ask()))?.signatures
   const isAsked = demand !== undefined && (demand.require !== 'off' || demand.sbom !== 'off')
   if (isAsked) output.note(`Signatures (${demand.require}): ${demandLine(demand)}`)
   return exitCodeOf(plan, false)
