@@ -55,15 +55,8 @@ function createModulesOf(panel: string): (path: string, acceptLanguage: string) 
     const module = pageTable.find(row => row.path === found)?.module
     if (module === undefined) return []
     // The first of the reader's languages that the panel has; the panel chooses in the same way (state/session.ts).
-    const isChinese =
-      /^(?:zh|en)\b/i
-        .exec(
-          acceptLanguage
-            .split(',')
-            .find(tag => /^\s*(?:zh|en)\b/i.test(tag))
-            ?.trim() ?? ''
-        )?.[0]
-        .toLowerCase() === 'zh'
+    const languages = acceptLanguage.split(',').map(tag => /^\s*(zh|en)\b/i.exec(tag)?.[1]?.toLowerCase())
+    const isChinese = languages.find(Boolean) === 'zh'
     const words = isChinese ? ['frame', wordsOf(module)].map(name => `words/zh/${name}.js`) : []
     return [`pages/${module}.js`, ...words]
   }

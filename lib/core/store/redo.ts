@@ -21,8 +21,8 @@ import { isDiskFull, Refusal } from '../../base/errors.js'
 import type { Call, Value } from './database.js'
 import type { Disk, DiskFile } from './disk.js'
 
-/** One line of the redo log. */
-interface RedoLine {
+/** One line of the log: the transactions of one append. */
+export interface LogLine {
   /** The number of its first transaction. */
   first: number
   transactions: Call[][]
@@ -32,7 +32,7 @@ interface RedoLine {
 export interface RedoContent {
   /** The number of the last write in svc.db when this file was started. */
   after: number
-  lines: RedoLine[]
+  lines: LogLine[]
   /** Size of the header and the valid lines, in bytes. */
   end: number
   /** Whether a torn line follows them. */
@@ -87,7 +87,7 @@ export function readRedo(bytes: Uint8Array, path: string): RedoContent {
 }
 
 /** Decodes a line as `encodeLine` returned it; null if its checksum is wrong. */
-export function decodeLine(bytes: Uint8Array): RedoLine | null {
+export function decodeLine(bytes: Uint8Array): LogLine | null {
   const line = openLine(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0)
   return line === null || line.end !== bytes.length ? null : lineOf(line.value as EncodedLine)
 }
@@ -99,7 +99,7 @@ interface EncodedLine {
   transactions: Array<Array<[sql: string, ...values: EncodedValue[]]>>
 }
 
-function lineOf({ first, transactions }: EncodedLine): RedoLine {
+function lineOf({ first, transactions }: EncodedLine): LogLine {
   return {
     first,
     transactions: transactions.map(calls => calls.map(([sql, ...values]) => ({ sql, values: values.map(decodeValue) })))
@@ -279,13 +279,6 @@ async function reserve(file: DiskFile, from: number): Promise<number> {
  * (cluster/etcd-log.ts). Both keep the same promises, which test/core/store/file-log.test.ts and
  * test/cluster/etcd-log.test.ts check.
  */
-
-/** One line of the log: the transactions of one append. */
-export interface LogLine {
-  /** The number of its first transaction. */
-  first: number
-  transactions: Call[][]
-}
 
 /**
  * A log of numbered transactions, without gaps.
