@@ -480,7 +480,9 @@ export class Admission {
         if (release !== null) putQueuedRelease(tx, id, release)
         const { offered, env, plan, exact, repair, force, rollout, role, takesBack, discardUpload } = draft
         const run = live.begin({ deployId: id, projectId: row.projectId, output })
-        return { row, live: run, offered, env, plan, exact, repair, force, rollout, role, takesBack, discardUpload }
+        const { isForNodes } = release ?? {}
+        const wishes = { offered, env, plan, exact, repair, force, rollout, role, takesBack, isForNodes }
+        return { row, live: run, ...wishes, discardUpload }
       })
       return { planned, note }
     } catch (error) {
@@ -522,12 +524,13 @@ export class Admission {
     { project, offered, env, rollout = {}, role, plan }: Draft,
     isWaiting: boolean
   ): Promise<QueuedRelease | null> {
-    const { store, fleet, offers } = this.#needs
-    if (!isWaiting && (fleet === undefined || !isPlaced(store, project.id))) return null
+    const { store, offers } = this.#needs
+    const isForNodes = isPlaced(store, project.id)
+    if (!isWaiting && !isForNodes) return null
     const { preDeploy, postDeploy, postDeployAsync, origin } = offered
     const offer = { offered: { preDeploy, postDeploy, postDeployAsync, origin }, clientEnv: env }
     const sealed = await offers.seal(id, offer)
-    return { sealed, rollout, role: role ?? null, plan: plan === null ? null : writePlan(plan) }
+    return { sealed, rollout, role: role ?? null, plan: plan === null ? null : writePlan(plan), isForNodes }
   }
 
   #enqueue(planned: Planned): Run {

@@ -222,9 +222,9 @@ export function createRequeue(needs: RequeueNeeds) {
     const limits = { signals: [run.signal, run.suspending], withinMs: maxFetchMs }
     await withAnySignal(limits, async signal => copies?.ensure(row.id, signal))
     if (!files.packs.has(row.id)) throw notFound('Archive', row.id)
-    const { sealed = null, rollout, role, plan = null } = findQueuedRelease(store, row.id) ?? {}
+    const { sealed = null, plan = null, ...kept } = findQueuedRelease(store, row.id) ?? {}
     const { offered, clientEnv } = await offers.open(row.id, sealed)
-    return { ...planned, offered, env: clientEnv, rollout, role, plan: plan === null ? null : readPlan(plan) }
+    return { ...planned, offered, env: clientEnv, ...kept, plan: plan === null ? null : readPlan(plan) }
   }
 
   async function run(planned: Planned): Promise<void> {

@@ -39,7 +39,7 @@ import { refusePlaced, refuseUnplaced, refuseWishes } from './wishes.js'
 export type RollbackAsked = Pick<RollbackRequest, 'mode' | 'force'> & { signal: AbortSignal }
 
 export type RollbackPlanNeeds = ExactNeeds &
-  Pick<DeployNeeds, 'settings' | 'clock'> & {
+  Pick<DeployNeeds, 'settings' | 'clock' | 'copies'> & {
     comparer: Comparer
     ends: Pick<Ends, 'current'>
     files: Pick<DeployFiles, 'sbomIfAny'>
@@ -108,8 +108,9 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
       return planOf(needs, { project, signal, mode: 'overlay', to: row }, async () => {
         refuseSuperseded(store, row)
         refusePlaced(store, project, 'plan a deployment of')
-        const kept = findQueuedRelease(store, deployId)?.plan ?? null
-        const rules = rulesOf(kept === null ? wishesOf(project) : readPlan(kept), project)
+        const { plan = null, isForNodes } = findQueuedRelease(store, deployId) ?? {}
+        refuseUnplaced(needs, project, isForNodes)
+        const rules = rulesOf(plan === null ? wishesOf(project) : readPlan(plan), project)
         const archive = await openKept(needs.files.archive(deployId), extractionLimits(needs.settings))
         const found = await entriesOfArchive(archive, { signal }).finally(archive.close)
         return { ...rules, to: row, over: 0, entries: found.map(timedEntryOf) }

@@ -172,7 +172,7 @@ export class Runner {
       }
       if (planned.resumedFrom === undefined) {
         // The project may have been removed from its nodes while the deployment was in the queue.
-        refuseUnplaced(this.#needs, project)
+        refuseUnplaced(this.#needs, project, planned.isForNodes)
         refuseWishes(store, project, { rollout: planned.rollout })
       }
       const rights = await findRights(project)

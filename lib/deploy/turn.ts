@@ -85,6 +85,8 @@ export interface Planned {
   discardUpload(): Promise<void>
   /** The record of a deployment that was held, or ran, when the server stopped. */
   resumedFrom?: DeploymentRow
+  /** Whether its project was on nodes when it was accepted. Default: false. */
+  isForNodes?: boolean | undefined
   /** Whether it takes a release back for the hub of this node. */
   takesBack?: boolean | undefined
   /** Why a deployment has failed that ran when the server stopped; absent: it has not. */

@@ -35,11 +35,19 @@ export function refusePlaced(db: Reader, { id, name }: Named, doing: keyof typeo
 
 /**
  * Refuses (409 `not_placed`) to deploy a project without nodes on a hub of a cluster: another machine may lead tomorrow, so a
- * target is always that of a node.
+ * target is always that of a node. Elsewhere, it refuses what was accepted for nodes (`isForNodes`): a directory of this server
+ * is another place.
  */
-export function refuseUnplaced({ store, copies }: Pick<DeployNeeds, 'store' | 'copies'>, project: Named): void {
-  if (copies === undefined || isPlaced(store, project.id)) return
-  const sentence = `The project "${project.name}" is on no node of the cluster. Place it on one first: svc fleet place`
+export function refuseUnplaced(
+  { store, copies }: Pick<DeployNeeds, 'store' | 'copies'>,
+  { id, name }: Named,
+  isForNodes = false
+): void {
+  if ((copies === undefined && !isForNodes) || isPlaced(store, id)) return
+  const sentence =
+    copies === undefined
+      ? `The project "${name}" was on nodes when this was accepted, and is on none now. Push again to deploy to this server, or place it first: svc fleet place`
+      : `The project "${name}" is on no node of the cluster. Place it on one first: svc fleet place`
   throw new Refusal('conflict', 'not_placed', sentence)
 }
 

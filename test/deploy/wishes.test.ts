@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { deleteNode, insertNode, insertPlacement } from '../../lib/core/store/tables/fleet.js'
 import type { Deployment } from '../../lib/model/deployment.js'
+import { recordProgress } from '../../lib/deploy/record.js'
 import type { PlanCheck } from '../../lib/model/plan.js'
-import { deployStage } from '../support/deploy-stage.js'
+import { type DeployStage, deployStage, never } from '../support/deploy-stage.js'
 import { aNode } from '../support/fleet-stage.js'
 import { startNodes } from '../support/real-nodes.js'
 import { startServer } from '../support/server.js'
@@ -115,8 +116,34 @@ t.test('a project loses its nodes while a push about waves waits', async t => {
   t.match(await client.post(`/api/deployments/${late}/approve`, { treeSha256 }), { status: 200 })
   t.match(await hasEnded(late), {
     status: 'failed',
-    errorMessage: /Cannot roll out "shop" in waves: it is on no node/
+    errorMessage: /"shop" was on nodes .* is on none now/
   })
+})
+
+/** Places a project on a node that never answers. */
+async function place({ store }: DeployStage, projectId: string): Promise<void> {
+  const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
+  await store.write(tx => {
+    insertNode(tx, aNode('a'))
+    insertPlacement(tx, { projectId, nodeId: 'node_a', deployPath: '/srv/a', ...nothing })
+  })
+}
+
+t.test('what was accepted for nodes never goes into a directory of the server', async t => {
+  const first = await deployStage(t)
+  const project = await first.addProject()
+  await place(first, project.id)
+  const startAt = new Date(Date.now() + 60_000).toISOString()
+  const { deployId } = await first.push(project, { a: '1' }, { startAt })
+  await first.store.write(tx => deleteNode(tx, 'node_a'))
+  t.match(await first.deployer.planWaiting(deployId, never), { problem: { code: 'not_placed' } })
+  const second = await first.restart()
+  await second.store.write(tx => recordProgress(tx, deployId, { holdUntil: new Date().toISOString() }))
+  const third = await second.restart()
+  await until(() => third.row(deployId).status === 'failed')
+  t.match(third.row(deployId), { errorMessage: /"Shop" was on nodes .* is on none now/ })
+  t.notOk(existsSync(project.deployPath))
+  t.match(await third.deploy(project, { a: '2' }), { status: 'success' }, 'a push that was not for nodes')
 })
 
 t.test(
@@ -125,11 +152,7 @@ t.test(
     const copies = { keep: async () => [], ensure: async () => {} }
     const stage = await deployStage(t, undefined, {}, { copies })
     const project = await stage.addProject()
-    const nothing = { liveDeployId: null, liveTree: null, seenAt: null, isDrifted: false }
-    await stage.store.write(tx => {
-      insertNode(tx, aNode('a'))
-      insertPlacement(tx, { projectId: project.id, nodeId: 'node_a', deployPath: '/srv/a', ...nothing })
-    })
+    await place(stage, project.id)
     const startAt = new Date(Date.now() + 1_000).toISOString()
     const run = await stage.push(project, { a: '1' }, { startAt })
     await stage.store.write(tx => deleteNode(tx, 'node_a'))

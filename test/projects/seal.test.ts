@@ -120,7 +120,7 @@ const doors: Record<keyof typeof sealedPlaces, [put: (tx: Transaction, sealed: s
     `UPDATE rollouts SET endedAt = '${at}'`
   ],
   'queuedReleases.sealed': [
-    (tx, sealed) => putQueuedRelease(tx, 'dep_a', { sealed, rollout: {}, role: null, plan: null }),
+    (tx, sealed) => putQueuedRelease(tx, 'dep_a', { sealed, rollout: {}, role: null, plan: null, isForNodes: false }),
     "UPDATE deployments SET status = 'failed'"
   ]
 }

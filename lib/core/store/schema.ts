@@ -692,6 +692,10 @@ const migrations: Migration[] = [
       ) WITHOUT ROWID;
       ALTER TABLE deployments ADD COLUMN signedBy TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE deployments ADD COLUMN statement TEXT NOT NULL DEFAULT 'null';`
+  },
+  {
+    what: 'whether a queued deployment was accepted for nodes',
+    sql: 'ALTER TABLE queuedReleases ADD COLUMN isForNodes INTEGER NOT NULL DEFAULT 0;'
   }
 ]
 

@@ -257,21 +257,24 @@ export interface QueuedRelease {
   role: string | null
   /** The plan that the deployment is held to, as JSON; null: none. */
   plan: string | null
+  /** Whether its project was on nodes when it was accepted. */
+  isForNodes: boolean
 }
 
 const readQueuedRelease = rowReader<QueuedRelease>('queuedReleases', {
   sealed: nullable(text),
   rollout: json('a part of a rollout policy', (value): value is Partial<RolloutPolicy> => isObject(value)),
   role: nullable(text),
-  plan: nullable(text)
+  plan: nullable(text),
+  isForNodes: flag
 })
 
 /** Keeps the wishes for a deployment that is queued, and removes those of deployments that have begun. */
 export function putQueuedRelease(tx: Transaction, deployId: string, release: QueuedRelease): void {
-  const { sealed, rollout, role, plan } = release
+  const { sealed, rollout, role, plan, isForNodes } = release
   tx.run(`DELETE FROM queuedReleases WHERE deployId NOT IN (SELECT id FROM deployments WHERE status = 'queued')`)
-  const sql = 'INSERT INTO queuedReleases (deployId, sealed, rollout, role, plan) VALUES (?, ?, ?, ?, ?)'
-  tx.run(sql, deployId, sealed, JSON.stringify(rollout), role, plan)
+  const sql = 'INSERT INTO queuedReleases (deployId, sealed, rollout, role, plan, isForNodes) VALUES (?, ?, ?, ?, ?, ?)'
+  tx.run(sql, deployId, sealed, JSON.stringify(rollout), role, plan, Number(isForNodes))
 }
 
 /** Removes the wishes for a deployment. */
@@ -282,7 +285,7 @@ export function dropQueuedRelease(tx: Transaction, deployId: string): void {
 /** Returns the wishes for a deployment; undefined: none are kept. */
 export function findQueuedRelease(db: Reader, deployId: string): QueuedRelease | undefined {
   return db
-    .all('SELECT sealed, rollout, role, plan FROM queuedReleases WHERE deployId = ?', deployId)
+    .all('SELECT sealed, rollout, role, plan, isForNodes FROM queuedReleases WHERE deployId = ?', deployId)
     .map(readQueuedRelease)[0]
 }
 

@@ -158,20 +158,33 @@ t.test('keeps what was sent for queued deployments only', async t => {
     insertProject(tx, aProject({ tagIds: [] }))
     insertDeployment(tx, aDeployment({ id: 'dep_a', status: 'queued' }))
     insertDeployment(tx, aDeployment({ id: 'dep_b', status: 'running' }))
-    putQueuedRelease(tx, 'dep_a', { sealed: 'text', rollout: { canary: 2 }, role: 'deployer', plan: 'text' })
-    putQueuedRelease(tx, 'dep_b', { sealed: null, rollout: {}, role: null, plan: null })
+    putQueuedRelease(tx, 'dep_a', {
+      sealed: 'text',
+      rollout: { canary: 2 },
+      role: 'deployer',
+      plan: 'text',
+      isForNodes: true
+    })
+    putQueuedRelease(tx, 'dep_b', { sealed: null, rollout: {}, role: null, plan: null, isForNodes: false })
   })
   t.strictSame(findQueuedRelease(store, 'dep_a'), {
     sealed: 'text',
     rollout: { canary: 2 },
     role: 'deployer',
-    plan: 'text'
+    plan: 'text',
+    isForNodes: true
   })
-  t.strictSame(findQueuedRelease(store, 'dep_b'), { sealed: null, rollout: {}, role: null, plan: null })
+  t.strictSame(findQueuedRelease(store, 'dep_b'), {
+    sealed: null,
+    rollout: {},
+    role: null,
+    plan: null,
+    isForNodes: false
+  })
   t.equal(findQueuedRelease(store, 'dep_c'), undefined)
   await store.write(tx => {
     insertDeployment(tx, aDeployment({ id: 'dep_c', status: 'queued' }))
-    putQueuedRelease(tx, 'dep_c', { sealed: null, rollout: {}, role: null, plan: null })
+    putQueuedRelease(tx, 'dep_c', { sealed: null, rollout: {}, role: null, plan: null, isForNodes: false })
   })
   t.equal(findQueuedRelease(store, 'dep_b'), undefined)
   t.ok(findQueuedRelease(store, 'dep_a'))
