@@ -402,6 +402,16 @@ export const errorGroups: Readonly<Record<string, readonly string[]>> = {
     'invalid_field'
   ],
   rollout: ['not_found', 'other_project', 'rollout_state'],
+  signed: [
+    'signature_missing',
+    'signature_unknown_key',
+    'signature_bad',
+    'signature_expired',
+    'signature_other_project',
+    'signature_replayed',
+    'signature_below_threshold',
+    'signers_unreadable'
+  ],
   upload: [
     'no_file',
     'no_boundary',

@@ -8,6 +8,10 @@ export interface Clock {
   elapsed?(): number
   /** Time of the machine's own clock, to be compared with the times of files. If absent, `now` is used. */
   machine?(): number
+  /** The latest time that `now` has returned. If absent, it is not known. */
+  latest?(): number
+  /** Whether the owner of the machine says that it is right, although later times were recorded. */
+  isTrusted?: boolean
 }
 
 /** Returns the time of a clock as ISO text. */
@@ -45,18 +49,26 @@ const maxAheadMs = 24 * 60 * 60_000
  * until the machine has caught up. So later events have later times, which lists rely on for their order. If the clock
  * is set back by more than a day, the new time is used.
  */
-export function createSteadyClock({ machine = Date.now, elapsed = () => performance.now() } = {}): SteadyClock {
+export function createSteadyClock({
+  machine = Date.now,
+  elapsed = () => performance.now(),
+  isTrusted = false
+} = {}): SteadyClock {
   let lastMs = -Infinity
   let lastAtMs = 0
+  let latestMs = -Infinity
   const clock = {
     machine,
     elapsed,
+    isTrusted,
+    latest: (): number => latestMs,
     now(): number {
       const [machineMs, atMs] = [machine(), elapsed()]
       const nextMs = Math.floor(lastMs + (atMs - lastAtMs))
       const isBehind = machineMs < nextMs && nextMs - machineMs <= maxAheadMs
       // Reset only if the machine's clock is ahead, so that rounding errors do not add up.
       if (!isBehind) [lastMs, lastAtMs] = [machineMs, atMs]
+      latestMs = Math.max(latestMs, isBehind ? nextMs : machineMs)
       return isBehind ? nextMs : machineMs
     },
     follow(instantMs: number): void {

@@ -12,6 +12,7 @@ import { instantOf } from '../base/clock.js'
 import { sha256, sha256OfFile } from '../base/digests.js'
 import { Refusal } from '../base/errors.js'
 import { countOf, isBlank } from '../base/text.js'
+import { seenTime } from '../core/audit/seen-time.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
 import { badSignature } from '../core/proof/signature.js'
 import { digestOf } from '../core/proof/statement.js'
@@ -124,11 +125,13 @@ export function createSignatures({
     return findAttestation(store, deployId) ?? null
   }
 
+  const now = (): Moment => ({ at: seenTime(store, clock), isNew: true, clockAt: instantOf(clock) })
+
   /** Returns as of when the keys of a release are judged: since it was accepted, if it was. */
   function momentOf(project: Pick<Project, 'id'>, { kind, sent }: Signed): Moment {
     const isKept = kind === 'again' || kind === 'repair'
     const before = isKept && sent !== null ? firstAccepted(store, project.id, sent.statement) : undefined
-    return before === undefined ? { at: instantOf(clock), isNew: true } : { at: before, isNew: false }
+    return before === undefined ? now() : { at: before, isNew: false }
   }
 
   /** Judges a release. Refuses: 403 `signature_bad` always; if the rule says so, every other fault. */
@@ -250,7 +253,7 @@ export function createSignatures({
     /** Returns a function that returns the keys that may sign for a project now, and of which the signatures are. */
     signers(): (projectId: string, sent: SentSignatures) => SignedBy[] {
       const rule = ruleOf({ policy: {} })
-      const moment = { at: instantOf(clock), isNew: true }
+      const moment = now()
       return (projectId, sent) => {
         try {
           return goodKeys({ project: { id: projectId }, rule, moment, found: readAll(rule, sent) }).map(signerOfKey)
@@ -284,7 +287,7 @@ export function createSignatures({
     /** Says what the rule of a project asks for; null: nothing. */
     demand(project: Pick<Project, 'policy'>): SignatureDemand {
       const { require, threshold, sbom, isOfServer, trusted, keys } = ruleOf(project)
-      const moment = { at: instantOf(clock), isNew: true }
+      const moment = now()
       const usable = trusted.filter(each => faultOfKey(each, { project: null, keys, moment }) === null)
       return { require, threshold, sbom, by: isOfServer ? 'server' : 'project', keys: usable.map(({ name }) => name) }
     }
@@ -324,6 +327,8 @@ interface Moment {
   at: string
   /** Whether it is now, whatever the clock says: a key that was revoked signs nothing any more. */
   isNew: boolean
+  /** What the clock says now. */
+  clockAt?: string
 }
 
 interface Judged {
@@ -401,7 +406,8 @@ function faultOfKeys(judged: Judged, { keys, strangers }: Found): Refusal | null
   const [fault] = faults
   if (good.length === 0 && fault !== undefined) {
     const code = fault.isTime ? 'signature_expired' : 'signature_unknown_key'
-    return denied(code, `Cannot accept the signature: ${fault.who} ${fault.why}. Sign with another key`)
+    const late = fault.isTime ? clockFault(moment) : ''
+    return denied(code, `Cannot accept the signature: ${fault.who} ${fault.why}. Sign with another key${late}`)
   }
   if (good.length === 0 && strangers.length > 0) {
     const list = strangers.slice(0, 3).join(', ')
@@ -423,11 +429,17 @@ function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null 
   }
   if (notAfter !== null && moment.at >= notAfter) {
     const sentence = `The statement has expired at ${notAfter}. Sign again with --sign-key of svc push or svc bundle`
-    return denied('signature_expired', sentence)
+    return denied('signature_expired', `${sentence}${clockFault(moment)}`)
   }
   if (highest === null || sequence >= highest) return null
   const sentence = `The release has the sequence ${sequence}, and one with ${highest} was deployed: it was signed earlier. Sign again to deploy it`
   return denied('signature_replayed', sentence)
+}
+
+/** Says that the clock was set back, if it was. */
+function clockFault({ at, clockAt = at }: Moment): string {
+  if (clockAt >= at) return ''
+  return `. The clock of the server says ${clockAt}, but it has recorded ${at}: set the clock (docs/signatures.md)`
 }
 
 /** A kept release may have lost scripts that are not allowed any more, and variables, and has no others. */

@@ -1,6 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
+import { seenTime } from '../core/audit/seen-time.js'
 import { looksLike, nameFault, readAllowedSigners, readPublicKey } from '../core/proof/keys.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import { requireProject } from '../core/store/tables/projects.js'
@@ -82,7 +83,7 @@ export function createSigningKeys({ store, clock, ids, audit }: KeysNeeds) {
       const key = await store.write(tx => {
         const found = findSigningKey(tx, id)
         if (found === undefined) throw notFound('Key', id)
-        const now = instantOf(clock)
+        const now = seenTime(tx, clock)
         const revokedAt = [found.revokedAt, since, now].flatMap(at => at ?? []).sort()[0] as string
         updateSigningKey(tx, id, { revokedAt })
         const detail = `${found.name} ${found.fingerprint}, as of ${revokedAt}`

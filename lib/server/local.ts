@@ -1,4 +1,4 @@
-import { requiresSignatures } from './signers.js'
+import { requiresSignatures, trustsClock } from './signers.js'
 import { openAdminToken } from '../access/admin-token.js'
 import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
@@ -47,7 +47,7 @@ export async function serveLocally({
   const opened: Array<() => Promise<unknown>> = [() => owner.release()]
   const close = (): Promise<void> => callAll(opened.reverse())
   try {
-    const clock = systemClock
+    const clock = { ...systemClock, isTrusted: trustsClock(environment) }
     const ids = randomIds
     if (await finishRestore(home.directory)) await ensureHome(home)
     const store = await openStore({ directory: home.directory, clock, warn })

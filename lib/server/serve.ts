@@ -1,4 +1,4 @@
-import { requiresSignatures } from './signers.js'
+import { requiresSignatures, trustsClock } from './signers.js'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -124,7 +124,7 @@ export type Closers = Array<() => Promise<unknown>>
 export async function prepareStart(options: ServeOptions) {
   const { report } = options
   const base = normaliseBase(options.base ?? '')
-  const steady = createSteadyClock()
+  const steady = createSteadyClock({ isTrusted: trustsClock(options.environment) })
   const clock = options.clock ?? steady
   const publicUrl = readPublicUrl(options.environment, base)
   const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)

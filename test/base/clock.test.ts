@@ -54,9 +54,10 @@ t.test('never goes back within a day', async t => {
 
 t.test('uses the new time if the clock is set back by more than a day', async t => {
   const { clock, set, machineMs } = machineOf()
-  clock.now()
+  const before = clock.now()
   set(-25 * hourMs)
   t.equal(clock.now(), machineMs())
+  t.equal(clock.latest?.(), before, 'and remembers that it was later')
   clock.follow(machineMs() + 300 * 24 * hourMs)
   t.equal(clock.now(), machineMs(), 'a record of the far future is ignored')
 })

@@ -1,9 +1,15 @@
 import t from 'tap'
-import { requiresSignatures } from '../../lib/server/signers.js'
+import { requiresSignatures, trustsClock } from '../../lib/server/signers.js'
 
 t.test('the owner of the machine demands signatures by an option or by the environment', async t => {
   t.equal(requiresSignatures({ environment: {} }), false)
   t.equal(requiresSignatures({ requireSignatures: true, environment: {} }), true)
   t.equal(requiresSignatures({ environment: { SVC_REQUIRE_SIGNATURES: '1' } }), true)
   t.equal(requiresSignatures({ environment: { SVC_REQUIRE_SIGNATURES: '0' } }), false)
+})
+
+t.test('the owner of the machine says that its clock is right', async t => {
+  t.equal(trustsClock({}), false)
+  t.equal(trustsClock({ SVC_TRUST_CLOCK: '1' }), true)
+  t.equal(trustsClock({ SVC_TRUST_CLOCK: '0' }), false)
 })

@@ -36,9 +36,7 @@ export interface DeploymentRoutes {
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
    * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
    * assembly_differs invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
-   * signature_missing signature_unknown_key signature_bad
-   * signature_expired signature_other_project signature_replayed signature_below_threshold sbom_missing invalid_sbom sbom_too_large tree_differs
-   * signers_unreadable
+   * *signed sbom_missing invalid_sbom sbom_too_large tree_differs
    */
   'POST /api/deploy/upload': {
     headers: Traced
@@ -156,7 +154,7 @@ export interface DeploymentRoutes {
    * `exact`, restores the state of the target after that deployment: paths, contents, permissions and times. With
    * `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the
    * deployment has finished. With `dryRun`, it says what the rollback would do.
-   * @errors project_is_placed not_found no_archive partial_archive not_exact foreign_change tree_not_ready plan_busy
+   * @errors *signed project_is_placed not_found no_archive partial_archive not_exact foreign_change tree_not_ready plan_busy
    * changed_meanwhile not_finished invalid_field locked queue_full disk_full shutting_down damaged_index damaged_pack
    * index_too_new
    */
@@ -175,7 +173,7 @@ export interface DeploymentRoutes {
    *
    * Restores the state of the target before the last deployment that changed it, also if that failed: paths, contents,
    * permissions and times. It is a deployment, which can be undone, too. The answer is that of a rollback.
-   * @errors not_found nothing_to_undo undo_outdated not_exact foreign_change tree_not_ready plan_busy changed_meanwhile
+   * @errors *signed not_found nothing_to_undo undo_outdated not_exact foreign_change tree_not_ready plan_busy changed_meanwhile
    * invalid_field locked queue_full disk_full shutting_down
    */
   'POST /api/projects/:id/undo': {
@@ -193,7 +191,7 @@ export interface DeploymentRoutes {
    *
    * Deploys the archive of that deployment, with the scripts of this project. Needs the right to see the other project,
    * unless the policy `promoteFrom` names it. The answer is that of a rollback; with `dryRun`, it says what would happen.
-   * @errors not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
+   * @errors *signed sbom_missing not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
    * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full home_full project_quota shutting_down
    * no_manifest damaged_index damaged_pack index_too_new
    */

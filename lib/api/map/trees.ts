@@ -42,7 +42,7 @@ export interface TreeRoutes {
    * replaced are kept, and an undo brings them back. A directory in the place of a file makes the deployment fail. With
    * `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the
    * deployment has finished.
-   * @errors invalid_field not_found nothing_to_repair no_content verify_busy target_unusable changed_meanwhile
+   * @errors *signed invalid_field not_found nothing_to_repair no_content verify_busy target_unusable changed_meanwhile
    * helper_failed locked queue_full disk_full shutting_down
    */
   'POST /api/projects/:id/repair': {

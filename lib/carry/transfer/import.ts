@@ -13,6 +13,7 @@
  * following write, the import is complete except for the artifacts that were not restored yet.
  */
 import { instantOf } from '../../base/clock.js'
+import { seenTime } from '../../core/audit/seen-time.js'
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'
@@ -408,7 +409,7 @@ function apply(
   plan: ImportPlan,
   { logSources, sealed, clock }: TransferNeeds & { sealed: SealPolicy }
 ): void {
-  const acceptedAt = instantOf(clock)
+  const acceptedAt = seenTime(tx, clock)
   const withPolicy = ({ id, record }: Planned<Project>): Project => {
     const before = findProject(tx, id)?.policy ?? {}
     return { ...record, policy: sealed(record.policy, { projectId: id, before }) }

@@ -37,6 +37,7 @@ const positionOf = valueReader('audit.position', number)
 const targetOf = valueReader('audit.target', text)
 const seqOf = valueReader('audit.seq', number)
 const firstOf = valueReader('audit.seq', nullable(number))
+const latestOf = valueReader('auditCheckpoints.at', nullable(text))
 
 /** Filters of the audit log. */
 export interface AuditFilter {
@@ -274,11 +275,12 @@ export function auditBlocks(db: Reader, from: number, to: number): Map<number, B
   )
 }
 
-/** Adds a checkpoint, or replaces the one of the same size, and removes all but the newest `keep`. */
+/** Adds a checkpoint, or replaces the one of the same size, and removes all but the newest `keep` and the latest. */
 export function insertAuditCheckpoint(tx: Transaction, { size, at, note }: StoredCheckpoint, keep: number): void {
   tx.run('INSERT OR REPLACE INTO auditCheckpoints (size, at, note) VALUES (?, ?, ?)', size, at, note)
   tx.run(
-    'DELETE FROM auditCheckpoints WHERE size <= (SELECT size FROM auditCheckpoints ORDER BY size DESC LIMIT 1 OFFSET ?)',
+    `DELETE FROM auditCheckpoints WHERE size <> (SELECT size FROM auditCheckpoints ORDER BY at DESC, size DESC LIMIT 1)
+      AND size <= (SELECT size FROM auditCheckpoints ORDER BY size DESC LIMIT 1 OFFSET ?)`,
     keep
   )
 }
@@ -287,4 +289,10 @@ export function insertAuditCheckpoint(tx: Transaction, { size, at, note }: Store
 export function newestAuditCheckpoint(db: Reader): StoredCheckpoint | null {
   const row = db.get('SELECT * FROM auditCheckpoints ORDER BY size DESC LIMIT 1')
   return row === undefined ? null : readCheckpointRow(row)
+}
+
+/** Returns the latest time of a checkpoint; null if there is none. Clocks are set back: the largest tree may have another. */
+export function latestAuditCheckpoint(db: Reader): string | null {
+  const row = db.get('SELECT max(at) FROM auditCheckpoints')
+  return row === undefined ? null : latestOf(row)
 }

@@ -30,15 +30,19 @@ export function listSigningKeys(db: Reader): SigningKey[] {
   return db.all('SELECT * FROM signingKeys ORDER BY name COLLATE NOCASE, id').map(signingKeys.read)
 }
 
-/** Returns the deployments since a time that a key has signed, newest first; at most `limit`. */
+/**
+ * Returns the deployments since a time that a key has signed, newest first; at most `limit`. If the clock was set back, a
+ * release was accepted later than its record says.
+ */
 export function deploymentsSignedBy(
   db: Reader,
   { id, since, limit }: { id: string; since: string | null; limit: number }
 ): DeploymentRow[] {
-  const sql = `SELECT * FROM deployments WHERE signedBy <> '[]' AND startTime >= ?
+  const sql = `SELECT * FROM deployments WHERE signedBy <> '[]' AND (startTime >= ?
+      OR id IN (SELECT deployId FROM attestations WHERE acceptedAt >= ?))
     AND EXISTS (SELECT 1 FROM json_each(signedBy) WHERE json_extract(value, '$.key') = ?)
     ORDER BY orderedAt DESC, position DESC LIMIT ?`
-  return db.all(sql, since ?? '', id, limit).map(readDeployment)
+  return db.all(sql, since ?? '', since ?? '', id, limit).map(readDeployment)
 }
 
 const readAttestation = rowReader<Attestation>('attestations', {
