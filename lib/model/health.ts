@@ -81,6 +81,8 @@ export interface HealthDetail {
   revertsPending?: string[]
   /** Targets in which a deployment was interrupted, and which could not be finished or put back yet. */
   unfinishedTargets?: UnfinishedTarget[]
+  /** When the kept archives were last read, and what was damaged. Absent in older servers. */
+  archives?: ArchiveHealth
   /** Certificates in use that expire within 14 days or have expired. */
   certificates?: ExpiringCertificate[]
   /** Messages that notification targets have not accepted yet. */
@@ -102,6 +104,14 @@ export interface UnfinishedTarget {
   deployId: string
   /** Null if the journal does not say. */
   target: string | null
+}
+
+/** The result of the last check of the kept archives. */
+export interface ArchiveHealth {
+  /** Null: they were not checked yet. */
+  checkedAt: Instant | null
+  /** The deployments whose archives are damaged. */
+  damaged: string[]
 }
 
 /** A certificate that expires soon or has expired; of a file with several, the first. */

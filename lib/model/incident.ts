@@ -8,6 +8,7 @@ export const incidentTriggers = {
   rollout_halted: 'rollout',
   node_lost: 'node',
   drift_found: 'verification',
+  archives_damaged: 'verification',
   disk_low: 'disk',
   backup_failed: 'backup'
 } as const
@@ -41,6 +42,13 @@ export type Incident =
         /** The name of the node; null: the server itself. */
         node: string | null
       }
+    }
+  | {
+      event: 'archives_damaged'
+      project: null
+      /** Releases that cannot be rolled back to. */
+      releases: Array<{ id: string; projectName: string }>
+      projectIds: string[]
     }
   | { event: 'disk_low'; project: null; disk: DiskFigures & { path: string } }
   | { event: 'backup_failed'; project: null; backup: { reason: string } }

@@ -85,6 +85,7 @@ export const eventKeys: readonly NotificationEvent[] = [
   'rollout_halted',
   'node_lost',
   'drift_found',
+  'archives_damaged',
   'disk_low',
   'backup_failed',
   'token_expiring',

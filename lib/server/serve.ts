@@ -219,9 +219,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => services.history.stop())
     services.reminders.start()
     services.incidents.start()
+    services.archiveCheck.start()
     services.webhook.start()
     opened.push(() => services.reminders.stop())
     opened.push(() => services.incidents.stop())
+    opened.push(() => services.archiveCheck.stop())
     await services.fleet.start()
     opened.push(() => services.fleet.stop())
     http.complete(createTable(services, { base, publicUrl, panel }))
@@ -297,7 +299,7 @@ function createStop(running: {
     return callAll([
       () => services.deployer.stop({ wait }),
       () => services.fleet.stop(),
-      () => Promise.all([services.reminders.stop(), services.incidents.stop()]),
+      () => Promise.all([services.reminders, services.incidents, services.archiveCheck].map(each => each.stop())),
       () =>
         Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })]),
       () => Promise.all(early),

@@ -13,6 +13,7 @@ import { createBackups } from '../carry/backup/backup.js'
 import { createAccessReport, createTokenReminders, type TokenReminders } from '../access/access-report.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { Pieces } from '../deploy/pieces.js'
+import { type ArchiveCheck, createArchiveCheck } from '../deploy/archive-check.js'
 import { createDeployer, type Deployer } from '../deploy/deployer.js'
 import { refusePlaced } from '../deploy/wishes.js'
 import { createLocks } from '../deploy/locks.js'
@@ -80,6 +81,7 @@ export interface Services {
   trust: ReturnType<typeof createTrust>
   deployer: Deployer
   pieces: Pieces
+  archiveCheck: ArchiveCheck
   headers: CheckHeaders
   webhook: Webhook
   incidents: Incidents
@@ -127,6 +129,7 @@ export function createServices(world: World, front: Front): Services {
     trust: work.trust,
     deployer: work.deployer,
     pieces: work.pieces,
+    archiveCheck: work.archiveCheck,
     headers: work.headers,
     webhook: work.webhook,
     incidents: work.incidents,
@@ -215,6 +218,11 @@ function createWork(
     }
   })
   const pieces = new Pieces({ home, ids, clock, quota, during: deployer.receiving, log })
+  const archiveCheck = createArchiveCheck({
+    ...world,
+    uploads: () => deployer.figures().uploads.now,
+    found: incidents.archives
+  })
   const projects = new Projects({ ...world, audit, home: home.directory, deployments: deployer, headers })
   const deployments = createListed(store, deployer)
   const targets = createTargets()
@@ -230,6 +238,7 @@ function createWork(
     headers,
     deployer,
     pieces,
+    archiveCheck,
     projects,
     deployments,
     targets,
@@ -275,6 +284,7 @@ function createMachine(world: World, front: Front, work: Work) {
     secretsFault: () => variables.check(),
     auditState: () => front.keeper.state(),
     unfinishedTargets: deployer.unfinishedTargets,
+    archives: work.archiveCheck.state,
     certificates: world.expiry?.list,
     fleetState: fleetOf(store, work.fleet),
     cluster: world.cluster?.status,

@@ -162,6 +162,7 @@ async function lead(active: Active): Promise<void> {
   services.history.start()
   services.reminders.start()
   services.incidents.start()
+  services.archiveCheck.start()
   services.webhook.start()
   active.isReady = true
 }
@@ -175,7 +176,11 @@ function end({ term: { front, services, isLeader }, stopReviews }: Active): Prom
     () => Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()]),
     () =>
       isLeader &&
-      Promise.all([services.reminders.stop(), services.incidents.stop(), services.history.stop(), front.keeper.stop()]),
+      Promise.all(
+        [services.reminders, services.incidents, services.archiveCheck, services.history, front.keeper].map(each =>
+          each.stop()
+        )
+      ),
     () => services.webhook.stop({ graceMs: notificationGraceMs }),
     () => front.failures.flush(),
     () => front.named.close().catch(() => {})

@@ -48,6 +48,7 @@ t.test('a healthy server answers 200', async t => {
     hostNamesChecked: false,
     revertsPending: [],
     unfinishedTargets: [],
+    archives: { checkedAt: null, damaged: [] },
     deploy: { last5: [], successRate: null },
     memoryMB: { rss: Number, heapUsed: Number }
   })

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -77,4 +77,17 @@ export async function contentsOf(path: string): Promise<Record<string, string>> 
   } finally {
     archive.close()
   }
+}
+
+/** Flips a bit of the contents of an entry, and returns the function that puts it back. */
+export async function spoil(path: string, name: string): Promise<() => void> {
+  const archive = await openKept(path, anyArchive)
+  const entry = archive.entries.find(each => each.path === name)
+  archive.close()
+  const saved = readFileSync(path)
+  const bytes = Buffer.from(saved)
+  const at = (entry?.limitOffset ?? 0) - 20
+  bytes.writeUInt8((bytes[at] as number) ^ 4, at)
+  writeFileSync(path, bytes)
+  return () => writeFileSync(path, saved)
 }

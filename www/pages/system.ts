@@ -170,7 +170,16 @@ interface Check {
   what: string
 }
 
-function checksOf({ db, kiteHome, disk, deploy, audit, certificates = [], serverTime }: HealthDetail): Check[] {
+function checksOf({
+  db,
+  kiteHome,
+  disk,
+  deploy,
+  audit,
+  archives,
+  certificates = [],
+  serverTime
+}: HealthDetail): Check[] {
   const used = disk.percentUsed
   const diskKind = used === null || used < nearlyFullPercent ? 'good' : used < fullPercent ? 'warning' : 'bad'
   const rate = deploy.successRate === null ? null : deploy.successRate * 100
@@ -221,6 +230,20 @@ function checksOf({ db, kiteHome, disk, deploy, audit, certificates = [], server
               time: audit.brokenSince ?? '',
               why: audit.why ?? ''
             })
+          }
+        ]),
+    ...(archives === undefined || archives.checkedAt === null
+      ? []
+      : [
+          {
+            words: t('Archives'),
+            kind: archives.damaged.length === 0 ? ('good' as const) : ('warning' as const),
+            what:
+              archives.damaged.length === 0
+                ? t('Intact on {date}', { date: archives.checkedAt.slice(0, 10) })
+                : t('Damaged: {list}. Restore them from a backup, or deploy these releases again.', {
+                    list: archives.damaged.join(', ')
+                  })
           }
         ]),
     ...certificates.map(({ name, expiresAt, cure }) => {

@@ -6,8 +6,8 @@
  * server would refuse, a server that does not answer. A warning is something that does not exist yet.
  */
 import { countOf, oneLine } from '../../base/text.js'
-import { stat, readdir, readFile } from 'node:fs/promises'
-import { hasCode, reasonOf } from '../../base/errors.js'
+import { stat } from 'node:fs/promises'
+import { hasCode } from '../../base/errors.js'
 import type { ProjectStatus } from '../../model/project.js'
 import type { Check, Finding } from '../../model/transfer.js'
 import type { Reader } from '../../core/store/database.js'
@@ -15,11 +15,7 @@ import { rowReader, text, valueReader } from '../../core/store/tables/table.js'
 import { countDeployments } from '../../core/store/tables/deployments.js'
 import { withNodes } from '../../core/store/tables/fleet.js'
 import { readProjects } from '../../core/store/tables/projects.js'
-import { join } from 'node:path'
-import { OpenFile } from '../../base/files.js'
-import { createEntryReader } from '../../core/archive/entry-data.js'
-import { type PackIndex, readIndex } from '../../core/archive/pack-index.js'
-import { anyArchive, openKept, openPack } from '../../core/archive/pack-set.js'
+import { findDamage } from '../../core/archive/damage.js'
 
 /** The parts of the database that verify checks. */
 export interface DatabaseState {
@@ -234,130 +230,13 @@ function error(finding: Omit<Finding, 'level'>): Finding {
   return { ...finding, level: 'error', message: oneLine(finding.message) }
 }
 
-/*
- * Reads every kept archive (`svc verify --archives`). A file is read once, however many archives share it, and what is
- * damaged in it is told with each release that it affects. Archives that are removed meanwhile are left out.
- */
-
-const filePattern = /^(dep_[a-z2-7]{16})\.(zip|pack)$/
-const indexPattern = /^(dep_[a-z2-7]{16})\.index$/
-
-/** The damage of one file: by the number of the entry, or of all. */
-interface Damage {
-  name: string
-  deployId: string
-  isPack: boolean
-  /** What is wrong with the whole file; null: with single entries. */
-  whole: string | null
-  entries: Map<number, string>
-}
+const archiveAdvice = 'Restore it from a backup, or deploy this release again and delete the archive'
 
 /** Returns what is wrong with the archives of a data directory, or that nothing is. */
 export async function verifyArchives(deployments: string): Promise<Finding[]> {
-  const names = await readdir(deployments).catch((): string[] => [])
-  const damages: Damage[] = []
-  for (const name of names) {
-    const [, deployId, ending] = filePattern.exec(name) ?? []
-    if (deployId === undefined) continue
-    const damage = await readFileOf(deployments, { name, deployId, isPack: ending === 'pack' })
-    if (damage !== null) damages.push(damage)
-  }
-  const affected = new Map<Damage, string[]>()
-  for (const damage of damages) affected.set(damage, damage.isPack ? [] : [damage.deployId])
-  const findings: Finding[] = []
-  for (const name of names) {
-    const [, deployId] = indexPattern.exec(name) ?? []
-    if (deployId !== undefined && !names.includes(`${deployId}.zip`))
-      findings.push(...(await readIndexOf(deployments, { name, deployId, names, affected })))
-  }
-  for (const [damage, ids] of affected) if (ids.length > 0) findings.push(findingOf(damage, ids))
-  if (findings.length > 0) return findings
-  const count = new Set(names.flatMap(name => /^(dep_[a-z2-7]{16})\.(zip|index)$/.exec(name)?.[1] ?? [])).size
-  return [
-    {
-      check: 'archives',
-      level: 'ok',
-      id: null,
-      message: `The archives are intact: ${countOf(count, 'archive')}`,
-      next: null
-    }
-  ]
-}
-
-/** Reads all entries of a zip or a pack. Returns null if nothing is wrong, or if it is gone. */
-async function readFileOf(
-  directory: string,
-  { name, deployId, isPack }: Pick<Damage, 'name' | 'deployId' | 'isPack'>
-): Promise<Damage | null> {
-  const entries = new Map<number, string>()
-  const damage = (whole: string | null): Damage => ({ name, deployId, isPack, whole, entries })
-  let file: OpenFile | null = null
-  try {
-    file = new OpenFile(join(directory, name))
-    const pack = await openPack(file, deployId)
-    const reader = createEntryReader({ file, fileSize: file.size })
-    for (const [at, entry] of pack.entries.entries()) {
-      await reader.read(entry, () => {}).catch(error => entries.set(pack.numberAt(at), reasonOf(error)))
-    }
-  } catch (error) {
-    return hasCode(error, 'ENOENT') ? null : damage(reasonOf(error))
-  } finally {
-    file?.close()
-  }
-  return entries.size === 0 ? null : damage(null)
-}
-
-interface Reading {
-  name: string
-  deployId: string
-  names: readonly string[]
-  affected: Map<Damage, string[]>
-}
-
-/** Adds a release to the damages that affect it. Returns what is wrong with its index, or with packs that are missing. */
-async function readIndexOf(directory: string, { name, deployId, names, affected }: Reading): Promise<Finding[]> {
-  let index: PackIndex
-  try {
-    index = readIndex(await readFile(join(directory, name)), name)
-  } catch (error) {
-    return hasCode(error, 'ENOENT') ? [] : [ofRelease(deployId, reasonOf(error))]
-  }
-  let isExplained = false
-  for (const [damage, ids] of affected) {
-    const fileOf = (pack: string): string => (names.includes(`${pack}.pack`) ? `${pack}.pack` : `${pack}.zip`)
-    const uses = index.packs.findIndex(pack => fileOf(pack) === damage.name)
-    if (uses === -1 || !(damage.whole !== null || hasDamaged(index, uses, damage))) continue
-    ids.push(deployId)
-    isExplained = true
-  }
-  if (isExplained) return []
-  try {
-    const archive = await openKept(join(directory, `${deployId}.zip`), anyArchive)
-    archive.close()
-    return []
-  } catch (error) {
-    return hasCode(error, 'ENOENT') ? [] : [ofRelease(deployId, reasonOf(error))]
-  }
-}
-
-function hasDamaged({ runs }: PackIndex, pack: number, { entries }: Damage): boolean {
-  for (let at = 0; at < runs.length; at += 3) {
-    const [first, count] = [runs[at + 1] as number, runs[at + 2] as number]
-    if (runs[at] === pack)
-      for (const number of entries.keys()) if (number >= first && number < first + count) return true
-  }
-  return false
-}
-
-const advice = 'Restore it from a backup, or deploy this release again and delete the archive'
-
-function ofRelease(id: string, why: string): Finding {
-  return { check: 'archives', level: 'error', id, message: `The archive of ${id} is damaged: ${why}`, next: advice }
-}
-
-function findingOf({ name, whole, entries, deployId }: Damage, ids: readonly string[]): Finding {
-  const [first] = entries.values()
-  const more = entries.size > 1 ? ` (and ${countOf(entries.size - 1, 'other entry', 'other entries')})` : ''
-  const message = `"${name}" is damaged: ${whole ?? `${first}${more}`}. Affected releases: ${ids.join(', ')}`
-  return { check: 'archives', level: 'error', id: deployId, message, next: advice }
+  const { archives, damages } = await findDamage(deployments)
+  if (damages.length === 0) return [ok('archives', `The archives are intact: ${countOf(archives, 'archive')}`)]
+  return damages.map(({ deployId, message }) =>
+    error({ check: 'archives', id: deployId, message, next: archiveAdvice })
+  )
 }

@@ -171,6 +171,7 @@ export async function diagnoseServer(
       ...nameFindings(detail, client.address),
       ...revertFindings(detail),
       ...targetFindings(detail),
+      ...archiveFindings(detail),
       ...certificateFindings(detail),
       ...notificationFindings(detail),
       ...auditFindings(detail),
@@ -265,6 +266,18 @@ export function targetFindings({ unfinishedTargets = [] }: HealthDetail): Findin
   const shown = unfinishedTargets.map(({ deployId, target }) => oneLine(`${target ?? 'a target'} (${deployId})`))
   const advice = `Mount the disk of the target, then restart the server or deploy again. If it is gone for good, run: svc target forget ${oneLine(first.deployId)}`
   return [failure('Targets', `half of a change may be in ${shown.join(', ')}`, advice)]
+}
+
+/** Returns when the kept archives were last checked; a failure if some are damaged. Pure. */
+export function archiveFindings({ archives }: HealthDetail): Finding[] {
+  if (archives === undefined) return []
+  const { checkedAt, damaged } = archives
+  if (checkedAt === null) return [pass('Archives', 'not checked yet')]
+  const when = `checked on ${oneLine(checkedAt.slice(0, 10))}`
+  if (damaged.length === 0) return [pass('Archives', `intact, ${when}`)]
+  const advice = 'Restore them from a backup, or deploy these releases again and delete the archives'
+  const shown = damaged.map(oneLine).join(', ')
+  return [failure('Archives', `${when}: releases that cannot be rolled back to: ${shown}`, advice)]
 }
 
 /** Returns a finding for each certificate that expires soon (a warning) or has expired (a failure). Pure. */

@@ -3,6 +3,7 @@ import { platform } from 'node:process'
 import { type Clock, instantOf, elapsedOf } from '../../base/clock.js'
 import { describeRuntime } from '../../base/runtime.js'
 import type {
+  ArchiveHealth,
   BrokenProject,
   BrokenProjects,
   ClusterStatus,
@@ -72,6 +73,8 @@ interface Needs {
   auditState?(): NonNullable<HealthDetail['audit']>
   /** Returns the targets that wait for their disk. */
   unfinishedTargets?(): UnfinishedTarget[]
+  /** Returns the result of the last check of the kept archives. */
+  archives?(): ArchiveHealth
   /** Returns the certificates in use that expire soon or have expired. */
   certificates?(): ExpiringCertificate[]
   /** Returns the state of the fleet; null: there are no nodes. */
@@ -94,6 +97,7 @@ export function createHealth({
   secretsFault,
   auditState,
   unfinishedTargets,
+  archives,
   certificates,
   fleetState,
   cluster
@@ -127,6 +131,7 @@ export function createHealth({
         ...(auditState === undefined ? {} : { audit: auditState() }),
         revertsPending: pendingReverts(store),
         ...unfinishedOf(unfinishedTargets),
+        ...(archives === undefined ? {} : { archives: archives() }),
         ...(certificates === undefined ? {} : { certificates: certificates() }),
         notifications: countWaitingMessages(store),
         ...fleetOf(fleetState),

@@ -116,6 +116,7 @@ function pageOf(incident: Incident, publicUrl: string | null): string | null {
       return nodePage(publicUrl, incident.node.id)
     case 'drift_found':
       return projectPage(publicUrl, incident.project.id)
+    case 'archives_damaged':
     case 'disk_low':
       return storagePage(publicUrl)
     case 'backup_failed':
@@ -136,6 +137,7 @@ const linkWords: Partial<Record<Notification['event'], string>> = {
   rollout_halted: 'Resume or revert',
   node_lost: 'Open this node',
   drift_found: 'Open this project',
+  archives_damaged: 'Open the storage',
   disk_low: 'Open the storage',
   backup_failed: 'Open the system'
 }
@@ -240,6 +242,8 @@ function incidentLine(incident: Incident): string {
       const what = files === null ? 'files' : countOf(files, 'file')
       return `${incident.project.name}: ${what} edited on ${node === null ? 'the server' : `node ${node}`}`
     }
+    case 'archives_damaged':
+      return `kept archives are damaged: ${countOf(incident.releases.length, 'release')} cannot be rolled back to`
     case 'disk_low':
       return `the disk of the data directory is ${Math.floor(incident.disk.percentUsed ?? 0)} % full`
     case 'backup_failed':

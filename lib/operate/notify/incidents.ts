@@ -7,6 +7,7 @@ import type { Incident } from '../../model/incident.js'
 import type { DiskFigures } from '../../model/machine.js'
 import type { FleetNode } from '../../model/node.js'
 import type { Store } from '../../core/store/database.js'
+import { findDeployment } from '../../core/store/tables/deployments.js'
 import { findNode, listPlacements } from '../../core/store/tables/fleet.js'
 import { findProject } from '../../core/store/tables/projects.js'
 import { forgetTold, noteTold, toldIncidents } from '../../core/store/tables/server.js'
@@ -97,6 +98,20 @@ export function createIncidents({ store, clock, tell, disk, nodes, log }: Incide
       const { id, name, deployPath } = project
       const drift = { files, node: node?.name ?? null }
       await begin(key, { event: 'drift_found', project: { id, name, deployPath }, drift })
+    },
+
+    /** Takes note of the releases whose archives are damaged: all of them, each time. */
+    async archives(damaged: readonly string[]): Promise<void> {
+      const keyOf = (id: string): string => `archives_damaged ${id}`
+      const keys = new Set(damaged.map(keyOf))
+      const told = toldIncidents(store)
+      for (const key of told) if (key.startsWith(keyOf('')) && !keys.has(key)) await end(key)
+      const rows = damaged.filter(id => !told.includes(keyOf(id))).flatMap(id => findDeployment(store, id) ?? [])
+      if (rows.length === 0) return
+      await store.write(tx => rows.forEach(({ id }) => noteTold(tx, keyOf(id), instantOf(clock))))
+      const releases = rows.map(({ id, projectName }) => ({ id, projectName }))
+      const projectIds = [...new Set(rows.map(({ projectId }) => projectId))]
+      tell({ event: 'archives_damaged', project: null, releases, projectIds })
     },
 
     start(): void {

@@ -65,6 +65,8 @@ function factsOf(incident: IncidentNotification): Line[] {
         ['Node', incident.drift.node],
         ['Files', incident.drift.files === null ? null : String(incident.drift.files)]
       ]
+    case 'archives_damaged':
+      return [['Releases', incident.releases.map(({ id, projectName }) => `${id} (${projectName})`).join(', ')]]
     case 'disk_low': {
       const { path, percentUsed, freeBytes } = incident.disk
       const free = freeBytes === null ? null : formatBytes(freeBytes)
@@ -263,6 +265,7 @@ const colors = {
   rollout_halted: 'Attention',
   node_lost: 'Attention',
   drift_found: 'Warning',
+  archives_damaged: 'Attention',
   disk_low: 'Attention',
   backup_failed: 'Attention',
   token_expiring: 'Warning',

@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  archiveFindings,
   auditFindings,
   certificateFindings,
   checkRuntime,
@@ -59,6 +60,18 @@ t.test('a revert that is pending is a failure', async t => {
   t.same(revertFindings({ ...well, revertsPending: [] }), [])
   t.match(revertFindings({ ...well, revertsPending: ['dep_a', 'dep_b'] }), [
     { result: 'failure', detail: /dep_a, dep_b/, advice: /svc logs dep_a/ }
+  ])
+})
+
+t.test('damaged archives are a failure that names the releases', async t => {
+  t.same(archiveFindings(well), [], 'an older server')
+  t.match(archiveFindings({ ...well, archives: { checkedAt: null, damaged: [] } }), [{ result: 'pass', detail: /not/ }])
+  const checkedAt = '2030-01-02T00:00:00.000Z'
+  t.match(archiveFindings({ ...well, archives: { checkedAt, damaged: [] } }), [
+    { result: 'pass', detail: /2030-01-02/ }
+  ])
+  t.match(archiveFindings({ ...well, archives: { checkedAt, damaged: ['dep_a', 'dep_b'] } }), [
+    { result: 'failure', detail: /2030-01-02.*dep_a, dep_b/, advice: /backup/ }
   ])
 })
 

@@ -68,6 +68,7 @@ export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string 
   { event: 'rollout_halted', words: 'Halted rollouts' },
   { event: 'node_lost', words: 'Lost nodes' },
   { event: 'drift_found', words: 'Files edited on the server' },
+  { event: 'archives_damaged', words: 'Damaged archives' },
   { event: 'disk_low', words: 'Disk almost full' },
   { event: 'backup_failed', words: 'Failed backups' },
   { event: 'token_expiring', words: 'Tokens that expire soon' },

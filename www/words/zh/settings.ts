@@ -39,6 +39,7 @@ export const words: Words = {
   'Halted rollouts': '滚动发布已中止',
   'Lost nodes': '节点失联',
   'Files edited on the server': '服务器上的文件被改动',
+  'Damaged archives': '归档损坏',
   'Disk almost full': '磁盘将满',
   'Failed backups': '备份失败',
   'Tokens that expire soon': '令牌即将到期',

@@ -5,6 +5,9 @@ export const words: Words = {
   '{projects} without anything stored': '{projects}没有占用存储',
   'Damaged since {time}: {why}. Compare an export with checkpoints from elsewhere.':
     '自 {time} 起已损坏：{why}。请将导出文件与别处的检查点比较。',
+  'Intact on {date}': '{date} 检查完好',
+  'Damaged: {list}. Restore them from a backup, or deploy these releases again.':
+    '已损坏：{list}。请从备份中恢复，或重新部署这些版本。',
   'the health': '健康状况',
   'the resources': '资源',
   'the applications': '应用',
