@@ -2,7 +2,7 @@
  * Random pairs of trees, one after the other in two projects: one gets whole archives, the other one only what has
  * changed, as `svc push` finds it with its index. Targets, records and kept archives must be the same, also after the ways back.
  */
-import { createWriteStream, readFileSync } from 'node:fs'
+import { chmodSync, createWriteStream, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -51,9 +51,67 @@ t.test('what was sent as changes is what a whole archive would have brought', as
   t.ok(sent > 0, `seeds ${firstSeed} to ${seed - 1}: ${sent} files were sent`)
 })
 
-async function runPair(stage: DeployStage, seed: number): Promise<{ lines: string[]; sent: number }> {
+t.test('each of the 512 modes, with and without other bits, is the same from both', async t => {
+  const stage = await deployStage(t)
+  stage.values.durable_targets = false
+  const directory = join(stage.directory, 'site')
+  mkdirSync(directory)
+  let round = 0
+  const lay = (): void => {
+    for (let at = 0; at < 512; at++) {
+      const place = join(directory, `${at}`)
+      // Every third file only gets another mode.
+      if (round === 0 || at % 3 > 0) writeFileSync(place, `${round} ${at}`)
+      chmodSync(place, ((at + round * 77) % 512) | (((at + round) % 8) << 9))
+    }
+    round++
+  }
+  lay()
+  const { lines, sent } = await runPair(stage, 1, { directory, change: lay })
+  t.strictSame(lines, [])
+  t.equal(sent, 2 * 341)
+})
+
+t.test('changes of a release without modes state modes, as an archive of all files does', async t => {
+  const stage = await deployStage(t)
+  const site = join(stage.directory, 'site')
+  mkdirSync(site)
+  for (const name of ['same', 'other']) {
+    writeFileSync(join(site, name), name)
+    chmodSync(join(site, name), 0o755)
+  }
+  const [whole, changed] = [await stage.addProject(), await stage.addProject()]
+  const index = join(stage.directory, 'index')
+  for (const project of [whole, changed]) {
+    await finish(await sendWhole(stage, project, site))
+    const received = await receive(stage, withoutModes(await zipBytes(site)))
+    await finish(await stage.deployer.deploy(received, { projectId: project.id, env: {}, actor: admin }))
+    t.equal(statSync(join(project.deployPath, 'same')).mode & 0o777, 0o755, 'it keeps what is there')
+  }
+  for (const name of ['same', 'other']) chmodSync(join(site, name), 0o644)
+  writeFileSync(join(site, 'other'), 'changed')
+  await finish(await sendWhole(stage, whole, site))
+  const { run, count } = await sendChanges(stage, changed, { site, index })
+  await finish(run)
+  t.equal(count, 1)
+  t.strictSame(timeless(changed), timeless(whole))
+  t.equal(statSync(join(changed.deployPath, 'same')).mode & 0o777, 0o644)
+})
+
+/** Returns a zip as one that was made where files have no permissions. */
+function withoutModes(zip: Buffer): Buffer {
+  const bytes = Buffer.from(zip)
+  for (let at = bytes.indexOf('PK\x01\x02'); at !== -1; at = bytes.indexOf('PK\x01\x02', at + 4))
+    bytes.writeUInt32LE(0, at + 38)
+  return bytes
+}
+
+/** A site that changes. */
+type Site = Pick<ChangingSite, 'directory' | 'change'>
+
+async function runPair(stage: DeployStage, seed: number, given?: Site): Promise<{ lines: string[]; sent: number }> {
   const random = createRandom(seed)
-  const site = new ChangingSite(join(stage.directory, `site-${seed}`), random)
+  const site = given ?? new ChangingSite(join(stage.directory, `site-${seed}`), random)
   const policy = { prune: random.oneOf(['managed', 'off'] as const) }
   const [whole, changed] = [await stage.addProject({ policy }), await stage.addProject({ policy })]
   const index = join(stage.directory, `index-${seed}`)

@@ -11,7 +11,10 @@ interface SiteEntry {
   seconds: number
 }
 
-const names = ['a', 'b', 'ü', 'c.txt', 'a.b', 'x', 'y', 'z0']
+/** Also one that differs only by case, and one only by the form of Unicode. */
+const names = ['a', 'A', 'b', 'ü', 'u\u0308', 'c.txt', 'a.b', 'x', 'y', 'z0']
+/** A file that nobody may open is packed like one of an archive without permissions. */
+const modes = [0o644, 0o644, 0o755, 0o600, 0o4755, 0o2644, 0o1777, 0o000, 0o111]
 const firstSecond = 1_700_000_000
 
 /** A site that `change` changes. It contains at least one file. */
@@ -42,16 +45,40 @@ export class ChangingSite {
   #changed(next: Map<string, SiteEntry>, path: string, entry: SiteEntry): void {
     const random = this.#random
     const { text, isLink } = entry
-    const how = random.oneOf(['rewrite', 'same size', 'mode', 'time', 'remove', 'move', 'copy', 'kind'] as const)
+    const how = random.oneOf([
+      'rewrite',
+      'same size',
+      'mode',
+      'time',
+      'remove',
+      'move',
+      'copy',
+      'move directory',
+      'kind'
+    ] as const)
     if (how === 'remove') return
     if (how === 'move' || how === 'copy') add(next, this.#path(), entry)
     if (how === 'move') return
+    if (how === 'move directory') return this.#moveDirectory(next, path, entry)
     if (how === 'kind') return add(next, random.below(2) === 0 ? path : `${path}/${random.oneOf(names)}`, this.#entry())
     if (how === 'same size' && text !== null && !isLink)
       return add(next, path, { ...entry, text: text.replace(/./, random.oneOf(['p', 'q', 'r'])) })
-    if (how === 'mode') return add(next, path, { ...entry, mode: random.oneOf([0o644, 0o755, 0o600]) })
+    if (how === 'mode') return add(next, path, { ...entry, mode: random.oneOf(modes) })
     if (how === 'time') return add(next, path, { ...entry, seconds: firstSecond + random.below(9) })
     add(next, path, how === 'rewrite' ? this.#entry() : entry)
+  }
+
+  /** Moves what lies in the directory of an entry as far as it is laid already, and the entry. */
+  #moveDirectory(next: Map<string, SiteEntry>, path: string, entry: SiteEntry): void {
+    const from = path.includes('/') ? path.slice(0, path.lastIndexOf('/') + 1) : ''
+    const to = `${this.#random.oneOf(names)}/`
+    add(next, to + path.slice(from.length), entry)
+    if (from === '') return
+    for (const [other, moved] of [...next]) {
+      if (!other.startsWith(from)) continue
+      next.delete(other)
+      add(next, to + other.slice(from.length), moved)
+    }
   }
 
   #grown(entries: Map<string, SiteEntry>, count: number): Map<string, SiteEntry> {
@@ -72,7 +99,7 @@ export class ChangingSite {
     if (kind === 0) return { text: null, isLink: false, mode: 0o755, seconds }
     if (kind === 1) return { text: random.oneOf(['always', './always', 'nowhere']), isLink: true, mode: 0o777, seconds }
     const text = random.oneOf(['', 'one', 'x'.repeat(5000), `${random.below(9)}`, `${random.below(1e6)} `.repeat(300)])
-    return { text, isLink: false, mode: random.oneOf([0o644, 0o644, 0o755]), seconds }
+    return { text, isLink: false, mode: random.oneOf(modes), seconds }
   }
 
   /** Changes the directory, and touches nothing that stays as it is. */

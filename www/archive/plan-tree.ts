@@ -11,6 +11,7 @@ import {
   defaultFileMode,
   fileType,
   linkMode,
+  packedMode,
   type TreeEntry,
   treeHead,
   treeLine
@@ -49,7 +50,6 @@ const atOnce = 6
 /** Smaller files are digested whole: crypto.subtle has no streams, and is ten times as fast. */
 const wholeBytes = 8 * 1024 * 1024
 const programMode = fileType | 0o755
-const permissionBits = 0o777
 const typeMask = 0o170000
 /** Number of hex digits of each SHA-256 in the body (core/archive/tree-wire.ts). */
 const digits = 16
@@ -104,13 +104,12 @@ function sourceOf(file: Blob, entry: ZipEntry): Source {
   if (!entry.isNameSure) throw new CannotPlan(t('The zip does not declare the encoding of its names.'))
   if (method !== stored && method !== deflated) throw damaged(entry.path)
   const isLink = (unixMode & typeMask) === (linkMode & typeMask)
-  const permissions = unixMode & permissionBits
   return {
     path: entry.path
       .split('/')
       .filter(segment => segment !== '.')
       .join('/'),
-    mode: isLink ? linkMode : permissions === 0 ? defaultFileMode : fileType | permissions,
+    mode: packedMode(isLink ? 'symlink' : 'file', unixMode),
     mtimeMs: Math.floor((mtimeMs ?? 0) / 1000) * 1000,
     bytes,
     async contents() {

@@ -31,8 +31,20 @@ export const fileType = 0o100000
 export const linkType = 0o120000
 /** The mode of every symbolic link: its permission bits have no meaning. */
 export const linkMode = linkType | 0o777
+const directoryType = 0o040000
 /** The mode of a file whose source has no permission bits (an archive that was made on Windows). */
 export const defaultFileMode = fileType | 0o644
+/** The mode of a directory whose source has no permission bits. */
+export const defaultDirectoryMode = directoryType | 0o755
+const permissionBits = 0o777
+
+/** Returns type and permission bits of what is packed or was packed. One without permission bits gets the usual ones. */
+export function packedMode(kind: 'file' | 'directory' | 'symlink', mode: number | null): number {
+  if (kind === 'symlink') return linkMode
+  const permissions = (mode ?? 0) & permissionBits
+  if (kind === 'directory') return permissions === 0 ? defaultDirectoryMode : directoryType | permissions
+  return permissions === 0 ? defaultFileMode : fileType | permissions
+}
 
 const modeDigits = 6
 

@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hasCode } from '../../base/errors.js'
 import { OpenFile, type ReadableFile } from '../../base/files.js'
-import { defaultFileMode, fileType, linkMode, linkType } from '../../base/shared/tree-text.js'
+import { fileType, linkType, packedMode } from '../../base/shared/tree-text.js'
 import {
   defaultZip64FromBytes,
   directoryHeaderBytes,
@@ -184,15 +184,12 @@ export async function openPack(file: ReadableFile, name: string): Promise<Pack> 
 
 const typeBits = 0o170000
 const directoryType = 0o040000
-const defaultDirectoryMode = directoryType | 0o755
 const permissionBits = 0o777
 const maxSeconds = 2 ** 31 - 1
 
 /** Returns type and permission bits of an entry. */
 export function modeOfPacked({ kind, mode }: Pick<ArchiveEntry, 'kind' | 'mode'>): number {
-  if (kind === 'symlink') return linkMode
-  if (kind === 'directory') return mode === null ? defaultDirectoryMode : directoryType | mode
-  return mode === null ? defaultFileMode : fileType | mode
+  return packedMode(kind, mode)
 }
 
 /** Returns the whole seconds of a time that a zip can contain. */

@@ -6,6 +6,7 @@ import { extname } from 'node:path'
 import { placeOfDescriptor } from '../../base/files.js'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { sha256 } from '../../base/digests.js'
+import { packedMode } from '../../base/shared/tree-text.js'
 import { compressedTypes, defaultZip64FromBytes, newRecord, type ZipRecord } from '../../base/shared/zip-records.js'
 
 /** A source of an entry. */
@@ -45,9 +46,6 @@ export interface LastSource {
 const minDeflateBytes = 96
 const maxNameBytes = 0xffff
 
-const typeBits = { file: 0o100000, directory: 0o040000, symlink: 0o120000 }
-const permissionBits = 0o777
-
 /**
  * Refuses (`invalid`, `name_not_packable`) a name that two readers would interpret differently, or that leads outside.
  */
@@ -65,9 +63,9 @@ function complaintAbout(path: string): string {
   return Buffer.byteLength(path) < maxNameBytes ? '' : 'its path is too long'
 }
 
-/** Returns type and permission bits as in Unix. */
+/** Returns type and permission bits as in Unix. A file that nobody may open gets the usual ones. */
 export function unixMode({ kind, mode }: ZipSource): number {
-  return typeBits[kind] | (kind === 'symlink' ? permissionBits : mode & permissionBits)
+  return packedMode(kind, mode)
 }
 
 /** Whether deflating the source may make it smaller. */

@@ -5,7 +5,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, defaultFileMode, linkMode, type TreeEntry } from '../../base/shared/tree-text.js'
+import { compareTreePaths, type TreeEntry } from '../../base/shared/tree-text.js'
 import { createSegmentThreads } from './segments.js'
 import { checkSourceName, digestBytes, digestSources, unixMode, type ZipSource } from './source.js'
 
@@ -40,7 +40,6 @@ const batchBytes = 4 * 1024 * 1024
 /** Number of batches that each thread has in advance. */
 const batchesAhead = 2
 const defaultAloneMs = 150
-const permissionBits = 0o777
 /** The time of an entry is a signed number of 32 bits. */
 const maxSeconds = 2 ** 31 - 1
 
@@ -79,10 +78,9 @@ export async function treeOf(sources: readonly ZipSource[], options: TreeOptions
 function entryOf(source: ZipSource, sha256: string): TimedEntry {
   const { path, kind, mtimeMs } = source
   const isLink = kind === 'symlink'
-  const hasMode = (source.mode & permissionBits) !== 0
   return {
     path,
-    mode: isLink ? linkMode : hasMode ? unixMode(source) : defaultFileMode,
+    mode: unixMode(source),
     size: isLink ? Buffer.byteLength(source.source as string) : source.bytes,
     sha256,
     mtimeMs: Math.max(-maxSeconds - 1, Math.min(maxSeconds, Math.floor(mtimeMs / 1000))) * 1000

@@ -12,6 +12,7 @@ import { createWorkerPool } from '../../base/workers.js'
 import { hasCode, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
+import { packedMode } from '../../base/shared/tree-text.js'
 import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
@@ -32,11 +33,8 @@ import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from '../archive/read
 import type { TimedEntry } from '../archive/tree.js'
 import { writeTree, applyDelta } from '../archive/tree-wire.js'
 import { readManifest } from './manifest.js'
-import { directoryMode } from './owned-tree.js'
 import { createHash } from 'node:crypto'
 import { OpenFile } from '../../base/files.js'
-
-const defaultDirectoryBits = 0o755
 
 /** A kept archive. */
 interface Base {
@@ -204,7 +202,7 @@ async function composeWhole(
 }
 
 function directoryOf({ path, mode, mtimeMs }: ArchiveEntry): ComposedEntry {
-  return { path, mode: directoryMode | (mode ?? defaultDirectoryBits), mtimeMs: mtimeMs ?? 0, source: null }
+  return { path, mode: packedMode('directory', mode), mtimeMs: mtimeMs ?? 0, source: null }
 }
 
 /** Refuses (400 `assembly_differs`) sent contents that are not those that the tree names. */

@@ -8,7 +8,7 @@ import {
   pathOfLine
 } from '../../model/manifest.js'
 import { Refusal } from '../../base/errors.js'
-import { defaultFileMode, fileType, linkMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
+import { packedMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
 import { type Disk, writeFully } from './disk.js'
 import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
 import type { Digest, Item, Plan, Records } from './plan.js'
@@ -116,9 +116,8 @@ export function treeDiffers(): Refusal {
 
 function entryInTree(index: number, { items, records, archiveModes }: Omit<InTree, 'order'>): TreeEntry {
   const { path, size, kind } = items[index] as Item
-  const mode = archiveModes[index] ?? null
-  const ofFile = mode === null ? defaultFileMode : fileType | mode
-  return { path, mode: kind === 'symlink' ? linkMode : ofFile, size, sha256: records.sha256(index).toString('hex') }
+  const mode = packedMode(kind, archiveModes[index] ?? null)
+  return { path, mode, size, sha256: records.sha256(index).toString('hex') }
 }
 
 function describe(index: number, { items, records, reckoned }: Staged): FileLine {

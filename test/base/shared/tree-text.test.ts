@@ -4,6 +4,7 @@ import {
   defaultFileMode,
   isBroughtAlong,
   linkMode,
+  packedMode,
   treeLine,
   treeOrder
 } from '../../../lib/base/shared/tree-text.js'
@@ -62,4 +63,15 @@ t.test('spares what a complete build output brings along, and nothing beside it'
   for (const [name, directory, isSpared] of table)
     t.equal(isBroughtAlong(name, directory), isSpared, `${directory}/${name}`)
   t.end()
+})
+
+t.test('What is packed has its permissions, or the usual ones if it has none', async t => {
+  for (const [kind, type, usual] of [
+    ['file', 0o100000, 0o644],
+    ['directory', 0o040000, 0o755]
+  ] as const) {
+    for (let mode = 1; mode < 512; mode++) t.equal(packedMode(kind, 0o106000 | mode), type | mode)
+    for (const mode of [null, 0, 0o100000, 0o106000, 0o1000]) t.equal(packedMode(kind, mode), type | usual)
+  }
+  t.equal(packedMode('symlink', 0), linkMode)
 })
