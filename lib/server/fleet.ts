@@ -63,7 +63,10 @@ export function createFleet(
           })
           .catch(error => log(`Cannot correct the record of deployment ${deployId}`, error))
       },
-      mayClientsSendScripts: project => mayClientsSendScripts(project, settings.flag('allow_client_scripts')),
+      fromSettings: project => ({
+        allowClientScripts: mayClientsSendScripts(project, settings.flag('allow_client_scripts')),
+        scriptTimeoutSeconds: project.scriptTimeoutSeconds ?? settings.number('script_timeout')
+      }),
       megabytesPerSecond: () => settings.number('fleet_upload_rate'),
       sealing: createSealing(store, keys?.variables ?? createVariablesKey(home.variablesKey), 'rollout'),
       variables: { open: projectId => work().variables.open(projectId) },

@@ -88,7 +88,10 @@ export async function openFleet(t: Parameters<typeof openStage>[0], letters: rea
       version: '2.0.0',
       hubs: () => addresses,
       hasRunning: projectId => running.has(projectId),
-      mayClientsSendScripts: ({ allowClientScripts }) => allowClientScripts ?? mayScripts.value,
+      fromSettings: ({ allowClientScripts, scriptTimeoutSeconds }) => ({
+        allowClientScripts: allowClientScripts ?? mayScripts.value,
+        scriptTimeoutSeconds
+      }),
       megabytesPerSecond: () => 0,
       sealing,
       variables: { open: async () => [{ name: 'MODE', value: 'fast', secret: false }] },

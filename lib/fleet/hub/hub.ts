@@ -33,7 +33,7 @@ import {
 import { createLinks, createPresence, createTwins, type NodeLinks, sharedError } from './links.js'
 import { createRolloutEvents, createRolloutReader, createRollouts, createRolls } from './rollouts.js'
 
-export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'mayClientsSendScripts'> {
+export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'fromSettings'> {
   store: Store
   clock: Clock
   ids: Ids

@@ -171,8 +171,8 @@ export interface ReleasesNeeds {
   variables: { open(projectId: string): Promise<readonly OpenedVariable[]> }
   /** Nodes need the header values of checks as they are. Refuses 503 `variables_key`. */
   headers: { open(projectId: string, policy: PolicyChanges): Promise<PolicyChanges> }
-  /** Whether clients may send scripts to a project, by its own value or by the setting of the hub. */
-  mayClientsSendScripts(project: Project): boolean
+  /** Returns what a project takes from the settings of the hub where it has no value of its own. */
+  fromSettings(project: Project): Pick<Project, 'allowClientScripts' | 'scriptTimeoutSeconds'>
 }
 
 function attestedOf(store: Store, deployId: string): Pick<ReleaseDocument, 'attested'> {
@@ -206,7 +206,7 @@ export function createReleases(needs: ReleasesNeeds): Releases {
         fileCount: row?.fileCount ?? null,
         policy: nodePolicy(await needs.headers.open(project.id, project.policy)),
         // Nodes must not decide by their settings what the hub has told the user.
-        project: { ...pick(project, nodeSettings), allowClientScripts: needs.mayClientsSendScripts(project) },
+        project: { ...pick(project, nodeSettings), ...needs.fromSettings(project) },
         variables: (await variables.open(project.id)).map(({ name, value, secret }) => ({ name, value, secret })),
         ...(await offers.open(deployId, rollout.sealed)),
         message: row?.message ?? null,
