@@ -1,5 +1,5 @@
 import { json } from '../http/core/route.js'
-import type { Probe } from '../operate/machine/health.js'
+import type { Probe } from '../operate/machine/probe.js'
 import { type ApiRoute, queryChoice, row } from './route.js'
 
 /** A start usually takes one second, as the election of a leader; undoing a commit to a large target takes longer. */

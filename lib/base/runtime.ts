@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { homedir, hostname } from 'node:os'
-import { memoryUsage, release, version, versions } from 'node:process'
 import { hasCode } from './errors.js'
 
 /** Version of Bun, which identifies itself as Node; undefined in Node. */
-export const bunVersion: string | undefined = versions['bun']
+export const bunVersion: string | undefined = process.versions['bun']
 
 /** Returns the name and the version of the runtime. */
 export function describeRuntime(): { name: string; version: string } {
-  return bunVersion === undefined ? { name: release.name, version } : { name: 'bun', version: `v${bunVersion}` }
+  return bunVersion === undefined
+    ? { name: process.release.name, version: process.version }
+    : { name: 'bun', version: `v${bunVersion}` }
 }
 
 /**
@@ -126,7 +127,7 @@ interface RestOptions {
 export function createRest({
   ms = lookMs,
   collect = collectGarbage,
-  rssBytes = memoryUsage.rss
+  rssBytes = process.memoryUsage.rss
 }: RestOptions = {}): () => void {
   let calls = 0
   let timer: NodeJS.Timeout | null = null

@@ -25,7 +25,7 @@ import type { ClusterView } from '../model/health.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { TokenLock } from '../model/access.js'
 import type { Reader, Store } from '../core/store/database.js'
-import { findProject, findProjectByToken, readProjects } from '../core/store/tables/projects.js'
+import { findProject, findProjectByToken } from '../core/store/tables/projects.js'
 import {
   createVariablesKey,
   curesOfLostKey,
@@ -36,14 +36,12 @@ import {
   unusableKey,
   type VariablesKey
 } from '../projects/seal.js'
-import { createProbe, type Probe, type ProbeNeeds } from '../operate/machine/health.js'
+import { createProbe, type Probe, type ProbeNeeds } from '../operate/machine/probe.js'
 import { createSettings, type Settings } from '../projects/settings.js'
 import { probeRow } from '../api/probe.js'
 import { createRest } from '../base/runtime.js'
 import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
 import type { ServerKeys } from '../cluster/keys.js'
-import { warningOfUsers } from '../model/project-users.js'
-import { maySwitchUser } from '../core/proc/identity.js'
 import { Refusal } from '../base/errors.js'
 
 /** What the services need from the process that runs them. */
@@ -360,12 +358,6 @@ export function reportRequest(report: Reporter, { method, path, status, ms, addr
 
 function textOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
-}
-
-/** Warns at the start of a server that can give each project a user, and names the projects that have none. */
-export function warnOfUsers(store: Reader, report: Pick<Reporter, 'warn'>): void {
-  const warning = maySwitchUser() ? warningOfUsers(readProjects(store, ['name', 'runAs'])) : null
-  if (warning !== null) report.warn(warning)
 }
 
 /** Reads one thing again. Returns what has changed, as a noun, or null if nothing has. */

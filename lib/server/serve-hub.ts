@@ -20,9 +20,9 @@ import {
   reportFailure,
   reportRequest,
   type RequestEvent,
-  warnOfUsers,
   createReload
 } from './front.js'
+import { warnOfUsers } from './services.js'
 import {
   announce,
   type Closers,

@@ -28,7 +28,6 @@ import type { HttpServer } from '../http/core/server.js'
 import { openStore, type StoreOptions } from '../core/store/durable-store.js'
 import type { Reader, Store } from '../core/store/database.js'
 import { ownDirectory } from '../core/store/owner.js'
-import { canHoldDirectories, notHeldWarning } from '../core/install/held.js'
 import { removeLeftovers, removeLeftoversIn } from '../base/files.js'
 import { isAnyRunning } from '../core/store/tables/projects.js'
 import { listScriptProcesses } from '../core/store/tables/deployments.js'
@@ -45,7 +44,6 @@ import {
   reportRequest,
   type RequestEvent,
   type Reloadable,
-  warnOfUsers,
   type World
 } from './front.js'
 import type { Services } from './services.js'
@@ -201,10 +199,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
-    if (!canHoldDirectories) report.warn(notHeldWarning)
-    const { createServices, createTable, sendReport, newestStartMs, unfinishedDeployments } = await loadRest()
+    const { createServices, createTable, sendReport, newestStartMs, unfinishedDeployments, ...rest } = await loadRest()
+    if (!rest.canHoldDirectories) report.warn(rest.notHeldWarning)
     if (clock === steady) followRecords(steady, newestStartMs(store), report)
-    warnOfUsers(store, report)
+    rest.warnOfUsers(store, report)
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
     await services.headers.sealStored()
@@ -254,13 +252,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
  * server runs.
  */
 async function loadRest() {
-  const [services, table, telemetry, deployments] = await Promise.all([
+  const [services, table, telemetry, deployments, held] = await Promise.all([
     import('./services.js'),
     import('./table.js'),
     import('../operate/telemetry/telemetry.js'),
-    import('../core/store/tables/deployments.js')
+    import('../core/store/tables/deployments.js'),
+    import('../core/install/held.js')
   ])
-  return { ...services, ...table, ...telemetry, ...deployments }
+  return { ...services, ...table, ...telemetry, ...deployments, ...held }
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */

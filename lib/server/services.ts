@@ -72,7 +72,10 @@ import type { LogSourceRecord } from '../carry/transfer/package.js'
 import { createTransfer } from '../carry/transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
 import { createTrust } from '../http/outgoing/trust.js'
-import { createSealing, type Front, type World } from './front.js'
+import { createSealing, type Front, type Reporter, type World } from './front.js'
+import { warningOfUsers } from '../model/project-users.js'
+import { maySwitchUser } from '../core/proc/identity.js'
+import type { Reader } from '../core/store/database.js'
 import { createOffers } from '../model/fleet-wire.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
@@ -554,4 +557,10 @@ function builtInTokens(store: World['store'], settings: Front['settings']): Buil
     return { kind: 'project', projectId: id, projectName: name }
   })
   return [{ kind: 'admin', ...plain }, ...global, ...projects]
+}
+
+/** Warns at the start of a server that can give each project a user, and names the projects that have none. */
+export function warnOfUsers(store: Reader, report: Pick<Reporter, 'warn'>): void {
+  const warning = maySwitchUser() ? warningOfUsers(readProjects(store, ['name', 'runAs'])) : null
+  if (warning !== null) report.warn(warning)
 }

@@ -1,6 +1,6 @@
 /* The headers of requests that decide something: parameters, cookies, host and origin, the page and the client's address. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import { Refusal } from '../../base/errors.js'
 import type { ClientAddress, Request } from './route.js'
 
@@ -289,7 +289,7 @@ export function parseCidr(text: string): Cidr | undefined {
   if (prefix === undefined) return { bytes, bits: bytes.length * 8 }
   if (!/^(0|[1-9]\d{0,2})$/.test(prefix)) return undefined
   // ::ffff:10.0.0.0/104 counts the 128 bits of IPv6, but refers to the last 32 of them.
-  const bits = bytes.length === 4 && isIPv6(address) ? Number(prefix) - 96 : Number(prefix)
+  const bits = bytes.length === 4 && address.includes(':') ? Number(prefix) - 96 : Number(prefix)
   return bits < 0 || bits > bytes.length * 8 ? undefined : { bytes, bits }
 }
 
@@ -317,14 +317,14 @@ function contains(network: Cidr, bytes: Uint8Array): boolean {
 }
 
 function isPlainAddress(text: string): boolean {
-  return isIPv4(text) || (isIPv6(text) && !text.includes('%'))
+  return isIPv4(text) || ipv6Bytes(text) !== undefined
 }
 
 function addressBytes(text: string): Uint8Array | undefined {
   const address = bare(text.trim())
   if (isIPv4(address)) return Uint8Array.from(address.split('.'), Number)
-  if (!isIPv6(address)) return undefined
   const bytes = ipv6Bytes(address)
+  if (bytes === undefined) return undefined
   const isMapped = bytes.subarray(0, 10).every(byte => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff
   return isMapped ? bytes.subarray(12) : bytes
 }
@@ -338,26 +338,33 @@ function bare(text: string): string {
 }
 
 /**
- * Returns the bytes of a text that `isIPv6` has accepted (RFC 4291 §2.2): at most one `::`, and possibly four decimal
- * bytes at the end.
+ * Returns the bytes of an IPv6 address without a zone (RFC 4291 §2.2): groups, at most one `::`, which stands for one group
+ * or more, and possibly four decimal bytes at the end. Undefined: it is none. node:net decides by an expression that takes
+ * some 10 ms to compile, which a start would wait for (test/bench/start).
  */
-function ipv6Bytes(text: string): Uint8Array {
-  const [head = '', tail] = text.split('::')
-  const left = groups(head)
-  const right = tail === undefined ? [] : groups(tail)
+function ipv6Bytes(text: string): Uint8Array | undefined {
+  const [head = '', tail, more] = text.split('::')
+  const [left, right] = [groups(head), groups(tail ?? '')]
+  if (left === undefined || right === undefined || more !== undefined) return undefined
+  const given = left.length + right.length
+  if (tail === undefined ? given !== 16 : given > 14 || head.includes('.')) return undefined
   const bytes = new Uint8Array(16)
   bytes.set(left, 0)
   bytes.set(right, 16 - right.length)
   return bytes
 }
 
-function groups(text: string): number[] {
+/** Returns the bytes of groups, the last of which may be an IPv4 address. Undefined: they are none. */
+function groups(text: string): number[] | undefined {
   if (text === '') return []
-  return text.split(':').flatMap(group => {
-    if (group.includes('.')) return group.split('.').map(Number)
-    const value = parseInt(group, 16)
-    return [value >> 8, value & 0xff]
-  })
+  const bytes: number[] = []
+  const all = text.split(':')
+  for (const [at, group] of all.entries()) {
+    if (at === all.length - 1 && isIPv4(group)) bytes.push(...group.split('.').map(Number))
+    else if (/^[\da-f]{1,4}$/i.test(group)) bytes.push(parseInt(group, 16) >> 8, parseInt(group, 16) & 0xff)
+    else return undefined
+  }
+  return bytes
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import t from 'tap'
 import {
   type Cidr,
@@ -345,6 +346,21 @@ function spell(bytes: readonly number[], random: Random): string {
   const text = isZero ? `${inHex.slice(0, from).join(':')}::${inHex.slice(to + 1).join(':')}` : inHex.join(':')
   return random.oneOf([text, `[${text}]`, `[${text}]:8080`])
 }
+
+t.test('accepts the addresses that node:net accepts, and no others', async t => {
+  const pieces = ['1', '0', '::', ':', ':', 'ffff', 'FE80', '12345', 'g', '1.2.3.4', '256.1.1.1', '1.2.3', '::ffff:']
+  const random = createRandom(2373)
+  let accepted = 0
+  for (let round = 0; round < repetitions(20_000, 200_000); round++) {
+    const text = Array.from(
+      { length: 1 + random.below(14) },
+      () => `${random.oneOf(pieces)}${random.oneOf(['', ':'])}`
+    ).join('')
+    if (isIP(text) !== 0) accepted++
+    if ((parseCidr(text) !== undefined) !== (isIP(text) !== 0)) t.fail(`"${text}" is ${isIP(text)} for node:net`)
+  }
+  t.ok(accepted > 100, `${accepted} are addresses`)
+})
 
 t.test('matches any spelling of an address with any network as arithmetic does', async t => {
   const numberOf = (bytes: readonly number[]): bigint => bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
