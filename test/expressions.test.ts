@@ -27,7 +27,7 @@ const places: Readonly<Record<string, string>> = {
   'lib/api/components.ts: components.search(searched, asked, signal)': noText,
   'lib/core/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
   "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
-  "lib/cli/log/log-past.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
+  "lib/cli/commands/tail.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
   "lib/cli/server-file/format.ts: new RegExp( `^(settings\\\\.(${[...secretSettings, 'webhook_ur": fixed,
   'lib/model/family.ts: new RegExp(`^(.+?)(?:[-_. /]+|\\\\s*[([])(${words})\\\\d*[)\\\\]]?': ofName,
   "lib/model/family.ts: new RegExp(`^(${words})\\\\d*[-_. /]+(.+)$`, 'i')": ofName,
@@ -83,7 +83,7 @@ t.test('every expression that is computed is listed', async t => {
 /** Files with expressions that are slow for some text, with what keeps such a text away. */
 const bounded: Readonly<Record<string, string>> = {
   'lib/operate/logs/search/pattern.ts': 'a query has at most 1,000 characters',
-  'lib/cli/server-file/json-lines.ts': 'the text is valid JSON, in which every string ends',
+  'lib/cli/server-file/format.ts': 'the text is valid JSON, in which every string ends',
   'lib/core/proof/statement.ts': 'the text is valid JSON, in which every string ends',
   'www/elements/base/code-languages.ts': 'only parts of one expression, which is tried as "code in …" below'
 }

@@ -99,7 +99,7 @@ const reserved: Array<[what: string, pattern: RegExp, allowed: RegExp]> = [
   [
     'the network',
     /'node:(http|https|http2|net|tls|dgram)'/,
-    /^(http\/|cli\/client\/|core\/store\/owner\.ts|cluster\/(etcd\/connection|forward|forwarded)\.ts|base\/socket-probe\.ts|core\/proc\/output-pipe\.ts|core\/proc\/helper-process\.ts)/
+    /^(http\/|cli\/client\/|core\/store\/owner\.ts|cluster\/(etcd\/connection|forward|forwarded)\.ts|base\/socket-probe\.ts|core\/proc\/run\.ts|core\/proc\/helper-process\.ts)/
   ],
   ['child processes', /'node:child_process'/, /^(core\/proc\/|cli\/)/],
   ['code made of text', /\b(eval|new Function)\(/, /^$/]

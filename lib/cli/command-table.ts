@@ -29,7 +29,6 @@ const families = {
   api: () => import('./commands/api.js'),
   apply: () => import('./commands/apply.js'),
   approve: () => import('./commands/approve.js'),
-  archive: () => import('./commands/archive.js'),
   audit: () => import('./commands/audit.js'),
   backup: () => import('./commands/backup.js'),
   build: () => import('./commands/build.js'),
@@ -67,7 +66,6 @@ const families = {
   telemetry: () => import('./commands/telemetry.js'),
   token: () => import('./commands/token.js'),
   transfer: () => import('./commands/transfer.js'),
-  undo: () => import('./commands/undo.js'),
   verify: () => import('./commands/verify.js')
 } satisfies Record<string, () => Promise<{ commands: Family }>>
 
@@ -87,7 +85,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['logs', 'deployments', 'print or follow the output of a deployment'],
     ['promote', 'promote', 'deploy the release of one project to another one'],
     ['rollback', 'rollback', 'go back to an earlier deployment'],
-    ['confirm', 'undo', 'confirm a deployment that waits for it, or say --no'],
+    ['confirm', 'rollback', 'confirm a deployment that waits for it, or say --no'],
     ['cancel', 'deployments', 'cancel a queued or running deployment'],
     ['files', 'target', 'find out whether the files are as deployed; repair them'],
     ['list', 'projects', 'list projects (aliases: svc ls, svc projects list)', { aliases: ['ls', 'projects list'] }],
@@ -187,7 +185,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['backup', 'backup', 'back up the whole data directory to one file'],
     ['restore', 'backup', 'restore the data directory from a backup'],
     ['export', 'transfer', 'export projects and deployments to a package'],
-    ['archive delete', 'archive', 'delete the archive of one deployment'],
+    ['archive delete', 'deployments', 'delete the archive of one deployment'],
     ['target forget', 'target', 'give up a half changed target that is gone for good'],
     ['import', 'transfer', 'import an export package'],
     ['verify', 'verify', 'verify the data directory, or the files of a project'],
@@ -216,8 +214,8 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['plan', 'plan', 'show what a push would do, without changing anything', { now: 'push --dry-run' }],
     ['drift', 'target', 'list the files that were edited on the server', { now: 'files' }],
     ['repair', 'target', 'put back files that are not as deployed', { now: 'files --repair' }],
-    ['undo', 'undo', 'restore the files before the last deployment', { now: 'rollback --undo' }],
-    ['revert', 'undo', 'put back the files before a deployment that is not settled', { now: 'confirm --no' }]
+    ['undo', 'rollback', 'restore the files before the last deployment', { now: 'rollback --undo' }],
+    ['revert', 'rollback', 'put back the files before a deployment that is not settled', { now: 'confirm --no' }]
   ]
 }
 

@@ -1,8 +1,8 @@
 // Static imports are types and the table of commands only, so that "svc --help" loads nothing but this file, the table
 // and the help.
+import type { Host } from './host.js'
 import type { Command, CommandRow } from './command.js'
 import { commandGroups, commands, topics } from './command-table.js'
-import type { Host } from './host.js'
 
 /** Runs one command line, given without node and script. Returns the exit code; throws only bugs. */
 export async function main(words: readonly string[], host: Host): Promise<number> {

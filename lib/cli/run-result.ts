@@ -5,6 +5,9 @@ import type { Deployment, FinalStatus } from '../model/deployment.js'
 import type { Provenance } from '../model/provenance.js'
 import type { ListedRollout } from '../model/rollout.js'
 import type { Context } from './command.js'
+import { formatBytes } from '../base/shared/api.js'
+import { oneLine } from '../base/text.js'
+import { originWords } from './terminal/deployments.js'
 
 /** The result of a deployment, for `--json` and for a CI summary. After a failure it contains all that is known. */
 export interface RunResult {
@@ -68,9 +71,55 @@ export async function appendSummary(
   const path = env['GITHUB_STEP_SUMMARY'] ?? ''
   if (path === '') return
   try {
-    const { summaryOf } = await import('./ci-summary.js')
     await appendFile(path, summaryOf(result))
   } catch (error) {
     output.warn(`cannot write the summary to GITHUB_STEP_SUMMARY: ${reasonOf(error)}`)
   }
+}
+
+/** Renders the result of a deployment as Markdown, for the summary of a CI job. */
+export function summaryOf({
+  deployId,
+  status,
+  duration,
+  url,
+  error,
+  deployment,
+  projectId,
+  message,
+  provenance
+}: RunResult): string {
+  const project = deployment?.projectName ?? projectId ?? 'a project'
+  const title =
+    status === 'success' ? `✔ Deployed to ${plain(project)}` : `✘ Deployment to ${plain(project)}: ${plain(status)}`
+  const rows: Array<[string, string | null]> = [
+    ['Deployment', deployId === null ? null : linked(deployId, url)],
+    ['Environment', plainOrNull(deployment?.env)],
+    ['Message', plainOrNull(deployment?.message ?? message)],
+    ['Commit', plainOrNull(originWords(deployment?.provenance ?? provenance))],
+    ['Files', deployment?.fileCount == null ? null : String(deployment.fileCount)],
+    ['Archive', deployment?.archiveBytes == null ? null : plain(formatBytes(deployment.archiveBytes))],
+    ['Duration', plainOrNull(duration)],
+    ['Error', plainOrNull(error?.message)]
+  ]
+  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`| ${name} | ${value} |`]))
+  return `### ${title}\n\n| | |\n|---|---|\n${lines.join('\n')}\n\n`
+}
+
+function linked(words: string, url: string | null): string {
+  // The address comes from the server or the configuration. Characters that could end it in Markdown are escaped.
+  const address = url?.replace(
+    /[\s<>()[\]|\\"`]/g,
+    character => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  )
+  return address === undefined || !/^https?:\/\//.test(address) ? plain(words) : `[${plain(words)}](${address})`
+}
+
+function plainOrNull(text: string | null | undefined): string | null {
+  return text === null || text === undefined || text === '' ? null : plain(text)
+}
+
+/** Escapes text so that Markdown and HTML show it literally: it cannot be a link or a tag, or end a cell. */
+function plain(text: string): string {
+  return oneLine(text).replace(/[^\p{L}\p{N} .,;/+=%'-]/gu, character => `&#${character.codePointAt(0)};`)
 }

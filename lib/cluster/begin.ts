@@ -33,7 +33,6 @@ import {
 import { type Home, isHub, locateHome, nodeName, readConfig } from '../base/config/home.js'
 import { openAgentKey, writeIdentity } from '../fleet/agent/identity.js'
 import { writeWhole } from '../core/archive/pack-set.js'
-import { createServerKey } from '../core/audit/server-key.js'
 import { openStore } from '../core/store/durable-store.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import type { ReplicatedStoreOptions } from './replicated-store.js'
@@ -45,6 +44,7 @@ import { listProjects } from '../core/store/tables/projects.js'
 import { randomBytes } from 'node:crypto'
 import { clusterKeysFor, type ClusterOptions, openHubIdentity } from './options.js'
 import { createNodeDatabase, refuseUnfinished } from './own-node.js'
+import { createServerKey } from '../core/audit/signed-note.js'
 
 export interface BeginNeeds {
   home: Home

@@ -6,7 +6,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type AdminToken, checkNewToken, createTokenVerifier } from '../access/admin-token.js'
-import { createServerKey, type KeyFile, type ServerKey } from '../core/audit/server-key.js'
 import { parseSessionKey, type SessionKey, sessionKeyBytes } from '../access/sessions.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { parseVariablesKey, type VariablesKey } from '../projects/seal.js'
@@ -23,6 +22,7 @@ import type { Home } from '../base/config/home.js'
 import { json, jsonBody, type Method, type Reply, type Request, type Route } from '../http/core/route.js'
 import { fileReply } from '../http/static/file.js'
 import { type Archives, isDeployId } from './archives.js'
+import { createServerKey, type KeyFile, type ServerKey } from '../core/audit/signed-note.js'
 
 /** The keys of a server. */
 export interface ServerKeys {

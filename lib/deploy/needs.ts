@@ -10,8 +10,8 @@ import type { UnfinishedTarget } from '../model/health.js'
 import type { OpenedVariable } from '../model/variable.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import type { Pm2Binding } from '../model/machine.js'
-import type { ServerKey } from '../core/audit/server-key.js'
 import type { DeployHome } from './files.js'
+import type { ServerKey } from '../core/audit/signed-note.js'
 
 /** The settings that deployments depend on. They are read again each time. */
 export interface DeploySettings {

@@ -119,7 +119,7 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
     const match = pipePattern.exec(name)
     if (match === null) continue
     const path = join(tmpdir(), name)
-    // Another server may be making its own at this moment. Without it, its script gets a socket (core/proc/output-pipe.ts).
+    // Another server may be making its own at this moment. Without it, its script gets a socket (core/proc/run.ts).
     const isStale = (): Promise<boolean> =>
       stat(path).then(
         ({ mtimeMs }) => clock.now() - mtimeMs > staleMs,

@@ -49,9 +49,9 @@ import {
 } from './policy.js'
 import { targetFileFault } from './manifest.js'
 import { maxSignatures } from './statement.js'
-import { rolloutPolicy } from './rollout-policy.js'
 import { readWindows } from './windows.js'
 import type { PruneMode } from './plan.js'
+import { rolloutPolicy } from './rollout-policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
 /** A key of a policy. */

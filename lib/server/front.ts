@@ -2,7 +2,6 @@ import type { AdminToken } from '../access/admin-token.js'
 import { type AllowList, createAllowList, createFailures, type Failures } from '../access/failures.js'
 import { type Audit, createAudit } from '../core/audit/audit.js'
 import { createCheckpointFile, Keeper } from '../core/audit/keeper.js'
-import { createServerKey, type ServerKey } from '../core/audit/server-key.js'
 import { type Auth, type Bearer, type Caller, createBearer, createRelayedCallers } from '../access/bearer.js'
 import { Limiter } from '../access/limiter.js'
 import {
@@ -43,6 +42,7 @@ import { createRest } from '../base/runtime.js'
 import { HttpServer, type HubSide, type ServerEvent, type ServerOptions } from '../http/core/server.js'
 import type { ServerKeys } from '../cluster/keys.js'
 import { Refusal } from '../base/errors.js'
+import { createServerKey, type ServerKey } from '../core/audit/signed-note.js'
 
 /** What the services need from the process that runs them. */
 export interface World {

@@ -73,10 +73,10 @@ import { createTransfer } from '../carry/transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
 import { createTrust } from '../http/outgoing/trust.js'
 import { createSealing, type Front, type Reporter, type World } from './front.js'
-import { warningOfUsers } from '../model/project-users.js'
 import { maySwitchUser } from '../core/proc/identity.js'
 import type { Reader } from '../core/store/database.js'
 import { createOffers } from '../model/fleet-wire.js'
+import { warningOfUsers } from '../model/project.js'
 
 /** All services of the server that somebody outside the API uses, and those of the API. */
 export interface Services {

@@ -13,7 +13,6 @@ import { fileURLToPath } from 'node:url'
 import { entryOf, writeLeaf } from '../../lib/core/audit/audit.js'
 import { checkTree, Keeper, type SignedCheckpoint } from '../../lib/core/audit/keeper.js'
 import { exportAudit } from '../../lib/core/audit/export.js'
-import { createServerKey } from '../../lib/core/audit/server-key.js'
 import { ExportVerifier } from '../../lib/core/audit/verifier.js'
 import { systemClock } from '../../lib/base/clock.js'
 import { randomIds } from '../../lib/base/digests.js'
@@ -24,6 +23,7 @@ import { insertAudit } from '../../lib/core/store/tables/audit.js'
 import { compare, machine, sized } from '../support/bench.js'
 import { findProgram } from '../support/programs.js'
 import { svcPath } from '../support/svc.js'
+import { createServerKey } from '../../lib/core/audit/signed-note.js'
 
 const present = sized(100_000, 200)
 const batch = sized(5000, 100)

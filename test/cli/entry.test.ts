@@ -2,10 +2,10 @@ import t from 'tap'
 import { readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import type { Host } from '../../lib/cli/host.js'
 import { commands, topics } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
 import { svc } from '../support/svc.js'
+import type { Host } from '../../lib/cli/host.js'
 
 const names = commands.filter(({ name, hidden }) => name !== 'help' && hidden !== true).map(({ name }) => name)
 

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { main } from '../../lib/cli/entry.js'
-import type { Host } from '../../lib/cli/host.js'
 import { widthOf } from '../../lib/cli/terminal/columns.js'
 import { startFleet } from '../support/fleet-on-server.js'
 import { bareEnvironment } from '../support/svc.js'
+import type { Host } from '../../lib/cli/host.js'
 
 const columns = 80
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { createServerKey } from '../../lib/core/audit/server-key.js'
 import { readReceipt } from '../../lib/core/proof/receipt.js'
 import { readReceipts, verifyReceipts } from '../../lib/core/proof/receipt-chain.js'
 import { readTrustedKey } from '../../lib/core/proof/server-keys.js'
@@ -12,6 +11,7 @@ import { insertRollout, putRolloutNodes } from '../../lib/core/store/tables/roll
 import { Refusal } from '../../lib/base/errors.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { aNode, aRollout } from '../support/fleet-stage.js'
+import { createServerKey } from '../../lib/core/audit/signed-note.js'
 
 /** A stage whose deployments get receipts. */
 async function receiptStage(t: Test) {

@@ -5,7 +5,10 @@ import {
   normalDirectory,
   projectReaders,
   scriptDirectoryFault,
-  scriptShellFault
+  scriptShellFault,
+  namesOf,
+  warningOfUsers,
+  withoutUser
 } from '../../lib/model/project.js'
 import { projectFields } from '../../lib/model/project-fields.js'
 import { runsCommand } from '../../lib/base/shared/api.js'
@@ -75,4 +78,16 @@ t.test('a change of a project decides what runs, except for these fields', async
   t.equal(changesCommands(project, { policy: { drift: null } }), true, 'the default again')
   t.equal(changesCommands(project, { policy: { prune: null, gate: null } }), false, 'the default is what it has')
   t.equal(changesCommands(project, {}), false)
+})
+
+const userProject = (name: string, runAs: string | null = null) => ({ name, runAs })
+
+t.test('names the projects that have no user of their own', async t => {
+  const mixed = [userProject('a', 'shop'), userProject('b'), userProject('c\nd')]
+  t.same(withoutUser(mixed), mixed.slice(1))
+  t.match(warningOfUsers(mixed), /as root, [^]*: "b", "c.*d"\. Set one/)
+  t.notMatch(warningOfUsers(mixed), /\n|"a"/)
+  t.equal(warningOfUsers([userProject('a', 'shop')]), null)
+  t.equal(warningOfUsers([]), null)
+  t.match(namesOf(Array.from({ length: 12 }, (_, index) => userProject(`p${index}`))), /"p9", and 2 more$/)
 })

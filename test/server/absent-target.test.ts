@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path'
 import t from 'tap'
 import type { HealthDetail } from '../../lib/model/health.js'
-import { targetFindings } from '../../lib/cli/doctor/diagnosis.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { until } from '../support/until.js'
+import { targetFindings } from '../../lib/cli/commands/doctor.js'
 
 /* A server is killed in the middle of a change, and the disk of the target is missing at the next start. */
 

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { createServerKey } from '../../lib/core/audit/server-key.js'
 import { createHub, type Hub } from '../../lib/fleet/hub/hub.js'
 import { defaultRolloutPolicy, type RolloutPolicy } from '../../lib/model/rollout.js'
 import type { FleetNode } from '../../lib/model/node.js'
@@ -12,6 +11,7 @@ import { createOffers } from '../../lib/model/fleet-wire.js'
 import { createSealing } from '../../lib/server/front.js'
 import { aProject } from '../core/store/stage.js'
 import { openStage } from './store.js'
+import { createServerKey } from '../../lib/core/audit/signed-note.js'
 
 /** Returns a node. Its name is `plant-<letter>`, its id `node_<letter>`. */
 export function aNode(letter: string, given: Partial<FleetNode> = {}): FleetNode {

@@ -1,5 +1,5 @@
-import type { Route } from '../../lib/api/map/call.js'
 import type { Client } from '../../lib/cli/client/client.js'
+import type { Route } from '../../lib/api/map/routes.js'
 
 /** How routes are answered. A route that is not listed is a fault of the test. */
 export type Answers = Partial<Record<Route, (given: never) => unknown>>

@@ -5,9 +5,9 @@ import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { commands } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
-import type { Host } from '../../lib/cli/host.js'
 import { bare } from './bare.js'
 import { isThorough } from './thorough.js'
+import type { Host } from '../../lib/cli/host.js'
 
 /** The launcher in bin. */
 export const svcPath = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))

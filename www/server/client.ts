@@ -1,8 +1,8 @@
 import { hasDots } from '../dom/address.js'
 import type { SignedIn } from '../../lib/model/access.js'
 import type { Session } from '../state/session.js'
-import type { Answered, Arguments, Given, Route } from '../../lib/api/map/call.js'
 import { routePath } from '../shared/api.js'
+import type { Answered, Arguments, Given, Route } from '../../lib/api/map/routes.js'
 
 /*
  * The clock of the server. Times of records are the server's, so ages and remaining times are measured by its clock: that of

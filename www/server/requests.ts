@@ -1,4 +1,3 @@
-import type { Answered, Given, Route } from '../../lib/api/map/call.js'
 import { createEventReader, createNdjsonReader, type ServerEvent } from '../shared/api.js'
 import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
 import type { DeploymentStatus, ListedDeployment, OutputLine } from '../../lib/model/deployment.js'
@@ -8,6 +7,7 @@ import type { PlanAnswer, VerifyEvent } from '../../lib/model/plan.js'
 import type { Label, LabelColor, LabelKind } from '../../lib/model/project.js'
 import { type Client, ifMatch, placeOf, type SendOptions } from './client.js'
 import type { LogLevel } from '../shared/log-line.js'
+import type { Answered, Given, Route } from '../../lib/api/map/routes.js'
 
 /* Requests that are more than one call of a route. Each rejects as `Client.ask` does. */
 

@@ -4,8 +4,7 @@
  */
 import type { AccessRoutes } from './access.js'
 import type { AgentRoutes } from './agents.js'
-import type { DecisionRoutes } from './confirm.js'
-import type { DeploymentRoutes } from './deployments.js'
+import type { DeploymentRoutes, DecisionRoutes } from './deployments.js'
 import type { FleetRoutes } from './fleet.js'
 import type { LockRoutes } from './locks.js'
 import type { LogRoutes } from './logs.js'
@@ -15,6 +14,9 @@ import type { ProjectRoutes } from './projects.js'
 import type { ServerRoutes } from './server.js'
 import type { TransferRoutes } from './transfer.js'
 import type { TreeRoutes } from './trees.js'
+import type { Shape } from '../../base/fields.js'
+import type { RollbackPlan } from '../../model/plan.js'
+import type { Ran } from './common.js'
 
 /** Every route by its method and path. */
 export interface Routes
@@ -31,3 +33,37 @@ export interface Routes
     ServerRoutes,
     TransferRoutes,
     TreeRoutes {}
+
+/* What the clients derive from the map of routes: what a route takes, and what it answers. */
+
+/** The name of a route: its method and path, for example `GET /api/projects/:id`. */
+export type Route = keyof Routes & string
+
+type Params<Path extends string> = Path extends `${string}/${':' | '*'}${infer Name}/${infer Rest}`
+  ? Record<Name, string> & Params<`/${Rest}`>
+  : Path extends `${string}/${':' | '*'}${infer Name}`
+    ? Record<Name, string>
+    : unknown
+
+/** A value as a client sends it: lists may be read-only, and what is undefined is not sent. */
+type Sent<T> =
+  T extends ReadonlyArray<infer Item>
+    ? ReadonlyArray<Sent<Item>>
+    : T extends object
+      ? { [Name in keyof T]?: Sent<T[Name]> | undefined }
+      : T
+type Body<B> = B extends Shape ? { [Name in keyof B]?: Sent<ReturnType<B[Name]>> | null | undefined } : B
+type OrAbsent<T> = { [Name in keyof T]: T[Name] | undefined }
+
+/** What a route takes: the parameters of its path, its query and its body. */
+export type Given<R extends Route> = Params<R> &
+  (Routes[R] extends { query: infer Q } ? { query?: OrAbsent<Q> } : unknown) &
+  (Routes[R] extends { body?: infer B } ? { body?: Body<NonNullable<B>> } : unknown)
+
+/** What a route answers as JSON. A client asks for a plan so; a run it follows as a stream. */
+export type Answered<R extends Route> = Routes[R] extends { answer: infer A } ? Wanted<A> : never
+type Wanted<A> = RollbackPlan extends A ? Exclude<A, Ran> : A
+
+/** The arguments after the name of a route: what it takes, and what the client has besides. */
+export type Arguments<R extends Route, Options> =
+  Record<never, never> extends Given<R> ? [given?: Given<R> & Options] : [given: Given<R> & Options]

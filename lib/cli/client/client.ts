@@ -12,17 +12,17 @@
  * this. If a refusal arrives while the body is being sent, sending stops and the refusal is read.
  */
 import type * as http from 'node:http'
-import type { Answered, Arguments, Given, Route } from '../../api/map/call.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { routePath } from '../../base/shared/api.js'
 import { pause } from '../../base/clock.js'
 import { type BearerToken, maySend, parseServerUrl } from '../../base/config/client-config.js'
 import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
 import { tokenTextFault } from '../../base/shared/token-text.js'
-import { usage } from '../command.js'
 import type { Host } from '../host.js'
+import { usage } from '../command.js'
 import { type Answer, notSvc, parseJson, readText, refusalOf } from './answer.js'
 import { isElecting } from './streams.js'
+import type { Answered, Arguments, Given, Route } from '../../api/map/routes.js'
 
 const connectLimitMs = 15_000
 const sendLimitMs = 60_000

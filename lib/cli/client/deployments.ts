@@ -1,11 +1,11 @@
 /* What commands ask about deployments in more than one step, and what servers answer that are older or not svc. */
-import type { Given } from '../../api/map/call.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedRollout } from '../../model/rollout.js'
 import type { Marks } from '../../model/waiting.js'
 import { ifKnown } from './answer.js'
 import type { Client } from './client.js'
+import type { Given } from '../../api/map/routes.js'
 
 /** Maximum number of deployments that the server lists at once. */
 const listLimit = 500

@@ -1,12 +1,12 @@
 /* Reads the answers that follow a deployment: the lines of its output, and its status at the end. */
 import type { DeploymentRow, FinalStatus } from '../../model/deployment.js'
 import type { ServerEvent } from '../../base/shared/api.js'
-import type { Given } from '../../api/map/call.js'
 import { Refusal } from '../../base/errors.js'
 import type { RollbackPlan } from '../../model/plan.js'
 import { isUnknownRoute, notSvc, parseJson, readText, type Answer } from './answer.js'
 import { type Client, requestOf } from './client.js'
 import { followEvents, type FollowOptions, isBroken, parseObject, readNdjson, streamBroken } from './streams.js'
+import type { Given } from '../../api/map/routes.js'
 
 /** The type of an answer that follows a run. */
 export const ndjson = 'application/x-ndjson'

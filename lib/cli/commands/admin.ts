@@ -3,10 +3,10 @@ import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type Dotenv, readDotenv } from '../../base/config/files.js'
 import { locateHome } from '../../base/config/home.js'
-import { withLocalApi } from '../client/opened.js'
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { findNamedToken } from '../named-tokens.js'
 import { askSecret, mustAsk, readTokenOption } from '../terminal/prompt.js'
+import { withLocalApi } from '../client/opened.js'
 
 /** Alternative to `--password`, whose value other users of the machine can see in the list of processes. */
 const variable = 'SVC_NEW_ADMIN_TOKEN'

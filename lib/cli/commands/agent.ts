@@ -12,9 +12,11 @@ import {
   logFormatOption,
   listeningOf,
   listeningOptions,
-  requireSignaturesOption
-} from '../service/listening.js'
-import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
+  requireSignaturesOption,
+  openReadiness,
+  untilStopped,
+  whereTokenShows
+} from '../service/running.js'
 import { readTokenOption } from '../terminal/prompt.js'
 
 /** The command that runs a node. */

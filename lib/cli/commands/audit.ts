@@ -17,19 +17,29 @@ import { locateHome } from '../../base/config/home.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import { actorText, formatBytes } from '../../base/shared/api.js'
 import { detailLine } from '../../base/shared/audit-changes.js'
-import { csvCells, csvHeader, entriesOf, periodOf, projectIdFor } from '../audit/entries.js'
-import { type ReportProof, csvOf, htmlOf, makeReport, proofOf } from '../audit/report.js'
+import {
+  type ReportProof,
+  csvOf,
+  htmlOf,
+  makeReport,
+  proofOf,
+  csvLine,
+  csvCells,
+  csvHeader,
+  entriesOf,
+  periodOf,
+  projectIdFor
+} from '../audit/report.js'
 import type { Client } from '../client/client.js'
 import { noProject, projectNamesOf, whoami } from '../client/named-project.js'
 import { explain } from '../client/files.js'
-import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { csvLine } from '../terminal/csv.js'
 import { type Output, withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { stampedName } from '../terminal/words.js'
+import { requireDatabase, withLocalApi } from '../client/opened.js'
 
 const maxLimit = 500
 

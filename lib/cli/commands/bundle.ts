@@ -3,16 +3,20 @@ import type { EffectiveConfig } from '../../base/config/precedence.js'
 import type { Provenance } from '../../model/provenance.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { countOf, oneLine } from '../../base/text.js'
+import { type Bundle, digestOfTree, withBundle } from '../bundle/contents.js'
+import { signaturesOf } from '../bundle/format.js'
 import {
+  checkFree,
+  entriesOf,
+  type SmallParts,
+  treeText,
+  writeBundle,
   type BundleSigners,
   needsOfAttached,
   partsOfAttached,
   readKeysFile,
   verifySigners
-} from '../bundle/attached.js'
-import { type Bundle, digestOfTree, withBundle } from '../bundle/contents.js'
-import { signaturesOf } from '../bundle/format.js'
-import { checkFree, entriesOf, type SmallParts, treeText, writeBundle } from '../bundle/write.js'
+} from '../bundle/write.js'
 import { minPartBytes } from '../bundle/volumes.js'
 import { isProjectId } from '../client/named-project.js'
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'

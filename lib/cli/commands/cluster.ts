@@ -10,9 +10,9 @@ import { clusterOf, runningHub } from '../client/local.js'
 import { defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { checkMembers, clusterFileOf, clusterOptionsOf } from '../service/cluster-options.js'
-import { hubOptions } from '../service/listening.js'
 import { type Column, renderTable } from '../terminal/columns.js'
 import { confirmation } from '../terminal/prompt.js'
+import { hubOptions } from '../service/running.js'
 
 /** The commands for the hubs of a cluster. */
 export const commands = {

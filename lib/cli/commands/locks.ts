@@ -1,4 +1,3 @@
-import type { Given } from '../../api/map/call.js'
 import type { Client } from '../client/client.js'
 import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
@@ -7,6 +6,7 @@ import { type AdminOptions, openAdmin, openNamed, openProject } from '../client/
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
 import { minuteOf, relativeTime } from '../terminal/words.js'
+import type { Given } from '../../api/map/routes.js'
 
 /** Options of the commands that place and remove locks. */
 const lockOptions = {

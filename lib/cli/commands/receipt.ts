@@ -8,7 +8,6 @@ import { badReceipt, readReceipt, type ReadReceipt } from '../../core/proof/rece
 import { type ReceiptVerdict, verifyReceipts } from '../../core/proof/receipt-chain.js'
 import { readTrustedKey, type TrustedKey } from '../../core/proof/server-keys.js'
 import { propertiesOf } from '../../model/receipt.js'
-import { projectIdFor } from '../audit/entries.js'
 import { openAdmin, openProject } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import {
@@ -22,6 +21,7 @@ import {
 } from '../common-options.js'
 import { fetchReceipt, fetchReceipts, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
 import { stampedName } from '../terminal/words.js'
+import { projectIdFor } from '../audit/report.js'
 
 const fileMode = 0o644
 

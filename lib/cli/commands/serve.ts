@@ -12,6 +12,9 @@ import {
   wordsOf
 } from '../command.js'
 import {
+  openReadiness,
+  untilStopped,
+  whereTokenShows,
   allowSystemPathsOption,
   requireSignaturesOption,
   logFormatOption,
@@ -19,8 +22,7 @@ import {
   type HubWords,
   listeningOf,
   listeningOptions
-} from '../service/listening.js'
-import { openReadiness, untilStopped, whereTokenShows } from '../service/running.js'
+} from '../service/running.js'
 
 /** The command that runs the server. */
 export const commands = {

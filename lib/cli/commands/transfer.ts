@@ -16,7 +16,6 @@ import { formatBytes } from '../../base/shared/api.js'
 import { type Manifest, openPackage } from '../../carry/transfer/package.js'
 import type { Client } from '../client/client.js'
 import { downloadZip, formBody } from '../client/files.js'
-import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { projectAmong } from '../client/named-project.js'
 import {
   choice,
@@ -33,6 +32,7 @@ import { packOptions, sharedOptions } from '../common-options.js'
 import { withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { humanDuration, splitList, stampedName } from '../terminal/words.js'
+import { requireDatabase, withLocalApi } from '../client/opened.js'
 
 /** Time limit for the import, which includes extracting every artifact. */
 const importLimitMs = 24 * 60 * 60_000

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { countOf, oneLine } from '../../base/text.js'
 import { type AccessReport, type ReportedToken, type TokenAdvice, unusedDays } from '../../model/access.js'
 import type { ListedNode } from '../../model/node.js'
-import { namesOf, withoutUser } from '../../model/project-users.js'
-import { sharedNames } from '../../model/project.js'
+import { sharedNames, namesOf, withoutUser } from '../../model/project.js'
 import { type HttpAnswer, probeHttp } from '../../http/outgoing/probe.js'
 
 /** The result of one check. */

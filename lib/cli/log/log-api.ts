@@ -1,4 +1,3 @@
-import type { Given } from '../../api/map/call.js'
 import { Refusal } from '../../base/errors.js'
 import type { LogLevel } from '../../base/shared/log-line.js'
 import type { LogHit, LogWindow } from '../../model/log-source.js'
@@ -6,6 +5,7 @@ import type { ServerEvent } from '../../base/shared/api.js'
 import type { Answer } from '../client/answer.js'
 import type { Client } from '../client/client.js'
 import { followEvents, parseObject, readEvents, repeated, streamBroken } from '../client/streams.js'
+import type { Given } from '../../api/map/routes.js'
 
 const maxWindowBytes = 1024 * 1024
 

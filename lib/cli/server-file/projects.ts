@@ -3,11 +3,10 @@ import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
 import { beyondDefaults, changes } from '../../model/changes.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges } from '../../model/policy.js'
-import { isSameName, projectReaders } from '../../model/project.js'
+import { isSameName, projectReaders, nameKey } from '../../model/project.js'
 import { projectFields } from '../../model/project-fields.js'
 import { hiddenValue, type Readers } from '../../model/readers.js'
 import type { FileVariable } from './format.js'
-import { checkPlaces, planPlacements } from './placements.js'
 import {
   add,
   checkStill,
@@ -22,8 +21,16 @@ import {
   type ProjectWish,
   type Server
 } from './planning.js'
-import { planSources } from './sources.js'
-import { type KeptProject, shownProject, usualProject, withReferences } from './state.js'
+import {
+  type KeptProject,
+  shownProject,
+  usualProject,
+  withReferences,
+  type KeptSource,
+  type KeptPlacement
+} from './state.js'
+import type { Client } from '../client/client.js'
+import { logSourceReaders } from '../../operate/logs/sources.js'
 
 /** Plans the projects of the file, and with a prune those that it does not name. */
 export function planProjects(planning: Planning): void {
@@ -226,4 +233,152 @@ function planVariables(planning: Planning, { wanted, path, kept }: ProjectWish):
     const at = given === undefined ? order.deleted : order.rest
     add(planning, { action, kind: 'variable', name: `${project}: ${name}`, fields, order: at, run })
   }
+}
+
+/* The log sources of a project of a plan. */
+
+/** Plans the log sources of a project, in the order of the file. */
+function planSources(planning: Planning, wish: ProjectWish): void {
+  const { name: project, logSources = [] } = wish.wanted
+  const sources = wish.kept?.sources ?? []
+  const { isMoved, paths } = orderOf(planning, wish)
+  const isInFile = (path: string): boolean => logSources.some(each => each.filePath === path)
+  const others = paths.filter(path => !isInFile(path)).map(filePath => ({ filePath }))
+  for (const source of [...logSources, ...(isMoved ? others : [])]) {
+    const { filePath, ...fields } = source
+    const before = sources.find(each => each.fields.filePath === filePath)
+    const usual = { label: filePath.replace(/^.*\//, ''), kind: 'plain' as const }
+    const isReset = planning.prune && isInFile(filePath)
+    const sortOrder = isMoved ? paths.indexOf(filePath) : (before?.sortOrder ?? 0)
+    const shown = { ...usual, ...(isReset ? {} : before?.fields), ...fields, filePath, sortOrder }
+    const run = async ({ call, ids }: Server): Promise<void> => {
+      const id = idIn({ ids }, 'project', project)
+      const { label, kind } = shown
+      const body = { label, kind, ...(isMoved && { sortOrder }) }
+      if (before !== undefined) {
+        await checkSource(call, id, before)
+        await call('PATCH /api/log-sources/:sourceId', { sourceId: before.id, body })
+        return
+      }
+      const { items } = await call('POST /api/projects/:id/log-sources', { id, body: { items: [source] } })
+      const sourceId = items[0]?.id as string
+      ids.set(keyOf('source', project, filePath), sourceId)
+      if (isMoved) await call('PATCH /api/log-sources/:sourceId', { sourceId, body })
+    }
+    const fieldsOf =
+      before === undefined
+        ? beyondDefaults({ ...usual, filePath, sortOrder: 0 }, shown, logSourceReaders)
+        : changes({ ...(before.fields as typeof shown), sortOrder: before.sortOrder }, shown, logSourceReaders)
+    const action = before === undefined ? 'create' : 'change'
+    const name = `${project}: ${filePath}`
+    add(planning, { action, kind: 'log source', name, fields: fieldsOf, order: order.sources, run })
+  }
+  if (!planning.prune) return
+  for (const source of sources.filter(({ fields }) => !isInFile(fields.filePath))) {
+    const run = async ({ call }: Server): Promise<void> => {
+      await checkSource(call, wish.kept?.id as string, source)
+      await call('DELETE /api/log-sources/:sourceId', { sourceId: source.id })
+    }
+    const name = `${project}: ${source.fields.filePath}`
+    add(planning, { action: 'delete', kind: 'log source', name, fields: [], order: order.deleted, run })
+  }
+}
+
+/** Returns the paths in their new order: the file orders those that it names, and the others keep their places. */
+function orderOf({ prune }: Planning, { wanted, kept }: ProjectWish): { isMoved: boolean; paths: string[] } {
+  const inFile = (wanted.logSources ?? []).map(({ filePath }) => filePath)
+  const there = (kept?.sources ?? []).map(({ fields }) => fields.filePath)
+  const left = there.filter(path => !prune || inFile.includes(path))
+  const added = [...left, ...inFile.filter(path => !there.includes(path))]
+  const next = inFile.values()
+  const paths = added.map(path => (inFile.includes(path) ? (next.next().value as string) : path))
+  return { isMoved: paths.some((path, index) => path !== added[index]), paths }
+}
+
+async function checkSource(
+  call: Client['call'],
+  id: string,
+  { id: sourceId, seen, fields }: KeptSource
+): Promise<void> {
+  const { items } = await call('GET /api/projects/:id/log-sources', { id })
+  checkStill(`The log source "${fields.filePath}"`, seen, items.find(isOf(sourceId))?.updatedAt)
+}
+
+/* The nodes of a project of a plan. */
+
+/** A project on a node, as the file or the server has it. */
+interface Place extends KeptPlacement {
+  project: string
+  /** Its path in the file; null if the file does not name it. */
+  path: string | null
+}
+
+/** Refuses nodes that do not exist, a placement in another directory, and directories of a node that overlap. */
+function checkPlaces(planning: Planning, wishes: readonly ProjectWish[], others: readonly KeptProject[]): void {
+  const { state, refusal, prune } = planning
+  const left = others.filter(() => !prune).flatMap(({ fields: { name }, placements }) => placesOf(name, placements))
+  const all = [...wishes.flatMap(wish => placesAfter(planning, wish)), ...left]
+  const nodes = new Map(state.nodes.map((name): [string, Place[]] => [nameKey(name), []]))
+  for (const place of all) nodes.get(nameKey(place.node))?.push(place)
+  for (const { node, deployPath, project, path } of all) {
+    if (path === null) continue
+    const places = nodes.get(nameKey(node))
+    if (places === undefined) throw refusal(path, `There is no node "${node}". "svc fleet enroll" adds a machine`)
+    const other = places.find(each => each.project !== project && overlaps(each, deployPath))
+    const where = other && `"${other.project}" is placed in "${other.deployPath}"`
+    if (where !== undefined) throw refusal(path, `Cannot place the project in "${deployPath}" of "${node}": ${where}`)
+  }
+  for (const { wanted, kept, path } of wishes) {
+    wanted.placements?.forEach(({ node, deployPath }, index) => {
+      const before = kept?.placements.find(each => isSameName(each.node, node))
+      if (before === undefined || deployPath === undefined || deployPath === before.deployPath) return
+      const sentence = `The project is placed in "${before.deployPath}" of "${node}". Remove it there first`
+      throw refusal(`${path}.placements[${index}]`, `${sentence}: svc fleet unplace`)
+    })
+  }
+}
+
+function placesOf(project: string, placements: readonly KeptPlacement[]): Place[] {
+  return placements.map(each => ({ ...each, project, path: null }))
+}
+
+/** Returns where a project is placed once the file was applied. */
+function placesAfter({ prune }: Planning, { wanted, kept, path }: ProjectWish): Place[] {
+  const { name: project, deployPath: usual, placements = [] } = wanted
+  const there = kept?.placements ?? []
+  const named = placements.map(({ node, deployPath }, index): Place => {
+    const before = there.find(each => isSameName(each.node, node))
+    const at = deployPath ?? before?.deployPath ?? usual
+    return { node, deployPath: at, project, path: `${path}.placements[${index}]` }
+  })
+  const isNamed = ({ node }: KeptPlacement): boolean => named.some(each => isSameName(each.node, node))
+  const isGone = prune && wanted.placements !== undefined
+  return [...named, ...placesOf(project, isGone ? [] : there.filter(each => !isNamed(each)))]
+}
+
+function overlaps({ deployPath }: Place, path: string): boolean {
+  return `${path}/`.startsWith(`${deployPath}/`) || `${deployPath}/`.startsWith(`${path}/`)
+}
+
+/** Plans the nodes of a project. A prune removes those that the file does not name, if it names nodes at all. */
+function planPlacements(planning: Planning, wish: ProjectWish): void {
+  const { wanted, kept } = wish
+  const there = kept?.placements ?? []
+  const after = placesAfter(planning, wish)
+  const plan = (action: 'create' | 'delete' | 'change', { node, deployPath }: KeptPlacement): void => {
+    const run = async ({ call, ids }: Server): Promise<void> => {
+      const id = idIn({ ids }, 'project', wanted.name)
+      const { placements } = await call('GET /api/projects/:id/placements', { id })
+      const now = placements.find(({ nodeName }) => isSameName(nodeName, node))?.deployPath
+      checkStill(`The placement on "${node}"`, action === 'delete' ? deployPath : undefined, now)
+      const body = action === 'delete' ? { remove: [node] } : { add: [{ node, deployPath }] }
+      await call('PATCH /api/projects/:id/placements', { id, body })
+    }
+    const fields = action === 'create' ? [{ field: 'deployPath', from: null, to: deployPath }] : []
+    const at = action === 'delete' ? order.deleted : order.rest
+    add(planning, { action, kind: 'placement', name: `${wanted.name}: ${node}`, fields, order: at, run })
+  }
+  for (const place of after.filter(({ path }) => path !== null))
+    plan(there.some(({ node }) => isSameName(node, place.node)) ? 'change' : 'create', place)
+  for (const place of there) if (!after.some(({ node }) => isSameName(node, place.node))) plan('delete', place)
 }

@@ -8,7 +8,7 @@ import { type ClusterFile, clusterKeyName, type ClusterKeys, readClusterKeys } f
 import type { Environment, Home } from '../../base/config/home.js'
 import type { ClusterOptions, ClusterSecrets } from '../../cluster/options.js'
 import { usage } from '../command.js'
-import type { HubWords } from './listening.js'
+import type { HubWords } from './running.js'
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/
 

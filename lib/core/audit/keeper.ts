@@ -29,7 +29,7 @@ import {
 } from '../store/tables/audit.js'
 import { insertHubKey } from '../store/tables/fleet.js'
 import { entryOf, mendFrontier, readFrontier, readNodes, rootOfLeaves, sealEntries, writeLeaf } from './audit.js'
-import { readCheckpoint, readNote, type Signer, signNote, writeCheckpoint } from './signed-note.js'
+import { readCheckpoint, readNote, type Signer, signNote, writeCheckpoint, type ServerKey } from './signed-note.js'
 import {
   blockLeaves,
   createGaps,
@@ -41,7 +41,6 @@ import {
   type SealedEntry,
   trimmedAction
 } from './tree.js'
-import type { ServerKey } from './server-key.js'
 
 /** The state of the tree, for the health report. */
 interface TreeState {

@@ -4,7 +4,7 @@
  *
  * Order. With two pipes, the order between them is lost: which one is read first is chance. So a script (see
  * scriptCommand) joins stderr to stdout itself before its first line runs: one pipe, exact order. Any other command has
- * two pipes: each in order, and lines are never mixed. The pipe of a script is a real one (output-pipe.ts).
+ * two pipes: each in order, and lines are never mixed. The pipe of a script is a real one.
  *
  * Backpressure. While a promise that onLine returned is pending, the pipe is not read. It fills up, and the child waits
  * in its write. Memory stays at one chunk however much is printed.
@@ -17,18 +17,20 @@
  * Stopping (timeout, cancel) stops the whole group, and with a marker also the processes that have left it (stop.ts).
  * The first reason wins. A daemon left behind by a command that ended by itself is not touched.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
+import { type ChildProcess, spawn, execFile } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createLineSplitter, withoutMark } from '../../base/text.js'
 import { hasCode, reasonOf } from '../../base/errors.js'
 import { formatUmask, type Rights, withRights } from './identity.js'
 import { withoutKept } from './environment.js'
-import { openPipe } from './output-pipe.js'
 import { defaultGraceMs, type Marker, mayRemain, socketBufferBytes, type Stopped, stopProcesses } from './stop.js'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { bunVersion, ownMark } from '../../base/runtime.js'
 
 /** Why a child process ended. */
 type EndReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn_failed'
@@ -383,4 +385,55 @@ export function interpreterOf(script: string): Interpreter | null {
   return rest[0] === undefined || rest[0].startsWith('-') || rest[0].includes('=')
     ? { program, words }
     : { program: rest[0], words: rest.slice(1) }
+}
+
+/*
+ * A pipe for the output of a script. The pipes of `spawn` are sockets, which cannot be opened again by their name:
+ * `echo done > /dev/stderr`, `tee /dev/stderr` and Python's `open('/dev/stdout')` would fail with "No such device or
+ * address" (unix(7)). Under ssh, cron and CI systems they work. Node cannot make a pipe, so this is a named one,
+ * without a name by the time the script runs. Its mode lets the script's user open it, who has no other way to it.
+ */
+
+const systemPath = '/usr/bin:/bin'
+
+/** An open pipe. */
+interface OutputPipe {
+  reader: Readable
+  /** The descriptor for the child. It must be closed here once the child has it. */
+  writer: number
+}
+
+/**
+ * Opens a pipe; null where none can be made or read, as on Windows and in Bun, whose sockets read no descriptor: a
+ * socket serves most scripts.
+ */
+export async function openPipe(): Promise<OutputPipe | null> {
+  if (process.platform === 'win32' || bunVersion !== undefined) return null
+  let directory: string | null = null
+  try {
+    directory = mkdtempSync(join(tmpdir(), `svc-pipe-${ownMark()}-`))
+    const path = join(directory, 'output')
+    await new Promise<void>((resolve, reject) =>
+      execFile('mkfifo', ['-m', '666', path], { env: { PATH: systemPath } }, error =>
+        error === null ? resolve() : reject(error)
+      )
+    )
+    return open(path)
+  } catch {
+    return null
+  } finally {
+    if (directory !== null) rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+function open(path: string): OutputPipe {
+  // Without O_NONBLOCK, each open would wait for the other end.
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const writer = openSync(path, constants.O_WRONLY)
+    return { reader: new Socket({ fd, readable: true, writable: false }), writer }
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
 }

@@ -9,7 +9,6 @@ import type { Ids } from '../../base/digests.js'
 import type { Reply, Sink } from '../../http/core/route.js'
 import { type AgentReport, type DesiredLine, fleetProtocol, heartbeatMs, type Rolls } from '../../model/fleet-wire.js'
 import type { AuditEvent } from '../../model/audit.js'
-import type { ServerKey } from '../../core/audit/server-key.js'
 import type { Store, Transaction } from '../../core/store/database.js'
 import type { Incident } from '../../model/incident.js'
 import type { FleetNode } from '../../model/node.js'
@@ -32,6 +31,7 @@ import {
 } from './voice.js'
 import { createLinks, createPresence, createTwins, type NodeLinks, sharedError } from './links.js'
 import { createRolloutEvents, createRolloutReader, createRollouts, createRolls } from './rollouts.js'
+import type { ServerKey } from '../../core/audit/signed-note.js'
 
 export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 'headers' | 'fromSettings'> {
   store: Store

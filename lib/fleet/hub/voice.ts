@@ -23,8 +23,7 @@ import {
   nodeSettings
 } from '../../model/fleet-wire.js'
 import { pick } from '../../base/fields.js'
-import type { ServerKey } from '../../core/audit/server-key.js'
-import type { Signer } from '../../core/audit/signed-note.js'
+import type { Signer, ServerKey } from '../../core/audit/signed-note.js'
 import type { Store } from '../../core/store/database.js'
 import { readAuditTree } from '../../core/store/tables/audit.js'
 import { findPlacement, listHubKeys } from '../../core/store/tables/fleet.js'

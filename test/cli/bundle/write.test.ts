@@ -3,8 +3,21 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withBundle } from '../../../lib/cli/bundle/contents.js'
-import { checkFree, entriesOf, writeBundle } from '../../../lib/cli/bundle/write.js'
-import { releaseArchive, releaseTree } from '../../support/bundles.js'
+import {
+  checkFree,
+  entriesOf,
+  writeBundle,
+  needsOfAttached,
+  partsOfAttached,
+  readAttached,
+  readKeysFile,
+  verifySigners
+} from '../../../lib/cli/bundle/write.js'
+import { releaseArchive, releaseTree, releaseFiles, writeTestBundle } from '../../support/bundles.js'
+import { readPublicKey } from '../../../lib/core/proof/keys.js'
+import type { Statement } from '../../../lib/model/statement.js'
+import { aKey, digestOf, signedBy, statementOf, type TestKey } from '../../support/signed-releases.js'
+import { missing, sshKey } from '../../support/signing-tools.js'
 
 const signal = new AbortController().signal
 const about = {
@@ -67,4 +80,93 @@ t.test('a bundle and its parts are not overwritten', async t => {
   t.throws(() => checkFree(join(directory, 'split.svcb')), /"split\.svcb\.002" exists/)
   checkFree(join(directory, 'new.svcb'))
   checkFree(join(directory, 'missing/new.svcb'))
+})
+
+/* Signatures of bundles, verified without a server: each wrong one is refused with its code. */
+
+const [ana, mallory] = [aKey('ana'), aKey('mallory')]
+const signer = ({ row }: TestKey, notAfter: string | null = null) => [
+  { name: row.name, key: readPublicKey(row.public), notBefore: null, notAfter }
+]
+const now = '2026-06-01T00:00:00.000Z'
+
+/** Returns the entries of a signed release. */
+function signedParts(patch: Partial<Statement> = {}, by: TestKey = ana, files: Record<string, string> = releaseFiles) {
+  const sent = signedBy(statementOf('proj_1', files, patch), by)
+  return Object.fromEntries(partsOfAttached(sent).map(([name, bytes]) => [name, Buffer.from(bytes).toString()]))
+}
+
+t.test('what is attached is written and read', async t => {
+  const path = join(t.testdir(), 'a.svcb')
+  const { statement, signatures } = signedBy(statementOf('proj_1', releaseFiles), ...Array(11).fill(ana))
+  const sent = { statement, signatures: signatures.map((each, at) => `${each}${at}`), sbom: Buffer.from('{}') }
+  const parts = partsOfAttached(sent)
+  writeTestBundle(path, {
+    more: Object.fromEntries(parts.map(([name, bytes]) => [name, Buffer.from(bytes).toString()]))
+  })
+  t.same(await withBundle(path, readAttached), sent)
+  writeTestBundle(path)
+  t.same(await withBundle(path, readAttached), {})
+  t.same([needsOfAttached({}), needsOfAttached(sent)], [[], ['signatures']])
+})
+
+t.test('a good signature says who signed, and for which projects', async t => {
+  const path = join(t.testdir(), 'a.svcb')
+  const post = 'restart'
+  const patch = { alsoFor: ['proj_2'], scripts: { postDeploy: digestOf(post) }, sbomSha256: digestOf('{}') }
+  writeTestBundle(path, { more: { ...signedParts(patch), 'sbom.json': '{}', 'scripts/post': post } })
+  const found = await withBundle(path, bundle => verifySigners(bundle, signer(ana), now))
+  t.same(found, {
+    signedBy: [{ name: 'ana', fingerprint: ana.row.fingerprint }],
+    strangers: [],
+    projects: ['proj_1', 'proj_2'],
+    notAfter: null
+  })
+})
+
+t.test('what was not signed so is refused', async t => {
+  const path = join(t.testdir(), 'a.svcb')
+  const good = signedParts()
+  const rows: Array<[string, Record<string, string>, string]> = [
+    ['nothing', {}, 'signature_missing'],
+    ['no signatures', { 'statement.json': good['statement.json'] as string }, 'signature_missing'],
+    [
+      'another statement',
+      { ...good, 'statement.json': signedParts({ sequence: 7 })['statement.json'] as string },
+      'signature_bad'
+    ],
+    ['a stranger', signedParts({}, mallory), 'signature_unknown_key'],
+    ['other files', signedParts({}, ana, { 'index.html': 'evil' }), 'tree_differs'],
+    ['a script', { ...good, 'scripts/pre': 'rm -rf ~' }, 'signature_bad'],
+    ['a list of components', { ...good, 'sbom.json': '{}' }, 'signature_bad'],
+    ['an old statement', signedParts({ notAfter: now }), 'signature_expired'],
+    ['no statement', { 'statement.json': '{}', 'signatures/1': good['signatures/1'] as string }, 'signature_bad']
+  ]
+  for (const [what, more, code] of rows) {
+    writeTestBundle(path, { more })
+    await t.rejects(
+      withBundle(path, bundle => verifySigners(bundle, signer(ana), now)),
+      { code },
+      what
+    )
+  }
+  writeTestBundle(path, { more: good })
+  const expired = withBundle(path, bundle => verifySigners(bundle, signer(ana, now), now))
+  await t.rejects(expired, { code: 'signature_expired', message: /the key "ana"/ })
+})
+
+t.test('keys are a public key', async t => {
+  const path = join(t.testdir(), 'release.pub')
+  writeFileSync(path, ana.row.public)
+  t.match(await readKeysFile(path), [{ name: 'release.pub', key: { fingerprint: ana.row.fingerprint } }])
+  await t.rejects(readKeysFile(join(t.testdirName, 'none')), { message: /Cannot read the keys/ })
+})
+
+t.test('keys are a list of allowed signers, or a key of OpenSSH', { skip: missing('ssh-keygen') }, async t => {
+  const directory = t.testdir()
+  const { publicPath, publicText } = sshKey(directory, 'bo')
+  t.match(await readKeysFile(publicPath), [{ name: 'bo@laptop' }])
+  const path = join(directory, 'allowed_signers')
+  writeFileSync(path, `# who signs\nbo namespaces="svc-deploy" ${publicText}`)
+  t.match(await readKeysFile(path), [{ name: 'bo' }])
 })

@@ -1,10 +1,16 @@
 import t from 'tap'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
 import { startServe, type Serving } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import type { Context } from '../../../lib/cli/command.js'
+import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
+import type { Deployment } from '../../../lib/model/deployment.js'
+import { stubClient } from '../../support/stub-client.js'
+import { until } from '../../support/until.js'
+import { heldDeploymentId } from '../../../lib/cli/commands/rollback.js'
 
 async function deploy(
   server: Serving,
@@ -171,4 +177,157 @@ t.test('rollback', async t => {
     t.equal(yes.code, 0, yes.text)
     t.equal(live(), 'one')
   })
+})
+
+t.test('undo', async t => {
+  const cwd = t.testdir({})
+  const server = await startServe(t, cwd)
+  const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  let number = 0
+
+  /** A project with two deployments. */
+  async function deployed() {
+    const deployPath = join(cwd, `www${++number}`)
+    const project = await server.createProject({ name: `shop ${number}`, deployPath })
+    const ids: string[] = []
+    const releases: Array<Record<string, string>> = [{ 'a.txt': 'one' }, { 'a.txt': 'two', 'b.txt': 'two' }]
+    for (const files of releases) {
+      const { deployId, finished } = await server.upload(project, files, { message: `Version ${ids.length + 1}` })
+      await finished
+      ids.push(deployId)
+    }
+    return { project, place: (name: string) => join(deployPath, name), ids: ids as [string, string] }
+  }
+
+  await t.test('shows what it would do, and does it', async t => {
+    const { project, place, ids } = await deployed()
+    const dry = await svc(['undo', project.id, '--dry-run'], options)
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, `Exactly to ${ids[0]} (`)
+    t.match(
+      dry.stdout,
+      '"Version 1"), over 1 deployment\n  brings back 1 file · removes 1 that later deployments added\n'
+    )
+    t.match(dry.stdout, '  ~ a.txt\n  - b.txt\nNothing was changed.\n')
+    t.ok(existsSync(place('b.txt')))
+
+    const { code, stdout, stderr } = await svc(['undo', project.id, '--yes', '-m', 'Oops'], options)
+    t.equal(code, 0, stderr)
+    t.match(stdout, `exactly to ${ids[0]}, over 1 deployment: brings back 1 file, removes 1`)
+    t.match(stdout, `the files are as after ${ids[0]}`)
+    t.equal(readFileSync(place('a.txt'), 'utf8'), 'one')
+    t.notOk(existsSync(place('b.txt')))
+    t.match(await server.deployments(project.id), [{ undoOf: ids[1], message: 'Oops', exact: true }, {}, {}])
+  })
+
+  await t.test('keeps edited files unless it is forced', async t => {
+    const { project, place } = await deployed()
+    writeFileSync(place('a.txt'), 'by hand')
+    const kept = await svc(['undo', project.id, '--yes'], options)
+    t.match(kept.stderr, 'keeps 1 edited: a.txt (--force takes them back, too)')
+    t.equal(readFileSync(place('a.txt'), 'utf8'), 'by hand')
+    const again = await svc(['undo', project.id, '--yes', '--json'], options)
+    t.match(JSON.parse(again.stdout), { status: 'success' })
+    t.equal((await svc(['undo', project.id, '--yes', '--force'], options)).code, 0)
+  })
+
+  await t.test('asks on a terminal, and needs --yes without one', async t => {
+    const { project, place } = await deployed()
+    t.match(await svc(['undo', project.id], options), { code: 1, stderr: '--yes' })
+    if (noTerminal !== false) return
+    const asked = await svcOnTerminal(['undo', project.id], [{ see: 'Undo the last deployment', type: 'n\r' }], options)
+    t.match(asked, { code: 1, text: 'Nothing was undone.' })
+    t.ok(existsSync(place('b.txt')))
+  })
+
+  await t.test('says why it is not possible', async t => {
+    const project = await server.createProject({ name: 'empty', deployPath: join(cwd, 'empty') })
+    t.match(await svc(['undo', project.id, '--yes'], options), { code: 1, stderr: 'Nothing to undo' })
+    t.match(await svc(['undo', project.id, '--dry-run'], options), { code: 1, stdout: '✗ Nothing to undo' })
+  })
+
+  await t.test('an exact rollback removes what came later', async t => {
+    const { project, place, ids } = await deployed()
+    const dry = await svc(['rollback', project.id, '--to', ids[0], '--exact', '--dry-run'], options)
+    t.match(dry, { code: 0, stdout: `Exactly to ${ids[0]}` })
+    const overlay = await svc(['rollback', project.id, '--to', ids[0], '--dry-run', '--json'], options)
+    t.match(JSON.parse(overlay.stdout), { mode: 'overlay', counts: { changed: 1, pruned: 0 } })
+    t.ok(existsSync(place('b.txt')))
+    t.match(await svc(['rollback', project.id, '--exact', '--yes'], options), { code: 0 })
+    t.notOk(existsSync(place('b.txt')))
+    t.match(await svc(['rollback', '--to', ids[0], '--exact', '--overlay'], options), { code: 2 })
+  })
+})
+
+t.test('confirm settles a deployment, and push reports what became of it', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'one' } })
+  const server = await startServe(t, cwd)
+  const target = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath: target })
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const given = ['--project', project.id]
+  const pushing = svc(['push', '--out', 'out', ...given, '--confirm', '60s'], { cwd, env })
+  const confirmed = await until(async () => {
+    const result = await svc(['confirm', ...given, '--json'], { cwd, env })
+    return result.code === 0 && result
+  })
+  t.match(JSON.parse(confirmed.stdout), { success: true, deployment: { status: 'success' } })
+  const pushed = await pushing
+  t.equal(pushed.code, 0, pushed.stderr)
+  t.match(pushed.stdout, /waiting for "svc confirm" until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  t.match(await svc(['confirm', ...given], { cwd, env }), { code: 1, stdout: '', stderr: /No deployment of .* waits/ })
+  t.match(await svc(['confirm', 'dep_unknown'], { cwd, env }), { code: 1, stdout: '' })
+  t.match(await svc(['push', '--confirm', '5s', ...given], { cwd, env }), { code: 2, stderr: /--confirm cannot be/ })
+})
+
+t.test('push confirms by itself if the URL answers', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'one' } })
+  const server = await startServe(t, cwd)
+  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const checked = ['--confirm', '60s', '--check-from-here', `${server.url}/api/health`]
+  const pushed = await svc(['push', '--out', 'out', '--project', project.id, ...checked], { cwd, env })
+  t.equal(pushed.code, 0, pushed.stderr)
+  t.match(pushed.stderr, '/api/health: 200')
+  t.match(pushed.stdout, '→ confirmed')
+})
+
+t.test('revert puts the earlier files back, and push fails', async t => {
+  const cwd = t.testdir({ out: { 'index.html': 'two' } })
+  const server = await startServe(t, cwd)
+  const target = join(cwd, 'www')
+  const project = await server.createProject({ name: 'shop', deployPath: target })
+  await (await server.upload(project, { 'index.html': 'one' })).finished
+  const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
+  const given = ['--project', project.id]
+  const pushing = svc(['push', '--out', 'out', ...given, '--confirm', '60s'], { cwd, env })
+  const reverted = await until(async () => {
+    const result = await svc(['confirm', '--no', ...given], { cwd, env })
+    return result.code === 0 && result
+  })
+  t.match(reverted.stdout, /^Reverted dep_\w+: Reverted by .*; the earlier files are back, dep_\w+ is live/)
+  const pushed = await pushing
+  t.equal(pushed.code, 1)
+  t.match(pushed.stdout, /failed .*the earlier files are back, dep_\w+ is live/)
+  t.equal(readFileSync(join(target, 'index.html'), 'utf8'), 'one')
+  t.match(await svc(['revert', ...given], { cwd, env }), { code: 1, stdout: '' })
+})
+
+t.test('finds the deployment of the project that is held', async t => {
+  let rows: Array<Partial<Deployment>> = [{ id: 'dep_a', heldFor: 'confirm' }]
+  const client = stubClient({
+    'GET /api/logs': ({ query }: { query: { projectId: string; status?: string } }) => {
+      t.match(query, { projectId: 'proj_a' })
+      const found: Array<Partial<Deployment>> = query.status === 'running' ? rows : [{ projectName: 'shop' }]
+      return found.map(row => ({ ...row, projectId: 'proj_a', status: query.status ?? 'success' }))
+    }
+  })
+  const config = { projectId: { value: 'proj_a' } } as EffectiveConfig
+  const find = () => heldDeploymentId(client, { context: {} as Context, config })
+  t.equal(await find(), 'dep_a')
+  rows = [{ id: 'dep_a', heldFor: null }]
+  await t.rejects(find(), { code: 'not_waiting', message: /No deployment of shop waits/ })
+  rows = [{ id: 'dep_a' }]
+  await t.rejects(find(), { code: 'not_waiting' }, 'an older server')
 })

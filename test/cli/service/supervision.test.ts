@@ -4,13 +4,13 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { systemClock } from '../../../lib/base/clock.js'
-import type { Host } from '../../../lib/cli/host.js'
 import { runWith } from '../../../lib/cli/service/supervision.js'
 import { createPm2, findPm2 } from '../../../lib/operate/pm2.js'
 import { listenAsDaemon, realPm2 } from '../../support/pm2.js'
 import { standIn } from '../../support/stand-in.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
+import type { Host } from '../../../lib/cli/host.js'
 
 t.test(
   'without pm2 there is a hint',

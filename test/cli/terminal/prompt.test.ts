@@ -1,7 +1,6 @@
 import t from 'tap'
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
-import type { Host } from '../../../lib/cli/host.js'
 import type { Output } from '../../../lib/cli/terminal/output.js'
 import {
   ask,
@@ -15,6 +14,7 @@ import {
   readSecret,
   withInterrupts
 } from '../../../lib/cli/terminal/prompt.js'
+import type { Host } from '../../../lib/cli/host.js'
 
 /** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
 function hostOf(typed: string | Buffer, { stdin = true, stderr = true, env = {} } = {}) {

@@ -25,7 +25,6 @@ import {
 } from '../../../lib/core/audit/tree.js'
 import { randomIds } from '../../../lib/base/digests.js'
 import { type AuditEntry, systemActor } from '../../../lib/model/audit.js'
-import { isConsistent } from '../../../lib/base/shared/merkle-proof.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { openStore } from '../../../lib/core/store/durable-store.js'
 import {
@@ -38,6 +37,7 @@ import {
 } from '../../../lib/core/store/tables/audit.js'
 import { aStore } from '../store/stage.js'
 import { setClock } from '../../support/clock.js'
+import { isConsistent } from '../../../lib/base/shared/merkle-proof.js'
 
 const dayMs = 24 * 60 * 60_000
 

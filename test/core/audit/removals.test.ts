@@ -1,6 +1,12 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { readCheckpoint, readNote, signNote, writeCheckpoint } from '../../../lib/core/audit/signed-note.js'
+import {
+  readCheckpoint,
+  readNote,
+  signNote,
+  writeCheckpoint,
+  createServerKey
+} from '../../../lib/core/audit/signed-note.js'
 import {
   appendLeaf,
   emptyFrontier,
@@ -13,7 +19,6 @@ import {
   type SealedEntry
 } from '../../../lib/core/audit/tree.js'
 import type { VerifierOptions } from '../../../lib/core/audit/verifier.js'
-import { createServerKey } from '../../../lib/core/audit/server-key.js'
 import { sha256Base64 } from '../../../lib/base/digests.js'
 import { exported, verified } from './export-stage.js'
 import { openLog } from './stage.js'

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { createAudit, type Audit } from '../../../lib/core/audit/audit.js'
 import { Keeper } from '../../../lib/core/audit/keeper.js'
-import { createServerKey } from '../../../lib/core/audit/server-key.js'
 import { randomIds } from '../../../lib/base/digests.js'
 import type { Actor } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { openStore } from '../../../lib/core/store/durable-store.js'
 import type { StoredCheckpoint } from '../../../lib/core/store/tables/audit.js'
 import { setClock } from '../../support/clock.js'
+import { createServerKey } from '../../../lib/core/audit/signed-note.js'
 
 /** The actor of the entries. */
 export const admin: Actor = { name: 'admin', ip: '192.0.2.1', role: 'admin' }

@@ -35,8 +35,7 @@ const sites: Record<string, string> = {
   'core/proc/identity.ts': 'execFile: getent and setpriv with PATH alone',
   'core/proc/kept-program.ts':
     'spawn: the agent of a hub, which is svc itself; it gets a token for its enrollment and no other secret of svc',
-  'core/proc/output-pipe.ts': 'execFile: mkfifo with PATH alone',
-  'core/proc/run.ts': 'spawn: what the others ask for',
+  'core/proc/run.ts': 'spawn: what the others ask for. execFile: mkfifo with PATH alone',
   'core/proc/stop.ts': 'spawn: taskkill (Windows) without an environment',
   'core/proc/pty.ts': 'node-pty: what operate/terminal/sessions.ts asks for',
   'operate/machine/resources.ts': 'runProcess: vm_stat (macOS) with LC_ALL alone',
@@ -59,7 +58,7 @@ t.test('every place that starts a program is listed', async t => {
   t.strictSame(found.sort(), Object.keys(sites).sort())
   t.match(readFileSync(join(top, 'core/proc/stop.ts'), 'utf8'), /spawn\('taskkill', words, \{ env: \{\}/)
   t.match(readFileSync(join(top, 'core/install/sync-program.ts'), 'utf8'), /env: \{ PATH: systemPath \}/)
-  t.match(readFileSync(join(top, 'core/proc/output-pipe.ts'), 'utf8'), /'mkfifo', .*\{ env: \{ PATH: systemPath \} \}/)
+  t.match(readFileSync(join(top, 'core/proc/run.ts'), 'utf8'), /'mkfifo', .*\{ env: \{ PATH: systemPath \} \}/)
   t.match(readFileSync(join(top, 'core/proc/helper.ts'), 'utf8'), /^ +env: \{\},$/m)
   t.match(readFileSync(join(top, 'operate/machine/resources.ts'), 'utf8'), /env: \{ LC_ALL: 'C' \}/)
 })
