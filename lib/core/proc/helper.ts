@@ -88,18 +88,24 @@ export async function runHelper<Job, Answer, Result = Answer>(
   const child = start(call)
   const kill = (): void => void child.kill('SIGKILL')
   const gone = new Promise<void>(resolve => void child.once('exit', () => resolve()).once('error', () => resolve()))
-  signal?.addEventListener('abort', kill)
+  let abort = (): void => {}
+  const aborted = new Promise<void>(resolve => {
+    abort = () => {
+      kill()
+      resolve()
+    }
+  })
+  signal?.addEventListener('abort', abort)
   const working = converse(child, call, use)
   working.catch(() => {})
   const faulty = signal === undefined ? [whenStopped(child, name), late(limitMs, name)] : [whenStopped(child, name)]
   const fault = Promise.race(faulty.map(({ fault }) => fault))
   try {
-    const aborted = new Promise<void>(resolve => signal?.addEventListener('abort', () => resolve(), { once: true }))
     const found = await Promise.race([working.then(noFault, noFault), aborted, fault])
     if (found !== undefined) throw found
   } finally {
     for (const { forget } of faulty) forget()
-    signal?.removeEventListener('abort', kill)
+    signal?.removeEventListener('abort', abort)
     kill()
     for (const stream of child.stdio) stream?.destroy()
   }

@@ -15,7 +15,7 @@ import {
   chownSync
 } from 'node:fs'
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { firstDescriptor } from '../../../lib/core/proc/environment.js'
@@ -118,12 +118,14 @@ t.test('helper processes', options, async t => {
     await t.rejects(ask({ do: 'facts' }, { signal: AbortSignal.abort(new Error('before')) }), /before/)
   })
 
-  t.test('leave no descriptor open', async t => {
+  t.test('leave no descriptor open, and nothing on a signal that lives longer', async t => {
+    const { signal } = new AbortController()
     await steadyDescriptors()
     const before = readdirSync('/proc/self/fd').length
-    for (let i = 0; i < 5; i++) await ask({ do: 'facts' })
+    for (let i = 0; i < 5; i++) await ask({ do: 'facts' }, { signal })
     await steadyDescriptors()
     t.equal(readdirSync('/proc/self/fd').length, before)
+    t.equal(getEventListeners(signal, 'abort').length, 0)
   })
 
   t.test('do not follow a link with the rights of svc', async t => {
