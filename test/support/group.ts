@@ -61,6 +61,7 @@ share()
 process.setUncaughtExceptionCaptureCallback(error => innermost(current).threw(error))
 for (const file of files) {
   const before = processorSeconds()
+  const beforeHere = process.cpuUsage()
   await runTest(file, { timeout: timeoutMs }, async subtest => {
     current = subtest as unknown as Root
     // As if the file were the program: a socket in it has a path of at most 107 bytes.
@@ -68,7 +69,10 @@ for (const file of files) {
     await import(resolve(file))
   })
   current = t
-  t.comment(`processor time ${(processorSeconds() - before).toFixed(2)} s ${file}`)
+  const here = process.cpuUsage(beforeHere)
+  const seconds = processorSeconds() - before
+  const ofChildren = Math.max(0, seconds - (here.user + here.system) / 1e6)
+  t.comment(`processor time ${seconds.toFixed(2)} s ${file}, ${ofChildren.toFixed(2)} s of it in other processes`)
 }
 await closeShared()
 // A process that a failed test left behind would keep this one alive, and every file of the group without a result.

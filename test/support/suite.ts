@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { env, execPath, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -75,15 +76,36 @@ t.setTimeout(0)
 const database = resolve('.tap/new.db')
 mkdirSync('.tap', { recursive: true })
 writeFileSync(database, await newDatabase())
+const shared = mkdtempSync(join(tmpdir(), 'svc-'))
+chmodSync(shared, 0o755)
+const end = (): void => rmSync(shared, { recursive: true, force: true })
+process.once('exit', end)
+mkdirSync(join(shared, 'begun'))
+
+/** Makes a directory for temporary files: a server that starts removes what others left in its own. */
+function temporaryOf(group: number): string {
+  const path = join(shared, String(group))
+  mkdirSync(path)
+  chmodSync(path, 0o1777)
+  return path
+}
+
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
-for (const group of grouped()) {
+for (const [index, group] of grouped().entries()) {
   const run = t.spawn(...bare(execPath, [groupProgram, ...group]), {
     name: `group of ${group.length}, from ${group[0]}`,
     buffered: true,
     timeout: timeoutSeconds * 1000 * group.length,
     // tap would remove a test's directory before what runs in it is stopped.
-    env: { ...env, TAP_SAVE_FIXTURE: '1', TAP_TIMEOUT: String(timeoutSeconds), NEW_DATABASE: database }
+    env: {
+      ...env,
+      TAP_SAVE_FIXTURE: '1',
+      TAP_TIMEOUT: String(timeoutSeconds),
+      NEW_DATABASE: database,
+      BEGUN_COMMANDS: join(shared, 'begun'),
+      TMPDIR: temporaryOf(index)
+    }
   })
   runs.push(run)
   void run.then(results => {
@@ -97,6 +119,7 @@ for (const group of grouped()) {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.once(signal, () => {
     for (const { subtest } of runs) subtest?.proc?.kill('SIGTERM')
+    end()
     process.kill(process.pid, signal)
   })
 }

@@ -1,6 +1,8 @@
 import { StringDecoder } from 'node:string_decoder'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { commands } from '../../lib/cli/command-table.js'
@@ -34,16 +36,29 @@ export interface Ended {
 }
 
 /**
- * Runs `svc` without a terminal until it ends. A command is a process the first time, which shows that it ends by
- * itself; then it runs in this process, because to start Node takes twenty times as long as most commands. With
+ * Runs `svc` without a terminal until it ends. A command is a process the first time (in the whole suite, if suite.ts
+ * runs it), which shows that it ends by itself; then it runs in this process, because to start Node takes twenty times as long as most commands. With
  * THOROUGH=1 each is a process.
  */
 export function svc(words: string[], options: SvcOptions): Promise<Ended> {
   return isThorough || needsProcess(words, options) ? svcProcess(words, options) : svcHere(words, options)
 }
 
-/** Commands that were a process in this one. */
+/** Commands that were a process. suite.ts gives all its processes a directory with a file for each. */
 const begun = new Set<string>()
+const begunInSuite = process.env['BEGUN_COMMANDS']
+
+/** Returns whether a command was not a process yet. The next time it was. */
+function isFirst(name: string): boolean {
+  if (begun.has(name)) return false
+  begun.add(name)
+  try {
+    if (begunInSuite !== undefined) closeSync(openSync(join(begunInSuite, name), 'wx'))
+    return true
+  } catch {
+    return false
+  }
+}
 /** Variables that Node reads by itself, or a program that svc starts. */
 const ofNode = /^(HOME|PATH|TZ|LANG|LC_.*|TMPDIR|NODE_.*|SSL_.*|GIT_.*|XDG_.*)$/
 
@@ -57,9 +72,7 @@ function needsProcess(words: string[], { env = {}, program, onOutput, interruptA
   if (Object.keys(env).some(name => ofNode.test(name))) return true
   // Below the home directory, which Node reads from the environment of the process.
   if (/^(~|$)/.test(env['SVC_HOME'] ?? '.')) return true
-  if (begun.has(row.name)) return false
-  begun.add(row.name)
-  return true
+  return isFirst(row.name)
 }
 
 /** Runs `svc` in this process. */
@@ -142,7 +155,11 @@ function svcProcess(
   })
 }
 
-/** Returns the environment of a command. Its data directory is below `cwd` by default. */
+/**
+ * Returns the environment of a command. Its data directory is below `cwd` by default, and its temporary files are where
+ * this process has them.
+ */
 export function bareEnvironment(cwd: string, env: Record<string, string>): Record<string, string> {
-  return { PATH: process.env['PATH'] ?? '', HOME: cwd, SVC_HOME: `${cwd}/.svc`, ...env }
+  const { PATH = '', TMPDIR } = process.env
+  return { PATH, ...(TMPDIR !== undefined && { TMPDIR }), HOME: cwd, SVC_HOME: `${cwd}/.svc`, ...env }
 }
