@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bare } from '../support/bare.js'
+import { openDoor } from '../support/door.js'
 import { freePort } from '../support/free-port.js'
 
 /*
@@ -15,6 +16,9 @@ import { freePort } from '../support/free-port.js'
 
 export const top = fileURLToPath(new URL('../../../', import.meta.url))
 const standIns = join(top, 'test/documents/stand-ins')
+/** What `make dist` has made, for all documents of this process. */
+const made = mkdtempSync(join(tmpdir(), 'svc-made-'))
+process.once('exit', () => rmSync(made, { recursive: true, force: true }))
 
 /** Every document for users. */
 export const documents = [
@@ -75,19 +79,27 @@ function asRun(text: string, { root, port }: Stage): string {
 /** The beginning of the script that runs the blocks. `learn` reads ids and tokens from the output for later blocks. */
 const opening = `
 set -eu -o pipefail
+last() { if [[ $line =~ $2 ]]; then printf -v "$1" %s "\${BASH_REMATCH[1]}"; fi; }
+# Without a process: it reads everything again after each block.
 learn() {
-  local said="$ROOT/said"
-  # An answer may lack the final newline.
-  for out in "$ROOT"/out.*; do cat "$out"; echo; done > "$said"
-  # serve prints it with its name, reset-password alone.
-  ADMIN_TOKEN=$(sed -nE 's/^(Admin token: )?([A-Za-z0-9_-]{43})$/\\2/p' "$said" | tail -n 1)
-  PROJECT=$(grep -oE 'proj_[a-z0-9]{16}' "$said" | tail -n 1)
-  DEPLOY_TOKEN=$(grep -oE '"token": ?"[^"]+"' "$said" | tail -n 1 | cut -d '"' -f 4)
-  NODE_TOKEN=$(grep -oE 'svcnode_[A-Za-z0-9_-]+' "$said" | tail -n 1 || true)
-  DEPLOYMENT=$(grep -oE 'dep_[a-z0-9]{16}' "$said" | tail -n 1)
+  local out line
+  ADMIN_TOKEN= PROJECT= DEPLOY_TOKEN= NODE_TOKEN= DEPLOYMENT=
+  for out in "$ROOT"/out.*; do
+    # An answer may lack the final newline.
+    while IFS= read -r line || [ -n "$line" ]; do
+      # serve prints it with its name, reset-password alone.
+      last ADMIN_TOKEN '^([A-Za-z0-9_-]{43})$'
+      last ADMIN_TOKEN '^Admin token: ([A-Za-z0-9_-]{43})$'
+      last PROJECT '.*(proj_[a-z0-9]{16})'
+      last DEPLOY_TOKEN '.*"token": ?"([^"]+)"'
+      last NODE_TOKEN '.*(svcnode_[A-Za-z0-9_-]+)'
+      last DEPLOYMENT '.*(dep_[a-z0-9]{16})'
+    done < "$out"
+  done
 }
 listening() {
-  until grep -q "$3" "$1"; do
+  local said
+  until mapfile -t said < "$1"; [[ "\${said[*]}" == *"$3"* ]]; do
     kill -0 "$2" || { cat "$1" >&2; return 1; }
     # The test that waits is gone, for example because of Ctrl-C.
     kill -0 "$PPID" || kill -KILL 0
@@ -132,14 +144,20 @@ export function commandsOf(document: string): Block[] {
 /** Runs blocks on a stage of their own. */
 export async function runBlocks(blocks: Block[], { files = {}, env = {}, done = [] }: Given): Promise<Outcome> {
   const stage = { root: mkdtempSync(join(tmpdir(), 'svc-docs-')), port: await freePort() }
+  const door = await openDoor(join(stage.root, 'door'))
+  // Node reads it for the commands that run here.
+  const { HOME = '' } = process.env
+  process.env['HOME'] = join(stage.root, 'home')
   try {
     for (const place of places) mkdirSync(join(stage.root, place), { recursive: true })
     for (const [path, contents] of Object.entries(files)) {
       mkdirSync(dirname(join(stage.root, path)), { recursive: true })
       writeFileSync(join(stage.root, path), contents)
     }
-    return await runScript(script([...done, ...blocks], stage), stage, env)
+    return await runScript(script([...done, ...blocks], stage), stage, { ...env, DOOR: door.words })
   } finally {
+    await door.close()
+    process.env['HOME'] = HOME
     rmSync(stage.root, { recursive: true, force: true })
   }
 }
@@ -172,6 +190,7 @@ async function runScript(text: string, { root, port }: Stage, env: Record<string
       ROOT: root,
       TOP: top,
       STAND_INS: standIns,
+      MADE: made,
       PORT: String(port),
       LANG: 'C.UTF-8',
       ...env
