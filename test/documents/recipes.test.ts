@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { zipOf } from '../support/zip.js'
 import { blocksOf, documents } from './document.js'
 
@@ -18,7 +18,7 @@ t.test('a recipe ends with 0 only if the deployment succeeds', async t => {
   t.ok(recipes.length >= 3)
   const cwd = t.testdir({ site: {} })
   writeFileSync(join(cwd, 'build.zip'), await zipOf({ 'index.html': 'hello' }))
-  const served = await startServeProcess(t, cwd)
+  const served = await startServe(t, cwd)
   const project = await served.createProject({ name: 'Site', deployPath: join(cwd, 'site') })
   function run(recipe: string, token: string): Promise<{ code: number; said: string }> {
     const text = recipe.replaceAll('https://deploy.example.org', served.url).replaceAll('proj_…', project.id)

@@ -24,7 +24,7 @@ import { startReceiver } from '../support/receiver.js'
 import { configOf, startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'
 import { serverSays } from '../support/sentences/server.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe, startServeProcess } from '../support/serve-process.js'
 import { insertDeployment, updateDeployment } from '../../lib/core/store/tables/deployments.js'
 import { deployStage } from '../support/deploy-stage.js'
 import { aDeployment } from '../core/store/stage.js'
@@ -337,7 +337,7 @@ t.test('removes what killed processes left in the data directory, and reports it
     utimesSync(join(home, name), 1_000_000_000, 1_000_000_000)
   }
 
-  const second = await startServeProcess(t, cwd)
+  const second = await startServe(t, cwd)
   await second.warns(/Removed files that killed processes left behind: .*svc\.db\.tmp/)
   t.equal((await second.api<unknown[]>('GET', '/api/projects')).length, 1)
   // The server itself writes svc.db.tmp meanwhile.
@@ -345,7 +345,7 @@ t.test('removes what killed processes left in the data directory, and reports it
   for (const name of gone) t.notOk(existsSync(join(home, name)), name)
   for (const name of kept) t.ok(existsSync(join(home, name)), name)
 
-  const third = await startServeProcess(t, cwd)
+  const third = await startServe(t, cwd)
   t.equal((await third.api<unknown[]>('GET', '/api/projects')).length, 1)
   // As root, svc names the projects without a user of their own.
   const said = third.saidOnStderr().split('\n')
@@ -362,7 +362,7 @@ t.test('removes what a killed server left among its keys, whatever its clock say
   const keys = join(cwd, 'server-home/keys')
   const aheadOfStart = new Date(Date.now() + 30_000)
   utimesSync(join(keys, name), aheadOfStart, aheadOfStart)
-  await startServeProcess(t, cwd)
+  await startServe(t, cwd)
   t.notOk(existsSync(join(keys, name)))
 })
 
@@ -373,7 +373,7 @@ t.test('starts even if a leftover cannot be removed', async t => {
   })
   const home = join(cwd, 'server-home')
   symlinkSync(join(cwd, 'elsewhere/config.json'), join(home, 'config.json'))
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   await server.warns(/Cannot remove the files that killed processes left in ".*server-home": /)
   t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 0)
 })

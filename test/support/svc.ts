@@ -22,6 +22,8 @@ export interface SvcOptions {
   program?: string
   /** Standard input; by default it is closed. */
   input?: string
+  /** A server or an agent refuses to start, and so ends by itself. */
+  isRefused?: boolean
   /** Called with the whole output of both streams after each new part. */
   onOutput?: (text: string, child: ChildProcess) => void
   /** Sends Ctrl-C once, as soon as the output matches. */
@@ -62,12 +64,15 @@ function isFirst(name: string): boolean {
 /** Variables that Node reads by itself, or a program that svc starts. */
 const ofNode = /^(HOME|PATH|TZ|LANG|LC_.*|TMPDIR|NODE_.*|SSL_.*|GIT_.*|XDG_.*)$/
 
-function needsProcess(words: string[], { env = {}, program, onOutput, interruptAt }: SvcOptions): boolean {
+function needsProcess(
+  words: string[],
+  { env = {}, program, onOutput, interruptAt, isRefused = false }: SvcOptions
+): boolean {
   const row = commands.find(({ name, aliases = [] }) =>
     [name, ...aliases].some(typed => typed === words.slice(0, typed.split(' ').length).join(' '))
   )
   // Servers and agents run until a signal ends them.
-  if (row === undefined || row.outlivesReader) return true
+  if (row === undefined || (row.outlivesReader && !isRefused)) return true
   if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
   if (Object.keys(env).some(name => ofNode.test(name))) return true
   // Below the home directory, which Node reads from the environment of the process.

@@ -50,9 +50,10 @@ t.test('an agent says what is missing for an enrollment, and what is wrong with 
     [['--hub', hub.url, '--ca', 'no.pem', '--enroll', hub.token()], 2, /contains no certificate/],
     [['--hub', 'http://127.0.0.1:1', '--enroll', hub.token()], 1, /Cannot reach the hub/]
   ]
-  for (const [words, code, says] of cases) t.match(await svc(['agent', ...words], { cwd }), { code, stderr: says })
+  const start = (words: string[]) => svc(['agent', ...words], { cwd, isRefused: true })
+  for (const [words, code, says] of cases) t.match(await start(words), { code, stderr: says })
   const wrong = other.token().replace(/^svcnode_[^_]+/, '')
   const token = hub.token()
   const mixed = `${token.slice(0, token.lastIndexOf('_'))}${wrong}`
-  t.match(await svc(['agent', '--hub', hub.url, '--enroll', mixed], { cwd }), { code: 1 })
+  t.match(await start(['--hub', hub.url, '--enroll', mixed]), { code: 1 })
 })

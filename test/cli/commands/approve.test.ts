@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { NewToken } from '../../../lib/model/access.js'
 import type { Deployment } from '../../../lib/model/deployment.js'
 import type { Marks } from '../../../lib/model/waiting.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe, startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
 
@@ -83,7 +83,7 @@ t.test('a promotion with an approval inside a window, over a kill, from push to 
 
 t.test('a push that is rejected fails with the reason, and one with --at ends at once', async t => {
   const cwd = t.testdir({ dist: { 'a.txt': 'one' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'files') })
   const policy = { approval: { count: 1, roles: ['operator'], notPusher: true, hours: 24 } }
   await server.changeProject(shop.id, { policy })
@@ -119,7 +119,7 @@ t.test('a push that is rejected fails with the reason, and one with --at ends at
 
 t.test('what begins later is judged by the windows of its time, and ends at once', async t => {
   const cwd = t.testdir({ dist: { 'a.txt': 'one' } })
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const staging = await server.createProject({ name: 'staging', deployPath: join(cwd, 'staging-files') })
   const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'files') })
   await (await server.upload(staging, { 'a.txt': 'one' })).finished

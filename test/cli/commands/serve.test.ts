@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { createClient } from '../../support/client.js'
 import { startReceiver } from '../../support/receiver.js'
-import { startServeProcess } from '../../support/serve-process.js'
+import { startServe, startServeProcess } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { until } from '../../support/until.js'
@@ -24,7 +24,7 @@ t.test('serve says where it listens, the admin token, and the data directory', a
 })
 
 t.test('serve takes the token of ADMIN_TOKEN, and warns of a weak one', async t => {
-  const server = await startServeProcess(t, t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' }))
+  const server = await startServe(t, t.testdir({ '.env.local': 'ADMIN_TOKEN=weak-token\n' }))
   t.match(server.said(), new RegExp(`${serverSays.tokenComesFrom('.*/\\.env\\.local')}\n`))
   t.notMatch(server.said(), 'weak-token')
   t.equal(server.adminToken, 'weak-token')
@@ -33,10 +33,10 @@ t.test('serve takes the token of ADMIN_TOKEN, and warns of a weak one', async t 
 
 t.test('without a terminal, only the start that generates the admin token prints it', async t => {
   const cwd = t.testdir({})
-  const first = await startServeProcess(t, cwd)
+  const first = await startServe(t, cwd)
   t.match(first.said(), `Admin token: ${first.adminToken}\n`)
   await first.stop()
-  const second = await startServeProcess(t, cwd)
+  const second = await startServe(t, cwd)
   t.match(second.said(), `${serverSays.tokenComesFrom(join(second.home, 'config.json'))}\n`)
   t.notMatch(second.said() + second.saidOnStderr(), first.adminToken)
   t.equal(second.adminToken, first.adminToken)
@@ -53,7 +53,7 @@ t.test('on a terminal, every start prints the admin token', { skip: noTerminal }
 })
 
 t.test('serve warns about an address that other machines can reach', async t => {
-  const server = await startServeProcess(t, t.testdir({}), ['--host', '0.0.0.0'])
+  const server = await startServe(t, t.testdir({}), ['--host', '0.0.0.0'])
   await server.warns(new RegExp(`warning: ${serverSays.reachable('0.0.0.0')}`))
 })
 
@@ -75,7 +75,7 @@ t.test('serve refuses a port, or a data directory, that is in use', async t => {
 
 t.test('a reset token applies to the running server from the next request', async t => {
   const cwd = t.testdir({})
-  const server = await startServeProcess(t, cwd)
+  const server = await startServe(t, cwd)
   const { stdout } = await svc(['admin', 'reset-password', '--random'], { cwd, env: { SVC_HOME: server.home } })
   const status = async (token: string) =>
     (await fetch(`${server.url}/api/projects`, { headers: { authorization: `Bearer ${token}` } })).status
@@ -262,7 +262,7 @@ t.test('SVC_PUBLIC_URL is printed at the start, or refused before anything else'
     stderr: /SVC_PUBLIC_URL "deploy\.example\.org" is not valid: use an address like/
   })
   t.same(readdirSync(cwd), [])
-  const server = await startServeProcess(t, cwd, [], { SVC_PUBLIC_URL: 'https://deploy.example.org/' })
+  const server = await startServe(t, cwd, [], { SVC_PUBLIC_URL: 'https://deploy.example.org/' })
   t.match(server.said(), /^Public address: https:\/\/deploy\.example\.org\/$/m)
 
   const receiver = await startReceiver(t)
