@@ -168,18 +168,18 @@ const secretAdvice =
   'keep it in .env.local (SVC_DEPLOY_TOKEN) or in the global configuration ("svc config:set token -")'
 
 function checkClientConfig(path: string, env: string | null, object: JsonObject): ProjectFile {
-  const refuse = (code: string, key: string, sentence: string): Refusal =>
-    new Refusal('invalid', code, `${path}: ${sentence}`, { field: key })
+  // Without a field: a command would name its option instead of the key (`cli/wire-names.ts`).
+  const refuse = (code: string, sentence: string): Refusal => new Refusal('invalid', code, `${path}: ${sentence}`)
   const keys = Object.keys(object)
   const secret = keys.find(key => secretKeys.test(key))
-  if (secret !== undefined) throw refuse('token_in_config', secret, `"${secret}" must not be here: ${secretAdvice}`)
+  if (secret !== undefined) throw refuse('token_in_config', `"${secret}" must not be here: ${secretAdvice}`)
   try {
     readFields(object, shape)
   } catch (error) {
-    throw error instanceof Refusal ? refuse('invalid_config', error.field ?? '', error.message) : error
+    throw error instanceof Refusal ? refuse('invalid_config', error.message) : error
   }
   if (object['projectId'] === undefined) {
-    throw refuse('invalid_config', 'projectId', 'projectId is missing. Run "svc list" to find the id')
+    throw refuse('invalid_config', 'projectId is missing. Run "svc list" to find the id')
   }
   const warnings = keys
     .filter(key => key !== '$schema' && !Object.hasOwn(shape, key))

@@ -318,7 +318,12 @@ export async function packConfiguration(
   const ignore = words.ignore.flatMap(splitList)
   const noIgnoreBuiltin = !words['ignore-builtin']
   const flags = { token, server, project, out, ignore, noIgnoreBuiltin, pre, post, command, ...more }
-  return (await loadConfiguration(context, { flags, env, project: 'needed' })).config
+  const { layers, config } = await loadConfiguration(context, { flags, env, project: 'needed' })
+  const { path, warnings } = layers.project ?? { path: '', warnings: [] }
+  if (warnings.length === 0) return config
+  // Without the key that was meant, other files would be deployed.
+  const sentence = `Cannot pack: "${path}" has unknown keys. Correct or remove them`
+  throw new Refusal('invalid', 'invalid_config', sentence)
 }
 
 /** Prints what the ignore rules leave out, a line each, if the option asks for it. */

@@ -32,6 +32,18 @@ t.test('build packs what push would upload, without a server', async t => {
   t.same(await namesIn(join(cwd, '.deploy-archive.zip')), ['assets/app.js', 'index.html'])
 })
 
+t.test('build packs nothing by a file with a key that is unknown or wrong, and names the key', async t => {
+  const config = { projectId: 'proj_1' }
+  const unknown = t.testdir({ ...project, 'svc.config.json': JSON.stringify({ ...config, outDir: 'dist' }) })
+  t.match(await svc(['build'], { cwd: unknown }), {
+    code: 1,
+    stderr: /unknown key "outDir"\nerror: Cannot pack: ".*svc\.config\.json" has unknown keys/
+  })
+  t.notOk(existsSync(join(unknown, '.deploy-archive.zip')))
+  const wrong = t.testdir({ ...project, 'svc.config.json': JSON.stringify({ ...config, env: ['A=1'] }) })
+  t.match(await svc(['build'], { cwd: wrong }), { code: 1, stderr: /svc\.config\.json: "env" is a list/ }, 'not --env')
+})
+
 t.test('--list-ignored prints what the rules leave out, also if nothing is left', async t => {
   const cwd = t.testdir({ ...project, dist: { ...project.dist, vendor: { a: { '.git': { config: 'token' } } } } })
   const left = ['app.js.map', 'debug.log', 'vendor/a/.git/'].map(path => `Left out: ${path}\n`).join('')
