@@ -199,6 +199,33 @@ t.test('nothing is exported by default, and nothing is re-exported', async t => 
   for (const { path, text } of sources) t.notMatch(text, /^export (default\b|\*|\{[^}]*\} from)/m, path)
 })
 
+/** Returns what a file needs when it runs: of what it imports at once, all but types. */
+function neededAtOnce({ path, text }: Source): string[] {
+  const named = [...text.matchAll(/^import (?!type )([\w\s{},*$]+?) from '([^']+)'/gm)]
+  const isNeeded = (names: string): boolean => !/^\{(\s*type [\w\s]+,?)+\}$/.test(names)
+  return named
+    .filter(([, names = '']) => isNeeded(names))
+    .map(([, , specifier = '']) =>
+      specifier.startsWith('.') ? normalize(join(dirname(path), specifier)).replace(/\.js$/, '.ts') : specifier
+    )
+}
+
+t.test('a server loads nothing of its services before it listens', async t => {
+  const loaded = new Set(['server/serve.ts'])
+  for (const path of loaded) {
+    const source = sources.find(each => each.path === path)
+    for (const needed of source === undefined ? [] : neededAtOnce(source)) loaded.add(needed)
+  }
+  const late =
+    /^(deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|install|proof|proc))\/|^node:(child_process|process)$/
+  t.ok(loaded.has('operate/machine/probe.ts') && loaded.has('core/store/durable-store.ts'))
+  t.strictSame(
+    [...loaded].filter(path => late.test(path)),
+    [],
+    'server/serve.ts loads the rest when it listens'
+  )
+})
+
 t.test('lib calls nothing that Node 18 lacks', async t => {
   for (const { path, text } of sources)
     t.notMatch(text, /\.(toSorted|toReversed|toSpliced)\(|\b(Object|Map)\.groupBy\(|Promise\.withResolvers/, path)
