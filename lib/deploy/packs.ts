@@ -17,7 +17,15 @@ import { Refusal } from '../base/errors.js'
 import { linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
 import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
-import { besideArchive, findKept, modeOfPacked, openPack, writeWhole } from '../core/archive/pack-set.js'
+import {
+  anyArchive,
+  besideArchive,
+  findKept,
+  modeOfPacked,
+  openKept,
+  openPack,
+  writeWhole
+} from '../core/archive/pack-set.js'
 
 /** A pack is made smaller if it wastes both this part of its size and this many bytes. */
 const wastedPart = 0.1
@@ -36,6 +44,8 @@ export class Packs {
   #known: Map<string, readonly string[] | null> | null = null
   /** The number of archives that used a pack and were removed since it was looked at. */
   readonly #removals = new Map<string, number>()
+  /** Archives that were made whole: what was made from one before may name packs that went with it, or mean another file. */
+  readonly #madeWhole = new Set<string>()
   #shrinking: Promise<void> = Promise.resolve()
 
   constructor(deployments: string) {
@@ -104,6 +114,7 @@ export class Packs {
   async makeWhole(id: string): Promise<void> {
     await this.#alone(async () => {
       if (existsSync(this.#archive(id)) || !existsSync(this.#indexOf(id))) return
+      this.#madeWhole.add(id)
       const writing = `${this.#archive(id)}.tmp`
       await writeWhole(this.#archive(id), writing)
       await syncPath(writing)
@@ -202,6 +213,8 @@ export class Packs {
     const uses = await this.#readUses()
     const isUpload = dirname(path) !== this.#deployments
     if (isUpload && (await findKept(this.#archive(index.base))) === null) throw baseGone(index.base)
+    const isOlder = isUpload && [index.base, ...index.packs].some(name => this.#madeWhole.has(name))
+    if (isOlder && !(await isReadable(path))) throw baseGone(index.base)
     if (index.packs.includes('')) {
       await linkOrCopy(besideArchive(path, 'pack'), this.#packOf(id))
       await syncPath(this.#packOf(id))
@@ -248,6 +261,17 @@ export class Packs {
     } finally {
       file.close()
     }
+  }
+}
+
+/** Whether an archive is that of the packs that are there. */
+async function isReadable(path: string): Promise<boolean> {
+  try {
+    ;(await openKept(path, anyArchive)).close()
+    return true
+  } catch (error) {
+    if (error instanceof Refusal) return false
+    throw error
   }
 }
 

@@ -10,6 +10,7 @@ import { sha256 } from '../../lib/base/digests.js'
 import { writeTrailer } from '../../lib/core/archive/pack-index.js'
 import { anyArchive, openKept, piecesOf } from '../../lib/core/archive/pack-set.js'
 import { createFiles } from '../../lib/deploy/files.js'
+import { shareArchive } from '../../lib/core/install/assemble.js'
 import { Packs } from '../../lib/deploy/packs.js'
 import { admin, never } from '../support/deploy-stage.js'
 import { openDirectory } from '../support/open-directory.js'
@@ -128,6 +129,29 @@ t.test('an archive is made whole for nodes, with the bytes that its record names
   for (const { id } of [first, second, third]) t.equal((await contentsOf(archive(id)))['b'], 'two'.repeat(300))
   await packs.makeWhole(first.id)
   t.match(await (await stage.deployer.rollback(second.id, { actor: admin })).finished, { status: 'success' })
+})
+
+t.test('an archive that is made whole while changes of it are assembled takes no pack from them', async t => {
+  for (const isShared of [true, false]) {
+    const { top, add, pathOf, idOf } = await sharedArchives(t)
+    const [b, upload, kept] = ['same'.repeat(500), join(top, 'tmp/upload.zip'), idOf(9)]
+    await add({ a: 'one', b })
+    const { id } = await add({ a: 'two'.repeat(200), b })
+    if (isShared) await add({ a: 'two'.repeat(200), b, c: 'three' })
+    const archive = await openKept(pathOf(id), anyArchive)
+    const entries = archive.entries.map(({ path }) => ({ path, mode: 0o100644, mtimeMs: 0, source: pathOf(id) }))
+    await shareArchive(upload, entries, { archive, path: pathOf(id), deployId: id })
+    archive.close()
+    const packs = new Packs(join(top, 'deployments'))
+    await packs.makeWhole(id)
+    if (isShared) {
+      await packs.keep(upload, kept)
+      t.same(await contentsOf(pathOf(kept)), { a: 'two'.repeat(200), b }, 'another release needs the pack')
+    } else {
+      await t.rejects(packs.keep(upload, kept), { code: 'base_gone' })
+      t.notOk(packs.has(kept))
+    }
+  }
 })
 
 t.test('changes of an archive that was made whole do not mean the pack that others still need of it', async t => {
