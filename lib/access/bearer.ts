@@ -28,6 +28,8 @@ export interface Caller extends Actor {
   projects: readonly string[] | null
   /** The named token of the caller. */
   token?: { readonly id: string; readonly name: string } | undefined
+  /** Of a deploy token: tells it from the one that it replaced. */
+  mark?: string | undefined
   /** Whether the caller may read the texts of scripts. */
   seesScripts: boolean
   /** The browser session of the request. */
@@ -152,6 +154,7 @@ type Holder = Pick<
   | 'projectId'
   | 'projects'
   | 'token'
+  | 'mark'
   | 'seesScripts'
   | 'session'
   | 'node'
@@ -198,7 +201,8 @@ export function createBearer(needs: Needs) {
     if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
       allowList.check(client.witnessed)
     }
-    const { name, role, projectId, projects, token, seesScripts, session, node, provenAt, isRelayed, isLate } = holder
+    const { name, role, projectId, projects, token, mark, seesScripts, session, node, provenAt, isRelayed, isLate } =
+      holder
     const { ip, claimedIp } = addressesOf(client)
     // Without a spread, which takes ten times as long (bench/api).
     return {
@@ -207,6 +211,7 @@ export function createBearer(needs: Needs) {
       projectId,
       projects,
       token,
+      mark,
       seesScripts,
       ip,
       claimedIp,
@@ -377,7 +382,7 @@ const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | nu
   global({ globalToken }, token) {
     const global = globalToken()
     if (global === '' || !isSameSecret(token, global)) return null
-    return { name: 'global-deploy', role: 'global', ...nothing }
+    return { name: 'global-deploy', role: 'global', ...nothing, mark: markOf(token) }
   },
 
   metrics({ metricsToken }, token) {
@@ -391,8 +396,42 @@ const holders: Partial<Record<Role, (needs: Needs, token: string) => Holder | nu
     const project = projectOf(token)
     if (project === undefined || !isSameSecret(token, project.token)) return null
     const { id } = project
-    return { name: `project:${id}`, role: 'project', ...nothing, projectId: id, projects: [id], seesScripts: true }
+    const mark = markOf(token)
+    return {
+      name: `project:${id}`,
+      role: 'project',
+      ...nothing,
+      projectId: id,
+      projects: [id],
+      seesScripts: true,
+      mark
+    }
   }
+}
+
+function markOf(token: string): string {
+  return sha256(Buffer.from(token)).toString('hex').slice(0, 16)
+}
+
+/** Returns who owns what a caller begins, for as long as its token is accepted. */
+export function ownerOf({ token, name, mark }: Pick<Caller, 'token' | 'name' | 'mark'>): { owner: string } {
+  return { owner: token?.id ?? (mark === undefined ? name : `${name}#${mark}`) }
+}
+
+/** What says whether tokens are accepted. */
+interface Accepted {
+  globalToken(): string
+  /** Returns the deploy token of a project, by its id. */
+  projectToken(id: string): string | undefined
+  isRevoked(tokenId: string): boolean
+}
+
+/** Whether an owner (`ownerOf`) was revoked, or its deploy token replaced: it can finish nothing. */
+export function hasEnded(owner: string, { globalToken, projectToken, isRevoked }: Accepted): boolean {
+  const [name = '', mark] = owner.split('#')
+  if (mark === undefined) return isRevoked(owner)
+  const token = name.startsWith('project:') ? projectToken(name.slice('project:'.length)) : globalToken()
+  return token === undefined || markOf(token) !== mark
 }
 
 const maxTokenLength = 4096

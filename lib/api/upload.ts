@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import type { Caller } from '../access/bearer.js'
+import { type Caller, ownerOf } from '../access/bearer.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
@@ -194,11 +194,6 @@ export function checkNotLate({ isLate, token }: Caller): undefined {
   if (!isLate) return
   const sentence = `The token "${token?.name}" has expired: it can only finish the uploads that it began before`
   throw new Refusal('unauthorized', 'token_expired', sentence)
-}
-
-/** Returns who owns the uploads of a caller: a named token, whatever its secret and its name, or another caller. */
-export function ownerOf({ token, name }: Caller): { owner: string } {
-  return { owner: token?.id ?? name }
 }
 
 function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest {

@@ -6,7 +6,8 @@ import { refusalReply } from '../http/core/reply.js'
 import { json, type Reply } from '../http/core/route.js'
 import type { OpenUpload } from '../model/access.js'
 import { type ApiRequest, type Handler, param } from './route.js'
-import { checkNotLate, checkUploadProject, digest, ownerOf } from './upload.js'
+import { ownerOf } from '../access/bearer.js'
+import { checkNotLate, checkUploadProject, digest } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024

@@ -70,6 +70,8 @@ interface PiecesNeeds {
   clock: Clock
   /** Reserves the space of an upload for as long as it exists. */
   quota: { claim(given: { bytes: number; before: number; projectId: string }): Promise<Claim> }
+  /** Whether an owner was revoked: nobody can finish what it began. */
+  hasEnded(owner: string): boolean
   /** Counts a piece while it arrives. */
   during: Intake['during']
   log(message: string, error?: unknown): void
@@ -268,7 +270,8 @@ export class Pieces {
   }
 
   #hasExpired(upload: Upload): boolean {
-    return upload.writer === null && !upload.isTaken && this.#now() >= this.#expiresAtMs(upload)
+    if (upload.writer !== null || upload.isTaken) return false
+    return this.#now() >= this.#expiresAtMs(upload) || this.#needs.hasEnded(upload.owner)
   }
 
   #get(id: string, { owner }: Asker): Upload {
@@ -408,7 +411,7 @@ export class Pieces {
     this.#timer = undefined
   }
 
-  /** Removes the uploads that nobody has used for a day. */
+  /** Removes the uploads that nobody has used for a day, or can finish. */
   async #sweep(): Promise<void> {
     for (const upload of [...this.#uploads.values()]) if (this.#hasExpired(upload)) await this.#remove(upload)
   }

@@ -11,6 +11,7 @@ import { tooMuch } from '../http/core/memory.js'
 import { elapsedOf } from '../base/clock.js'
 import { createBackups } from '../carry/backup/backup.js'
 import { createAccessReport, createTokenReminders, type TokenReminders } from '../access/access-report.js'
+import { hasEnded } from '../access/bearer.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
 import { Pieces } from '../deploy/pieces.js'
 import { type ArchiveCheck, createArchiveCheck } from '../deploy/archive-check.js'
@@ -41,6 +42,7 @@ import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
 import { isPlaced, listPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
 import { adviceOf, type BuiltInToken, type ProjectScope } from '../model/access.js'
+import { findToken } from '../core/store/tables/access.js'
 import { listAudit } from '../core/store/tables/audit.js'
 import { findDeployment, listDeployments, liveDeployment } from '../core/store/tables/deployments.js'
 import { findRollout } from '../core/store/tables/rollouts.js'
@@ -220,7 +222,20 @@ function createWork(
       world.deploymentEnded?.(row)
     }
   })
-  const pieces = new Pieces({ home, ids, clock, quota, during: deployer.receiving, log })
+  const pieces = new Pieces({
+    home,
+    ids,
+    clock,
+    quota,
+    hasEnded: owner =>
+      hasEnded(owner, {
+        globalToken: () => settings.text('global_deploy_token'),
+        projectToken: id => findProject(store, id)?.token,
+        isRevoked: id => (findToken(store, id)?.revokedAt ?? null) !== null
+      }),
+    during: deployer.receiving,
+    log
+  })
   const archiveCheck = createArchiveCheck({
     ...world,
     uploads: () => deployer.figures().uploads.now,

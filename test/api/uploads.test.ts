@@ -111,13 +111,38 @@ t.test('uploads in pieces', async t => {
     await client.delete(`/api/tokens/${record.id}`)
     t.match(await append(as(token), id, 0, zip), { status: 401, body: { code: 'token_revoked' } })
     t.match(await deploy(as(token), shop.id, id), { status: 401, body: { code: 'token_revoked' } })
-    clock.advance(25 * hourMs)
     await begin(pusher, shop.id, Buffer.from('x'))
     t.notOk(
       left().some(name => name.startsWith(id)),
-      'its files go with its expiry'
+      'its files go at once'
     )
     clock.advance(25 * hourMs)
+  })
+
+  t.test('a deploy token that was replaced ends its uploads, and takes no places from the new one', async t => {
+    const site = await stage.createProject('replaced')
+    const replace = async () => as((await client.post(`/api/projects/${site.id}/token`)).body.token)
+    const changeGlobal = async (token: string) => {
+      await client.put('/api/settings', { global_deploy_token: token })
+      return as(token)
+    }
+    for (const [old, next] of [
+      [as(site.token), replace],
+      [await changeGlobal('first-global-token-0123456789'), () => changeGlobal('other-global-token-0123456789')]
+    ] as const) {
+      const { uploadId: id } = (await begin(old, site.id, zip)).body
+      await append(old, id, 0, zip)
+      for (const text of ['a', 'b', 'c']) t.equal((await begin(old, site.id, Buffer.from(text))).status, 200)
+      const begun = await begin(old, site.id, Buffer.from('d'))
+      t.match(begun, { status: 429, body: { code: 'too_many_uploads' } })
+      const fresh = await next()
+      t.match(await append(old, id, 0, zip), { status: 401 })
+      t.match(await fresh.get(`/api/uploads/${id}`), { status: 404, body: { code: 'upload_unknown' } })
+      t.match(await deploy(fresh, site.id, id), { status: 404, body: { code: 'upload_unknown' } })
+      const own = await begin(fresh, site.id, zip)
+      t.match(own, { status: 200, body: { offset: 0 } }, 'it continues nothing of the old one')
+      t.equal((await fresh.delete(`/api/uploads/${own.body.uploadId}`)).status, 200)
+    }
   })
 
   t.test('an expired token finishes what it began, and begins nothing', async t => {

@@ -163,6 +163,25 @@ t.test('pieces that come through different hubs become one archive', async t => 
   const headers = { authorization, 'content-type': contentType }
   const deployed = await ask(follower, { method: 'POST', path: '/api/deploy/upload', headers, body })
   t.match(JSON.parse(deployed.body), { code: 'not_placed' }, 'its digest is right; a hub deploys to nodes')
+
+  const { client } = leader
+  await client.post(`/api/projects/${id}/token`)
+  t.match(await append(follower, 0, 1), { status: 401 }, 'the leader knows a token that was replaced meanwhile')
+  const minted = (await client.post('/api/tokens', { name: 'short', role: 'deployer' })).body
+  const named = { authorization: `Bearer ${minted.token}` }
+  const open = await ask(follower, { method: 'POST', path: '/api/uploads', headers: named, body: announced })
+  const piece = (offset: number) => {
+    const sent = { ...named, 'upload-offset': String(offset), 'content-type': 'application/octet-stream' }
+    const place = `/api/uploads/${JSON.parse(open.body).uploadId}`
+    return ask(follower, { method: 'PATCH', path: place, headers: sent, body: zip.subarray(offset, offset + 100) })
+  }
+  t.match(await piece(0), { status: 200 })
+  const expiresAt = new Date(Date.now() + 3000).toISOString()
+  t.match(await client.patch(`/api/tokens/${minted.record.id}`, { expiresAt }), { status: 200 })
+  await until(() => Date.now() > Date.parse(expiresAt))
+  t.match(await piece(100), { status: 200 }, 'an expired token finishes what it began')
+  await client.delete(`/api/tokens/${minted.record.id}`)
+  t.match(await piece(200), { status: 401, body: /token_revoked/ }, 'a revoked one does not')
 })
 
 t.test('a target is given up on the machine of the hub that was asked, and the leader records it', async t => {

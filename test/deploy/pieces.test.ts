@@ -32,7 +32,15 @@ async function piecesStage(t: Test, freeBytes = Infinity) {
     }
   }
   const open = (): Pieces =>
-    new Pieces({ home, ids: randomIds, clock, quota, during: work => work(() => {}), log: () => {} })
+    new Pieces({
+      home,
+      ids: randomIds,
+      clock,
+      quota,
+      hasEnded: () => false,
+      during: work => work(() => {}),
+      log: () => {}
+    })
   const stage = {
     home,
     clock,
