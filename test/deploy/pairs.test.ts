@@ -86,7 +86,7 @@ t.test('changes of a release without modes state modes, as an archive of all fil
     await finish(await sendWhole(stage, project, site))
     const received = await receive(stage, withoutModes(await zipBytes(site)))
     await finish(await stage.deployer.deploy(received, { projectId: project.id, env: {}, actor: admin }))
-    t.equal(statSync(join(project.deployPath, 'same')).mode & 0o777, 0o755, 'it keeps what is there')
+    t.equal(statSync(join(project.deployPath, 'same')).mode & 0o777, 0o755, 'a mode that is in the target stays')
   }
   for (const name of ['same', 'other']) chmodSync(join(site, name), 0o644)
   writeFileSync(join(site, 'other'), 'changed')

@@ -68,7 +68,7 @@ export class ChangingSite {
     add(next, path, how === 'rewrite' ? this.#entry() : entry)
   }
 
-  /** Moves what lies in the directory of an entry as far as it is laid already, and the entry. */
+  /** Moves an entry, and those of its directory that `next` contains. */
   #moveDirectory(next: Map<string, SiteEntry>, path: string, entry: SiteEntry): void {
     const from = path.includes('/') ? path.slice(0, path.lastIndexOf('/') + 1) : ''
     const to = `${this.#random.oneOf(names)}/`

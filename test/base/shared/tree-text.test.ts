@@ -65,7 +65,7 @@ t.test('spares what a complete build output brings along, and nothing beside it'
   t.end()
 })
 
-t.test('What is packed has its permissions, or the usual ones if it has none', async t => {
+t.test('What is packed has its permissions, or the usual ones', async t => {
   for (const [kind, type, usual] of [
     ['file', 0o100000, 0o644],
     ['directory', 0o040000, 0o755]
